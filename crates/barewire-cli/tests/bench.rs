@@ -1,4 +1,4 @@
-//! `barewire bench` against servers that do well, and against such as lose, repeat, mix up and stall.
+//! `barewire bench` with good servers, and with servers that lose, repeat, mix up and delay answers.
 #![cfg(unix)]
 
 mod eventually;
@@ -27,7 +27,7 @@ fn run(options: &[&str]) -> ProgramOutput {
     ProgramOutput::of(bench(options).output().expect("it runs"))
 }
 
-/// The first server of the JSON output, and the exit code.
+/// Returns the first server of the JSON output, and the exit code.
 fn measured(options: &[&str]) -> (Value, Option<i32>) {
     let said = run(&[&["--json"], options].concat());
     let mut json: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{}", said.stderr));
@@ -39,8 +39,8 @@ fn number(json: &Value) -> f64 {
     json.as_f64().unwrap_or_else(|| panic!("a number, not {json}"))
 }
 
-/// A legacy server in a shell. `call` is run for each request with $id, $line, its method $method and $n, which counts them from 0:
-/// the first is the one that is not measured.
+/// Returns a legacy server in a shell. It runs `call` for each request with $id, $line, $method and the number $n, from
+/// 0: the first request is not measured.
 fn shell(call: &str) -> [String; 3] {
     let script = r#"
         n=0
@@ -62,7 +62,7 @@ fn shell(call: &str) -> [String; 3] {
     ["sh".to_owned(), "-c".to_owned(), script.replace("CALL", call)]
 }
 
-/// The same, answering every request; and the file that it makes when it has answered a hundred.
+/// Returns a server that answers every request, and the file that it creates after a hundred answers.
 fn busy_shell(name: &str) -> ([String; 3], PathBuf) {
     let busy = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{name}-{}", std::process::id()));
     let _ = std::fs::remove_file(&busy);
@@ -107,7 +107,7 @@ fn a_good_server_is_measured_in_both_eras_over_http() {
             assert!(number(&json["usage"]["memory"]) > 0.0);
         }
     }
-    // What is meant for the one is not shown to the other.
+    // The token for one server is not sent to the other.
     let against = format!("other={}", served.url);
     let options = ["--url", &served.url, "--bearer-env", TOKEN, "--count", "1", "--against", &against];
     let said = run(&options);
@@ -118,7 +118,7 @@ fn a_good_server_is_measured_in_both_eras_over_http() {
 }
 
 #[test]
-fn what_is_lost_duplicated_and_wrong_is_counted_exactly() {
+fn lost_duplicate_and_wrong_answers_are_counted_exactly() {
     let server = shell(
         r#"case $((n % 10)) in
             1) ;;
@@ -145,38 +145,43 @@ fn what_is_lost_duplicated_and_wrong_is_counted_exactly() {
 
 #[test]
 fn an_answer_that_belongs_to_another_request_is_found() {
-    // Every second answer has the text of the request before.
+    // Every second answer has the text of the previous request.
     let server = shell(r#"if [ $((n % 2)) = 1 ]; then say "$id" "$before"; else say "$id" "$text"; fi; before=$text"#);
     let options = ["echo", "--payload", "16", "--count", "20", "--warm-up", "0", "-n", "4"];
     let said = run(&with(&options, &server));
     assert_eq!(said.code, Some(1));
     assert!(said.stdout.contains("20 sent, 10 answered, 0 lost, 0 duplicated, 10 wrong"), "{}", said.stdout);
-    assert!(said.stdout.contains("10 wrong: not what was sent, as the first answer was"), "{}", said.stdout);
+    assert!(
+        said.stdout.contains("10 wrong: does not repeat the text that was sent, as the first answer did"),
+        "{}",
+        said.stdout
+    );
 }
 
 #[test]
-fn a_stall_is_seen_by_all_that_were_due_meanwhile() {
-    // Half a second, once.
+fn a_stall_shows_in_all_requests_that_were_due() {
+    // The server stalls for half a second, once.
     let server = shell(r#"if [ "$n" = 50 ]; then sleep 0.5; fi; answer "$id" '{}'"#);
     let at_a_rate = ["--rate", "200", "--duration", "1", "--warm-up", "0"];
     let (json, code) = measured(&with(&at_a_rate, &server));
     assert_eq!((code, &json["sent"], &json["answered"]), (Some(0), &200.into(), &200.into()));
-    // Of 200 that were due in a second, 100 were while it slept: the last tenth waited 400 ms and more.
+    // Of the 200 requests that were due in a second, 100 were due while it slept: the last tenth waited 400 ms and
+    // more.
     assert!(number(&json["latency_us"]["p90"]) > 250_000.0, "{json}");
     assert!((150.0..=201.0).contains(&number(&json["throughput"])), "{json}");
 
-    // Also if only one may be open: those that could not be sent waited all the same.
+    // Also with one request in flight: requests that could not be sent waited too.
     let (json, _) = measured(&with(&[&at_a_rate[..], &["-n", "1"]].concat(), &server));
     assert!(number(&json["latency_us"]["p90"]) > 250_000.0, "{json}");
 
-    // As fast as answers come, one request sees it.
+    // Without a rate only one request is slow.
     let (json, _) = measured(&with(&["--count", "200", "--warm-up", "0"], &server));
     assert!(number(&json["latency_us"]["max"]) > 450_000.0, "{json}");
     assert!(number(&json["latency_us"]["p90"]) < 250_000.0, "{json}");
 }
 
 #[test]
-fn servers_that_are_compared_take_turns() {
+fn compared_servers_take_turns() {
     let folder = std::env::temp_dir().join(format!("barewire-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let log = folder.join("log");
@@ -199,7 +204,7 @@ fn servers_that_are_compared_take_turns() {
     for name in ["throughput", "p50", "p99"] {
         assert!(number(&json["servers"][1]["ratio"][name]) > 0.0, "{name}");
     }
-    // One of each to see what they answer, and then ten at a time: there and back, there and back.
+    // One first request each, and then turns of ten in alternating order.
     let turns: Vec<&str> = turns.lines().collect();
     assert_eq!(turns[..2], ["first", "second"]);
     let order: Vec<&str> = turns[2..].chunks(10).map(|turn| turn[0]).collect();
@@ -208,30 +213,30 @@ fn servers_that_are_compared_take_turns() {
 }
 
 #[test]
-fn servers_that_are_compared_are_asked_the_same() {
+fn compared_servers_get_the_same_request() {
     let folder = std::env::temp_dir().join(format!("barewire-bench-same-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let script = folder.join("old.sh");
     std::fs::write(&script, &shell(r#"answer "$id" '{}'"#)[2]).expect("a file");
     let against = format!("old=sh '{}'", script.display());
     let options = ["--count", "5", "--warm-up", "0", "--against", &against];
-    // One that speaks both eras is asked in the other's.
+    // A server of both eras gets the request of the legacy era.
     let said = run(&[&options[..], &["--", PROGRAM, "serve"]].concat());
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     assert!(said.stdout.starts_with("ping; 1 in flight, 5 times\n"), "{}", said.stdout);
     assert!(said.stdout.contains("MCP 2025-06-18 over stdio, requests of 50 B)\nold "), "{}", said.stdout);
-    // One that does not keeps its own, and that is said.
+    // A modern server keeps its own request, and the report says so.
     let modern = [PROGRAM, "serve", "--revision", "2026-07-28"];
     let said = run(&[&options[..], &["--"], &modern].concat());
     std::fs::remove_dir_all(&folder).expect("it is ours");
-    let told = "Not the same request: no other is known to all, so the ratios compare unlike things.\n\
+    let told = "The servers got different requests, because they share no revision: the ratios are not comparable.\n\
                 server/discover to barewire, ping to old; 1 in flight, 5 times\n";
     assert!(said.stdout.starts_with(told), "{}", said.stdout);
 }
 
 #[test]
-fn what_is_too_short_to_be_measured_is_not_nothing() {
-    // Five lines cost far less than a tick of the clock; a machine that is busy may count one all the same.
+fn a_cpu_time_below_a_tick_is_unknown() {
+    // Five lines cost far less than a tick of the clock; a busy machine may still count one.
     let (json, _) = measured(&with(&["--count", "5", "--warm-up", "0"], &shell(r#"answer "$id" '{}'"#)));
     if cfg!(target_os = "linux") {
         assert_ne!(json["usage"]["cpu_seconds"].as_f64(), Some(0.0), "{json}");
@@ -251,7 +256,7 @@ fn no_tool_is_called_that_is_not_named() {
 }
 
 #[test]
-fn a_server_that_ends_is_told_with_its_last_words() {
+fn the_end_of_a_server_is_reported_with_its_stderr() {
     let server = shell(r#"if [ "$n" = 10 ]; then echo "out of luck" >&2; exit 3; fi; answer "$id" '{}'"#);
     let said = run(&with(&["--count", "20", "--warm-up", "0"], &server));
     assert_eq!(said.code, Some(1));
@@ -262,17 +267,17 @@ fn a_server_that_ends_is_told_with_its_last_words() {
 }
 
 #[test]
-fn a_server_that_ends_while_it_is_warmed_up_is_not_measured() {
+fn a_server_that_ends_in_the_warm_up_is_not_measured() {
     let server = shell(r#"if [ "$n" = 10 ]; then echo "out of luck" >&2; exit 3; fi; answer "$id" '{}'"#);
     for options in [&["--count", "20", "--warm-up", "5"][..], &["--json", "--warm-up", "5"]] {
         run(&with(options, &server)).has(
             2,
             "",
-            "barewire: nothing was measured: the server has closed the connection: \
+            "barewire: nothing was measured: the server closed the connection: \
              sh exited with code 3; its stderr ends with: out of luck\n",
         );
     }
-    // Beside one that is measured it is told in the report.
+    // Next to a measured server it is in the report.
     let other = format!("gone=sh -c '{}'", server[2].replace('\'', r"'\''"));
     let said = run(&["--count", "20", "--warm-up", "0.5", "--against", &other, "--", PROGRAM, "serve"]);
     assert_eq!(said.code, Some(1), "{}", said.stderr);
@@ -280,7 +285,7 @@ fn a_server_that_ends_while_it_is_warmed_up_is_not_measured() {
 }
 
 #[test]
-fn a_signal_while_it_is_warmed_up_leaves_nothing_measured() {
+fn a_signal_in_the_warm_up_measures_nothing() {
     let (server, busy) = busy_shell("warm-up");
     let mut command = bench(&with(&["--warm-up", "60"], &server));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
@@ -292,7 +297,7 @@ fn a_signal_while_it_is_warmed_up_leaves_nothing_measured() {
 }
 
 #[test]
-fn a_server_over_http_that_goes_away_is_lost_and_not_wrong() {
+fn requests_to_a_server_that_went_away_are_lost() {
     for revision in ["2025-11-25", "2026-07-28"] {
         let mut served = HttpServer::new(&[]);
         let options = ["--json", "--duration", "60", "-n", "4", "--warm-up", "0", "--revision", revision];
@@ -315,14 +320,14 @@ fn a_server_over_http_that_goes_away_is_lost_and_not_wrong() {
 }
 
 #[test]
-fn a_server_that_closes_every_connection_is_there_all_the_same() {
+fn a_server_that_closes_every_connection_is_still_measured() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/mcp", listener.local_addr().expect("bound"));
     std::thread::spawn(move || {
         for client in listener.incoming() {
-            // One request, and no word about the end.
+            // One request per connection, and no announcement of its end.
             let _ = client.and_then(|client| {
-                // The end comes with the last byte of the answer: nobody can ask once more in between.
+                // The end comes with the last byte of the answer: no other request fits in between.
                 #[cfg(target_os = "linux")]
                 rustix::net::sockopt::set_tcp_cork(&client, true)?;
                 answered(&client)
@@ -333,7 +338,7 @@ fn a_server_that_closes_every_connection_is_there_all_the_same() {
     assert_eq!((code, number(&server["answered"])), (Some(0), 50.0), "{server}");
 }
 
-/// Answers one request of HTTP as a legacy server does that has nothing.
+/// Answers one HTTP request like a legacy server without features.
 fn answered(mut client: &TcpStream) -> std::io::Result<()> {
     let mut reader = BufReader::new(client);
     let (mut line, mut length) = (String::new(), 0);
@@ -359,7 +364,7 @@ fn answered(mut client: &TcpStream) -> std::io::Result<()> {
 }
 
 #[test]
-fn a_signal_ends_it_early_and_what_was_measured_is_printed() {
+fn after_a_signal_the_measurements_are_printed() {
     let (server, busy) = busy_shell("measured");
     let mut command = bench(&with(&["--json", "--duration", "60", "-n", "4", "--warm-up", "0"], &server));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
@@ -377,23 +382,23 @@ fn a_signal_ends_it_early_and_what_was_measured_is_printed() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_said() {
+fn unusable_requests_are_refused() {
     let serve = ["--", PROGRAM, "serve"];
     for (options, what) in [
-        (&["--payload", "64", "add"][..], "--payload: add has no text argument to fill"),
-        (&["--payload", "text=64", "ping"], "--payload: only tools and prompts have arguments to fill"),
-        (&["--payload", "64", "echo", "text=a"], "--payload: echo has no text argument to fill"),
+        (&["--payload", "64", "add"][..], "--payload: add has no unused text argument"),
+        (&["--payload", "text=64", "ping"], "--payload: only tools and prompts have arguments"),
+        (&["--payload", "64", "echo", "text=a"], "--payload: echo has no unused text argument"),
         (&["echo"], "echo: text is missing, a string"),
         (&["ech", "text=a"], "the server has no tool ech"),
-        (&["fail", "message=no"], "the tool fails: "),
-        (&["greet"], "the server answers tools/call with an error: Missing required client capability"),
+        (&["fail", "message=no"], "the tool failed: "),
+        (&["greet"], "the server answered tools/call with an error: Missing required client capability"),
         (&["nothing/here"], "the server has no tool nothing/here"),
-        (&["--method", "nothing/here"], "the server answers nothing/here with an error: Method not found"),
-        (&["notifications/initialized"], "notifications/initialized is a notification, which nobody answers"),
-        (&["subscriptions/listen"], "subscriptions/listen is no request to send again and again"),
-        (&["tools", "echo"], "a list is asked for as a whole"),
-        (&["--against", "x"], "--against x: there is no ="),
-        (&["--against", "barewire=cat"], "--against: there are two servers named barewire"),
+        (&["--method", "nothing/here"], "the server answered nothing/here with an error: Method not found"),
+        (&["notifications/initialized"], "notifications/initialized is a notification, which has no answer"),
+        (&["subscriptions/listen"], "subscriptions/listen cannot be sent repeatedly"),
+        (&["tools", "echo"], "a list is requested as a whole"),
+        (&["--against", "x"], "--against x: missing ="),
+        (&["--against", "barewire=cat"], "--against: two servers are named barewire"),
         (&["--against", "none=/no/such/program"], "none: cannot start /no/such/program: no such file"),
     ] {
         let said = run(&[options, &serve].concat());
@@ -404,20 +409,20 @@ fn what_cannot_be_measured_is_said() {
     run(&["ping"]).has(
         2,
         "",
-        "barewire: nobody to ask: neither a program nor --url\n\
+        "barewire: no server to load: give a program or --url\n\
          hint: barewire bench [WHAT [ARGUMENT]…] -- PROGRAM ARGS…\n",
     );
     run(&["--url", "http://127.0.0.1:9/mcp", "--pid", "4194304"]).has(
         2,
         "",
-        "barewire: --pid 4194304: there is no such process in /proc\n",
+        "barewire: --pid 4194304: no such process in /proc\n",
     );
     let said = run(&["--", "sh", "-c", "echo no server; exit 1"]);
     assert_eq!((said.code, &*said.stdout), (Some(2), ""));
 }
 
 #[test]
-fn the_json_has_what_the_help_promises() {
+fn the_json_has_the_members_in_the_help() {
     let (json, _) = measured(&["--rate", "200", "--duration", "0.2", "--warm-up", "0", "--", PROGRAM, "serve"]);
     let said = run(&["--help"]);
     let help = said.stdout.split("With --json").nth(1).expect("it tells of JSON");

@@ -1,4 +1,5 @@
-//! `barewire replay` with real programs: captures of real sessions, replayed to servers that are the same, changed, mute or dead.
+//! `barewire replay` with real programs: captures of real sessions, replayed to servers that are the same, changed,
+//! silent or dead.
 #![cfg(unix)]
 
 mod program_output;
@@ -22,7 +23,7 @@ fn run(args: &[&str]) -> ProgramOutput {
     ProgramOutput::of(Command::new(PROGRAM).args(args).stdin(Stdio::null()).output().expect("it runs"))
 }
 
-/// What a client and our server say to each other, recorded by a tap.
+/// Records a session of a client and our server with a tap.
 fn record(name: &str, call: &[&str]) -> String {
     let file = file(name);
     let _ = fs::remove_file(&file);
@@ -33,7 +34,7 @@ fn record(name: &str, call: &[&str]) -> String {
     path
 }
 
-/// A capture that is written by hand.
+/// Writes a capture.
 fn written(name: &str, text: &str) -> String {
     let file = file(name);
     fs::write(&file, text).expect("a file");
@@ -57,7 +58,7 @@ fn shell(capture: &str, options: &[&str], script: &str) -> ProgramOutput {
 const SERVE: &[&str] = &[PROGRAM, "serve"];
 
 #[test]
-fn a_session_again_has_no_difference_in_any_era() {
+fn a_replayed_session_has_no_difference_in_any_era() {
     for revision in ["2024-11-05", "2025-11-25", "2026-07-28"] {
         for (index, asked) in [
             &["tools"][..],
@@ -80,12 +81,11 @@ fn a_session_again_has_no_difference_in_any_era() {
 }
 
 #[test]
-fn another_answer_is_shown_with_its_place() {
+fn a_different_response_is_shown_with_its_place() {
     let capture = record("add", &["add", "a=19", "b=23", "--revision", "2025-06-18"]);
     let changed = edited("add-changed", &capture, "\"text\":\"42\"", "\"text\":\"43\"");
     let said = replay(&changed, &[], SERVE);
-    let diff =
-        "tools/call add, id 3: another answer (frames 6, 7)\n  /result/content/0/text\n    - \"43\"\n    + \"42\"\n";
+    let diff = "tools/call add, id 3: the response differs (frames 6, 7)\n  /result/content/0/text\n    - \"43\"\n    + \"42\"\n";
     said.has(1, diff, "4 messages sent, 3 compared: 1 difference\n");
 
     let said = replay(&changed, &["--json"], SERVE);
@@ -101,7 +101,7 @@ fn another_answer_is_shown_with_its_place() {
     assert_eq!(other_method.code, Some(1));
 }
 
-/// Cursors that are different each time; a page for each of them, and an error for any other.
+/// A server with new cursors each time: a page for each of them, and an error for any other.
 const PAGES: &str = r#"
     read -r one; echo '{"jsonrpc":"2.0","id":1,"result":{"tools":[],"nextCursor":"fresh-'$$'"}}'
     read -r two
@@ -112,7 +112,7 @@ const PAGES: &str = r#"
     read -r end"#;
 
 #[test]
-fn cursors_and_states_of_this_time_are_given_back() {
+fn live_cursors_and_states_are_returned() {
     let capture = written(
         "pages",
         r#"wire 1
@@ -123,14 +123,14 @@ fn cursors_and_states_of_this_time_are_given_back() {
 "#,
     );
     shell(&capture, &[], PAGES).has(0, "", "2 messages sent, 2 compared: no difference\n");
-    // The state that our own server seals is another in each process; it refuses one that it has not sealed.
+    // Our server seals a new state in each process, and refuses any other.
     let capture = record("state", &["greet", "--answer", "name=Ada", "--revision", "2026-07-28"]);
     let said = replay(&capture, &[], SERVE);
     assert_eq!((said.code, said.stdout.as_str()), (Some(0), ""));
 }
 
 #[test]
-fn what_the_client_says_first_is_not_made_up_by_the_server() {
+fn strings_that_the_client_sends_first_are_not_generated() {
     let capture = written(
         "echo",
         r#"wire 1
@@ -143,25 +143,25 @@ fn what_the_client_says_first_is_not_made_up_by_the_server() {
     let server = r#"read -r one; echo '{"jsonrpc":"2.0","id":1,"result":{"text":"WRONG","order":"order-other"}}'
         read -r two; case "$two" in *order-other*) echo '{"jsonrpc":"2.0","id":2,"result":{}}' ;; esac; read -r end"#;
     let told =
-        "echo, id 1: another answer (frames 1, 2)\n  /result/text\n    - \"build-20260728-1\"\n    + \"WRONG\"\n";
+        "echo, id 1: the response differs (frames 1, 2)\n  /result/text\n    - \"build-20260728-1\"\n    + \"WRONG\"\n";
     shell(&capture, &[], server).has(1, told, "2 messages sent, 2 compared: 1 difference\n");
 }
 
 #[test]
-fn an_id_that_is_written_otherwise_is_a_difference() {
+fn a_respelled_id_is_a_difference() {
     let capture = written("ids", TWO);
     let server = r#"read -r one; echo '{"jsonrpc":"2.0","id":1.0,"result":{}}'
         read -r two; echo '{"jsonrpc":"2.0","id":2,"result":{}}'; read -r end"#;
-    let told = "a, id 1: another answer (frames 1, 2)\n  /id\n    - 1\n    + 1.0\n";
+    let told = "a, id 1: the response differs (frames 1, 2)\n  /id\n    - 1\n    + 1.0\n";
     shell(&capture, &[], server).has(1, told, "2 messages sent, 2 compared: 1 difference\n");
-    // A capture that has it so expects it so.
+    // Unless the capture has the same spelling.
     let same = edited("ids-same", &capture, "< {\"jsonrpc\":\"2.0\",\"id\":1,", "< {\"jsonrpc\":\"2.0\",\"id\":1.0,");
     assert_eq!(shell(&same, &[], server).code, Some(0));
     assert_eq!(shell(&capture, &["--ignore", "/id"], server).code, Some(0));
 }
 
 #[test]
-fn bytes_that_no_program_reads_are_refused() {
+fn framings_that_no_program_reads_are_refused() {
     let capture = written(
         "sse",
         r#"@ framing sse
@@ -186,30 +186,30 @@ const TWO: &str = r#"wire 1
 "#;
 
 #[test]
-fn a_server_that_dies_is_told_with_the_place() {
+fn the_end_of_a_server_is_reported_with_its_place() {
     let capture = written("dies", TWO);
     let dies = r#"read -r one; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; read -r two; exit 3"#;
     let said = shell(&capture, &[], dies);
-    let told = "b, id 2: no answer: the server ended with code 3 (frames 3, 4)\n";
+    let told = "b, id 2: no response: the server ended with code 3 (frames 3, 4)\n";
     said.has(1, told, "2 messages sent, 1 compared: 1 difference\n");
     let said = shell(&capture, &[], "read -r one; kill -9 $$");
     let told = "the server ended with signal 9: 1 message of the client could not be sent after that (frame 1)\n\
-        a, id 1: no answer: the server ended with signal 9 (frames 1, 2)\n";
+        a, id 1: no response: the server ended with signal 9 (frames 1, 2)\n";
     said.has(1, told, "1 message sent, 0 compared: 2 differences\n");
 }
 
 #[test]
-fn a_mute_server_is_not_waited_for_for_ever() {
+fn a_silent_server_is_not_waited_for_forever() {
     let capture = written("mute", TWO);
     let began = Instant::now();
     let said = shell(&capture, &["--timeout", "0.3"], "cat > /dev/null");
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
-    let told = "a, id 1: no answer: nothing within 0.3 s (frames 1, 2)\nb, id 2: no answer: nothing within 0.3 s (frames 3, 4)\n";
+    let told = "a, id 1: no response: nothing within 0.3 s (frames 1, 2)\nb, id 2: no response: nothing within 0.3 s (frames 3, 4)\n";
     said.has(1, told, "2 messages sent, 0 compared: 2 differences\n");
 }
 
 #[test]
-fn answers_too_many_and_what_is_no_message_are_told() {
+fn extra_responses_and_invalid_frames_are_reported() {
     let capture = written("twice", TWO);
     let twice = r#"echo 'listening on stdio'
         read -r one; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; echo '{"jsonrpc":"2.0","id":1,"result":{}}'
@@ -217,13 +217,13 @@ fn answers_too_many_and_what_is_no_message_are_told() {
         cat > /dev/null"#;
     let said = shell(&capture, &[], twice);
     let told = "not a message\n    + listening on stdio\n\
-        a, id 1: answered again (frame 1)\n    + {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\
-        id 9: an answer to nothing that was asked\n    + {\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{}}\n";
+        a, id 1: answered once more than in the capture (frame 1)\n    + {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\
+        id 9: a response that matches no request\n    + {\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{}}\n";
     said.has(1, told, "2 messages sent, 2 compared: 3 differences\n");
 }
 
 #[test]
-fn the_bytes_are_those_of_the_capture() {
+fn the_recorded_bytes_are_sent() {
     let text = "wire 1\n>(crlf)  {\"jsonrpc\" :\"2.0\", \"id\":1.0,\"method\":\"a\"}\n>\n>(esc) nonsense\\xff\n>(noeol) {\"half\n";
     let capture = written("bytes", text);
     let copy = file("bytes-copy");
@@ -235,7 +235,7 @@ fn the_bytes_are_those_of_the_capture() {
 
 #[test]
 fn concurrent_requests_stay_concurrent() {
-    // Each is answered only when all are there.
+    // The server answers only when it has all requests.
     let asks: String = (1..=20).map(|id| format!("> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m\"}}\n")).collect();
     let answers: String =
         (1..=20).rev().map(|id| format!("< {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{id}}}\n")).collect();
@@ -270,7 +270,7 @@ fn in_real_time_nothing_is_sent_earlier() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_refused_before_anything_is_started() {
+fn unusable_captures_are_refused_before_a_program_is_started() {
     let touched = file("touched");
     let _ = fs::remove_file(&touched);
     let touch = format!("touch '{}'", touched.display());
@@ -279,12 +279,9 @@ fn what_cannot_be_replayed_is_refused_before_anything_is_started() {
         ">(redacted) {\"jsonrpc\":\"2.0\",\"method\":\"a\",\"params\":{\"key\":\"<redacted-1>\"}}\n",
     );
     let said = shell(&redacted, &[], &touch);
-    let hint = "hint: --allow-redacted replays the replaced text as it is, and accepts any response in its place\n";
-    said.has(
-        2,
-        "",
-        &format!("barewire: cannot replay {redacted}: something in frame 1 was replaced to keep a secret\n{hint}"),
-    );
+    let hint =
+        "hint: --allow-redacted replays it as it stands there, and takes any answer where something is replaced\n";
+    said.has(2, "", &format!("barewire: cannot replay {redacted}: frame 1 has a redacted secret\n{hint}"));
     let gap = written("gap", "> {\"jsonrpc\":\"2.0\",\"method\":\"a\"}\n@ gap < 10\n");
     let said = shell(&gap, &[], &touch);
     assert!(said.stderr.contains("10 bytes of < are missing before frame 2"), "{}", said.stderr);
@@ -293,7 +290,7 @@ fn what_cannot_be_replayed_is_refused_before_anything_is_started() {
     let fit = written("fit", TWO);
     assert_eq!(
         run(&["replay", &fit]).stderr,
-        "barewire: nobody to replay it to: neither a program nor --url\nhint: barewire replay FILE -- PROGRAM ARGS…, or --serve\n"
+        "barewire: no server to replay to: give a program or --url\nhint: barewire replay FILE -- PROGRAM ARGS…, or --serve\n"
     );
     let said = run(&["replay", &fit, "--", "/no/such/program"]);
     said.has(2, "", "barewire: cannot start /no/such/program: no such file\n");
@@ -309,10 +306,10 @@ fn a_server_from_a_capture_answers_a_client() {
         let options = ["call", "greet", "--answer", "name=Ada", "--revision", revision];
         let said = run(&[&options[..], &serve].concat());
         assert_eq!((said.code, said.stdout.as_str()), (Some(0), "Hello, Ada!\n"), "{}", said.stderr);
-        assert!(said.stderr.contains(" matched, 0 not; 0 of the capture not asked\n"), "{}", said.stderr);
+        assert!(said.stderr.contains(" matched, 0 unmatched; 0 recorded requests unused\n"), "{}", said.stderr);
         let said = run(&[&["call", "echo", "text=x", "--revision", revision][..], &serve].concat());
         assert_eq!(said.code, Some(1));
-        assert!(said.stderr.contains("nothing in the capture matches; frame "), "{}", said.stderr);
+        assert!(said.stderr.contains("no request of the capture matches; frame "), "{}", said.stderr);
     }
     let capture = record("served-sleep", &["sleep", "ms=20"]);
     let said = run(&["call", "sleep", "ms=20", "--", PROGRAM, "replay", "--quiet", "--serve", &capture]);
@@ -321,7 +318,7 @@ fn a_server_from_a_capture_answers_a_client() {
 }
 
 #[test]
-fn a_server_from_a_capture_says_how_it_went() {
+fn a_server_from_a_capture_prints_a_summary() {
     let capture = written("exit", TWO);
     for (asks, code) in [("a", 0), ("c", 1)] {
         let mut child = Command::new(PROGRAM)
@@ -332,7 +329,7 @@ fn a_server_from_a_capture_says_how_it_went() {
             .expect("it runs");
         let mut stdin = child.stdin.take().expect("piped");
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-        // Many at once: each is answered, under its own id.
+        // Many requests at once: each is answered with its own id.
         let all: String =
             (0..100).map(|id| format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"method\":\"{asks}\"}}\n")).collect();
         stdin.write_all(all.as_bytes()).expect("it reads");
@@ -345,13 +342,13 @@ fn a_server_from_a_capture_says_how_it_went() {
     }
 }
 
-/// Answers every line by what stands in it.
+/// Returns a shell server that answers lines by their text.
 fn answering(cases: &str) -> String {
     format!("while read -r line; do case \"$line\" in {cases} esac; done")
 }
 
 #[test]
-fn half_a_line_at_the_end_is_left_out() {
+fn an_incomplete_last_line_is_left_out() {
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     for half in [r#"< {"jsonrpc":"2.0","id":1,"res"#, r#"> {"jsonrpc":"2.0","id":2,"meth"#, ">(+0.2 c"] {
         let capture = written("half", &format!("wire 1\n> {ping}\n{half}"));
@@ -373,13 +370,13 @@ fn half_a_line_at_the_end_is_left_out() {
         drop(stdin);
         ProgramOutput::of(child.wait_with_output().expect("it ends")).has(0, "", &left_out);
     }
-    // What only lacks its line break is whole.
+    // A last line that only lacks its line break is complete.
     let capture = written("half-not", &format!("wire 1\n> {ping}"));
     shell(&capture, &[], "cat > /dev/null").has(0, "", "1 message sent, 0 compared: no difference\n");
 }
 
 #[test]
-fn what_is_ignored_is_given_back_all_the_same() {
+fn ignored_values_are_still_returned() {
     let capture = written(
         "ignored",
         r#"wire 1
@@ -396,7 +393,7 @@ fn what_is_ignored_is_given_back_all_the_same() {
 }
 
 #[test]
-fn numbers_that_are_named_are_given_back_as_they_came() {
+fn mapped_numbers_are_returned_as_received() {
     let capture = written(
         "numbers",
         r#"wire 1
@@ -413,12 +410,12 @@ fn numbers_that_are_named_are_given_back_as_they_came() {
     let same = "2 messages sent, 2 compared: no difference\n";
     shell(&capture, &["--map", "/result/row", "--timeout", "2"], &server).has(0, "", same);
     let said = shell(&capture, &["--timeout", "0.3"], &server);
-    let told = "create, id 1: another answer (frames 1, 2)\n  /result/row/at\n    - 1.5\n    + 2.50\n  /result/row/id\n    - 41\n    + 18446744073709551617\n";
+    let told = "create, id 1: the response differs (frames 1, 2)\n  /result/row/at\n    - 1.5\n    + 2.50\n  /result/row/id\n    - 41\n    + 18446744073709551617\n";
     assert!(said.stdout.starts_with(told), "{}", said.stdout);
 }
 
 #[test]
-fn a_request_that_was_cancelled_is_not_waited_for() {
+fn a_cancelled_request_is_not_waited_for() {
     let capture = written(
         "cancelled",
         r#"wire 1
@@ -438,9 +435,9 @@ fn a_request_that_was_cancelled_is_not_waited_for() {
     }
 }
 
-/// The program closed its stdin by crashing; the client still waited for the second answer.
+/// In the capture the program crashed while the client still waited for the second response.
 #[test]
-fn the_last_request_to_a_server_that_crashed_is_not_given_up() {
+fn the_last_request_to_a_crashed_server_is_still_expected() {
     let file = file("crashed");
     let _ = fs::remove_file(&file);
     let path = file.to_str().expect("UTF-8").to_owned();
@@ -453,7 +450,7 @@ fn the_last_request_to_a_server_that_crashed_is_not_given_up() {
         .stdout(Stdio::null())
         .spawn()
         .expect("it runs");
-    // It stays open: nobody but the program closes it.
+    // The stream stays open: only the program closes it.
     let mut stdin = tap.stdin.take().expect("piped");
     let asked = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"b\"}\n";
     stdin.write_all(asked.as_bytes()).expect("it reads");
@@ -461,10 +458,15 @@ fn the_last_request_to_a_server_that_crashed_is_not_given_up() {
     let recorded = fs::read_to_string(&file).expect("a capture");
     assert!(recorded.contains(") closed > by the program\n"), "{recorded}");
 
-    // A server that works answers the second request while the first answer is awaited.
+    // A working server answers the second request while the first response is awaited.
     let working = format!("read a; read b; {second}; {first}; read end; exit 3");
     let said = shell(&path, &[], &working);
-    assert!(said.stdout.contains("b, id 2: an answer, and none in the capture"), "{} {}", said.stdout, said.stderr);
+    assert!(
+        said.stdout.contains("b, id 2: a response came, and the capture has none"),
+        "{} {}",
+        said.stdout,
+        said.stderr
+    );
     assert_eq!(said.code, Some(1), "{} {}", said.stdout, said.stderr);
     shell(&path, &[], &crashing).has(0, "", "2 messages sent, 1 compared: no difference\n");
 }
@@ -491,12 +493,12 @@ fn numbers_are_compared_exactly() {
 }
 
 #[test]
-fn an_answer_to_nobody_is_called_that() {
+fn a_missing_stray_response_is_reported() {
     let text = "wire 1\n> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n< {\"jsonrpc\":\"2.0\",\"id\":77,\"result\":{\"a\":1,\"b\":2}}\n< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
     let capture = written("nobody", text);
     let answer = r#"echo '{"jsonrpc":"2.0","id":1,"result":{}}' ;;"#;
     let said = shell(&capture, &[], &answering(&format!("*) {answer}")));
-    let told = "id 77: an answer to nothing that was asked in the capture either, and it has not come (frame 2)\n";
+    let told = "id 77: the capture has this response, which matches no request; it did not come (frame 2)\n";
     said.has(1, told, "1 message sent, 1 compared: 1 difference\n");
     let again = r#"echo '{"jsonrpc":"2.0","id":77,"result":{"b":2,"a":1}}'"#;
     let said = shell(&capture, &[], &answering(&format!("*) {again}; {answer}")));

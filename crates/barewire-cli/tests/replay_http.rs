@@ -36,7 +36,7 @@ fn written(name: &str, text: &str) -> String {
     file(name).to_str().expect("UTF-8").to_owned()
 }
 
-/// What is asked of our server on stdio, recorded by a tap.
+/// Records calls to our server on stdio with a tap.
 fn on_stdio(name: &str, call: &[&str]) -> String {
     let path = file(name).to_str().expect("UTF-8").to_owned();
     let _ = fs::remove_file(&path);
@@ -45,7 +45,7 @@ fn on_stdio(name: &str, call: &[&str]) -> String {
     path
 }
 
-/// The same over HTTP, each call with a session of its own.
+/// Records calls over HTTP, each in a session of its own.
 fn over_http(served: &Served, name: &str, calls: &[&[&str]]) -> String {
     let tap = Tap::with(&served.url, &format!("replay-{name}"), &[]);
     for call in calls {
@@ -60,7 +60,7 @@ fn over_http(served: &Served, name: &str, calls: &[&[&str]]) -> String {
 const SERVE: &[&str] = &["--", PROGRAM, "serve"];
 
 #[test]
-fn what_is_replayed_are_messages_whatever_carried_them() {
+fn messages_are_replayed_on_any_transport() {
     let served = Served::new(&[]);
     for revision in ["2025-03-26", "2025-11-25", "2026-07-28"] {
         for (index, asked) in [
@@ -83,7 +83,7 @@ fn what_is_replayed_are_messages_whatever_carried_them() {
                 assert!(said.stderr.ends_with(" compared: no difference\n"), "{}", said.stderr);
                 assert!(!said.stderr.contains(" 0 compared"), "{}", said.stderr);
             }
-            // The same capture is a server on stdio.
+            // The same capture serves on stdio.
             let said = run(&[&["call"], &asked[..], &["--", PROGRAM, "replay", "--quiet", "--serve", &http]].concat());
             let direct = run(&[&["call"], &asked[..], SERVE].concat());
             assert_eq!((said.code, said.stdout), (direct.code, direct.stdout), "{asked:?} {}", said.stderr);
@@ -114,7 +114,7 @@ impl FromCapture {
         Self { process, stderr, url }
     }
 
-    /// Ends it, and gives its exit code and what it has said.
+    /// Ends the server, and returns its exit code and stderr.
     fn end(&mut self) -> (Option<i32>, String) {
         let pid = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw).expect("a pid");
         kill_process(pid, Signal::TERM).expect("it is there");
@@ -141,7 +141,7 @@ fn a_capture_is_a_server_over_http() {
             let http = over_http(&served, &format!("serve-{name}-{revision}"), &[&asked]);
             for capture in [stdio, http] {
                 let mut server = FromCapture::new(&capture, &[]);
-                // As often as anybody likes, each time in a session of its own.
+                // Several times, each in a session of its own.
                 for _ in 0..2 {
                     let said = run(&[&["call"], &asked[..], &["--url", &server.url]].concat());
                     let direct = run(&[&["call"], &asked[..], &["--url", &served.url]].concat());
@@ -152,14 +152,14 @@ fn a_capture_is_a_server_over_http() {
                 assert_eq!((said.code, said.stdout.as_str()), (Some(0), ""), "{}", said.stderr);
                 let (code, said) = server.end();
                 assert_eq!(code, Some(0), "{said}");
-                assert!(said.ends_with(" matched, 0 not; 0 of the capture not asked\n"), "{said}");
+                assert!(said.ends_with(" matched, 0 unmatched; 0 recorded requests unused\n"), "{said}");
             }
         }
     }
 }
 
 #[test]
-fn a_capture_over_http_is_for_this_machine_and_refuses_what_is_wrong() {
+fn a_capture_over_http_is_for_this_machine_and_refuses_bad_requests() {
     let capture = written(
         "refuses",
         "> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n",
@@ -192,33 +192,32 @@ fn a_capture_over_http_is_for_this_machine_and_refuses_what_is_wrong() {
     }
     assert_eq!(server.end().0, Some(1));
     let said = run(&["replay", "--serve", &capture, "--http", "0.0.0.0:0"]);
-    let told = "barewire: cannot serve at 0.0.0.0:0: other machines can connect there\nhint: 127.0.0.1:PORT is for this machine only\n";
+    let told = "barewire: cannot serve at 0.0.0.0:0: other machines could connect\nhint: use 127.0.0.1:PORT\n";
     said.has(2, "", told);
 }
 
 #[test]
-fn another_answer_over_http_is_shown_with_its_place() {
+fn a_different_response_over_http_is_shown_with_its_place() {
     let served = Served::new(&["--bearer-env", TOKEN]);
     let capture = on_stdio("add", &["add", "a=19", "b=23", "--revision", "2025-06-18"]);
     let text = fs::read_to_string(&capture).expect("a capture").replace("\"text\":\"42\"", "\"text\":\"43\"");
     let capture = written("add-changed", &text);
     let said = run(&["replay", &capture, "--url", &served.url, "--bearer-env", TOKEN]);
-    let diff =
-        "tools/call add, id 3: another answer (frames 6, 7)\n  /result/content/0/text\n    - \"43\"\n    + \"42\"\n";
+    let diff = "tools/call add, id 3: the response differs (frames 6, 7)\n  /result/content/0/text\n    - \"43\"\n    + \"42\"\n";
     said.has(1, diff, "4 messages sent, 3 compared: 1 difference\n");
-    // Without the token everything is refused, which is told at once.
+    // Without the token every request is refused, and reported at once.
     let said = run(&["replay", &capture, "--url", &served.url]);
     assert_eq!(said.code, Some(1));
-    let told = "initialize, id 1: no answer: HTTP/1.1 401 Unauthorized: authentication is required: send \
+    let told = "initialize, id 1: no response: HTTP/1.1 401 Unauthorized: authentication is required: send \
         Authorization: Bearer <token> (frames 1, 2)\n";
     assert!(said.stdout.starts_with(told), "{}", said.stdout);
     let said = run(&["replay", &capture, "--url", &served.url, "--header", "no header"]);
     said.has(2, "", "barewire: --header: expected \"Name: value\", found no colon\n");
 }
 
-/// A request whose connection the client closed may be answered this time or not; one that the server left open may not.
+/// A request whose connection the client closed may be answered or not; one that the server left open must not be.
 #[test]
-fn a_request_whose_connection_the_client_closed_is_given_up() {
+fn a_response_after_a_closed_connection_is_not_expected() {
     let given_up = r#"wire 1
 @x1 head > POST /mcp HTTP/1.1
 @x1 framing body
@@ -245,12 +244,12 @@ fn a_request_whose_connection_the_client_closed_is_given_up() {
     let said = run(&["replay", &written("given-up", given_up), "--", "sh", "-c", server]);
     said.has(0, "", "2 messages sent, 1 compared: no difference\n");
     let said = run(&["replay", &written("not-given-up", &crashed), "--", "sh", "-c", server]);
-    assert!(said.stdout.contains("slow, id 1: an answer, and none in the capture"), "{}", said.stdout);
+    assert!(said.stdout.contains("slow, id 1: a response came, and the capture has none"), "{}", said.stdout);
     assert_eq!(said.code, Some(1));
 }
 
 #[test]
-fn of_several_sessions_one_is_named() {
+fn one_of_several_sessions_must_be_named() {
     let served = Served::new(&[]);
     let asked: &[&str] = &["echo", "text=hello", "--revision", "2025-06-18"];
     let capture = over_http(&served, "sessions", &[asked, asked]);
@@ -267,7 +266,7 @@ fn of_several_sessions_one_is_named() {
 }
 
 #[test]
-fn what_check_records_of_a_url_can_be_replayed() {
+fn captures_of_check_can_be_replayed() {
     let served = Served::new(&[]);
     let capture = file("check").to_str().expect("UTF-8").to_owned();
     let _ = fs::remove_file(&capture);
@@ -280,7 +279,7 @@ fn what_check_records_of_a_url_can_be_replayed() {
 }
 
 #[test]
-fn nobody_at_a_url_is_said() {
+fn an_unreachable_url_is_reported() {
     let capture = written("nobody", "> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
     let free = TcpListener::bind("127.0.0.1:0").expect("bound").local_addr().expect("an address");
     let said = run(&["replay", &capture, "--url", &format!("http://{free}/mcp")]);
@@ -291,7 +290,7 @@ fn nobody_at_a_url_is_said() {
     assert!(said.code == Some(2) && said.stderr.starts_with("barewire: cannot replay it: the URL "), "{}", said.stderr);
 }
 
-/// A request of HTTP: its head with the names in lower case, and its body.
+/// Reads an HTTP request: its head with names in lower case, and its body.
 fn request(client: &mut Client) -> (String, String) {
     let head = client.head();
     let lower = head.to_ascii_lowercase();
@@ -305,8 +304,8 @@ fn answer(client: &mut Client, headers: &str, kind: &str, body: &str) {
     client.send(format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n{headers}content-length: {length}\r\n\r\n{body}"));
 }
 
-/// A server that gives a session and an older version, asks the client something where nobody asked, and ends a stream before
-/// the answer, which comes to who asks again for the rest.
+/// A server with a session and an older version, which sends a request of its own on the GET stream, and ends a stream
+/// before the response, which comes when the client resumes the stream.
 #[test]
 fn session_version_and_streams_are_those_of_this_server() {
     let log: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -341,7 +340,7 @@ fn session_version_and_streams_are_those_of_this_server() {
                 let event = "data: {\"jsonrpc\":\"2.0\",\"id\":\"theirs\",\"method\":\"roots/list\"}\n\n";
                 client.send("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n");
                 client.send(event);
-                // It stays open until the client has had enough.
+                // The stream stays open until the client closes it.
                 client.rest();
             }
             _ => client.send("HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n"),

@@ -6,7 +6,8 @@ use barewire::client::http::{Dialer, Endpoint};
 use barewire::transport::{Transport, memory};
 use barewire_proto::transcript::read;
 use barewire_workbench::replay::{
-    HTTP_PATH, PlayOptions, Played, Script, ScriptOptions, ServeOptions, Served, play, play_http, serve, serve_http,
+    HTTP_PATH, PlayOptions, PlayReport, Script, ScriptOptions, ServeOptions, ServeReport, play, play_http, serve,
+    serve_http,
 };
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -20,11 +21,11 @@ const ADD: &str = r#"
 "#;
 
 fn script(text: &str) -> Script {
-    Script::of(&read(text.as_bytes()).expect("a transcript"), ScriptOptions::default()).expect("fit")
+    Script::from_entries(&read(text.as_bytes()).expect("a transcript"), ScriptOptions::default()).expect("fit")
 }
 
 /// Plays one capture to the server of another.
-async fn between(client: &str, server: &str) -> (Played, Served, Vec<String>) {
+async fn between(client: &str, server: &str) -> (PlayReport, ServeReport, Vec<String>) {
     let (client, server) = (script(client), script(server));
     let (near, far) = memory(64 * 1024);
     let far = far.into_parts();
@@ -40,7 +41,7 @@ async fn a_capture_answers_itself() {
     let (played, served, log) = between(ADD, ADD).await;
     assert!(played.differences.is_empty(), "{:?}", played.differences);
     assert_eq!((played.sent, played.compared), (2, 2));
-    assert_eq!((served.matched, served.unmatched, served.not_asked), (2, 0, 0));
+    assert_eq!((served.matched, served.unmatched, served.unused), (2, 0, 0));
     assert_eq!(log, ["tools/call add, id 1: as frame 1", "ping, id 2: as frame 4"]);
 }
 
@@ -51,7 +52,7 @@ async fn another_answer_is_a_difference_with_its_place() {
     assert_eq!((difference.frame, difference.answer_frame), (Some(1), Some(3)));
     let change = &difference.changes[0];
     assert_eq!(change.pointer(), "/result/sum");
-    assert_eq!((change.recorded().as_deref(), change.came().as_deref()), (Some("2"), Some("3")));
+    assert_eq!((change.recorded().as_deref(), change.received().as_deref()), (Some("2"), Some("3")));
     let json = serde_json::to_value(difference).expect("JSON");
     assert_eq!(json["kind"], "answer");
     assert_eq!(json["changes"][0], serde_json::json!({"path": "/result/sum", "recorded": 2, "came": 3}));
@@ -78,7 +79,7 @@ async fn over_http_it_ends_when_the_caller_says_so() {
     let (served, played) = tokio::join!(served, played);
     let played = played.expect("it is reached");
     assert!(played.differences.is_empty(), "{:?}", played.differences);
-    assert_eq!((served.matched, served.unmatched, served.not_asked), (2, 0, 0));
+    assert_eq!((served.matched, served.unmatched, served.unused), (2, 0, 0));
 }
 
 /// A library has no options and no commands: its hints name none.
@@ -88,7 +89,7 @@ fn hints_name_no_option() {
         let entries = read(text.as_bytes()).expect("a transcript");
         let mut options = ScriptOptions::default();
         options.max_frame = 100;
-        Script::of(&entries, options).expect_err("unfit").hint().expect("a hint")
+        Script::from_entries(&entries, options).expect_err("unfit").hint().expect("a hint")
     };
     let long = format!("> \"{}\"\n", "x".repeat(200));
     let compressed = "@x1 head > POST / HTTP/1.1\n@x1 head < HTTP/1.1 200 OK\n@x1 head < Content-Encoding: gzip\n";

@@ -3,36 +3,25 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::entry::Edit;
+use super::entry::{Edit, edited};
 
-/// What would be changed. The edits are in order and do not overlap.
+/// Returns the diff of a text and its edits, which are in order and do not overlap.
 pub(super) fn unified(path: &Path, text: &str, edits: &[Edit]) -> String {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let starts: Vec<usize> = std::iter::once(0)
-        .chain(lines.iter().scan(0, |at, line| {
-            *at += line.len();
-            Some(*at)
-        }))
-        .collect();
-    let mut changes = changes(text, edits, &starts);
-    for change in &mut changes {
-        change.trim(&lines);
-    }
+    let changes = changes(text, &lines, edits);
     let mut out = format!("--- {0}\n+++ {0}\n", path.display());
     let (mut added_before, mut removed_before) = (0, 0);
     let mut rest = &changes[..];
     while let Some(first) = rest.first() {
-        // Changes whose surroundings touch are shown as one.
-        let apart = rest.windows(2).position(|pair| pair[1].from > pair[0].to + 2 * AROUND);
-        let (hunk, behind) = rest.split_at(apart.map_or(rest.len(), |at| at + 1));
-        let from = first.from.saturating_sub(AROUND);
-        let to = (hunk[hunk.len() - 1].to + AROUND).min(lines.len());
+        // Changes with overlapping context are one hunk.
+        let gap = rest.windows(2).position(|pair| pair[1].from > pair[0].to + 2 * CONTEXT_LINES);
+        let (hunk, others) = rest.split_at(gap.map_or(rest.len(), |at| at + 1));
+        let from = first.from.saturating_sub(CONTEXT_LINES);
+        let to = (hunk[hunk.len() - 1].to + CONTEXT_LINES).min(lines.len());
         let removed: usize = hunk.iter().map(|change| change.to - change.from).sum();
         let added: usize = hunk.iter().map(|change| change.with.split_inclusive('\n').count()).sum();
-        let length = to - from;
-        let start = from + 1 + added_before - removed_before;
-        writeln!(out, "@@ -{},{length} +{start},{} @@", from + 1, length + added - removed)
-            .expect("a String takes everything");
+        let (length, start) = (to - from, from + 1 + added_before - removed_before);
+        let _ = writeln!(out, "@@ -{},{length} +{start},{} @@", from + 1, length + added - removed);
         let mut at = from;
         for change in hunk {
             lines[at..change.from].iter().for_each(|line| put(&mut out, ' ', line));
@@ -42,59 +31,49 @@ pub(super) fn unified(path: &Path, text: &str, edits: &[Edit]) -> String {
         }
         lines[at..to].iter().for_each(|line| put(&mut out, ' ', line));
         (added_before, removed_before) = (added_before + added, removed_before + removed);
-        rest = behind;
+        rest = others;
     }
     out
 }
 
-/// Whole lines, and what stands there afterwards.
-struct Change {
+/// A range of lines, and the text that replaces them.
+struct LineChange {
     from: usize,
     to: usize,
     with: String,
 }
 
-impl Change {
-    /// Leaves out lines at either end that stay as they are.
-    fn trim(&mut self, lines: &[&str]) {
-        let (old, with) = (&lines[self.from..self.to], std::mem::take(&mut self.with));
-        let new: Vec<&str> = with.split_inclusive('\n').collect();
-        let before = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
-        let (old, new) = (&old[before..], &new[before..]);
-        let behind = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
-        self.with = new[..new.len() - behind].concat();
-        (self.from, self.to) = (self.from + before, self.to - behind);
-    }
+/// Returns the changed lines: the lines of each edit, and one range for edits in the same line.
+fn changes(text: &str, lines: &[&str], edits: &[Edit]) -> Vec<LineChange> {
+    let mut starts = vec![0];
+    starts.extend(lines.iter().scan(0, |at, line| {
+        *at += line.len();
+        Some(*at)
+    }));
+    let line_of = |at: usize| (starts.partition_point(|start| *start <= at) - 1).min(lines.len().saturating_sub(1));
+    let groups = edits.chunk_by(|edit, next| line_of(edit.span.end) >= line_of(next.span.start));
+    let change = |group: &[Edit]| {
+        let (from, to) = (line_of(group[0].span.start), line_of(group[group.len() - 1].span.end) + 1);
+        let start = starts[from];
+        let shifted: Vec<Edit> = group
+            .iter()
+            .map(|edit| Edit { span: edit.span.start - start..edit.span.end - start, with: edit.with.clone() })
+            .collect();
+        LineChange { from, to, with: edited(&text[start..starts[to]], &shifted) }.trimmed(lines)
+    };
+    groups.map(change).collect()
 }
 
-fn changes(text: &str, edits: &[Edit], starts: &[usize]) -> Vec<Change> {
-    let line_of = |at: usize| starts.partition_point(|start| *start <= at) - 1;
-    let last = starts.len() - 1;
-    let mut changes: Vec<Change> = Vec::new();
-    // How far the text is told.
-    let mut told = 0;
-    for edit in edits {
-        let from = line_of(edit.span.start).min(last.saturating_sub(1));
-        let to = (line_of(edit.span.end) + 1).min(last);
-        match changes.last_mut() {
-            Some(change) if from < change.to => change.to = change.to.max(to),
-            _ => {
-                if let Some(change) = changes.last_mut() {
-                    change.with.push_str(&text[told..starts[change.to]]);
-                }
-                told = starts[from];
-                changes.push(Change { from, to, with: String::new() });
-            }
-        }
-        let change = changes.last_mut().expect("it was pushed");
-        change.with.push_str(&text[told..edit.span.start]);
-        change.with.push_str(&edit.with);
-        told = edit.span.end;
+impl LineChange {
+    /// Leaves out equal lines at both ends.
+    fn trimmed(self, lines: &[&str]) -> Self {
+        let old = &lines[self.from..self.to];
+        let new: Vec<&str> = self.with.split_inclusive('\n').collect();
+        let head = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+        let (old, new) = (&old[head..], &new[head..]);
+        let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
+        Self { from: self.from + head, to: self.to - tail, with: new[..new.len() - tail].concat() }
     }
-    if let Some(change) = changes.last_mut() {
-        change.with.push_str(&text[told..starts[change.to]]);
-    }
-    changes
 }
 
 fn put(out: &mut String, mark: char, line: &str) {
@@ -105,5 +84,5 @@ fn put(out: &mut String, mark: char, line: &str) {
     }
 }
 
-/// How many lines are shown around a change, as everybody does.
-const AROUND: usize = 3;
+/// The number of lines that are shown around a change, as in other tools.
+const CONTEXT_LINES: usize = 3;

@@ -1,4 +1,5 @@
-//! A configuration file -> its text, and back: all of the new text or none of it, and only over the text that was read.
+//! A configuration file -> its text; a new text -> the file, completely or not at all, and only if the file was not
+//! changed since.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
@@ -9,18 +10,18 @@ use crate::excerpt::Excerpt;
 use crate::output::shown;
 use crate::platform;
 
-use super::jsonc::{Bad, Document};
+use super::jsonc::{Document, ParseError};
 
 /// A file as it was read.
 pub(super) struct Config {
-    /// Where it is, with no symlink left: what is renamed over a link would replace the link.
+    /// The path without symlinks: renaming over a symlink would replace the link.
     path: PathBuf,
     pub(super) text: String,
     metadata: Metadata,
 }
 
 impl Config {
-    /// Reads a file. `None` if it is not there.
+    /// Reads a file. Returns `None` if it does not exist.
     pub(super) fn read(named: &Path) -> Result<Option<Self>, Failure> {
         let cannot = |error: &io::Error| Failure::new(format!("cannot read {}: {error}", name(named)));
         let path = match fs::canonicalize(named) {
@@ -30,15 +31,15 @@ impl Config {
         };
         let metadata = fs::metadata(&path).map_err(|error| cannot(&error))?;
         if !metadata.is_file() {
-            return Err(Failure::new(format!("{} is no file", name(named))));
+            return Err(Failure::new(format!("{} is not a file", name(named))));
         }
         let bytes = contents(&path).map_err(|error| cannot(&error))?;
-        if bytes.len() > MOST {
-            return Err(Failure::new(format!("{} is larger than {MOST} bytes", name(named))));
+        if bytes.len() > MAX_CONFIG_BYTES {
+            return Err(Failure::new(format!("{} is larger than {MAX_CONFIG_BYTES} bytes", name(named))));
         }
         let text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
-            broken(named, error.as_bytes(), &Bad { at, what: "not UTF-8" })
+            syntax_failure(named, error.as_bytes(), &ParseError { at, message: "not UTF-8".to_owned() })
         })?;
         Ok(Some(Self { path, text, metadata }))
     }
@@ -51,113 +52,107 @@ impl Config {
         if self.text.trim_start_matches('\u{feff}').trim().is_empty() {
             return Err(Failure::new(format!("{} is empty", name(&self.path))));
         }
-        Document::parse(&self.text).map_err(|bad| broken(&self.path, self.text.as_bytes(), &bad))
+        Document::parse(&self.text).map_err(|error| syntax_failure(&self.path, self.text.as_bytes(), &error))
     }
 
-    /// How many other names the file has, which keep the old text.
-    pub(super) fn other_names(&self) -> u64 {
+    /// Returns the number of other hard links to the file, which keep the old text.
+    pub(super) fn other_links(&self) -> u64 {
         platform::other_names(&self.metadata)
     }
 
-    /// Replaces the file's text. A reader sees the old one or the new one, also if we or the machine stop in between.
+    /// Replaces the file's text. A reader sees the old text or the new one, even if this program or the machine stops
+    /// in between.
     pub(super) fn replace(&self, text: &str) -> Result<(), Failure> {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         let file = self.path.file_name().unwrap_or_default().to_string_lossy();
-        let beside = folder.join(format!(".{file}.barewire-{}", std::process::id()));
-        let written = self.write_beside(&beside, text).and_then(|()| {
-            // As late as can be: whoever wrote it meanwhile, as a host that is running, would lose what it wrote.
+        let temporary = folder.join(format!(".{file}.barewire-{}", std::process::id()));
+        let replaced = self.write_temporary(&temporary, text).and_then(|()| {
+            // As late as possible: a running host may have written the file meanwhile, and must not lose its changes.
             if contents(&self.path)? != self.text.as_bytes() {
-                return Ok(Done::Changed);
+                return Err(ReplaceError::Changed);
             }
-            fs::rename(&beside, &self.path)?;
-            Ok(Done::Replaced)
+            Ok(fs::rename(&temporary, &self.path)?)
         });
-        if !matches!(written, Ok(Done::Replaced)) {
-            // It may never have been made.
-            let _ = fs::remove_file(&beside);
-        }
-        let known = name(&self.path);
-        match written {
-            Ok(Done::Replaced) => {
-                // The name is in the folder; not every file system lets a folder be synced, and the text is complete either way.
-                let _ = File::open(folder).and_then(|folder| folder.sync_all());
-                Ok(())
-            }
-            Ok(Done::Changed) => Err(Failure::new(format!("{known} was changed by somebody else meanwhile: nothing is written"))
-                .with_hint("try again; if the host is running and writes this file, close it first")),
-            Err(Stuck::Writing(error)) => Err(Failure::new(format!("cannot write {known}: {error}"))
-                .with_hint("the file is as it was; a new one is made beside it first, so its folder must be writable and have room")),
-            Err(Stuck::Owner(error)) => {
+        let Err(error) = replaced else {
+            // Not every file system can sync a folder, and the text is complete either way.
+            let _ = File::open(folder).and_then(|folder| folder.sync_all());
+            return Ok(());
+        };
+        // The file may not exist.
+        let _ = fs::remove_file(&temporary);
+        let path = name(&self.path);
+        Err(match error {
+            ReplaceError::Changed => Failure::new(format!("{path} was changed by another program meanwhile: nothing is written"))
+                .with_hint("try again; if the host is running and writes this file, close it first"),
+            ReplaceError::Write(error) => Failure::new(format!("cannot write {path}: {error}"))
+                .with_hint("the file is unchanged; a new one is written beside it first, so its folder must be writable and have space"),
+            ReplaceError::Owner(error) => {
                 let owner = platform::owner(&self.metadata);
                 let why = format!("a new file cannot be given to its owner and group, {owner}: {error}");
-                Err(Failure::new(format!("cannot write {known}: {why}"))
-                    .with_hint("the file is as it was; root can do it, and its owner if they are in that group"))
+                Failure::new(format!("cannot write {path}: {why}"))
+                    .with_hint("the file is unchanged; root can do it, and so can its owner if they are in that group")
             }
-        }
+        })
     }
 
-    fn write_beside(&self, beside: &Path, text: &str) -> Result<(), Stuck> {
-        let mut file = platform::private_options().write(true).create_new(true).open(beside)?;
+    fn write_temporary(&self, path: &Path, text: &str) -> Result<(), ReplaceError> {
+        let mut file = platform::private_options().write(true).create_new(true).open(path)?;
         file.write_all(text.as_bytes())?;
-        platform::copy_owner(&file, &self.metadata).map_err(Stuck::Owner)?;
+        platform::copy_owner(&file, &self.metadata).map_err(ReplaceError::Owner)?;
         platform::copy_permissions(&file, &self.metadata)?;
         Ok(file.sync_all()?)
     }
 }
 
-/// What could not be done.
-enum Stuck {
-    Writing(io::Error),
-    /// Only who may do everything gives a file away, or to a group that they are not in.
+/// The reason why a file was not replaced.
+enum ReplaceError {
+    /// Another program has written the file since it was read.
+    Changed,
+    Write(io::Error),
+    /// Only root can give a file to another user, or to a group that the user is not in.
     Owner(io::Error),
 }
 
-impl From<io::Error> for Stuck {
+impl From<io::Error> for ReplaceError {
     fn from(error: io::Error) -> Self {
-        Self::Writing(error)
+        Self::Write(error)
     }
 }
 
-enum Done {
-    Replaced,
-    /// Somebody else has written the file since it was read.
-    Changed,
-}
-
-/// A path as it is shown.
+/// Returns a path as it is shown.
 pub(super) fn name(path: &Path) -> String {
     shown(path.as_os_str().as_encoded_bytes(), 300)
 }
 
 fn contents(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(MOST as u64 + 1).read_to_end(&mut bytes)?;
+    File::open(path)?.take(MAX_CONFIG_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// What is wrong, with the line, a caret under the place, and both numbers.
-fn broken(path: &Path, text: &[u8], bad: &Bad) -> Failure {
-    let start = text[..bad.at].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
-    let end = text[bad.at..].iter().position(|b| *b == b'\n').map_or(text.len(), |at| bad.at + at);
+/// Returns the failure for a syntax error, with its line and column, and a caret under the place.
+fn syntax_failure(path: &Path, text: &[u8], error: &ParseError) -> Failure {
+    let start = text[..error.at].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    let end = text[error.at..].iter().position(|b| *b == b'\n').map_or(text.len(), |at| error.at + at);
     let number = text[..start].iter().filter(|b| **b == b'\n').count() + 1;
-    let column = String::from_utf8_lossy(&text[start..bad.at]).chars().filter(|c| *c != '\u{feff}').count() + 1;
-    // A tab has no width that could be known here; a space is as good.
+    let column = String::from_utf8_lossy(&text[start..error.at]).chars().filter(|c| *c != '\u{feff}').count() + 1;
+    // The width of a tab is unknown: it is shown as a space.
     let line: Vec<u8> = text[start..end].iter().map(|b| if *b == b'\t' { b' ' } else { *b }).collect();
     let line = line.strip_suffix(b"\r").unwrap_or(&line);
-    let excerpt = Excerpt::around(line, bad.at - start);
+    let excerpt = Excerpt::around(line, error.at - start);
     let margin = number.to_string();
     let space = " ".repeat(margin.len());
     Failure::new(format!(
         "{} is not JSON: line {number}, column {column}: {}\n  {margin} | {}\n  {space} | {}^",
         name(path),
-        bad.what,
+        error.message,
         excerpt.line,
         " ".repeat(excerpt.column),
     ))
 }
 
-/// No configuration is larger. Claude Code's own file, which also keeps histories, has a few mebibytes.
-const MOST: usize = 64 * 1024 * 1024;
+/// The largest accepted configuration. Claude Code's own file, which also keeps histories, has a few mebibytes.
+const MAX_CONFIG_BYTES: usize = 64 * 1024 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -165,21 +160,21 @@ mod tests {
 
     fn fresh(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("barewire-file-{}-{name}", std::process::id()));
-        fs::create_dir_all(&folder).expect("it can be made");
+        fs::create_dir_all(&folder).expect("a folder");
         folder.join("mcp.json")
     }
 
     #[test]
-    fn what_somebody_else_wrote_meanwhile_stays() {
+    fn changes_of_another_program_stay() {
         let path = fresh("changed");
-        fs::write(&path, "{}").expect("it is written");
-        let config = Config::read(&path).ok().flatten().expect("it is read");
-        fs::write(&path, "{\"mine\":1}").expect("it is written");
+        fs::write(&path, "{}").expect("written");
+        let config = Config::read(&path).ok().flatten().expect("a file");
+        fs::write(&path, "{\"mine\":1}").expect("written");
         let Err(failure) = config.replace("{\"new\":1}") else { panic!("it was replaced") };
-        assert!(failure.to_string().contains("was changed by somebody else"), "{failure}");
+        assert!(failure.to_string().contains("was changed by another program"), "{failure}");
         let folder = path.parent().expect("a folder");
-        assert_eq!(fs::read_to_string(&path).expect("it is there"), "{\"mine\":1}");
-        assert_eq!(fs::read_dir(folder).expect("it is there").count(), 1, "nothing is left beside it");
-        fs::remove_dir_all(folder).expect("it is ours");
+        assert_eq!(fs::read_to_string(&path).expect("a path"), "{\"mine\":1}");
+        assert_eq!(fs::read_dir(folder).expect("a path").count(), 1, "nothing is left beside it");
+        fs::remove_dir_all(folder).expect("removed");
     }
 }

@@ -1,11 +1,11 @@
-//! The name of a host -> the files that it reads its servers from, on this platform.
+//! The name of a host -> its configuration files on this platform.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::platform;
 
-/// A host whose places are known.
+/// A host with known configuration files.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Host {
     ClaudeDesktop,
@@ -14,19 +14,15 @@ pub(super) enum Host {
 }
 
 impl Host {
-    pub(super) const NAMES: [&str; 3] = ["claude-desktop", "claude-code", "vscode"];
+    pub(super) const NAMES: [(&str, Self); 3] =
+        [("claude-desktop", Self::ClaudeDesktop), ("claude-code", Self::ClaudeCode), ("vscode", Self::VsCode)];
 
     pub(super) fn named(name: &str) -> Option<Self> {
-        match name {
-            "claude-desktop" => Some(Self::ClaudeDesktop),
-            "claude-code" => Some(Self::ClaudeCode),
-            "vscode" => Some(Self::VsCode),
-            _ => None,
-        }
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, host)| *host)
     }
 
-    /// Whose file it is, by its name.
-    pub(super) fn of(path: &Path) -> Option<Self> {
+    /// Returns the host that a file belongs to, by its name.
+    pub(super) fn of_file(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let folder = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
         match (name, folder) {
@@ -37,7 +33,7 @@ impl Host {
         }
     }
 
-    /// Where it may keep its servers, the more particular places first. `here` is the folder that is worked in.
+    /// Returns the files that may list servers, the most specific first. `here` is the project folder.
     pub(super) fn files(self, here: &Path) -> Vec<PathBuf> {
         let home = platform::home();
         let mut files = Vec::new();
@@ -63,17 +59,19 @@ impl Host {
         files
     }
 
-    /// What has to be done before it takes notice.
+    /// Returns what the user has to do for a change to take effect.
     pub(super) fn restart(self) -> &'static str {
         match self {
-            Self::ClaudeDesktop => "quit Claude Desktop and start it again: it reads its configuration only then",
-            Self::ClaudeCode => "start Claude Code again: a session that is running keeps the old server",
+            Self::ClaudeDesktop => {
+                "quit Claude Desktop and start it again: it reads its configuration only at the start"
+            }
+            Self::ClaudeCode => "start Claude Code again: a running session keeps the old server",
             Self::VsCode => "restart the server in VS Code: MCP: List Servers, the server, Restart Server",
         }
     }
 }
 
-/// The file in the folder that is worked in or the nearest one above that has it; where none has, it would be in the first.
+/// Returns the file in this folder or the nearest one above that has it; else its path in this folder.
 fn upwards(here: &Path, file: &Path) -> Option<PathBuf> {
     let found = here.ancestors().map(|folder| folder.join(file)).find(|path| path.exists());
     Some(found.unwrap_or_else(|| here.join(file)))

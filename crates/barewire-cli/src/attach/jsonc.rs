@@ -1,67 +1,53 @@
-//! JSON with comments and trailing commas -> the places of its values. The text itself is never changed and no tree is built.
+//! JSON with comments and trailing commas -> the places of its values. The text itself is never changed, and no tree is
+//! built.
 
 use std::ops::Range;
 
-/// A text that is known to be one value of JSON, with what editors allow besides: comments, commas before a closing bracket, and a
-/// byte order mark.
+use barewire_proto::json::{Json, Text};
+
+/// A text that is one JSON value, apart from what editors allow besides: comments, commas before a closing bracket, and
+/// a byte order mark.
 pub(super) struct Document<'a> {
     text: &'a str,
+    /// The text as plain JSON: spaces in place of a byte order mark, comments and trailing commas, and all other bytes
+    /// in their places.
+    plain: Vec<u8>,
+    /// The places of the trailing commas.
+    trailing_commas: Vec<usize>,
     root: Range<usize>,
 }
 
 /// A member of an object or an element of an array.
 #[derive(Clone)]
 pub(super) struct Child {
-    /// Where its name stands, with its quotes; empty for an element.
+    /// The place of the name with its quotes; empty for an element.
     pub(super) key: Range<usize>,
     pub(super) value: Range<usize>,
 }
 
-/// Why a text is no JSON.
+/// The reason why a text is not JSON, and the place.
 #[derive(Debug, PartialEq)]
-pub(super) struct Bad {
+pub(super) struct ParseError {
     pub(super) at: usize,
-    pub(super) what: &'static str,
+    pub(super) message: String,
 }
 
 impl<'a> Document<'a> {
-    /// Looks at every byte once. What is open is kept on a stack of our own, so that no depth can exhaust the program's.
-    pub(super) fn parse(text: &'a str) -> Result<Self, Bad> {
-        let mut lexer = Lexer::new(text, if text.starts_with('\u{feff}') { 3 } else { 0 });
-        let (mut open, mut expected, mut root) = (Vec::new(), Expected::Value, None::<usize>);
-        loop {
-            let token = lexer.next()?;
-            let at = token.span.start;
-            let is_value = matches!(expected, Expected::Value | Expected::ValueOrEnd);
-            expected = match token.kind {
-                Kind::Open(bracket) if is_value => {
-                    open.push(bracket);
-                    match bracket {
-                        Bracket::Object => Expected::KeyOrEnd,
-                        Bracket::Array => Expected::ValueOrEnd,
-                    }
-                }
-                Kind::String if expected == Expected::KeyOrEnd => Expected::Colon,
-                Kind::String | Kind::Word if is_value => Expected::CommaOrEnd,
-                Kind::Colon if expected == Expected::Colon => Expected::Value,
-                Kind::Comma if expected == Expected::CommaOrEnd => match open.last() {
-                    Some(Bracket::Object) => Expected::KeyOrEnd,
-                    Some(Bracket::Array) => Expected::ValueOrEnd,
-                    None => return Err(Bad { at, what: "there is more after the end of the value" }),
-                },
-                Kind::Close(bracket) if expected.allows_end() && open.last() == Some(&bracket) => {
-                    open.pop();
-                    Expected::CommaOrEnd
-                }
-                Kind::End if expected == Expected::CommaOrEnd && open.is_empty() => {
-                    let start = root.expect("a value was there");
-                    return Ok(Self { text, root: start..lexer.last });
-                }
-                _ => return Err(Bad { at, what: expected.wanted(open.last().copied()) }),
-            };
-            root.get_or_insert(at);
-            lexer.last = token.span.end;
-        }
+    pub(super) fn parse(text: &'a str) -> Result<Self, ParseError> {
+        let (plain, trailing_commas) = plain_json(text);
+        let mut document = Self { text, plain, trailing_commas, root: 0..0 };
+        document.root = match Json::parse(&document.plain) {
+            Ok(root) => document.range_of(root.as_bytes()),
+            Err(error) => {
+                let message = match &text.as_bytes()[error.at..] {
+                    [b'/', b'*', ..] => "a comment that does not end".to_owned(),
+                    [b'\'', ..] => "strings need double quotes".to_owned(),
+                    _ => error.expected.to_string(),
+                };
+                return Err(ParseError { at: error.at, message });
+            }
+        };
+        Ok(document)
     }
 
     pub(super) fn text(&self) -> &'a str {
@@ -73,226 +59,117 @@ impl<'a> Document<'a> {
     }
 
     pub(super) fn is_object(&self, value: &Range<usize>) -> bool {
-        self.text[value.clone()].starts_with('{')
+        self.plain[value.start] == b'{'
     }
 
     pub(super) fn is_array(&self, value: &Range<usize>) -> bool {
-        self.text[value.clone()].starts_with('[')
+        self.plain[value.start] == b'['
     }
 
-    /// What a string says. `None` for what is no string, and for one that is no text: half of a surrogate pair.
+    /// Returns the value of a string. `None` if it is not a string, or has half of a surrogate pair.
     pub(super) fn string(&self, value: &Range<usize>) -> Option<String> {
-        serde_json::from_str(&self.text[value.clone()]).ok()
+        Some(Text::from_json(self.json(value))?.to_str()?.into_owned())
     }
 
-    /// The members of an object or elements of an array; none of anything else.
+    /// Returns the members of an object or the elements of an array; nothing for any other value.
     pub(super) fn children(&self, value: &Range<usize>) -> Vec<Child> {
-        let mut children = Vec::new();
-        if !self.is_object(value) && !self.is_array(value) {
-            return children;
-        }
-        let mut lexer = Lexer::new(self.text, value.start + 1);
-        let is_object = self.is_object(value);
-        loop {
-            let token = lexer.known();
-            match token.kind {
-                Kind::Close(_) | Kind::End => return children,
-                Kind::Comma => {}
-                _ if is_object => {
-                    lexer.known();
-                    let first = lexer.known();
-                    children.push(Child { key: token.span, value: lexer.rest_of(&first) });
-                }
-                _ => {
-                    let start = token.span.start;
-                    children.push(Child { key: start..start, value: lexer.rest_of(&token) });
-                }
-            }
-        }
+        let json = self.json(value);
+        let members = json.members().map(|member| Child {
+            key: self.range_of(member.name.raw().as_bytes()),
+            value: self.range_of(member.value.as_bytes()),
+        });
+        let elements = json.elements().map(|element| {
+            let value = self.range_of(element.as_bytes());
+            Child { key: value.start..value.start, value }
+        });
+        members.chain(elements).collect()
     }
 
-    /// Where the comma ends that follows a value which ends at `end`, if one does. Comments may stand before it.
-    pub(super) fn comma_after(&self, end: usize) -> Option<usize> {
-        let token = Lexer::new(self.text, end).known();
-        (token.kind == Kind::Comma).then_some(token.span.end)
+    fn json(&self, value: &Range<usize>) -> Json<'_> {
+        Json::parse(&self.plain[value.clone()]).expect("the document was parsed")
     }
 
-    /// The member of this name. Of several it is the last: that is the one that hosts take.
+    /// Returns the place of a part of `plain`.
+    fn range_of(&self, part: &[u8]) -> Range<usize> {
+        let start = part.as_ptr() as usize - self.plain.as_ptr() as usize;
+        start..start + part.len()
+    }
+
+    /// Returns the end of the trailing comma after a value that ends at `end`, if there is one. Comments may stand
+    /// between.
+    pub(super) fn trailing_comma_after(&self, end: usize) -> Option<usize> {
+        let is_next = |comma: &usize| self.plain[end..*comma].trim_ascii().is_empty();
+        self.trailing_commas.iter().copied().find(|comma| *comma >= end).filter(is_next).map(|comma| comma + 1)
+    }
+
+    /// Returns the member with this name; the last one if there are several, because that is the one that hosts use.
     pub(super) fn member(&self, object: &Range<usize>, name: &str) -> Option<Child> {
-        if !self.is_object(object) {
-            return None;
-        }
-        self.children(object).into_iter().rfind(|child| self.is_named(child, name))
+        self.members_named(object, name).pop()
     }
 
-    /// Whether there are several members of this name.
+    /// Whether there are several members with this name.
     pub(super) fn has_several(&self, object: &Range<usize>, name: &str) -> bool {
-        self.is_object(object) && self.children(object).iter().filter(|child| self.is_named(child, name)).count() > 1
+        self.members_named(object, name).len() > 1
     }
 
-    fn is_named(&self, member: &Child, name: &str) -> bool {
-        self.string(&member.key).as_deref() == Some(name)
-    }
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Expected {
-    Value,
-    ValueOrEnd,
-    KeyOrEnd,
-    Colon,
-    CommaOrEnd,
-}
-
-impl Expected {
-    fn allows_end(self) -> bool {
-        matches!(self, Self::ValueOrEnd | Self::KeyOrEnd | Self::CommaOrEnd)
-    }
-
-    fn wanted(self, inside: Option<Bracket>) -> &'static str {
-        match (self, inside) {
-            (Self::Value, _) => "expected a value",
-            (Self::ValueOrEnd, _) => "expected a value or ]",
-            (Self::KeyOrEnd, _) => "expected a name in double quotes, or }",
-            (Self::Colon, _) => "expected a colon",
-            (Self::CommaOrEnd, Some(Bracket::Object)) => "expected a comma or }",
-            (Self::CommaOrEnd, Some(Bracket::Array)) => "expected a comma or ]",
-            (Self::CommaOrEnd, None) => "there is more after the end of the value",
-        }
+    fn members_named(&self, object: &Range<usize>, name: &str) -> Vec<Child> {
+        let children = if self.is_object(object) { self.children(object) } else { Vec::new() };
+        children.into_iter().filter(|child| self.string(&child.key).as_deref() == Some(name)).collect()
     }
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Bracket {
-    Object,
-    Array,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Open(Bracket),
-    Close(Bracket),
-    Colon,
-    Comma,
-    String,
-    /// A number, `true`, `false` or `null`.
-    Word,
-    End,
-}
-
-struct Token {
-    kind: Kind,
-    span: Range<usize>,
-}
-
-struct Lexer<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    /// Where the last token ended.
-    last: usize,
-}
-
-impl<'a> Lexer<'a> {
-    fn new(text: &'a str, at: usize) -> Self {
-        Self { bytes: text.as_bytes(), at, last: at }
+/// Returns a text with spaces in place of a byte order mark, comments and trailing commas, and the places of the
+/// trailing commas.
+///
+/// A comment or string that does not end stays: the parser finds it.
+fn plain_json(text: &str) -> (Vec<u8>, Vec<usize>) {
+    let mut plain = text.as_bytes().to_vec();
+    let mut trailing_commas = Vec::new();
+    // The first byte of the last two tokens, each with its place.
+    let (mut last, mut before_last) = ((0, b' '), (0, b' '));
+    let mut at = 0;
+    if text.starts_with('\u{feff}') {
+        at = 3;
+        plain[..at].fill(b' ');
     }
-
-    fn next(&mut self) -> Result<Token, Bad> {
-        self.skip_space()?;
-        let start = self.at;
-        let kind = match self.bytes.get(start) {
-            None => return Ok(Token { kind: Kind::End, span: start..start }),
-            Some(b'{') => Kind::Open(Bracket::Object),
-            Some(b'[') => Kind::Open(Bracket::Array),
-            Some(b'}') => Kind::Close(Bracket::Object),
-            Some(b']') => Kind::Close(Bracket::Array),
-            Some(b':') => Kind::Colon,
-            Some(b',') => Kind::Comma,
-            Some(b'"') => return self.string(),
-            Some(_) => return self.word(),
+    while at < plain.len() {
+        let rest = &text.as_bytes()[at..];
+        let comment = match rest {
+            [b'/', b'/', ..] => rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).or(Some(rest.len())),
+            [b'/', b'*', ..] => rest[2..].windows(2).position(|pair| pair == b"*/").map(|end| end + 4),
+            _ => None,
         };
-        self.at += 1;
-        Ok(Token { kind, span: start..self.at })
-    }
-
-    /// The next token of a text that has been parsed before.
-    fn known(&mut self) -> Token {
-        self.next().expect("the document was parsed")
-    }
-
-    /// The whole value that begins with `first`.
-    fn rest_of(&mut self, first: &Token) -> Range<usize> {
-        let mut depth = usize::from(matches!(first.kind, Kind::Open(_)));
-        let mut end = first.span.end;
-        while depth > 0 {
-            let token = self.known();
-            match token.kind {
-                Kind::Open(_) => depth += 1,
-                Kind::Close(_) => depth -= 1,
-                _ => {}
-            }
-            end = token.span.end;
+        if let Some(length) = comment {
+            plain[at..at + length].fill(b' ');
+            at += length;
+            continue;
         }
-        first.span.start..end
-    }
-
-    fn skip_space(&mut self) -> Result<(), Bad> {
-        loop {
-            match &self.bytes[self.at..] {
-                [b' ' | b'\t' | b'\n' | b'\r', ..] => self.at += 1,
-                [b'/', b'/', rest @ ..] => {
-                    let end = rest.iter().position(|b| matches!(b, b'\n' | b'\r')).unwrap_or(rest.len());
-                    self.at += 2 + end;
-                }
-                [b'/', b'*', rest @ ..] => match rest.windows(2).position(|pair| pair == b"*/") {
-                    Some(end) => self.at += end + 4,
-                    None => return Err(Bad { at: self.at, what: "a comment that does not end" }),
-                },
-                _ => return Ok(()),
-            }
+        let length = if rest[0] == b'"' { string_length(rest) } else { 1 };
+        if matches!(rest[0], b'}' | b']')
+            && last.1 == b','
+            && !matches!(before_last.1, b' ' | b',' | b':' | b'{' | b'[')
+        {
+            plain[last.0] = b' ';
+            trailing_commas.push(last.0);
         }
-    }
-
-    fn string(&mut self) -> Result<Token, Bad> {
-        let start = self.at;
-        let mut at = start + 1;
-        loop {
-            match &self.bytes[at..] {
-                [b'"', ..] => break,
-                [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => at += 2,
-                [b'\\', b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) => {
-                    at += 6;
-                }
-                [b'\\', ..] => return Err(Bad { at, what: "a backslash that begins no escape of JSON" }),
-                [b'\n' | b'\r', ..] | [] => {
-                    return Err(Bad { at: start, what: "a string that does not end in its line" });
-                }
-                [..0x20, ..] => return Err(Bad { at, what: "a control character in a string" }),
-                [_, ..] => at += 1,
-            }
+        if !rest[0].is_ascii_whitespace() {
+            (before_last, last) = (last, (at, rest[0]));
         }
-        self.at = at + 1;
-        Ok(Token { kind: Kind::String, span: start..self.at })
+        at += length;
     }
+    (plain, trailing_commas)
+}
 
-    fn word(&mut self) -> Result<Token, Bad> {
-        let start = self.at;
-        let is_part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'+' | b'.' | b'_');
-        let length = self.bytes[start..].iter().take_while(|b| is_part(b)).count();
-        self.at += length;
-        let word = std::str::from_utf8(&self.bytes[start..self.at]).expect("ASCII");
-        let is_value = matches!(word, "true" | "false" | "null")
-            || word.starts_with(|c: char| c == '-' || c.is_ascii_digit())
-                && serde_json::from_str::<&serde_json::value::RawValue>(word).is_ok();
-        if is_value {
-            return Ok(Token { kind: Kind::Word, span: start..self.at });
+/// Returns the length of a string with its quotes, or of its line if the string does not end there.
+fn string_length(text: &[u8]) -> usize {
+    let mut at = 1;
+    loop {
+        match &text[at..] {
+            [b'"', ..] => return at + 1,
+            [b'\\', _, ..] => at += 2,
+            [b'\n' | b'\r', ..] | [] => return at,
+            [_, ..] => at += 1,
         }
-        let what = match self.bytes.get(start) {
-            Some(b'\'') => "strings stand in double quotes",
-            Some(b'/') => "neither a value nor a comment",
-            _ => "no value of JSON",
-        };
-        Err(Bad { at: start, what })
     }
 }
 
@@ -300,50 +177,48 @@ impl<'a> Lexer<'a> {
 mod tests {
     use super::*;
 
-    fn bad(text: &str) -> (usize, &'static str) {
-        Document::parse(text).map(|_| ()).map_err(|bad| (bad.at, bad.what)).expect_err("it is bad")
+    fn bad(text: &str) -> (usize, String) {
+        let error = Document::parse(text).map(|_| ()).expect_err(text);
+        (error.at, error.message)
     }
 
     #[test]
-    fn what_editors_allow_is_read_and_what_is_broken_has_a_place() {
-        for good in [
-            "{}",
-            "[]",
-            " 1 ",
-            "\u{feff}{}",
-            "{\"a\":1,}",
-            "[1,2,]",
-            "// c\n{/**/\"a\"//x\r:/* */1}//",
-            "[[],{},]",
-            "\"\\u00e9\\n\"",
-            "-1.5e+3",
-            "{\"a\":{\"b\":[null,true,false]}}",
-        ] {
+    fn what_editors_allow_is_read_and_errors_have_a_place() {
+        let strict = ["{}", "[]", " 1 ", "\"\\u00e9\\n\"", "-1.5e+3", "{\"a\":{\"b\":[null,true,false]}}"];
+        let liberal =
+            ["\u{feff}{}", "{\"a\":1,}", "[1,2,]", "[[],{},]", "[\"//\",/*,*/]", "// c\n{/**/\"a\"//x\r:/* */1}//"];
+        for good in strict.into_iter().chain(liberal) {
             assert!(Document::parse(good).is_ok(), "{good}");
         }
-        assert_eq!(bad(""), (0, "expected a value"));
-        assert_eq!(bad("{,}"), (1, "expected a name in double quotes, or }"));
-        assert_eq!(bad("[,]"), (1, "expected a value or ]"));
-        assert_eq!(bad("{\"a\" 1}"), (5, "expected a colon"));
-        assert_eq!(bad("{\"a\":}"), (5, "expected a value"));
-        assert_eq!(bad("{\"a\":1 \"b\":2}"), (7, "expected a comma or }"));
-        assert_eq!(bad("[1 2]"), (3, "expected a comma or ]"));
-        assert_eq!(bad("{\"a\":1]"), (6, "expected a comma or }"));
-        assert_eq!(bad("{} {}"), (3, "there is more after the end of the value"));
-        assert_eq!(bad("{},"), (2, "there is more after the end of the value"));
-        assert_eq!(bad("{"), (1, "expected a name in double quotes, or }"));
-        assert_eq!(bad("{'a':1}"), (1, "strings stand in double quotes"));
-        assert_eq!(bad("[tru]"), (1, "no value of JSON"));
-        assert_eq!(bad("[01]"), (1, "no value of JSON"));
-        assert_eq!(bad("[\"a\nb\"]"), (1, "a string that does not end in its line"));
-        assert_eq!(bad("[\"\\x\"]"), (2, "a backslash that begins no escape of JSON"));
-        assert_eq!(bad("[/* ]"), (1, "a comment that does not end"));
-        assert_eq!(bad("[/ ]"), (1, "neither a value nor a comment"));
-        assert_eq!(bad("[é]"), (1, "no value of JSON"));
+        for (text, at, message) in [
+            ("", 0, "expected a value"),
+            ("{,}", 1, "expected a member name in double quotes"),
+            ("[,]", 1, "expected a value"),
+            ("[1,,]", 3, "expected a value"),
+            ("{\"a\" 1}", 5, "expected a colon after the member name"),
+            ("{\"a\":}", 5, "expected a value"),
+            ("{\"a\":,}", 5, "expected a value"),
+            ("{\"a\":1 \"b\":2}", 7, "expected a comma or a closing brace"),
+            ("[1 2]", 3, "expected a comma or a closing bracket"),
+            ("{\"a\":1]", 6, "expected a comma or a closing brace"),
+            ("[1,}", 3, "expected a comma or a closing bracket"),
+            ("{} {}", 3, "expected nothing after the value"),
+            ("{},", 2, "expected nothing after the value"),
+            ("{", 1, "expected a member name in double quotes"),
+            ("{'a':1}", 1, "strings need double quotes"),
+            ("[01]", 2, "expected a comma or a closing bracket"),
+            ("[\"a\nb\"]", 3, "a control character inside a string must be escaped"),
+            ("[\"a", 3, "expected a closing quote"),
+            ("[/* ]", 1, "a comment that does not end"),
+            ("[/ ]", 1, "expected a value"),
+            ("[é]", 1, "expected a value"),
+        ] {
+            assert_eq!(bad(text), (at, message.to_owned()), "{text}");
+        }
     }
 
     #[test]
-    fn children_are_where_they_stand() {
+    fn children_have_their_places() {
         let text = "{ \"a\": [1, {\"b\": 2},], /*c*/ \"d\" : \"x\", \"a\": null }";
         let document = Document::parse(text).expect("it is good");
         let members = document.children(&document.root());
@@ -362,11 +237,11 @@ mod tests {
         let text = format!("{{\"a\":{}{}}}", "[".repeat(deep), "]".repeat(deep));
         let document = Document::parse(&text).expect("it is good");
         assert_eq!(document.children(&document.root()).len(), 1);
-        assert_eq!(bad(&"[".repeat(deep)), (deep, "expected a value or ]"));
+        assert_eq!(bad(&"[".repeat(deep)), (deep, "expected a value".to_owned()));
         assert_eq!(bad(&"{\"a\":".repeat(deep)).1, "expected a value");
     }
 
-    /// Whatever `serde_json` takes is taken, and what is taken without the liberties is what it takes.
+    /// Everything that `serde_json` accepts is accepted; of the rest, only texts with a trailing comma.
     #[test]
     fn plain_json_is_judged_as_serde_does() {
         let pieces =

@@ -1,4 +1,4 @@
-//! The configurations of a host -> a line for every server in them.
+//! The configurations of a host -> a line for every server.
 
 use std::io::{self, Write};
 
@@ -13,25 +13,25 @@ use super::lookup::Lookup;
 use super::servers::{Scope, servers};
 
 pub(super) fn list(lookup: &Lookup, output: &mut Output) -> Result<Exit, Failure> {
-    let mut any = false;
+    let mut has_servers = false;
     for config in &lookup.configs {
         let document = config.document()?;
         let all = servers(&document);
         if all.is_empty() {
             continue;
         }
-        any = true;
+        has_servers = true;
         writeln!(output, "{}", output.paint(Tone::Strong, name(config.path())))?;
         let names: Vec<String> = all.iter().map(|server| shown(server.name.as_bytes(), 40)).collect();
         let widest = names.iter().map(|name| name.width()).max().unwrap_or_default();
         for (server, name) in all.iter().zip(&names) {
-            // Arguments may hold secrets, and are not shown.
+            // Arguments are not shown: they may hold secrets.
             let (state, what) = match Entry::read(&document, &server.entry) {
                 Entry::Program(program) => ("direct", program.command(&document)),
                 Entry::Attached(attached) => ("attached", attached.command(&document)),
-                Entry::ByHand(program) => ("by hand", program),
+                Entry::TappedByHand(program) => ("by hand", program),
                 Entry::Url(url) => ("http", url.split('?').next().unwrap_or_default().to_owned()),
-                Entry::Odd(why) => ("odd", why.to_owned()),
+                Entry::Unsupported(why) => ("unknown", why.to_owned()),
             };
             let tone = if state == "attached" { Tone::Good } else { Tone::Faint };
             let state = output.paint(tone, format!("{state:<8}"));
@@ -47,7 +47,7 @@ pub(super) fn list(lookup: &Lookup, output: &mut Output) -> Result<Exit, Failure
     for failure in &lookup.failures {
         crate::failure::report(failure);
     }
-    if !any {
+    if !has_servers {
         let files: Vec<String> = lookup.configs.iter().map(|config| name(config.path())).collect();
         let _ = writeln!(io::stderr(), "there are no servers in {}", files.join(", "));
     }

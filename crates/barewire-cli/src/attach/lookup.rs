@@ -1,4 +1,4 @@
-//! A file or the name of a host, and the name of a server -> the entry that is meant.
+//! A file or the name of a host, and the name of a server -> the entry of the server.
 
 use std::path::{Path, PathBuf};
 
@@ -10,39 +10,40 @@ use super::file::{Config, name};
 use super::hosts::Host;
 use super::servers::{Scope, Server, servers};
 
-/// The configurations that may have it.
+/// The configurations to look into.
 pub(super) struct Lookup {
     pub(super) configs: Vec<Config>,
-    /// Why others of the host's files could not be read.
+    /// The failures to read other files of the host.
     pub(super) failures: Vec<Failure>,
-    /// The folder that is worked in.
+    /// The project folder.
     here: PathBuf,
-    /// Whose configurations they are, if that is known.
+    /// The host of the configurations, if it is known.
     host: Option<Host>,
 }
 
-/// An entry.
-pub(super) struct Match<'a> {
+/// A server, and its place.
+pub(super) struct FoundServer<'a> {
     pub(super) config: &'a Config,
     pub(super) server: Server,
-    /// The file, and where in it if there is another one of this name in the same.
+    /// The file, and the place in it if the file has several servers with this name.
     pub(super) place: String,
-    /// Where else there is one of this name, which the host does not take.
+    /// The places of other servers with this name, which the host does not use.
     pub(super) others: Vec<String>,
 }
 
 impl Lookup {
-    pub(super) fn new(which: &Path, project: Option<&Path>) -> Result<Self, Failure> {
+    /// Reads the given file, or the files of the host with the given name.
+    pub(super) fn new(given: &Path, project: Option<&Path>) -> Result<Self, Failure> {
         let here = std::path::absolute(project.unwrap_or(Path::new(".")))
-            .map_err(|error| Failure::new(format!("cannot tell which folder is worked in: {error}")))?;
-        // Hosts know it without symlinks.
+            .map_err(|error| Failure::new(format!("cannot find the project folder: {error}")))?;
+        // Hosts resolve symlinks in it.
         let here = std::fs::canonicalize(&here).unwrap_or(here);
-        let named = which.to_str().and_then(Host::named);
-        // By the name that was typed: what it links to may be called anything.
-        let host = named.or_else(|| Host::of(&std::path::absolute(which).ok()?));
+        let named = given.to_str().and_then(Host::named);
+        // By the given name: the target of a symlink may have any name.
+        let host = named.or_else(|| Host::of_file(&std::path::absolute(given).ok()?));
         let mut lookup = Self { configs: Vec::new(), failures: Vec::new(), here, host };
         let Some(host) = named else {
-            lookup.configs.push(Config::read(which)?.ok_or_else(|| missing(which))?);
+            lookup.configs.push(Config::read(given)?.ok_or_else(|| missing(given))?);
             return Ok(lookup);
         };
         let files = host.files(&lookup.here);
@@ -56,21 +57,21 @@ impl Lookup {
         if lookup.configs.is_empty() {
             let looked: Vec<String> = files.iter().map(|file| name(file)).collect();
             let none = || {
-                Failure::new(format!("{} has no configuration here: looked for {}", which.display(), looked.join(", ")))
+                Failure::new(format!("{} has no configuration here: looked for {}", given.display(), looked.join(", ")))
             };
             return Err(lookup.failures.pop().unwrap_or_else(none));
         }
         Ok(lookup)
     }
 
-    /// The entry that the host takes: of the folder that is worked in, then of the files in their order.
-    pub(super) fn find(self: &Lookup, wanted: &str) -> Result<Match<'_>, Failure> {
-        let (mut found, mut elsewhere, mut names, mut broken) = (Vec::new(), None, Vec::new(), None);
+    /// Returns the server that the host uses: first those of the project folder, then the files in their order.
+    pub(super) fn find(&self, wanted: &str) -> Result<FoundServer<'_>, Failure> {
+        let (mut found, mut elsewhere, mut names, mut unreadable) = (Vec::new(), None, Vec::new(), None);
         for (order, config) in self.configs.iter().enumerate() {
             let document = match config.document() {
                 Ok(document) => document,
                 Err(failure) => {
-                    broken.get_or_insert(failure);
+                    unreadable.get_or_insert(failure);
                     continue;
                 }
             };
@@ -87,64 +88,66 @@ impl Lookup {
         found.sort_by_key(|(rank, ..)| *rank);
         let mut found = found.into_iter();
         let Some((_, config, server)) = found.next() else {
-            return Err(broken.unwrap_or_else(|| self.unknown(wanted, elsewhere, &names)));
+            return Err(unreadable.unwrap_or_else(|| self.unknown(wanted, elsewhere, &names)));
         };
         let others: Vec<_> = found.collect();
         let is_here = |other: &Config| std::ptr::eq(other, config);
         let place = if others.iter().any(|(_, other, _)| is_here(other)) {
-            format!("{}, {}", name(config.path()), within(&server))
+            format!("{}, {}", name(config.path()), place_in_file(&server))
         } else {
             name(config.path())
         };
         let elsewhere = |(_, other, server): &(_, &Config, Server)| match server.scope {
             Scope::File if !is_here(other) => name(other.path()),
-            _ => format!("{}, {},", name(other.path()), within(server)),
+            _ => format!("{}, {},", name(other.path()), place_in_file(server)),
         };
-        Ok(Match { config, server, place, others: others.iter().map(elsewhere).collect() })
+        Ok(FoundServer { config, server, place, others: others.iter().map(elsewhere).collect() })
     }
 
-    /// In which order the host looks; `None` if it does not, where we are.
+    /// Returns the rank of a server in the host's order; `None` if it is for another folder.
     fn rank(&self, server: &Server, order: usize) -> Option<(usize, bool)> {
         let rank = match &server.scope {
             Scope::Project(folder) => self.here.ancestors().position(|it| it == Path::new(folder))?,
-            Scope::File => DEEPEST + order,
+            Scope::File => FIRST_FILE_RANK + order,
         };
-        // VS Code reads `servers`; what is named as with others may have been copied there.
+        // VS Code reads `servers`; `mcpServers` may have been copied from another host.
         let is_foreign = self.host == Some(Host::VsCode) && server.place == ["mcpServers"];
         Some((rank, is_foreign))
     }
 
     fn unknown(&self, wanted: &str, elsewhere: Option<Scope>, names: &[String]) -> Failure {
         let places: Vec<String> = self.configs.iter().map(|config| name(config.path())).collect();
-        let called = shown(wanted.as_bytes(), 60);
-        let failure = Failure::new(format!("there is no server {called} in {}", places.join(", ")));
+        let title = shown(wanted.as_bytes(), 60);
+        let failure = Failure::new(format!("there is no server {title} in {}", places.join(", ")));
         if let Some(Scope::Project(folder)) = elsewhere {
             let folder = shown(folder.as_bytes(), 200);
-            return failure.with_hint(format!("there is one for who works in {folder}: --project {folder}"));
+            return failure.with_hint(format!("the folder {folder} has one: --project {folder}"));
         }
         match nearest(wanted, names.iter().map(|name| &name[..])) {
             Some(near) => failure.with_hint(format!("did you mean {}?", shown(near.as_bytes(), 60))),
-            None if names.is_empty() => failure.with_hint("there are no servers in it at all"),
-            None => failure.with_hint("without a name, all that there are are listed"),
+            None if names.is_empty() => failure.with_hint("it has no servers"),
+            None => failure.with_hint("leave out the name to list all servers"),
         }
     }
 }
 
-/// Where in its file a server stands.
-fn within(server: &Server) -> String {
+/// Returns the place of a server in its file.
+fn place_in_file(server: &Server) -> String {
     match &server.scope {
         Scope::File => format!("under {}", server.place.join(" → ")),
         Scope::Project(folder) => format!("for {}", shown(folder.as_bytes(), 200)),
     }
 }
 
-fn missing(which: &Path) -> Failure {
-    let failure = Failure::new(format!("there is no file {}", name(which)));
-    match which.to_str().and_then(|wanted| nearest(wanted, Host::NAMES.into_iter())) {
+fn missing(given: &Path) -> Failure {
+    let failure = Failure::new(format!("there is no file {}", name(given)));
+    let names = Host::NAMES.map(|(name, _)| name);
+    match given.to_str().and_then(|name| nearest(name, names.into_iter())) {
         Some(near) => failure.with_hint(format!("did you mean {near}?")),
-        None => failure.with_hint(format!("it is a file, or one of {}", Host::NAMES.join(", "))),
+        None => failure.with_hint(format!("give a file or one of {}", names.join(", "))),
     }
 }
 
-/// No folder has more above it: paths are shorter.
-const DEEPEST: usize = 1 << 20;
+/// The rank of the first file. Ranks below are the number of folders between a project and the current folder: paths
+/// are shorter.
+const FIRST_FILE_RANK: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Configurations that nobody would write -> attached and detached: the same bytes again, and nothing else touched meanwhile.
+//! Random configurations, attached and detached: the same bytes again, and no change outside the entry in between.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -7,14 +7,14 @@ use super::entry::{Entry, edited};
 use super::jsonc::Document;
 use super::servers::{Server, servers};
 
-/// Turns a row of bytes into choices, so that whatever proptest makes up is a configuration and shrinks to a smaller one.
-struct Writer<'a> {
+/// Turns bytes into choices, so that every input of proptest is a configuration and shrinks to a smaller one.
+struct ConfigWriter<'a> {
     choices: std::slice::Iter<'a, u8>,
     out: String,
     is_strict: bool,
 }
 
-impl Writer<'_> {
+impl ConfigWriter<'_> {
     fn choose(&mut self, among: u8) -> u8 {
         self.choices.next().map_or(0, |choice| choice % among)
     }
@@ -24,7 +24,7 @@ impl Writer<'_> {
         self.out.push_str(among[usize::from(at)]);
     }
 
-    /// What may stand between two tokens.
+    /// Writes random space between two tokens.
     fn space(&mut self) {
         for _ in 0..self.choose(3) {
             self.one_of(&[" ", "\n", "\r\n", "\t", "    ", "\n  "]);
@@ -52,22 +52,10 @@ impl Writer<'_> {
 
     fn string(&mut self) {
         self.space();
-        self.one_of(&[
-            "\"npx\"",
-            "\"-y\"",
-            "\"\"",
-            "\"--\"",
-            "\"tap\"",
-            "\"n\\u0070x\"",
-            "\"a b\"",
-            "\"\\\"\\\\\"",
-            "\"é漢😀\"",
-            "\"//\"",
-            "\"--record\"",
-            "\"C:\\\\x\\/y\"",
-            "\"barewire\"",
-            "\"[,]\"",
-        ]);
+        let plain = ["npx", "-y", "", "--", "tap", "a b", "é漢😀", "//", "--record", "barewire", "[,]"];
+        let written = [r#""n\u0070x""#, r#""\"\\""#, r#""C:\\x\/y""#].map(str::to_owned);
+        let strings: Vec<String> = plain.iter().map(|text| format!("\"{text}\"")).chain(written).collect();
+        self.one_of(&strings.iter().map(String::as_str).collect::<Vec<_>>());
     }
 
     fn value(&mut self) {
@@ -90,7 +78,7 @@ impl Writer<'_> {
     }
 
     fn entry(&mut self) {
-        // Three members at least, one of which is the command; where names stand twice the last counts.
+        // At least three members, one of which is the command; of duplicate names the last counts.
         let (command, count) = (self.choose(3), 3 + self.choose(2));
         self.list("{", "}", count, |it, at| match at {
             at if at == command => it.member("\"command\"", Self::string),
@@ -130,7 +118,7 @@ impl Writer<'_> {
 }
 
 fn made(choices: &[u8], is_strict: bool) -> String {
-    let mut writer = Writer { choices: choices.iter(), out: String::new(), is_strict };
+    let mut writer = ConfigWriter { choices: choices.iter(), out: String::new(), is_strict };
     writer.config();
     writer.out
 }
@@ -140,10 +128,10 @@ fn document(text: &str) -> Document<'_> {
 }
 
 fn same<'a>(all: &'a [Server], server: &Server) -> &'a Server {
-    all.iter().find(|it| it.name == server.name && it.scope == server.scope).expect("it is still there")
+    all.iter().find(|it| it.name == server.name && it.scope == server.scope).expect("the server")
 }
 
-/// The last command of an entry and its last arguments, as a host takes them.
+/// Returns the command and the arguments of an entry, as a host reads them.
 fn taken(document: &Document<'_>, server: &Server) -> (String, Vec<String>) {
     let member = |name| document.member(&server.entry, name).map(|it| it.value);
     let args = member("args").map(|args| document.children(&args)).unwrap_or_default();
@@ -155,7 +143,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_attached_is_detached_to_the_same_bytes(choices in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn detaching_restores_the_same_bytes(choices in prop::collection::vec(any::<u8>(), 0..400)) {
         let before = made(&choices, false);
         let first = document(&before);
         for server in servers(&first) {
@@ -186,9 +174,9 @@ proptest! {
         }
     }
 
-    /// An editor that writes the file anew in between changes its looks; what it means comes back all the same.
+    /// An editor that reformats the file in between changes only its formatting.
     #[test]
-    fn what_was_written_anew_means_the_same_again(choices in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn detaching_a_reformatted_file_restores_its_meaning(choices in prop::collection::vec(any::<u8>(), 0..400)) {
         let before = made(&choices, true);
         let first = document(&before);
         let wanted: Value = serde_json::from_str(&before).expect("plain JSON");
@@ -207,7 +195,7 @@ proptest! {
     }
 }
 
-/// An empty list of arguments and none are the same to hosts.
+/// Removes empty lists of arguments: for hosts they are the same as none.
 fn without_empty_args(mut config: Value) -> Value {
     for path in ["/mcpServers", "/servers", "/mcp/servers"] {
         for entry in config.pointer_mut(path).and_then(Value::as_object_mut).into_iter().flat_map(|it| it.values_mut())
@@ -222,9 +210,9 @@ fn without_empty_args(mut config: Value) -> Value {
     config
 }
 
-/// The rows of choices that proptest makes up lead to what they are meant to.
+/// The choices lead to all kinds of entries.
 #[test]
-fn all_kinds_of_entries_are_made_up() {
+fn all_kinds_of_entries_are_generated() {
     let (mut none, mut empty, mut some, mut commented) = (0, 0, 0, 0);
     let mut seed = 1_u64;
     for _ in 0..2000 {

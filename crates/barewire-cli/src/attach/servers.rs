@@ -1,4 +1,4 @@
-//! A host's configuration -> the servers in it, and where each stands.
+//! A host's configuration -> its servers, and their places.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,61 +9,75 @@ use super::jsonc::Document;
 /// One server of a configuration.
 pub(super) struct Server {
     pub(super) name: String,
-    /// What stands under its name.
+    /// The place of the entry.
     pub(super) entry: Range<usize>,
     pub(super) scope: Scope,
-    /// The names of the members that it stands in.
+    /// The names of the members that contain the server.
     pub(super) place: &'static [&'static str],
-    /// A name on the way to it, or its own, that stands there more than once; hosts take the last.
-    pub(super) again: Option<String>,
+    /// A member name on the path to the server, or its own, that occurs more than once; hosts use the last.
+    pub(super) duplicate: Option<String>,
 }
 
-/// For whom a server is there.
+/// The scope of a server.
 #[derive(Clone, PartialEq)]
 pub(super) enum Scope {
-    /// For whoever reads the file.
+    /// All users of the file.
     File,
-    /// For who works in a folder: `projects` of Claude Code's own file.
+    /// One folder: `projects` in Claude Code's own file.
     Project(String),
 }
 
-/// All servers, in the order in which they stand.
+/// Returns all servers, in the order of their places.
 pub(super) fn servers(document: &Document<'_>) -> Vec<Server> {
-    let root = document.root();
+    let root = || NamedMember { name: String::new(), value: document.root(), duplicate: None };
     let mut all = Vec::new();
-    for path in PLACES {
-        let start = Named { name: String::new(), value: root.clone(), again: None };
-        all.extend(at(document, start, path).into_iter().flat_map(|it| take(document, &it, &Scope::File, path)));
+    for path in SERVER_PATHS {
+        all.extend(servers_at(document, root(), path, &Scope::File));
     }
-    let start = Named { name: String::new(), value: root, again: None };
-    for project in at(document, start, &["projects"]).iter().flat_map(|projects| members(document, projects)) {
+    let projects = member_at(document, root(), &["projects"]);
+    for project in projects.iter().flat_map(|projects| members(document, projects)) {
         let scope = Scope::Project(project.name.clone());
-        let servers = at(document, project, PROJECT);
-        all.extend(servers.into_iter().flat_map(|it| take(document, &it, &scope, PROJECT)));
+        all.extend(servers_at(document, project, PROJECT_PATH, &scope));
     }
     all
 }
 
-/// A member that hosts take.
-struct Named {
-    name: String,
-    value: Range<usize>,
-    /// What stands more than once on the way to it.
-    again: Option<String>,
+/// Returns the servers at a path below `start`.
+fn servers_at(
+    document: &Document<'_>,
+    start: NamedMember,
+    path: &'static [&'static str],
+    scope: &Scope,
+) -> Vec<Server> {
+    let server = |member: NamedMember| {
+        let NamedMember { name, value, duplicate } = member;
+        Server { name, entry: value, scope: scope.clone(), place: path, duplicate }
+    };
+    let object = member_at(document, start, path);
+    object.iter().flat_map(|object| members(document, object)).map(server).collect()
 }
 
-/// What stands in an object under these names, one in the other.
-fn at(document: &Document<'_>, start: Named, path: &[&str]) -> Option<Named> {
+/// A member, with a duplicate name on the path to it.
+struct NamedMember {
+    name: String,
+    value: Range<usize>,
+    duplicate: Option<String>,
+}
+
+/// Returns the member at a path of names.
+fn member_at(document: &Document<'_>, start: NamedMember, path: &[&str]) -> Option<NamedMember> {
     path.iter().try_fold(start, |object, name| {
-        let again = object.again.or_else(|| document.has_several(&object.value, name).then(|| (*name).to_owned()));
+        let duplicate =
+            object.duplicate.or_else(|| document.has_several(&object.value, name).then(|| (*name).to_owned()));
         let value = document.member(&object.value, name)?.value;
-        Some(Named { name: (*name).to_owned(), value, again })
+        Some(NamedMember { name: (*name).to_owned(), value, duplicate })
     })
 }
 
-/// The members of an object, each name once. A name that is no text is none that somebody could type.
-fn members(document: &Document<'_>, object: &Named) -> Vec<Named> {
-    let mut all: Vec<Named> = Vec::new();
+/// Returns the members of an object, each name once, with its last value. Skips names that are not valid text: a user
+/// cannot type them.
+fn members(document: &Document<'_>, object: &NamedMember) -> Vec<NamedMember> {
+    let mut all: Vec<NamedMember> = Vec::new();
     if !document.is_object(&object.value) {
         return all;
     }
@@ -74,33 +88,29 @@ fn members(document: &Document<'_>, object: &Named) -> Vec<Named> {
             Entry::Occupied(at) => {
                 let one = &mut all[*at.get()];
                 one.value = member.value;
-                one.again.get_or_insert(name);
+                one.duplicate.get_or_insert(name);
             }
             Entry::Vacant(unknown) => {
                 unknown.insert(all.len());
-                all.push(Named { name, value: member.value, again: object.again.clone() });
+                all.push(NamedMember { name, value: member.value, duplicate: object.duplicate.clone() });
             }
         }
     }
     all
 }
 
-fn take(document: &Document<'_>, object: &Named, scope: &Scope, place: &'static [&'static str]) -> Vec<Server> {
-    let server = |Named { name, value, again }| Server { name, entry: value, scope: scope.clone(), place, again };
-    members(document, object).into_iter().map(server).collect()
-}
-
-/// Where the hosts keep them: Claude Desktop, Claude Code and most others; VS Code; VS Code's settings, in two spellings.
-const PLACES: &[&[&str]] = &[&["mcpServers"], &["servers"], &["mcp", "servers"], &["mcp.servers"]];
-/// And those of one folder.
-const PROJECT: &[&str] = &["mcpServers"];
+/// The paths to servers: of Claude Desktop, Claude Code and most others; of VS Code; of VS Code's settings, in two
+/// spellings.
+const SERVER_PATHS: &[&[&str]] = &[&["mcpServers"], &["servers"], &["mcp", "servers"], &["mcp.servers"]];
+/// The path to the servers of one folder.
+const PROJECT_PATH: &[&str] = &["mcpServers"];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_place_is_looked_at_and_the_last_of_a_name_counts() {
+    fn servers_are_found_at_every_path_and_the_last_of_a_name_counts() {
         let text = r#"{
             "mcpServers": {"old": {}},
             "servers": {"vs": {}},
@@ -108,9 +118,10 @@ mod tests {
             "projects": {"/a": {"mcpServers": {"one": {}, "one": {"command": "x"}}}, "/b": {}, "/c": 1},
             "mcpServers": {"one": {}, "tw\u006f": {}, "odd": 1}
         }"#;
-        let document = Document::parse(text).expect("it is good");
+        let document = Document::parse(text).expect("valid");
         let all = servers(&document);
-        let names: Vec<_> = all.iter().map(|it| (&it.name[..], &text[it.entry.clone()], it.again.as_deref())).collect();
+        let names: Vec<_> =
+            all.iter().map(|it| (&it.name[..], &text[it.entry.clone()], it.duplicate.as_deref())).collect();
         assert_eq!(
             names,
             [
@@ -124,11 +135,11 @@ mod tests {
         );
         assert!(all[5].scope == Scope::Project("/a".into()));
         let text = r#"{"projects": {"/a": {"mcpServers": {"s": 1}}, "/a": {"mcpServers": {"s": 2}}}}"#;
-        let all = servers(&Document::parse(text).expect("it is good"));
-        let found: Vec<_> = all.iter().map(|it| (&text[it.entry.clone()], it.again.as_deref())).collect();
+        let all = servers(&Document::parse(text).expect("valid"));
+        let found: Vec<_> = all.iter().map(|it| (&text[it.entry.clone()], it.duplicate.as_deref())).collect();
         assert_eq!(found, [("2", Some("/a"))]);
         for none in ["1", "[]", "{}", "{\"mcpServers\":[]}", "{\"mcpServers\":null,\"projects\":[{}]}"] {
-            assert!(servers(&Document::parse(none).expect("it is good")).is_empty(), "{none}");
+            assert!(servers(&Document::parse(none).expect("valid")).is_empty(), "{none}");
         }
     }
 }

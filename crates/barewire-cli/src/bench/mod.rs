@@ -1,6 +1,6 @@
-//! `barewire bench`: load for a server on stdio or over HTTP, and how it bears it.
+//! `barewire bench`: a load test for servers on stdio or over HTTP.
 
-mod live;
+mod progress_line;
 mod report;
 mod request_plan;
 mod targets;
@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use barewire_proto::mcp::Revision;
 use barewire_workbench::load::{
-    self, Amount, ConnectError, ConnectFailure, Ending, LoadSettings, MeasuredServer, Stop, Target, UnfitAnswer,
+    self, Amount, BadFirstAnswer, ConnectError, ConnectFailure, LoadEnd, LoadSettings, LoadTarget, MeasuredServer,
+    StopHandle,
 };
 use tokio::runtime::Builder;
 use tokio::sync::watch;
@@ -25,22 +26,22 @@ use crate::platform::Signals;
 use crate::url_headers::UrlHeaders;
 use crate::{Exit, Failure};
 use barewire_workbench::duration;
-use live::Live;
+use progress_line::ProgressLine;
+use report::BenchReport;
 use request_plan::{Payload, RequestPlan, no_answer};
 
-/// Load an MCP server with requests, and measure how it bears it.
+/// Load an MCP server with requests, and measure throughput, latency and wrong answers.
 ///
-/// Starts PROGRAM, or goes to a URL, finds out which revision of MCP the server speaks, and sends one request again and again:
-/// what the server has for a ping, or what WHAT names. No tool is called that is not named. It is sent once before
-/// everything else, to see what a good answer looks like; from then on, answers that are lost, come twice or
-/// differ are counted.
+/// Starts PROGRAM, or connects to a URL, negotiates a revision of MCP, and sends one request repeatedly: a ping or its
+/// equivalent, or the request that WHAT names. A tool is only called if it is named. The first answer is the model for
+/// the others: after it, lost, duplicate and wrong answers are counted.
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
-    /// The name of a tool; or what `barewire call` takes: a method as tools/list, tools, read URI, prompt NAME. Without it, ping
-    /// or in the modern era server/discover
+    /// The name of a tool, or another request as in `barewire call`: a method such as tools/list, tools, read URI,
+    /// prompt NAME. Without it, ping, or server/discover in the modern era
     what: Option<String>,
-    /// Its arguments: key=value, or one JSON object; @FILE reads that from a file, - from stdin
+    /// The arguments: key=value, or one JSON object; @FILE reads it from a file, - from stdin
     #[arg(value_name = "ARGUMENT")]
     arguments: Vec<OsString>,
     /// The program to start, and its arguments
@@ -50,42 +51,42 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     #[command(flatten)]
-    url_headers: UrlHeaders,
-    /// The process of the server at --url, if its CPU time and memory are to be measured
+    along: Along,
+    /// The process of the server at --url, to measure its CPU time and memory
     #[arg(long, value_name = "PID", requires = "url")]
     pid: Option<u32>,
-    /// Load this server too, in turns with the first, and compare: a program or a URL; can be given several times
+    /// Also load this server, in turns with the first, and compare: a program or a URL; can be given several times
     #[arg(long, value_name = "NAME=PROGRAM")]
     against: Vec<String>,
-    /// Have at most so many requests open at once [default: 1; with --rate 1000]
+    /// Keep at most this many requests in flight [default: 1; with --rate 1000]
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     in_flight: Option<u32>,
-    /// Send so many requests a second, whatever comes back; without it, as fast as answers come
+    /// Send this many requests per second; without it, as fast as answers come
     #[arg(long, value_name = "PER-SECOND", value_parser = rate)]
     rate: Option<f64>,
-    /// Send a text of so many bytes along, each time another one: in the first text argument that is free, in KEY, or in _meta
-    /// where there are no arguments
+    /// Add a text of this many bytes, different in every request: in the first unused text argument, in KEY, or in
+    /// _meta if there are no arguments
     #[arg(long, value_name = "[KEY=]BYTES", value_parser = Payload::parse)]
     payload: Option<Payload>,
-    /// Go on for so long, for each server
+    /// Load each server for this long
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::some)]
     duration: Duration,
-    /// Send so many requests to each server, however long it takes
+    /// Send this many requests to each server, however long it takes
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Go on for so long before anything is counted
+    /// Warm up each server for this long; nothing is counted
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration::parse)]
     warm_up: Duration,
-    /// Take a request for lost that has no answer after this
+    /// Count a request without an answer after this time as lost
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration::some)]
     timeout: Duration,
-    /// Speak this revision of MCP and no other
+    /// Use only this revision of MCP
     #[arg(long, value_name = "REVISION", value_parser = Revision::from_str)]
     revision: Option<Revision>,
-    /// WHAT is the name of a tool, also if something else has this name
+    /// WHAT is the name of a tool, even if something else has this name
     #[arg(long, conflicts_with = "method", requires = "what")]
     tool: bool,
-    /// WHAT is a method, also if MCP has none of this name
+    /// WHAT is a method, even if MCP does not have it
     #[arg(long, requires = "what")]
     method: bool,
     /// Print one JSON object
@@ -95,8 +96,8 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  barewire bench -- my-server                             round trips, one after the other
-  barewire bench --in-flight 64 -- my-server              as many as it can, 64 at a time
+  barewire bench -- my-server                             one request at a time
+  barewire bench --in-flight 64 -- my-server              64 requests in flight
   barewire bench echo --payload 4096 -- my-server         a tool, with 4 KiB of text
   barewire bench add a=19 b=23 --count 10000 -- my-server
   barewire bench --rate 2000 --duration 30 -- my-server   at a fixed rate
@@ -105,41 +106,42 @@ Examples:
   barewire bench --json -- my-server                      for scripts";
 
 const NOTES: &str = "\
-At a fixed rate latency counts from when a request was due, not from when it could be sent: a
-server that stalls for a second is seen to do so by all that were due in that second, not by one.
+At a fixed rate, latency counts from the time when a request was due, even if it was sent later. A
+server that stalls for a second thus shows in every request of that second, not only in one.
 
-Several servers take turns of some 200 ms, in changing order, so that what disturbs the machine
-disturbs all of them. Ratios are those to the first. All are sent the same request: without WHAT,
-those that speak both eras are asked with a ping as soon as one of them speaks only the older.
+Several servers take turns of about 200 ms, in alternating order, so that a disturbance of the
+machine affects all of them. Ratios are relative to the first server. All get the same request:
+without WHAT, if one server speaks only the legacy era, the others get a ping in that era too.
 
-An answer is wrong if it is an error or says isError, if nobody asked under its id, if the id is
-written otherwise than it was asked (1.0 for 1; on stdio, over HTTP that is not seen), if it is of
-another kind than the first, and, if the first repeated the text that was sent, if it does not.
+An answer is wrong if it is an error or has isError, if its id matches no request or is spelled
+differently than in the request (1.0 for 1; checked on stdio only), if it is of another kind than
+the first answer, or if it does not repeat the text that was sent although the first answer did.
 
-CPU time is counted in ticks of the system's clock, mostly 10 ms: less than one is unknown, not 0.
+CPU time is counted in ticks of the system's clock, usually 10 ms: less than one tick is unknown,
+not 0.
 
 With --json the object has `stopped`, whether a signal ended it early, and `servers`. Each has:
   name, server, transport, revision, era
   request          method, name, bytes
   load             in_flight, rate, payload, duration, count, warm_up, timeout
-  seconds          how long there was something to send or to wait for
+  seconds          the time in which there was something to send or to wait for
   sent, answered   requests, and good answers
-  lost, late       without an answer within --timeout or because the connection was refused or
-                   cut, and answers after that
-  duplicated       second answers
+  lost, late       requests without an answer within --timeout or with a connection that was
+                   refused or cut, and answers after that
+  duplicated       duplicate answers
   wrong            by kind: unknown_id, id, no_message, error, kind, echo, http
-  unsent           due at a fixed rate, and not sent for want of room in flight
-  throughput       good answers a second
+  unsent           requests that were due at a fixed rate and not sent: too many were in flight
+  throughput       good answers per second
   latency_us       min, mean, p50, p90, p99, p999, max
   histogram        up_to_us and count, row by row
-  lag_us           p50, p99 and max of how late we were ourselves, at a fixed rate
+  lag_us           p50, p99 and max of the load generator's own delay, at a fixed rate
   usage            of the server: cpu_seconds, cpu_us_per_request, memory, peak_memory, processes
   generator        of this program: cpu_us_per_request
   ratio            to the first server: throughput, p50, p99, cpu
-  broken           why it ended before its time
+  broken           why the connection ended early
 
-Ctrl-C and SIGTERM end it early; what was measured until then is printed. A server that has gone
-away, so that it cannot be reached any more, is measured up to there.
+Ctrl-C and SIGTERM end the load early and print the measurements so far. A server that ends or
+cannot be reached any more is measured up to that point.
 
 Exit codes: 0 all answers were good, 1 some were lost, duplicated or wrong, 2 nothing was measured.";
 
@@ -147,7 +149,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     let targets = targets::targets(args)?;
     let plan = args.request_plan()?;
     if let Some(pid) = args.pid.filter(|pid| load::usage(*pid).is_none()) {
-        return Err(Failure::new(format!("--pid {pid}: there is no such process in /proc")));
+        return Err(Failure::new(format!("--pid {pid}: no such process in /proc")));
     }
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| runtime_failure(&error))?;
     let done = runtime.block_on(bench(args, &targets, &plan, output));
@@ -155,10 +157,15 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     done
 }
 
-async fn bench(args: &Args, targets: &[Target], plan: &RequestPlan<'_>, output: &mut Output) -> Result<Exit, Failure> {
-    // Before anything is started that a signal could leave behind.
-    let stop = Stop::new();
-    let mut signals = count_signals(&stop).map_err(|error| runtime_failure(&error))?;
+async fn bench(
+    args: &Args,
+    targets: &[LoadTarget],
+    plan: &RequestPlan<'_>,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    // First: a signal must not leave a started program behind.
+    let stop = StopHandle::new();
+    let mut signals = count_signals(&stop).map_err(|error| cannot_begin(&error))?;
     let settings = args.settings();
     let mut servers = tokio::select! {
         servers = load::connect(targets, plan, &settings) => {
@@ -166,14 +173,14 @@ async fn bench(args: &Args, targets: &[Target], plan: &RequestPlan<'_>, output: 
         }
         () = signalled(&mut signals, 1) => return Err(Failure::new(STOPPED)),
     };
-    let mut live = Live::stderr();
-    let ending = load::measure(&mut servers, &settings, &stop, &mut |progress| live.show(progress)).await;
-    live.clear();
-    let is_stopped = ending.map_err(|error| runtime_failure(&error))? == Ending::Stopped;
-    let is_measured = servers.iter().any(|server| server.tally().sent > 0);
+    let mut progress_line = ProgressLine::stderr();
+    let ending = load::measure(&mut servers, &settings, &stop, &mut |progress| progress_line.show(progress)).await;
+    progress_line.clear();
+    let is_stopped = ending.map_err(|error| cannot_begin(&error))? == LoadEnd::Stopped;
+    let is_measured = servers.iter().any(|server| server.tally.sent > 0);
     if is_measured {
-        report::print(output, args, &settings, &servers, is_stopped)?;
-        // The numbers are there before the programs have ended.
+        BenchReport { args, settings: &settings, servers: &servers, is_stopped }.print(output)?;
+        // Printed before the programs have ended.
         output.flush()?;
     }
     let finish = async {
@@ -183,7 +190,7 @@ async fn bench(args: &Args, targets: &[Target], plan: &RequestPlan<'_>, output: 
     };
     tokio::select! {
         () = finish => {}
-        // Their watchers end the programs without us.
+        // Watchers end the programs.
         () = signalled(&mut signals, 1 + u32::from(is_stopped)) => {}
     }
     if !is_measured {
@@ -192,8 +199,8 @@ async fn bench(args: &Args, targets: &[Target], plan: &RequestPlan<'_>, output: 
     Ok(if servers.iter().all(MeasuredServer::is_clean) { Exit::Clean } else { Exit::No })
 }
 
-/// Ends the load at the first signal, and counts them all.
-fn count_signals(stop: &Stop) -> std::io::Result<watch::Receiver<u32>> {
+/// Ends the load at the first signal, and counts all signals.
+fn count_signals(stop: &StopHandle) -> std::io::Result<watch::Receiver<u32>> {
     let mut signals = Signals::catch()?;
     let (count, counted) = watch::channel(0);
     let stop = stop.clone();
@@ -207,22 +214,22 @@ fn count_signals(stop: &Stop) -> std::io::Result<watch::Receiver<u32>> {
     Ok(counted)
 }
 
-/// Waits until there were so many signals.
+/// Waits for this many signals.
 async fn signalled(signals: &mut watch::Receiver<u32>, times: u32) {
     if signals.wait_for(|count| *count >= times).await.is_err() {
-        // The counting task ends with the runtime only.
+        // The counting task ends only with the runtime.
         std::future::pending().await
     }
 }
 
-/// Returns the reason why there are no numbers: the servers are gone, or a signal came first.
+/// Returns the failure if nothing was measured: all servers disconnected, or a signal came first.
 fn unmeasured(servers: &[MeasuredServer]) -> Failure {
-    let broken: Vec<String> = match servers {
-        [server] => server.broken().iter().map(ToString::to_string).collect(),
-        several => several.iter().filter_map(|it| Some(format!("{}: {}", it.name(), it.broken()?))).collect(),
+    let reasons: Vec<String> = match servers {
+        [server] => server.disconnect.iter().map(ToString::to_string).collect(),
+        several => several.iter().filter_map(|it| Some(format!("{}: {}", it.name, it.disconnect.as_ref()?))).collect(),
     };
-    match broken.len() == servers.len() {
-        true => Failure::new(format!("nothing was measured: {}", broken.join("; "))),
+    match reasons.len() == servers.len() {
+        true => Failure::new(format!("nothing was measured: {}", reasons.join("; "))),
         false => Failure::new(STOPPED),
     }
 }
@@ -231,12 +238,12 @@ const STOPPED: &str = "stopped before anything was measured";
 
 impl Args {
     fn settings(&self) -> LoadSettings {
-        let usual = if self.rate.is_some() { 1000 } else { 1 };
-        let in_flight = self.in_flight.unwrap_or(usual);
+        let default = if self.rate.is_some() { 1000 } else { 1 };
+        let in_flight = self.in_flight.unwrap_or(default);
         let mut settings = LoadSettings::default();
         settings.in_flight = usize::try_from(in_flight).expect("no more than 100,000");
         settings.rate = self.rate;
-        settings.amount = self.count.map_or(Amount::For(self.duration), Amount::Count);
+        settings.amount = self.count.map_or(Amount::Time(self.duration), Amount::Count);
         settings.warm_up = self.warm_up;
         settings.timeout = self.timeout;
         settings.revision = self.revision;
@@ -255,7 +262,7 @@ impl Args {
         Ok(plan)
     }
 
-    fn context(&self, target: &Target) -> RequestContext {
+    fn context(&self, target: &LoadTarget) -> RequestContext {
         RequestContext {
             revision: self.revision,
             timeout: self.timeout,
@@ -265,7 +272,7 @@ impl Args {
     }
 
     /// Returns the failure for a server that cannot be loaded.
-    fn cannot_connect(&self, error: ConnectError, targets: &[Target]) -> Failure {
+    fn cannot_connect(&self, error: ConnectError, targets: &[LoadTarget]) -> Failure {
         let target = targets.iter().find(|target| target.name() == error.server);
         let context = self.context(target.expect("the error is about one of the targets"));
         let what = error.reason.to_string();
@@ -274,10 +281,11 @@ impl Args {
             ConnectFailure::Client(error) => no_answer(&error, &context),
             ConnectFailure::Request(failure) => failure,
             ConnectFailure::TimedOut { method, .. } => NoAnswer::timed_out(&method, &context).into(),
-            ConnectFailure::Unfit { answer: UnfitAnswer::InputRequired, .. } => Failure::new(what)
-                .with_hint("there is nobody to ask in a benchmark; barewire call asks at the terminal"),
-            ConnectFailure::Unfit { .. } => {
-                Failure::new(what).with_hint("barewire call shows the answer; only what succeeds is measured")
+            ConnectFailure::BadFirstAnswer { answer: BadFirstAnswer::InputRequired, .. } => {
+                Failure::new(what).with_hint("a benchmark has no user to ask; barewire call asks at the terminal")
+            }
+            ConnectFailure::BadFirstAnswer { .. } => {
+                Failure::new(what).with_hint("only successful requests are measured; barewire call shows the answer")
             }
             _ => Failure::new(what),
         };
@@ -296,6 +304,6 @@ impl Args {
 fn rate(text: &str) -> Result<f64, &'static str> {
     match text.parse() {
         Ok(rate) if (0.001..=10_000_000.0).contains(&rate) => Ok(rate),
-        _ => Err("a number of requests a second is expected, up to ten million"),
+        _ => Err("expected a number of requests per second, up to ten million"),
     }
 }

@@ -1,8 +1,9 @@
-//! What the command line says about the request -> a method and params for each server, with the payload in its place.
+//! The request on the command line -> a method and params for each server, with the payload in its place.
 
 use barewire::client::{Client, ClientError};
-use barewire_proto::mcp::{Era, Tool};
-use barewire_workbench::load::{LoadRequest, MIN_PAYLOAD, RequestSource, Target, payload};
+use barewire_proto::json::Json;
+use barewire_proto::mcp::Era;
+use barewire_workbench::load::{LoadRequest, LoadTarget, MIN_PAYLOAD, RequestSource, payload};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -11,26 +12,26 @@ use crate::Failure;
 use crate::ask::given::{GivenArguments, Pair, Text};
 use crate::ask::no_answer::{NoAnswer, RequestContext};
 use crate::ask::request::{self, PlannedRequest, PreparedRequest};
-use crate::ask::schema::{Fields, Type};
+use crate::ask::schema::{Field, Fields, Type};
 use crate::output::shown;
 
-/// The request to send, before any server is known.
+/// The request to send, before a server is connected.
 pub(super) struct RequestPlan<'a> {
     pub(super) args: &'a Args,
-    /// The request that the command line names; without one, the least that an era has.
+    /// The request on the command line; without one, the cheapest of the era.
     pub(super) ask: Option<PlannedRequest>,
 }
 
-/// The size of the payload, and the place for it.
+/// The size of the payload, and the argument for it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Payload {
     pub(super) bytes: usize,
-    /// The argument that takes it, if one is named.
+    /// The argument that takes the payload, if one is named.
     pub(super) key: Option<String>,
 }
 
 impl Payload {
-    /// `BYTES` or `KEY=BYTES`.
+    /// Parses `BYTES` or `KEY=BYTES`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (key, bytes) = match text.rsplit_once('=') {
             Some((key, bytes)) => (Some(key.to_owned()), bytes),
@@ -38,22 +39,22 @@ impl Payload {
         };
         match bytes.parse() {
             Ok(bytes) if (MIN_PAYLOAD..=MAX_PAYLOAD).contains(&bytes) => Ok(Self { bytes, key }),
-            _ => Err(format!("BYTES or KEY=BYTES is expected, from {MIN_PAYLOAD} to {MAX_PAYLOAD} bytes")),
+            _ => Err(format!("expected BYTES or KEY=BYTES, from {MIN_PAYLOAD} to {MAX_PAYLOAD} bytes")),
         }
     }
 }
 
 impl RequestPlan<'_> {
-    /// Refuses requests that are none to send again and again, as far as that is known before a server is asked.
+    /// Refuses requests that cannot be sent repeatedly, as far as that is known before a server is connected.
     pub(super) fn check(&self) -> Result<(), Failure> {
         match &self.ask {
             Some(PlannedRequest::List { names, .. }) if !names.is_empty() => {
-                Err(Failure::new("a list is asked for as a whole").with_hint("leave the names out"))
+                Err(Failure::new("a list is requested as a whole").with_hint("leave the names out"))
             }
             Some(PlannedRequest::Method { method, .. })
                 if ["initialize", "subscriptions/listen"].contains(&&**method) =>
             {
-                Err(Failure::new(format!("{method} is no request to send again and again")))
+                Err(Failure::new(format!("{method} cannot be sent repeatedly")))
             }
             _ => Ok(()),
         }
@@ -61,11 +62,14 @@ impl RequestPlan<'_> {
 }
 
 impl RequestSource for RequestPlan<'_> {
-    async fn request(&self, target: &Target, client: &Client) -> Result<LoadRequest, Failure> {
+    async fn request(&self, target: &LoadTarget, client: &Client) -> Result<LoadRequest, Failure> {
         let context = self.args.context(target);
         let ask = match &self.ask {
             Some(ask) => ask.clone(),
-            None => PlannedRequest::Method { method: usual(client.era()).to_owned(), given: GivenArguments::Nothing },
+            None => PlannedRequest::Method {
+                method: default_method(client.era()).to_owned(),
+                given: GivenArguments::Nothing,
+            },
         };
         let request = match &self.args.payload {
             Some(wanted) => with_payload(ask, wanted, client, &context).await?,
@@ -81,8 +85,8 @@ impl RequestSource for RequestPlan<'_> {
     }
 }
 
-/// Returns the method that is sent if the command line names none: the least that an era has.
-fn usual(era: Era) -> &'static str {
+/// Returns the method that is sent if the command line names none: the cheapest of the era.
+fn default_method(era: Era) -> &'static str {
     match era {
         Era::Modern => "server/discover",
         _ => "ping",
@@ -100,23 +104,21 @@ async fn with_payload(
     match ask {
         PlannedRequest::Tool { name, given } => {
             let tools = client.list_tools().await.map_err(|error| no_answer(&error, context))?;
-            let Some(Tool { input_schema, .. }) = tools.iter().find(|tool| tool.name == name) else {
-                return Err(request::no_such("tool", &name, &request::names(&tools)).into());
-            };
-            let given = filled(&name, given, &Fields::of(input_schema), wanted, text)?;
+            let tool = tools.iter().find(|tool| tool.name == name);
+            let tool = tool.ok_or_else(|| request::no_such("tool", &name, &request::names(&tools)))?;
+            let given = filled(&name, given, &Fields::of(&tool.input_schema), wanted, text)?;
             prepared(PlannedRequest::Tool { name, given }, client, context).await
         }
         PlannedRequest::Prompt { name, given } => {
             let prompts = client.list_prompts().await.map_err(|error| no_answer(&error, context))?;
-            let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
-                let names: Vec<&str> = prompts.iter().map(|prompt| &*prompt.name).collect();
-                return Err(request::no_such("prompt", &name, &names).into());
-            };
+            let names: Vec<&str> = prompts.iter().map(|prompt| &*prompt.name).collect();
+            let prompt = prompts.iter().find(|prompt| prompt.name == name);
+            let prompt = prompt.ok_or_else(|| request::no_such("prompt", &name, &names))?;
             let given = filled(&name, given, &request::fields_of(prompt), wanted, text)?;
             prepared(PlannedRequest::Prompt { name, given }, client, context).await
         }
-        _ if wanted.key.is_some() => Err(Failure::new("--payload: only tools and prompts have arguments to fill")
-            .with_hint("without a name the payload is sent in _meta")),
+        _ if wanted.key.is_some() => Err(Failure::new("--payload: only tools and prompts have arguments")
+            .with_hint("without KEY the payload is sent in _meta")),
         ask => {
             let request = prepared(ask, client, context).await?;
             let params = request.with_meta(&json!({ PADDING: text })).map_err(|error| no_answer(&error, context))?;
@@ -129,12 +131,12 @@ async fn prepared(ask: PlannedRequest, client: &Client, context: &RequestContext
     let request = ask.prepare(client, context).await.map_err(without_call_options)?;
     if request.is_notification() {
         let method = shown(request.method.as_bytes(), MAX_NAME_LENGTH);
-        return Err(Failure::new(format!("{method} is a notification, which nobody answers")));
+        return Err(Failure::new(format!("{method} is a notification, which has no answer")));
     }
     Ok(request)
 }
 
-/// Returns the arguments with the payload as one more.
+/// Returns the arguments with the payload added.
 fn filled(
     name: &str,
     given: GivenArguments,
@@ -142,22 +144,23 @@ fn filled(
     wanted: &Payload,
     text: String,
 ) -> Result<GivenArguments, Failure> {
-    let is_given = |key: &str| match &given {
-        GivenArguments::Nothing => false,
-        GivenArguments::Pairs(pairs) => pairs.iter().any(|pair| pair.key == key),
-        GivenArguments::Object(object) => keys(object).iter().any(|other| other == key),
+    let given_keys = match &given {
+        GivenArguments::Nothing => Vec::new(),
+        GivenArguments::Pairs(pairs) => pairs.iter().map(|pair| pair.key.clone()).collect(),
+        GivenArguments::Object(object) => keys(object),
     };
+    let is_given = |key: &String| given_keys.contains(key);
     let name = shown(name.as_bytes(), MAX_NAME_LENGTH);
     let key = match &wanted.key {
         Some(key) if is_given(key) => {
             let key = shown(key.as_bytes(), MAX_NAME_LENGTH);
             return Err(
-                Failure::new(format!("{key} is given, and --payload would fill it")).with_hint("leave one of them out")
+                Failure::new(format!("{key} is given and also named by --payload")).with_hint("leave one of them out")
             );
         }
         Some(key) => key.clone(),
         None => {
-            let takes_text = |field: &&crate::ask::schema::Field| {
+            let takes_text = |field: &&Field| {
                 field.may_be(Type::String)
                     && field.choices.is_none()
                     && field.limits.format.is_none()
@@ -166,8 +169,8 @@ fn filled(
             let mut fit: Vec<_> = fields.fields.iter().filter(takes_text).collect();
             fit.sort_by_key(|field| !field.required);
             let Some(field) = fit.first() else {
-                return Err(Failure::new(format!("--payload: {name} has no text argument to fill"))
-                    .with_hint("--payload KEY=BYTES names one; the schema may not say so"));
+                return Err(Failure::new(format!("--payload: {name} has no unused text argument"))
+                    .with_hint("name an argument with --payload KEY=BYTES; the schema may not list it"));
             };
             field.name.clone()
         }
@@ -179,8 +182,7 @@ fn filled(
             GivenArguments::Pairs(pairs)
         }
         GivenArguments::Object(object) => {
-            let inner = object.get().trim().trim_start_matches('{').trim_end_matches('}').trim();
-            let comma = if inner.is_empty() { "" } else { "," };
+            let comma = if given_keys.is_empty() { "" } else { "," };
             let open = object.get().trim().strip_suffix('}').expect("an object ends with a brace");
             let all = format!("{open}{comma}{}:{}}}", json!(key), json!(text));
             GivenArguments::Object(RawValue::from_string(all).expect("an object with one more member"))
@@ -189,17 +191,16 @@ fn filled(
 }
 
 fn keys(object: &RawValue) -> Vec<String> {
-    let json = barewire_proto::json::Json::parse(object.get().as_bytes());
-    let members = json.into_iter().flat_map(barewire_proto::json::Json::members);
+    let members = Json::parse(object.get().as_bytes()).into_iter().flat_map(Json::members);
     members.map(|member| member.name.to_name().into_owned()).collect()
 }
 
-/// Makes a failure of the error of a client.
+/// Returns the failure for an error of the client.
 pub(super) fn no_answer(error: &ClientError, context: &RequestContext) -> Failure {
     without_call_options(NoAnswer::from_client(error, context))
 }
 
-/// Makes a failure without the hints that name options which only `call` has.
+/// Returns the failure without a hint that names an option that only `call` has.
 fn without_call_options(no_answer: NoAnswer) -> Failure {
     let failure = Failure::new(no_answer.what);
     match no_answer.hint {
@@ -210,13 +211,13 @@ fn without_call_options(no_answer: NoAnswer) -> Failure {
 
 const CALL_OPTIONS: [&str; 3] = ["--raw", "--lenient", "--framing"];
 
-/// The member of `_meta` with the payload of a request without arguments. A server need not read it.
+/// The member of `_meta` for the payload of a request without arguments. Servers ignore it.
 const PADDING: &str = "barewire/padding";
 
-/// The largest payload: a frame may be that large, with what an answer says besides.
+/// The largest payload: an answer that repeats it still fits into a frame.
 const MAX_PAYLOAD: usize = 32 * 1024 * 1024;
 
-/// The number of characters of a name: as many as fit a line.
+/// The number of characters of a name: about a line.
 const MAX_NAME_LENGTH: usize = 60;
 
 #[cfg(test)]
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_payload_fills_the_first_text_that_is_missing() {
+    fn the_payload_fills_the_first_unused_text() {
         let filled = |given, payload| fill(given, payload).ok();
         assert_eq!(filled(GivenArguments::Nothing, "64").as_deref(), Some("text "));
         assert_eq!(filled(object(r#"{"n":1}"#), "64").as_deref(), Some(r#"{"n":1,"text":"x"}"#));

@@ -1,41 +1,41 @@
-//! What the command line says about servers -> the targets of the load, each with a name.
+//! The servers on the command line -> the targets of the load, each with a name.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use barewire::client::http::Endpoint;
 use barewire::transport::{Child, Stderr};
-use barewire_workbench::load::Target;
+use barewire_workbench::load::LoadTarget;
 
 use super::Args;
 use crate::Failure;
 use crate::output::shown;
 
-/// Returns the server behind `--` or at `--url`, and then those of `--against`.
-pub(super) fn targets(args: &Args) -> Result<Vec<Target>, Failure> {
+/// Returns the server after `--` or at `--url`, and then those of `--against`.
+pub(super) fn targets(args: &Args) -> Result<Vec<LoadTarget>, Failure> {
     let first = match (args.program.as_slice(), &args.url) {
         ([program, words @ ..], None) => {
             let name = Path::new(program).file_name().unwrap_or(program);
             self::program(shown(name.as_encoded_bytes(), MAX_NAME_LENGTH), program, words)
         }
         ([], Some(url)) => {
-            let endpoint = args.url_headers.endpoint(url).map_err(|failure| args.named(failure, URL_NAME))?;
-            Target::url(URL_NAME, endpoint, args.pid)
+            let endpoint = args.along.endpoint(url).map_err(|failure| args.named(failure, URL_NAME))?;
+            LoadTarget::url(URL_NAME, endpoint, args.pid)
         }
         ([], None) => {
-            return Err(Failure::new("nobody to ask: neither a program nor --url")
+            return Err(Failure::new("no server to load: give a program or --url")
                 .with_hint("barewire bench [WHAT [ARGUMENT]…] -- PROGRAM ARGS…"));
         }
         ([_, ..], Some(_)) => {
-            return Err(Failure::new("a program and --url are two to ask")
-                .with_hint("--against NAME='PROGRAM…' measures one beside the other"));
+            return Err(Failure::new("both a program and --url are given")
+                .with_hint("compare two servers with --against NAME='PROGRAM…'"));
         }
     };
     let mut all = vec![first];
     for text in &args.against {
         let target = against(text)?;
         if all.iter().any(|other| other.name() == target.name()) {
-            return Err(Failure::new(format!("--against: there are two servers named {}", target.name()))
+            return Err(Failure::new(format!("--against: two servers are named {}", target.name()))
                 .with_hint("the first is named after its program"));
         }
         all.push(target);
@@ -43,71 +43,63 @@ pub(super) fn targets(args: &Args) -> Result<Vec<Target>, Failure> {
     Ok(all)
 }
 
-/// Reads `NAME=PROGRAM…` or `NAME=URL`. Headers and tokens on the command line are for `--url` and are not shown to others.
-fn against(text: &str) -> Result<Target, Failure> {
+/// Reads `NAME=PROGRAM…` or `NAME=URL`. Headers and tokens are only for `--url`, and not sent to other URLs.
+fn against(text: &str) -> Result<LoadTarget, Failure> {
     let wrong = |what: &str| {
         Failure::new(format!("--against {}: {what}", shown(text.as_bytes(), MAX_TEXT_LENGTH)))
             .with_hint("--against NAME='PROGRAM ARGS…' or --against NAME=URL")
     };
-    let (name, target) = text.split_once('=').ok_or_else(|| wrong("there is no ="))?;
+    let (name, target) = text.split_once('=').ok_or_else(|| wrong("missing ="))?;
     if name.is_empty() {
-        return Err(wrong("there is no name before the ="));
+        return Err(wrong("missing name before the ="));
     }
     let name = shown(name.as_bytes(), MAX_NAME_LENGTH);
     if target.starts_with("http://") || target.starts_with("https://") {
-        return Ok(Target::url(name, Endpoint::new(target), None));
+        return Ok(LoadTarget::url(name, Endpoint::new(target), None));
     }
-    let words = words(target).ok_or_else(|| wrong("a quote or backslash without its end"))?;
+    let words = words(target).ok_or_else(|| wrong("a quote or backslash is not closed"))?;
     let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
-    let (first, words) = words.split_first().ok_or_else(|| wrong("there is no program behind the ="))?;
+    let (first, words) = words.split_first().ok_or_else(|| wrong("missing program after the ="))?;
     Ok(program(name, first, words))
 }
 
-fn program(name: String, program: &OsString, words: &[OsString]) -> Target {
-    Target::program(name, Child::new(program).args(words).stderr(Stderr::discard()))
+fn program(name: String, program: &OsString, words: &[OsString]) -> LoadTarget {
+    LoadTarget::program(name, Child::new(program).args(words).stderr(Stderr::discard()))
 }
 
-/// The words of a command, with quotes and backslashes as a shell has them, and nothing else of a shell. `None` if one does
-/// not end.
+/// Splits a command into words, with the quotes and backslashes of a shell and nothing else. Returns `None` if a quote
+/// is not closed.
 fn words(text: &str) -> Option<Vec<String>> {
-    let (mut words, mut word) = (Vec::new(), None::<String>);
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
-        match c {
-            c if c.is_whitespace() => words.extend(word.take()),
-            '\'' => loop {
-                let word = word.get_or_insert_default();
-                match chars.next()? {
-                    '\'' => break,
-                    c => word.push(c),
-                }
+        if quote.is_none() && c.is_whitespace() {
+            words.extend(word.take());
+            continue;
+        }
+        let word = word.get_or_insert_default();
+        match (quote, c) {
+            (None, '\'' | '"') => quote = Some(c),
+            (Some(open), c) if c == open => quote = None,
+            (None, '\\') => word.push(chars.next()?),
+            (Some('"'), '\\') => match chars.next()? {
+                c @ ('"' | '\\' | '$' | '`') => word.push(c),
+                c => word.extend(['\\', c]),
             },
-            '"' => loop {
-                let word = word.get_or_insert_default();
-                match chars.next()? {
-                    '"' => break,
-                    '\\' => match chars.next()? {
-                        c @ ('"' | '\\' | '$' | '`') => word.push(c),
-                        c => word.extend(['\\', c]),
-                    },
-                    c => word.push(c),
-                }
-            },
-            '\\' => word.get_or_insert_default().push(chars.next()?),
-            c => word.get_or_insert_default().push(c),
+            (_, c) => word.push(c),
         }
     }
     words.extend(word);
-    Some(words)
+    quote.is_none().then_some(words)
 }
 
 /// The name of the server at `--url`.
 pub(super) const URL_NAME: &str = "url";
 
-/// The number of characters that are shown of an option: as many as fit a line.
+/// The number of characters of an option that are shown: about a line.
 const MAX_TEXT_LENGTH: usize = 60;
 
-/// The number of characters of a name, which stands above a column.
+/// The number of characters of a name, which is the heading of a column.
 const MAX_NAME_LENGTH: usize = 20;
 
 #[cfg(test)]
@@ -115,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_cut_into_words_as_a_shell_does() {
+    fn a_command_is_split_into_words_like_in_a_shell() {
         for (text, expected) in [
             ("a b  c", vec!["a", "b", "c"]),
             ("a 'b c' \"d e\"", vec!["a", "b c", "d e"]),

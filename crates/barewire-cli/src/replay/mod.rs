@@ -1,4 +1,4 @@
-//! `barewire replay`: a capture again, as the client or as the server.
+//! `barewire replay`: a capture replayed, as the client or as the server.
 
 mod report;
 mod serve;
@@ -11,7 +11,9 @@ use std::time::Duration;
 use barewire::client::http::{Dialer, Endpoint, FetchError};
 use barewire::transport::{Child, Stderr};
 use barewire_proto::frame::DEFAULT_LIMIT;
-use barewire_workbench::replay::{Pattern, PlayOptions, Played, Script, ScriptOptions, ServeOptions, play, play_http};
+use barewire_workbench::replay::{
+    PathPattern, PlayOptions, PlayReport, Script, ScriptOptions, ServeOptions, play, play_http,
+};
 use tokio::runtime::Builder;
 
 use crate::failure;
@@ -20,17 +22,17 @@ use crate::url_headers::UrlHeaders;
 use crate::{Exit, Failure};
 use barewire_workbench::duration;
 
-/// Send what the client said in a capture to a server again, and show where the answers differ; or be the server.
+/// Send the client's messages of a capture to a server again and show where the answers differ, or be the server.
 ///
-/// A message is sent when all has come that had come before it in the capture: answers, and requests of the server. Messages
-/// go out byte for byte as they were recorded, malformed ones too, but for the ids of the server's own requests and for
-/// values that the server makes up and the client gives back, as cursors: there stands what the server has made up this time.
-/// Answers are compared as JSON values. What carried a message does not matter: a capture of stdin and stdout can be replayed to a
-/// URL, and one of HTTP to a program.
+/// A message is sent when every response and server request that came before it in the capture has come. Messages are
+/// sent byte for byte as recorded, malformed ones too, with two exceptions: the ids of the server's requests, and
+/// values that the server generates and the client returns, such as cursors, are those of this run. Answers are
+/// compared as JSON values. The transport does not matter: a capture of stdin and stdout can be replayed to a URL, and
+/// one of HTTP to a program.
 ///
-/// With --serve it is the other way round: on stdin and stdout, or with --http at a URL, it answers clients as the server did in the
-/// capture. A request is answered as the one with the same method and params was, with what the server said before the answer, in
-/// the same order.
+/// With --serve it answers clients as the recorded server did, on stdin and stdout or with --http at a URL. A request
+/// is answered like the recorded request with the same method and params, with the server's messages before the
+/// response in the same order.
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
@@ -43,43 +45,43 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     #[command(flatten)]
-    url_headers: UrlHeaders,
-    /// Be the server: answer whoever is on stdin and stdout from the capture
+    along: Along,
+    /// Be the server: answer the client on stdin and stdout from the capture
     #[arg(long, conflicts_with_all = ["program", "url", "map", "notifications", "timeout", "json"])]
     serve: bool,
-    /// With --serve, be it at this address, on the path /mcp, instead of on stdin and stdout
+    /// With --serve, listen at this address, on the path /mcp, instead of stdin and stdout
     #[arg(long, value_name = "ADDR", requires = "serve")]
     http: Option<String>,
     /// With --serve, answer a request only if it is the next one in the capture
     #[arg(long, requires = "serve")]
     in_order: bool,
-    /// With --serve, answer a request as often as it is in the capture; without, the last answer is given again
+    /// With --serve, answer a request only as often as in the capture; otherwise the last response is repeated
     #[arg(long, requires = "serve")]
     strict: bool,
-    /// With --serve, do not tell on stderr what matches
+    /// With --serve, write nothing about requests to stderr
     #[arg(long, short, requires = "serve")]
     quiet: bool,
-    /// Do not compare what stands here in answers: a JSON Pointer with * for any step, and a method before it if only its answers
-    /// are meant; cursors are given back all the same; can be given several times
+    /// Do not compare this place in answers: a JSON Pointer with * for any step, after METHOD: to restrict it to one
+    /// method; generated values there are still returned; can be given several times
     #[arg(long, value_name = "PATH")]
-    ignore: Vec<Pattern>,
-    /// The server makes up the strings and numbers that stand here or below: they may differ, and are given back as they are this
-    /// time; can be given several times
+    ignore: Vec<PathPattern>,
+    /// The server generates the strings and numbers at this place or below: they may differ, and later messages return
+    /// the new ones; can be given several times
     #[arg(long, value_name = "PATH")]
-    map: Vec<Pattern>,
+    map: Vec<PathPattern>,
     /// Compare notifications too, in any order
     #[arg(long)]
     notifications: bool,
-    /// Say nothing earlier than it was said in the capture
+    /// Send nothing earlier than in the capture
     #[arg(long)]
     real_time: bool,
-    /// Wait this long for what comes next; 0 for ever
+    /// Wait this long for the next expected message; 0 for no limit
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration::parse, allow_negative_numbers = true)]
     timeout: Duration,
-    /// Replay the conversation of this channel; over HTTP, of any exchange of a session
+    /// Replay the conversation of this channel; over HTTP, of any exchange of the session
     #[arg(long, value_name = "NAME")]
     channel: Option<String>,
-    /// Replay also frames in which something was replaced to keep a secret
+    /// Accept frames with redacted secrets
     #[arg(long)]
     allow_redacted: bool,
     /// Refuse frames of more than this many bytes
@@ -92,8 +94,8 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  barewire tap --record good.wire -- my-server        first a capture, from a host that works
-  barewire replay good.wire -- my-server              the same again: are the answers the same?
+  barewire tap --record good.wire -- my-server        first record a working session
+  barewire replay good.wire -- my-server              are the answers still the same?
   barewire replay good.wire --ignore /result/time -- my-server
   barewire replay good.wire --ignore 'tools/call:/result/content/*/text' -- my-server
   barewire replay good.wire --url http://127.0.0.1:8808/mcp
@@ -102,33 +104,33 @@ Examples:
   barewire replay --serve good.wire --http 127.0.0.1:8808";
 
 const NOTES: &str = "\
-A difference has a line with what was asked and the frames of the capture in which that and its
-answer stand, as barewire read numbers them; below it the places, with what is in the capture (-)
-and what came (+). Answers are compared whatever the order of their members, and numbers by their
-exact value: 1 and 1.0 are the same, but not as the id of an answer, which has to be what was sent.
+A difference is one line with the request and the frames of the capture that hold the request and
+the answer, numbered as by barewire read. Below it are the places, each with the recorded (-) and
+the received (+) value. The order of members does not matter, and numbers are compared by their
+exact value: 1 equals 1.0. The id of a response is the exception: it must be spelled as it was sent.
 
 Never a difference: notifications, unless --notifications is given; the server's version, which is
-noted; cursors, requestState, the ids of tasks and other values that mean something only to the
-server, and long ones with a digit that the client gives back, unless they are names or URIs; an
-answer to what the client had cancelled; the ids of the server's own requests; its pings. What the
-server asks and did not ask in the capture is refused. With --allow-redacted anything matches what
-was replaced.
+noted; cursors, requestState, task ids and other values that only the server understands; strings
+of 16 characters or more with a digit that the client returns later, unless they are names or URIs;
+responses to cancelled requests; the ids of the server's requests; its pings. A request of the
+server that is not in the capture is refused. With --allow-redacted anything matches a redacted
+secret.
 
-With --url every message is a request of Streamable HTTP, with the headers of a client and with the
-session and the version that this server gives. The headers of the capture, broken ones too, are
-not sent again. One that nobody answers is taken before the next is sent; a stream that ends before
-its answer is asked for again. HTTP+SSE, the older transport, is not spoken.
+With --url every message is a Streamable HTTP request, with the headers of a client and with the
+session and the version of this server. The headers of the capture are not sent again. A message
+without a request must be accepted before the next is sent; a stream that ends before the response
+is resumed. HTTP+SSE, the older transport, is not supported.
 
-If nothing comes for --timeout, what was waited for is missing, and the rest is still sent;
-the third time in a row that is the end.
+If nothing comes within --timeout, the expected messages are reported as missing and the rest is
+sent; after the third timeout in a row the replay ends.
 
-With --serve, params are compared without _meta, and --ignore has places as /params/arguments/time;
-any initialize and server/discover match. Ids, progress tokens and subscriptions are those of the
-client. A request that does not match gets an error that says what is nearest: -32601 if its method
-is not in the capture, else -32603. What a request is answered with is said on stderr. It ends when
-stdin does, or with --http by Ctrl-C or SIGTERM. With --http every session has the whole capture to
-itself, and all that are in none have it together; what the server said unasked goes to whoever
-listens.
+With --serve, params are compared without _meta, and --ignore takes places such as
+/params/arguments/time; any initialize and server/discover match. Ids, progress tokens and
+subscriptions are those of the client. A request that does not match gets an error with the nearest
+recorded request: -32601 if its method is not in the capture, else -32603. stderr has a line for
+each request. It ends with stdin, or with --http on Ctrl-C or SIGTERM. With --http every session
+has the whole capture to itself, and all requests without a session share one; messages that belong
+to no request go to the session's GET stream.
 
 With --json every object has:
   kind             answer, unanswered, unexpected-answer, answered-again, answered-once,
@@ -138,32 +140,32 @@ With --json every object has:
                    a summary
   detail           the same in words
 and where it applies:
-  method, name, id       what was asked, and for which tool, prompt or resource
-  frame, answer_frame    where that and its answer stand in the capture
-  changes                path, and what is recorded there and what came
-  came                   what came, where nothing in the capture can be set beside it
+  method, name, id       the request, and its tool, prompt or resource
+  frame, answer_frame    the frames of the capture that hold the request and its answer
+  changes                path, recorded value and received value (came)
+  came                   the received bytes, if there is no recorded message to compare with
 
 Exit codes: 0 no difference, 1 differences, 2 it could not be replayed. With --serve: 0 every
-request was matched, 1 some were not.";
+request matched, 1 some did not.";
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     let script = Script::load(&args.file, args.script(), &failure::report)?;
     if args.program.is_empty() && args.url.is_none() && !args.serve {
-        return Err(Failure::new("nobody to replay it to: neither a program nor --url")
+        return Err(Failure::new("no server to replay to: give a program or --url")
             .with_hint("barewire replay FILE -- PROGRAM ARGS…, or --serve"));
     }
     let dialer = args.url.as_deref().map(dialer).transpose()?;
     let headers = args.url_headers.headers()?;
     let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::new(format!("cannot wait for anything here: {error}")))?;
+    let runtime = runtime.map_err(|error| Failure::new(format!("cannot start the runtime: {error}")))?;
     if args.serve {
         let (options, addr) = (args.serve_options(), args.http.as_deref());
-        let served = runtime.block_on(serve::serve(&script, &options, addr, args.quiet));
+        let report = runtime.block_on(serve::serve(&script, &options, addr, args.quiet));
         runtime.shutdown_background();
-        return served;
+        return report;
     }
     let options = args.play_options();
-    let played = runtime.block_on(async {
+    let report = runtime.block_on(async {
         match dialer {
             Some(dialer) => play_http(&script, dialer, headers, &options).await,
             None => {
@@ -174,7 +176,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         }
     });
     runtime.shutdown_background();
-    show(args, &played?, output)
+    show(args, &report?, output)
 }
 
 impl Args {
@@ -215,19 +217,19 @@ fn dialer(url: &str) -> Result<Dialer, Failure> {
     })
 }
 
-/// The stderr of the program: to a terminal escaped, to anything else as it is.
+/// Returns the destination of the program's stderr: escaped to a terminal, unchanged to anything else.
 fn stderr() -> Stderr {
     if io::stderr().is_terminal() {
         return Stderr::inherit();
     }
     Stderr::lines(|line| {
-        // In one piece, so that lines of several programs do not mix. If stderr is closed nothing can be said.
+        // In one write, so that lines do not mix. A failure cannot be reported.
         let _ = io::stderr().write_all(&[line, b"\n"].concat());
     })
 }
 
-fn show(args: &Args, played: &Played, output: &mut Output) -> Result<Exit, Failure> {
-    for difference in &played.differences {
+fn show(args: &Args, report: &PlayReport, output: &mut Output) -> Result<Exit, Failure> {
+    for difference in &report.differences {
         if args.json {
             report::json(output, difference)?;
         } else {
@@ -235,16 +237,15 @@ fn show(args: &Args, played: &Played, output: &mut Output) -> Result<Exit, Failu
         }
     }
     if args.json {
-        report::json_summary(output, played)?;
+        report::json_summary(output, report)?;
     }
     output.flush()?;
     if !args.json {
-        // If stderr is closed nothing can be said.
         let mut stderr = io::stderr().lock();
-        for note in &played.notes {
+        for note in &report.notes {
             let _ = writeln!(stderr, "note: {note}");
         }
-        let _ = writeln!(stderr, "{}", report::summary(played));
+        let _ = writeln!(stderr, "{}", report::summary(report));
     }
-    Ok(if played.differences.is_empty() { Exit::Clean } else { Exit::No })
+    Ok(if report.differences.is_empty() { Exit::Clean } else { Exit::No })
 }

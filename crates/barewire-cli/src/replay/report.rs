@@ -1,14 +1,14 @@
-//! Differences -> lines for people, or one JSON object a line.
+//! Differences -> text, or one JSON object a line.
 
 use std::io::{self, Write};
 
 use barewire_proto::json::Json;
-use barewire_workbench::replay::{Change, Difference, Played};
+use barewire_workbench::replay::{Change, Difference, PlayReport};
 use serde_json::json;
 
 use crate::output::{Output, Tone, safe_json, shown};
 
-/// One difference: what it is about, where it stands in the capture, and what differs.
+/// Prints a difference as text: the message, the frames of the capture, and the places that differ.
 pub(super) fn text(output: &mut Output, difference: &Difference) -> io::Result<()> {
     let about = about(difference);
     let about = if about.is_empty() { String::new() } else { format!("{}: ", output.paint(Tone::Strong, about)) };
@@ -28,7 +28,7 @@ pub(super) fn text(output: &mut Output, difference: &Difference) -> io::Result<(
     if let Some(more) = difference.changes.len().checked_sub(MAX_SHOWN_CHANGES).filter(|more| *more > 0) {
         writeln!(output, "  and {more} more")?;
     }
-    if let Some(came) = &difference.came {
+    if let Some(came) = &difference.received {
         let line = match std::str::from_utf8(came) {
             Ok(text) if Json::parse(text.as_bytes()).is_ok() => cut(&safe_json(text), 0),
             _ => shown(came, VALUE_WIDTH),
@@ -54,9 +54,9 @@ fn about(difference: &Difference) -> String {
 
 fn change(output: &mut Output, change: &Change) -> io::Result<()> {
     let path = change.pointer();
-    writeln!(output, "  {}", if path.is_empty() { "all of it".into() } else { shown(path.as_bytes(), 200) })?;
-    let written = |value: Option<String>| value.map(|value| safe_json(&value).into_owned());
-    let (was, is) = (written(change.recorded()), written(change.came()));
+    writeln!(output, "  {}", if path.is_empty() { "the whole message".into() } else { shown(path.as_bytes(), 200) })?;
+    let text = |value: Option<String>| value.map(|value| safe_json(&value).into_owned());
+    let (was, is) = (text(change.recorded()), text(change.received()));
     let at = match (&was, &is) {
         (Some(was), Some(is)) => was.bytes().zip(is.bytes()).take_while(|(a, b)| a == b).count(),
         _ => 0,
@@ -67,7 +67,7 @@ fn change(output: &mut Output, change: &Change) -> io::Result<()> {
     writeln!(output, "    {}", output.paint(Tone::Good, format_args!("+ {is}")))
 }
 
-/// As much of a text as fits a line; if not all of it does, what stands around byte `at`.
+/// Returns a text cut to a line; if it is longer, the part around byte `at`.
 fn cut(text: &str, at: usize) -> String {
     if text.chars().count() <= VALUE_WIDTH {
         return text.to_owned();
@@ -80,38 +80,38 @@ fn cut(text: &str, at: usize) -> String {
     format!("{start}{piece}{end}")
 }
 
-/// The same for scripts.
+/// Prints a difference as JSON.
 pub(super) fn json(output: &mut Output, difference: &Difference) -> io::Result<()> {
     writeln!(output, "{}", safe_json(&serde_json::to_string(difference)?))
 }
 
-/// The last object for scripts.
-pub(super) fn json_summary(output: &mut Output, played: &Played) -> io::Result<()> {
+/// Prints the summary as JSON.
+pub(super) fn json_summary(output: &mut Output, report: &PlayReport) -> io::Result<()> {
     let summary = json!({
         "kind": "summary",
-        "sent": played.sent,
-        "compared": played.compared,
-        "differences": played.differences.len(),
-        "notes": played.notes,
+        "sent": report.sent,
+        "compared": report.compared,
+        "differences": report.differences.len(),
+        "notes": report.notes,
     });
     writeln!(output, "{}", safe_json(&summary.to_string()))
 }
 
-/// The last line for people.
-pub(super) fn summary(played: &Played) -> String {
+/// Returns the summary as text.
+pub(super) fn summary(report: &PlayReport) -> String {
     let count = |count: usize, what: &str| match count {
         1 => format!("1 {what}"),
         count => format!("{count} {what}s"),
     };
-    let result = match played.differences.len() {
+    let result = match report.differences.len() {
         0 => "no difference".to_owned(),
         differences => count(differences, "difference"),
     };
-    format!("{} sent, {} compared: {result}", count(played.sent, "message"), played.compared)
+    format!("{} sent, {} compared: {result}", count(report.sent, "message"), report.compared)
 }
 
-/// A difference that is longer than a screen is read with --json.
+/// The number of places that are shown: about a screen. --json shows all.
 const MAX_SHOWN_CHANGES: usize = 20;
 
-/// As many characters of a value as are shown.
+/// The number of characters of a value that are shown.
 const VALUE_WIDTH: usize = 120;

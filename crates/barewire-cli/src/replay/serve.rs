@@ -1,16 +1,16 @@
-//! `--serve` -> a client on stdin and stdout, or clients at an address, answered from the capture.
+//! `--serve`: a client on stdin and stdout, or clients at an address, answered from the capture.
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use barewire::transport::{Transport, stdio};
-use barewire_workbench::replay::{self, HTTP_PATH, Script, ServeOptions, Served};
+use barewire_workbench::replay::{self, HTTP_PATH, Script, ServeOptions, ServeReport};
 use tokio::net::TcpListener;
 
 use crate::platform::Signals;
 use crate::{Exit, Failure};
 
-/// Serves at `addr`, or else on stdin and stdout, and says on stderr what matches.
+/// Serves at `addr`, or else on stdin and stdout, and logs requests to stderr.
 pub(super) async fn serve(
     script: &Script,
     options: &ServeOptions,
@@ -19,46 +19,50 @@ pub(super) async fn serve(
 ) -> Result<Exit, Failure> {
     let log = |line: &str| {
         if !quiet {
-            say(line);
+            print_line(line);
         }
     };
-    let served = match addr {
-        Some(addr) => at(script, options, addr, log).await?,
+    let report = match addr {
+        Some(addr) => serve_http(script, options, addr, log).await?,
         None => {
-            let stdio = stdio().map_err(|error| Failure::new(format!("cannot serve here: {error}")))?;
+            let stdio = stdio().map_err(|error| Failure::new(format!("cannot serve on stdin and stdout: {error}")))?;
             let parts = stdio.into_parts();
             replay::serve(script, parts.reader, parts.writer, options, log).await
         }
     };
-    let Served { matched, unmatched, not_asked, .. } = served;
-    log(&format!("{matched} matched, {unmatched} not; {not_asked} of the capture not asked"));
+    let ServeReport { matched, unmatched, unused, .. } = report;
+    log(&format!("{matched} matched, {unmatched} unmatched; {unused} recorded requests unused"));
     Ok(if unmatched == 0 { Exit::Clean } else { Exit::No })
 }
 
 /// Serves over HTTP until Ctrl-C or SIGTERM.
-async fn at(script: &Script, options: &ServeOptions, addr: &str, log: impl FnMut(&str)) -> Result<Served, Failure> {
+async fn serve_http(
+    script: &Script,
+    options: &ServeOptions,
+    addr: &str,
+    log: impl FnMut(&str),
+) -> Result<ServeReport, Failure> {
     let listener = bind(addr).await?;
-    let mut signals =
-        Signals::catch().map_err(|error| Failure::new(format!("cannot wait for signals here: {error}")))?;
+    let mut signals = Signals::catch().map_err(|error| Failure::new(format!("cannot wait for signals: {error}")))?;
     let local = listener.local_addr().map_err(|error| Failure::new(format!("cannot serve at {addr}: {error}")))?;
-    say(&format!("serving the capture at http://{local}{HTTP_PATH}, for this machine only; Ctrl-C ends it"));
+    print_line(&format!("serving the capture at http://{local}{HTTP_PATH}, for this machine only; stop with Ctrl-C"));
     let stop = async {
         signals.next().await;
     };
     Ok(replay::serve_http(script, listener, options, stop, log).await)
 }
 
-/// Only this machine can connect: a capture may hold what others must not see.
+/// Binds to a loopback address only: a capture may hold private data.
 async fn bind(addr: &str) -> Result<TcpListener, Failure> {
     let cannot = |why: &dyn std::fmt::Display| Failure::new(format!("cannot serve at {addr}: {why}"));
     let addrs: Vec<SocketAddr> = addr.to_socket_addrs().map_err(|error| cannot(&error))?.collect();
     if addrs.iter().any(|addr| !addr.ip().to_canonical().is_loopback()) {
-        return Err(cannot(&"other machines can connect there").with_hint("127.0.0.1:PORT is for this machine only"));
+        return Err(cannot(&"other machines could connect").with_hint("use 127.0.0.1:PORT"));
     }
     TcpListener::bind(&addrs[..]).await.map_err(|error| cannot(&error))
 }
 
-/// Writes a line to stderr. If that is closed nothing can be said.
-fn say(line: &str) {
+/// Writes a line to stderr. A failure cannot be reported.
+fn print_line(line: &str) {
     let _ = writeln!(io::stderr(), "barewire: {line}");
 }

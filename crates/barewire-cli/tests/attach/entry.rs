@@ -1,4 +1,4 @@
-//! The entry of a server, and what stands there while it is attached.
+//! The entry of a server, before, while and after it is attached.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,14 +10,14 @@ use super::place::{Place, attach, text};
 use super::shapes::SHAPES;
 
 #[test]
-fn only_the_entry_is_changed_and_comes_back() {
+fn only_the_entry_is_changed_and_it_is_restored() {
     let place = Place::new();
     for (why, before, attached) in SHAPES {
         place.write("c.json", before);
         let (printed, said) = place.done(&attach("c.json", "s"));
         assert_eq!(place.read("c.json"), *attached, "{why}");
         assert!(printed.is_empty() && said.contains("attached s in ") && said.contains("restart"), "{why}: {said}");
-        assert!(place.done(&attach("c.json", "s")).1.contains("s is attached already, captures go to /%t.wire"));
+        assert!(place.done(&attach("c.json", "s")).1.contains("s is already attached; captures go to /%t.wire"));
         assert_eq!(place.read("c.json"), *attached, "{why}, once more");
         assert!(place.done(&["detach", "c.json", "s"]).1.contains("detached s in "));
         assert_eq!(place.read("c.json"), *before, "{why}, detached");
@@ -28,7 +28,7 @@ fn only_the_entry_is_changed_and_comes_back() {
 }
 
 #[test]
-fn what_is_not_said_is_this_program_and_a_file_a_start() {
+fn defaults_are_this_program_and_a_new_file_for_every_start() {
     let place = Place::new();
     place.write("c.json", r#"{"mcpServers":{"my server/1":{"command":"a"}}}"#);
     let (_, said) = place.done(&["attach", "c.json", "my server/1"]);
@@ -45,7 +45,7 @@ fn what_is_not_said_is_this_program_and_a_file_a_start() {
 }
 
 #[test]
-fn options_that_tap_would_refuse_are_refused_before_anything_is_changed() {
+fn options_that_tap_would_refuse_are_refused_first() {
     let place = Place::new();
     place.write("c.json", SHAPES[0].1);
     for (options, why) in [
@@ -55,18 +55,18 @@ fn options_that_tap_would_refuse_are_refused_before_anything_is_changed() {
         (&["--fault", "<:nothing"], "invalid value '<:nothing' for '--fault <SPEC>'"),
         (&["--seed", "1"], "the following required arguments were not provided: --fault <SPEC>"),
         (&["--log", "a", "b"], "unexpected argument 'b' found"),
-        (&["--help"], "with that it would print a text instead of starting the server"),
+        (&["--help"], "it would print a text instead of starting the server"),
     ] {
         let said = place.failed(&[&attach("c.json", "s")[..], &["--"], options].concat());
         let told = format!("barewire: barewire tap does not take these options: {why}");
         assert!(said.starts_with(&told), "{options:?}: {said}");
-        assert!(said.ends_with("\nhint: barewire tap --help has those that there are\n"), "{said}");
+        assert!(said.ends_with("\nhint: see barewire tap --help\n"), "{said}");
     }
     assert_eq!(place.read("c.json"), SHAPES[0].1);
 }
 
 #[test]
-fn options_for_tap_and_a_file_from_here() {
+fn options_for_tap_and_a_relative_file() {
     let place = Place::new();
     place.write("c.json", r#"{"mcpServers":{"s":{"command":"a","args":["b"]}}}"#);
     let (_, said) = place.done(&["attach", "c.json", "s", "--record", "x.wire", "--", "--log", "stderr"]);
@@ -80,11 +80,11 @@ fn options_for_tap_and_a_file_from_here() {
     assert!(said.contains("there is no folder ") && said.contains("/none"), "{said}");
     assert!(place.failed(&["attach", "c.json", "s", "--", "npx"]).contains("only options of barewire tap"));
     assert!(place.failed(&["attach", "c.json", "s", "--", "--log", "x", "--", "npx"]).contains("only options"));
-    assert!(place.failed(&["attach", "c.json", "s", "--", "--record=x"]).contains("--record stands before"));
+    assert!(place.failed(&["attach", "c.json", "s", "--", "--record=x"]).contains("give --record before"));
 }
 
 #[test]
-fn what_is_changed_in_between_stays_changed() {
+fn changes_in_between_stay() {
     let place = Place::new();
     place.write("c.json", "{\n  \"mcpServers\": {\n    \"s\": {\"command\": \"a\"}\n  }\n}\n");
     place.done(&attach("c.json", "s"));
@@ -103,13 +103,13 @@ fn what_is_changed_in_between_stays_changed() {
 }
 
 #[test]
-fn arguments_that_cannot_go_are_left_empty_and_it_is_said() {
+fn an_added_list_that_was_moved_is_left_empty() {
     let place = Place::new();
     place.write("c.json", r#"{"mcpServers":{"s":{"command":"a"}}}"#);
     place.done(&attach("c.json", "s"));
     let config: Value = serde_json::from_str(&place.read("c.json")).expect("JSON");
     let args = config["mcpServers"]["s"]["args"].to_string();
-    // With the comma at the end that some formatters write.
+    // With a trailing comma, as some formatters write it.
     let args = args.replace("\"]", "\",]");
     place.write("c.json", format!("{{\"mcpServers\":{{\"s\":{{\"args\":{args},\"command\":\"/b/barewire\"}}}}}}"));
     let (_, said) = place.done(&["detach", "c.json", "s"]);
@@ -118,22 +118,22 @@ fn arguments_that_cannot_go_are_left_empty_and_it_is_said() {
 }
 
 #[test]
-fn what_was_wrapped_by_hand_is_told_and_left_alone() {
+fn entries_tapped_by_hand_are_not_changed() {
     let place = Place::new();
     let before = r#"{"mcpServers":{"s":{"command":"barewire","args":["tap","--log","stderr","--","a","b"]}}}"#;
     place.write("c.json", before);
     assert!(place.done(&["attach", "c.json"]).0.contains("s  by hand   a"));
     for verb in ["attach", "detach"] {
         let said = place.failed(&[verb, "c.json", "s"]);
-        assert!(said.contains("s is started through barewire tap already, and not as attach"), "{said}");
-        assert!(said.contains("hint: it is left alone: detach takes off only what attach has put"), "{said}");
+        assert!(said.contains("s already starts barewire tap, but not as attach"), "{said}");
+        assert!(said.contains("hint: edit its args by hand"), "{said}");
     }
     assert_eq!(place.read("c.json"), before);
 }
 
-/// What stands twice is taken by hosts as it stands last; who looks at the first should know.
+/// Of duplicate members hosts use the last; the user may be looking at the first.
 #[test]
-fn what_stands_twice_is_told() {
+fn duplicate_members_are_reported() {
     let place = Place::new();
     for (name, before) in [
         ("s", r#"{"mcpServers":{"s":{"command":"a"},"s":{"command":"b"}}}"#),
@@ -143,15 +143,15 @@ fn what_stands_twice_is_told() {
         ("servers", r#"{"mcp":{"servers":{"s":{"command":"a"}},"servers":{"s":{"command":"b"}}}}"#),
     ] {
         place.write("c.json", before);
-        let told = format!("\n{name} stands there more than once: hosts take the last, and that was changed\n");
+        let told = format!("\n{name} occurs more than once: hosts use the last, which was changed\n");
         assert!(place.done(&attach("c.json", "s")).1.contains(&told), "{before}");
         assert!(place.done(&["detach", "c.json", "s"]).1.contains(&told), "{before}");
         assert_eq!(place.read("c.json"), before);
     }
 }
 
-/// What a host would start is started: the server answers through the tap, every start has a capture of its own, and what is
-/// detached answers as before.
+/// Starts the entry as a host would: the server answers through the tap, every start has a capture of its own, and
+/// after detaching it answers as before.
 #[test]
 fn an_attached_server_is_recorded_each_time_it_is_started() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! A place with files as people and hosts write them, and the program in it.
+//! A temporary folder with configurations, and the program run in it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder that is home, working folder and everything; gone afterwards.
+/// A temporary folder, which is the home and the working folder.
 pub(super) struct Place(pub(super) PathBuf);
 
 impl Place {
@@ -46,7 +46,7 @@ impl Place {
         self.command(env!("CARGO_BIN_EXE_barewire")).args(args).output().expect("it runs")
     }
 
-    /// Runs it, and gives back what it printed and said.
+    /// Runs the program with success, and returns its stdout and stderr.
     pub(super) fn done(&self, args: &[&str]) -> (String, String) {
         let output = self.run(args);
         let (printed, said) = (text(&output.stdout), text(&output.stderr));
@@ -54,7 +54,7 @@ impl Place {
         (printed, said)
     }
 
-    /// Runs what cannot be done, and gives back what it said.
+    /// Runs the program with failure, and returns its stderr.
     pub(super) fn failed(&self, args: &[&str]) -> String {
         let output = self.run(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {output:?}");

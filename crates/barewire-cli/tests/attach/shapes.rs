@@ -1,6 +1,6 @@
 //! Configurations before and after.
 
-/// What a configuration is before, and what it is while the server `s` is attached.
+/// Configurations: a description, the text before, and the text while the server `s` is attached.
 pub(super) const SHAPES: &[(&str, &str, &str)] = &[
     (
         "as Claude Desktop's own documentation has it",

@@ -1,4 +1,4 @@
-//! What is printed: diffs, lists, and why something cannot be done.
+//! The output: diffs, lists and errors.
 
 use std::fs;
 use std::process::Command;
@@ -7,7 +7,7 @@ use super::place::{Place, attach};
 use super::shapes::SHAPES;
 
 #[test]
-fn a_dry_run_prints_a_diff_that_patch_takes() {
+fn a_dry_run_prints_a_diff_for_patch() {
     let place = Place::new();
     let has_patch = Command::new("patch").arg("--version").output().is_ok();
     for (why, before, attached) in SHAPES {
@@ -29,7 +29,7 @@ fn a_dry_run_prints_a_diff_that_patch_takes() {
 }
 
 #[test]
-fn a_diff_shows_no_line_that_stays() {
+fn a_diff_marks_no_unchanged_line() {
     let place = Place::new();
     place.write("c.json", SHAPES[0].1);
     let (diff, _) = place.done(&[&attach("c.json", "s")[..], &["--dry-run"]].concat());
@@ -49,7 +49,7 @@ fn a_diff_shows_no_line_that_stays() {
 }
 
 #[test]
-fn without_a_server_they_are_listed_without_their_secrets() {
+fn servers_are_listed_without_their_secrets() {
     let place = Place::new();
     let path = place.write(
         "c.json",
@@ -59,7 +59,7 @@ fn without_a_server_they_are_listed_without_their_secrets() {
     place.done(&attach("c.json", "zwölf"));
     let (printed, said) = place.done(&["attach", "c.json"]);
     let wanted = format!(
-        "{}\n  one      direct    a\n  zwölf    attached  b\n  web      http      https://x.example/mcp\n  odd      odd       has neither a command nor a url\n  es\\x1bc  direct    c\n",
+        "{}\n  one      direct    a\n  zwölf    attached  b\n  web      http      https://x.example/mcp\n  odd      unknown   has neither a command nor a url\n  es\\x1bc  direct    c\n",
         path.display()
     );
     assert_eq!((printed.as_str(), said.as_str()), (wanted.as_str(), ""));
@@ -67,7 +67,7 @@ fn without_a_server_they_are_listed_without_their_secrets() {
 }
 
 #[test]
-fn what_cannot_be_attached_is_told_and_left_alone() {
+fn unsupported_entries_are_not_changed() {
     let place = Place::new();
     let before = r#"{"mcpServers":{"files":{"command":"a"},"web":{"type":"http","url":"https://x.example/mcp?key=SECRET"},
         "odd":{"command":1},"list":[],"args":{"command":"a","args":"b"},
@@ -76,40 +76,40 @@ fn what_cannot_be_attached_is_told_and_left_alone() {
     let said = place.failed(&["attach", "c.json", "flies"]);
     assert!(said.contains("there is no server flies in ") && said.contains("hint: did you mean files?"), "{said}");
     let said = place.failed(&["attach", "c.json", "web"]);
-    assert!(said.contains("web is reached over HTTP, at https://x.example/mcp?…: there is no program"), "{said}");
-    assert!(said.contains("hint: barewire tap --http 127.0.0.1:8808 --to https://x.example/mcp"), "{said}");
+    assert!(said.contains("web is a server at https://x.example/mcp?…: there is no program"), "{said}");
+    assert!(said.contains("hint: run barewire tap --http 127.0.0.1:8808 --to https://x.example/mcp"), "{said}");
     assert!(!said.contains("SECRET"), "{said}");
     let said = place.failed(&["attach", "c.json", "both"]);
-    assert!(said.contains("both is reached over HTTP, at https://x.example/mcp: there is no program"), "{said}");
-    assert!(place.failed(&["attach", "c.json", "odd"]).contains("has a command that is no text"));
-    assert!(place.failed(&["attach", "c.json", "list"]).contains("is no object"));
-    assert!(place.failed(&["attach", "c.json", "args"]).contains("has args that are no array"));
+    assert!(said.contains("both is a server at https://x.example/mcp: there is no program"), "{said}");
+    assert!(place.failed(&["attach", "c.json", "odd"]).contains("has a command that is not a string"));
+    assert!(place.failed(&["attach", "c.json", "list"]).contains("is not an object"));
+    assert!(place.failed(&["attach", "c.json", "args"]).contains("has args that are not an array"));
     assert!(place.done(&["detach", "c.json", "web"]).1.contains("web is not attached"));
     assert_eq!(place.read("c.json"), before);
     assert!(place.failed(&["attach", "none.json", "s"]).contains("there is no file none.json"));
     assert!(place.failed(&["attach", "claude-dekstop", "s"]).contains("did you mean claude-desktop?"));
-    assert!(place.failed(&["attach", ".", "s"]).contains("is no file"));
+    assert!(place.failed(&["attach", ".", "s"]).contains("is not a file"));
     assert!(place.failed(&["attach", "vscode"]).contains("vscode has no configuration here: looked for "));
 }
 
 #[test]
-fn broken_files_are_told_with_line_column_and_caret() {
+fn syntax_errors_have_line_column_and_caret() {
     let place = Place::new();
     let cases: [(&[u8], &str); 8] = [
         (b"", "is empty"),
         (b"\xef\xbb\xbf \n", "is empty"),
         (
             b"{\n  \"mcpServers\": {\n    \"s\": {\"command\": \"a\" \"args\": []}\n  }\n}",
-            "line 3, column 26: expected a comma or }\n  3 |     \"s\": {\"command\": \"a\" \"args\": []}\n    |                          ^",
+            "line 3, column 26: expected a comma or a closing brace\n  3 |     \"s\": {\"command\": \"a\" \"args\": []}\n    |                          ^",
         ),
         (
             b"{\r\n\t\"\xc3\xa9\": 'x'\r\n}",
-            "line 2, column 7: strings stand in double quotes\n  2 |  \"\u{e9}\": 'x'\n    |       ^",
+            "line 2, column 7: strings need double quotes\n  2 |  \"\u{e9}\": 'x'\n    |       ^",
         ),
         (b"{\"a\": \xff}", "line 1, column 7: not UTF-8"),
-        (b"{\"mcpServers\": {", "line 1, column 17: expected a name in double quotes, or }"),
-        (b"{\"a\": \"\x1b[31m\"}", "a control character in a string"),
-        (b"<html>", "line 1, column 1: no value of JSON"),
+        (b"{\"mcpServers\": {", "line 1, column 17: expected a member name in double quotes"),
+        (b"{\"a\": \"\x1b[31m\"}", "a control character inside a string must be escaped"),
+        (b"<html>", "line 1, column 1: expected a value"),
     ];
     for (bytes, wanted) in cases {
         place.write("c.json", bytes);

@@ -1,4 +1,4 @@
-//! The reasons why a server cannot be loaded, or no longer.
+//! The reasons why a server cannot be loaded, or is disconnected.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use barewire::client::ClientError;
 use barewire::transport::{Exit, SpawnError};
 
-use super::judge::UnfitAnswer;
+use super::judge::BadFirstAnswer;
 use crate::Error;
 use crate::text::shown;
 
@@ -30,7 +30,7 @@ pub enum ConnectFailure {
     Client(ClientError),
     /// There is no request to send to this server.
     Request(Error),
-    /// The server closed the connection; a program that has ended has an exit.
+    /// The server closed the connection; the exit is that of a program that has ended.
     Closed(Option<Exit>),
     /// The first request was not answered in time.
     TimedOut {
@@ -39,20 +39,20 @@ pub enum ConnectFailure {
         /// The time that was waited.
         timeout: Duration,
     },
-    /// The first answer is none to compare others with.
-    Unfit {
+    /// The first answer is not a success that others can be compared with.
+    BadFirstAnswer {
         /// The method of the request.
         method: String,
         /// The answer.
-        answer: UnfitAnswer,
+        answer: BadFirstAnswer,
     },
 }
 
-/// The reason why a load ended before its time.
+/// The reason why a connection ended during the load.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Broken {
-    /// The server closed the connection; a program that has ended has an exit.
+pub enum Disconnect {
+    /// The server closed the connection; the exit is that of a program that has ended.
     Closed(Option<Exit>),
     /// A connection to the URL can no longer be opened.
     Unreachable(Option<String>),
@@ -72,29 +72,29 @@ impl fmt::Display for ConnectFailure {
             Self::Client(error) => error.fmt(f),
             Self::Request(error) => error.fmt(f),
             Self::Closed(exit) => {
-                f.write_str("the server has closed the connection")?;
+                f.write_str("the server closed the connection")?;
                 exit.as_ref().map_or(Ok(()), |exit| write!(f, "; {exit}"))
             }
             Self::TimedOut { method, timeout } => {
-                write!(f, "no answer to {} within {timeout:?}", cut(method))
+                write!(f, "no response to {} within {timeout:?}", cut(method))
             }
-            Self::Unfit { method, answer: UnfitAnswer::Error(why) } => {
-                write!(f, "the server answers {} with an error: {}", cut(method), cut(why))
+            Self::BadFirstAnswer { method, answer: BadFirstAnswer::Error(why) } => {
+                write!(f, "the server answered {} with an error: {}", cut(method), cut(why))
             }
-            Self::Unfit { answer: UnfitAnswer::ToolError(why), .. } => {
-                write!(f, "the tool fails: {}", cut(why))
+            Self::BadFirstAnswer { answer: BadFirstAnswer::ToolError(why), .. } => {
+                write!(f, "the tool failed: {}", cut(why))
             }
-            Self::Unfit { answer: UnfitAnswer::InputRequired, .. } => {
-                f.write_str("the server asks for input before it answers")
+            Self::BadFirstAnswer { answer: BadFirstAnswer::InputRequired, .. } => {
+                f.write_str("the server requires input before it answers")
             }
         }
     }
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for Disconnect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, why) = match self {
-            Self::Closed(exit) => ("the server has closed the connection", exit.as_ref().map(ToString::to_string)),
+            Self::Closed(exit) => ("the server closed the connection", exit.as_ref().map(ToString::to_string)),
             Self::Unreachable(why) => ("the server cannot be reached any more", why.clone()),
         };
         f.write_str(what)?;
@@ -106,5 +106,5 @@ impl std::error::Error for ConnectError {}
 
 impl std::error::Error for ConnectFailure {}
 
-/// The number of characters of a peer's text in a sentence: as many as fit two lines.
+/// The number of characters of a peer's text in a message: about two lines.
 const EXCERPT_LENGTH: usize = 160;

@@ -1,8 +1,8 @@
-//! Times -> their number by length, in a table of fixed size, and percentiles.
+//! Times -> counts in a table of fixed size, and percentiles.
 //!
-//! Log-linear: every power of two is cut into 128 equal steps, so a time is kept to within 1/128, whether it is a microsecond
-//! or a minute. The crate `hdrhistogram` does the same with any precision, resizing, merging over threads and a format
-//! of its own; one table and a percentile are all that is needed here.
+//! The table is log-linear: every power of two is cut into 128 equal steps, so every time is kept to within 1/128. The
+//! crate `hdrhistogram` does the same with any precision, resizing, merging over threads and a file format; none of
+//! that is needed here.
 
 use std::time::Duration;
 
@@ -23,13 +23,15 @@ const STEPS: u64 = 1 << STEP_BITS;
 /// The steps of all 64-bit numbers. The first two powers share the steps below 128, which are exact.
 const BUCKETS: usize = ((64 - STEP_BITS as usize) + 1) << STEP_BITS;
 
-impl Histogram {
-    pub(super) fn new() -> Self {
+impl Default for Histogram {
+    fn default() -> Self {
         Self { counts: vec![0; BUCKETS], count: 0, sum: 0, min: u64::MAX, max: 0 }
     }
+}
 
+impl Histogram {
     pub(super) fn record(&mut self, time: Duration) {
-        // More than 500 years are as good as 500 years.
+        // Times above 500 years count as 500 years.
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.counts[bucket(nanos)] += 1;
         self.count += 1;
@@ -38,17 +40,17 @@ impl Histogram {
         self.max = self.max.max(nanos);
     }
 
-    /// The number of all times.
+    /// The number of recorded times.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns the time that this share of all, from 0 to 1, did not exceed; `None` if there are none.
+    /// Returns the time that this share of all times, from 0 to 1, did not exceed; `None` if there are none.
     pub fn percentile(&self, share: f64) -> Option<Duration> {
         if self.count == 0 {
             return None;
         }
-        // At least the first, at most the last; a share is no count, so it may be rounded.
+        // At least the first, at most the last; a share may be rounded.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
         let rank = ((share * self.count as f64).ceil() as u64).clamp(1, self.count);
         let mut seen = 0;
@@ -76,33 +78,24 @@ impl Histogram {
         Some(Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX)))
     }
 
-    /// Returns the counts in steps of 1, 2, 5, 10 and so on, each with the time it goes up to, from the first that is not empty to
-    /// the last.
+    /// Returns the counts in steps of 1, 2, 5, 10 and so on, each with its upper limit, from the first that is not
+    /// empty to the last.
     pub fn rows(&self) -> Vec<(Duration, u64)> {
-        let mut rows: Vec<(Duration, u64)> = Vec::new();
-        let mut edges = edges();
-        let mut edge = edges.next().unwrap_or(u64::MAX);
+        let mut rows: Vec<(Duration, u64)> = edges().map(|edge| (Duration::from_nanos(edge), 0)).collect();
         for (at, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let from = largest_in(at).min(self.max);
-            while edge < from {
-                if !rows.is_empty() {
-                    rows.push((Duration::from_nanos(edge), 0));
-                }
-                edge = edges.next().unwrap_or(u64::MAX);
-            }
-            match rows.last_mut() {
-                Some((up_to, sum)) if up_to.as_nanos() == u128::from(edge) => *sum += count,
-                _ => rows.push((Duration::from_nanos(edge), *count)),
-            }
+            let time = Duration::from_nanos(largest_in(at).min(self.max));
+            let row = rows.partition_point(|(up_to, _)| *up_to < time);
+            rows[row].1 += count;
         }
-        rows.dedup_by(|later, earlier| later.0 == earlier.0 && later.1 == 0);
+        rows.truncate(rows.iter().rposition(|row| row.1 > 0).map_or(0, |last| last + 1));
+        rows.drain(..rows.iter().position(|row| row.1 > 0).unwrap_or(0));
         rows
     }
 }
 
-/// Returns 1, 2, 5, 10, 20, 50 and so on, in nanoseconds.
+/// Returns 1, 2, 5, 10, 20, 50 and so on, in nanoseconds, and the largest number.
 fn edges() -> impl Iterator<Item = u64> {
-    (0..19).flat_map(|power| [1, 2, 5].map(|step| step * 10u64.pow(power)))
+    (0..19).flat_map(|power| [1, 2, 5].map(|step| step * 10u64.pow(power))).chain([u64::MAX])
 }
 
 /// Returns the bucket that a number is counted in.
@@ -134,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_counted_where_it_belongs() {
+    fn a_number_is_counted_in_its_bucket() {
         for nanos in (0..100_000).chain([u64::MAX, u64::MAX / 2, 1 << 40, (1 << 40) - 1]) {
             let at = bucket(nanos);
             assert!(nanos <= largest_in(at), "{nanos}");
@@ -145,8 +138,8 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_those_of_the_sorted_list() {
-        let mut histogram = Histogram::new();
+    fn percentiles_match_a_sorted_list() {
+        let mut histogram = Histogram::default();
         assert_eq!(histogram.percentile(0.5), None);
         for micros in (1..=1000).rev() {
             histogram.record(Duration::from_micros(micros));
@@ -161,8 +154,8 @@ mod tests {
     }
 
     #[test]
-    fn rows_hold_every_count_and_the_empty_ones_between() {
-        let mut histogram = Histogram::new();
+    fn rows_have_every_count_and_the_empty_steps_between() {
+        let mut histogram = Histogram::default();
         for micros in [3, 4, 5, 70] {
             histogram.record(Duration::from_micros(micros));
         }

@@ -1,5 +1,5 @@
-//! Requests -> a server at a URL, and its answers: a task for each request in flight, over one client, which keeps a connection for
-//! each.
+//! Requests to a server at a URL, and its answers. Each request in flight is a task with a connection of its own, over
+//! one client.
 
 use std::time::{Duration, Instant};
 
@@ -10,29 +10,30 @@ use barewire_proto::json::Json;
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 
-use super::judge::{Judge, UnfitAnswer};
+use super::error::ConnectFailure;
+use super::judge::{AnswerJudge, BadFirstAnswer};
 use super::outstanding::FIRST_ID;
-use super::run::{Run, stop_requested};
+use super::run::{LoadRun, stop_requested};
 use super::settings::Amount;
-use super::slice::{End, Slice};
 use super::tally::{Tally, WrongAnswer};
 use super::template::Template;
+use super::turn::{Turn, TurnEnd};
 use crate::text::shown;
 
 /// A server at a URL.
-pub(super) struct Http {
+pub(super) struct HttpLoad {
     client: Client,
     method: String,
     params: Option<Box<RawValue>>,
-    /// The template of params that are other ones each time.
+    /// The template of params that are different every time.
     template: Option<Template>,
     next: u64,
     /// The reason why the server cannot be reached any more.
     unreachable: Option<String>,
 }
 
-/// A request that has ended.
-struct EndedRequest {
+/// A request that was answered or failed.
+struct FinishedRequest {
     number: u64,
     due: Instant,
     sent: Instant,
@@ -40,31 +41,30 @@ struct EndedRequest {
     answer: Result<Raw, ClientError>,
 }
 
-impl Http {
+impl HttpLoad {
     pub(super) fn new(client: Client, method: String, params: Option<Box<RawValue>>) -> Self {
         let template = params.as_deref().map(Template::params).filter(|template| template.tail().is_some());
         Self { client, method, params, template, next: FIRST_ID, unreachable: None }
     }
 
     /// Sends the first request, and learns from its answer.
-    pub(super) async fn first(&mut self, timeout: Duration) -> Result<Result<Judge, UnfitAnswer>, ClientError> {
-        let tail = self.template.as_ref().and_then(Template::tail).map(<[u8]>::to_vec);
-        let params = self.params.clone();
+    pub(super) async fn first(&mut self, timeout: Duration) -> Result<AnswerJudge, ConnectFailure> {
         let done = self.next_request(Instant::now(), timeout).await;
-        match done.answer {
+        let learnt = match done.answer {
             Ok(raw) => {
-                let result = result(&raw);
-                Ok(Judge::learn(&Ok(result), done.number, tail.as_deref(), params.as_deref()))
+                let tail = self.template.as_ref().and_then(Template::tail);
+                AnswerJudge::learn(&Ok(result(&raw)), done.number, tail, self.params.as_deref())
             }
             Err(ClientError::Refused { error, .. }) => {
-                Ok(Err(UnfitAnswer::Error(format!("{} ({})", error.message, error.code))))
+                Err(BadFirstAnswer::Error(format!("{} ({})", error.message, error.code)))
             }
-            Err(error) => Err(error),
-        }
+            Err(error) => return Err(ConnectFailure::Client(error)),
+        };
+        learnt.map_err(|answer| ConnectFailure::BadFirstAnswer { method: self.method.clone(), answer })
     }
 
     /// Returns a request that is sent when it is awaited.
-    fn next_request(&mut self, due: Instant, timeout: Duration) -> impl Future<Output = EndedRequest> + use<> {
+    fn next_request(&mut self, due: Instant, timeout: Duration) -> impl Future<Output = FinishedRequest> + use<> {
         let number = self.next;
         self.next += 1;
         let params = match &self.template {
@@ -80,136 +80,123 @@ impl Http {
         async move {
             let sent = Instant::now();
             let answer = call.await;
-            EndedRequest { number, due, sent, received: Instant::now(), answer }
+            FinishedRequest { number, due, sent, received: Instant::now(), answer }
         }
     }
 
-    pub(super) async fn slice(
+    pub(super) async fn run_turn(
         &mut self,
-        run: &mut Run<'_>,
-        judge: &mut Judge,
+        run: &mut LoadRun<'_>,
+        judge: &mut AnswerJudge,
         amount: Amount,
         tally: &mut Tally,
-    ) -> End {
-        let mut slice = Slice::new(run.settings, amount);
-        let mut open: JoinSet<EndedRequest> = JoinSet::new();
-        let mut answered = Instant::now();
+    ) -> TurnEnd {
+        let mut turn = Turn::new(run.settings, amount, Instant::now());
+        let mut open: JoinSet<FinishedRequest> = JoinSet::new();
+        let mut last_answer = Instant::now();
         let end = loop {
             let now = Instant::now();
-            while let Some(due) = slice.next(now, open.len(), tally) {
+            while let Some(due) = turn.next(now, open.len(), tally) {
                 open.spawn(self.next_request(due, run.settings.timeout));
             }
             let before = open.len();
-            if slice.is_over(now, before) {
-                break End::Done;
+            if turn.is_over(now, before) {
+                break TurnEnd::Done;
             }
-            if slice.is_time_to_look(now) {
+            if turn.is_check_due(now) {
                 run.report(tally);
                 continue;
             }
             if run.is_stop_requested() {
-                // Open requests are not lost: they had no time to be answered.
+                // Open requests are not lost: the server had no time to answer them.
                 tally.sent -= before as u64;
-                break End::Stopped;
+                break TurnEnd::Stopped;
             }
             let done = tokio::select! {
                 biased;
                 Some(done) = open.join_next() => done,
-                slept = run.timer.wait_until(slice.wake()) => match slept {
+                slept = run.timer.wait_until(turn.wake()) => match slept {
                     Ok(()) => continue,
-                    Err(_) => break End::Broken,
+                    Err(_) => break TurnEnd::Disconnected,
                 },
                 () = stop_requested(&mut run.stop) => continue,
             };
-            let done = done.expect("a task that awaits a call does not panic, and nobody aborts it");
-            slice.received(done.received);
-            slice.settled(done.received, before, open.len());
+            let done = done.expect("a task that awaits a call does not panic, and is not aborted");
+            turn.received(done.received);
+            turn.settled(done.received, before, open.len());
             if done.answer.is_ok() {
-                answered = done.received;
+                last_answer = done.received;
             }
             let sent = done.sent;
-            // If another request was answered meanwhile, the server is there and has too much to do.
-            if let ServerState::Unreachable(why) = count(done, judge, tally)
-                && sent >= answered
+            // If another request was answered meanwhile, the server is only overloaded.
+            if let Some(why) = count(done, judge, tally)
+                && sent >= last_answer
             {
                 while let Some(Ok(done)) = open.try_join_next() {
                     count(done, judge, tally);
                 }
                 tally.lost += open.len() as u64;
                 self.unreachable = Some(why);
-                break End::Broken;
+                break TurnEnd::Disconnected;
             }
         };
-        slice.close(end, tally);
+        turn.close(end, tally);
         end
     }
 
-    /// Ends the session. Returns the reason why the server could not be reached, if that was so.
+    /// Ends the session. Returns the reason if the server could not be reached any more.
     pub(super) async fn finish(self) -> Option<String> {
-        // All is measured: how the session ends changes nothing.
+        // Everything is measured: a failure here changes nothing.
         let _ = self.client.shutdown().await;
         self.unreachable
     }
 }
 
-/// The state of the server after a request.
-enum ServerState {
-    Reachable,
-    /// No connection comes about any more, for this reason.
-    Unreachable(String),
-}
-
-/// Counts the answer or the failure of a request.
-fn count(done: EndedRequest, judge: &mut Judge, tally: &mut Tally) -> ServerState {
-    match done.answer {
-        Ok(raw) => match judge.judge(&Ok(result(&raw)), done.number) {
-            Ok(()) => tally.good(done.due, done.received),
-            Err(wrong) => tally.wrong(wrong, raw.as_str().unwrap_or_default().as_bytes()),
-        },
-        Err(error) => match meaning_of(&error) {
-            FailureMeaning::Lost => tally.lost += 1,
-            FailureMeaning::Unreachable => {
-                tally.lost += 1;
-                return ServerState::Unreachable(shown(error.to_string().as_bytes(), MAX_REASON_LENGTH));
+/// Counts the answer or the failure of a request. Returns the reason if no connection can be opened any more.
+fn count(done: FinishedRequest, judge: &mut AnswerJudge, tally: &mut Tally) -> Option<String> {
+    let error = match done.answer {
+        Ok(raw) => {
+            match judge.judge(&Ok(result(&raw)), done.number) {
+                Ok(()) => tally.good(done.due, done.received),
+                Err(wrong) => tally.wrong(wrong, raw.as_str().unwrap_or_default().as_bytes()),
             }
-            FailureMeaning::WrongAnswer(wrong) => tally.wrong(wrong, error.to_string().as_bytes()),
-        },
-    }
-    ServerState::Reachable
+            return None;
+        }
+        Err(error) => error,
+    };
+    let wrong = match &error {
+        ClientError::Closed(_)
+        | ClientError::Http {
+            failure: HttpFailure::Fetch(FetchError::Connect { .. } | FetchError::Resolve { .. }),
+            ..
+        } => {
+            tally.lost += 1;
+            return Some(shown(error.to_string().as_bytes(), MAX_REASON_LENGTH));
+        }
+        // Servers may close connections between requests: a request on its way is then lost, and the next may be
+        // answered.
+        ClientError::TimedOut { .. }
+        | ClientError::Http {
+            failure:
+                HttpFailure::Fetch(FetchError::Reset { .. } | FetchError::TimedOut { .. }) | HttpFailure::NotAnswered { .. },
+            ..
+        } => {
+            tally.lost += 1;
+            return None;
+        }
+        ClientError::Refused { .. } => WrongAnswer::Error,
+        ClientError::Http { .. } => WrongAnswer::Http,
+        _ => WrongAnswer::NotAMessage,
+    };
+    tally.wrong(wrong, error.to_string().as_bytes());
+    None
 }
 
-/// The meaning of a failure.
-enum FailureMeaning {
-    /// The request is lost; the next may be answered.
-    Lost,
-    /// The request is lost, and so will be all others.
-    Unreachable,
-    /// The failure is a wrong answer.
-    WrongAnswer(WrongAnswer),
-}
-
-fn meaning_of(error: &ClientError) -> FailureMeaning {
-    match error {
-        ClientError::TimedOut { .. } => FailureMeaning::Lost,
-        ClientError::Closed(_) => FailureMeaning::Unreachable,
-        ClientError::Refused { .. } => FailureMeaning::WrongAnswer(WrongAnswer::Error),
-        ClientError::Http { failure, .. } => match failure {
-            // Servers close connections between requests, and one that is on its way then is lost; that is not the end. Where no
-            // connection comes about any more there is nobody.
-            HttpFailure::Fetch(FetchError::Connect { .. } | FetchError::Resolve { .. }) => FailureMeaning::Unreachable,
-            HttpFailure::Fetch(FetchError::Reset { .. } | FetchError::TimedOut { .. })
-            | HttpFailure::NotAnswered { .. } => FailureMeaning::Lost,
-            _ => FailureMeaning::WrongAnswer(WrongAnswer::Http),
-        },
-        _ => FailureMeaning::WrongAnswer(WrongAnswer::NotAMessage),
-    }
-}
-
-/// Returns the result, which the client has scanned as JSON already.
+/// Returns the result, which the client has already checked to be JSON.
 fn result(raw: &Raw) -> Json<'_> {
     let text = raw.as_str().unwrap_or("null");
     Json::parse(text.as_bytes()).expect("a result is JSON")
 }
 
-/// The number of characters of a reason: as many as fit two lines.
+/// The number of characters of a reason: about two lines.
 const MAX_REASON_LENGTH: usize = 160;

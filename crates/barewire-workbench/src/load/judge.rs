@@ -1,4 +1,4 @@
-//! An answer -> good, or what is wrong with it, by comparison with the first answer.
+//! An answer -> good, or the kind of wrong answer, by comparison with the first one.
 
 use barewire_proto::json::{Json, Kind as JsonKind, Text};
 use barewire_proto::rpc::ErrorRef;
@@ -10,63 +10,59 @@ use super::tally::WrongAnswer;
 use super::template::digits;
 
 /// The properties of the first answer that all others must have.
-pub(super) struct Judge {
-    kind: Kind,
+pub(super) struct AnswerJudge {
+    kind: ResultKind,
     echo: Echo,
 }
 
-/// The properties of a result that are the same for all that succeed.
+/// The properties that all successful results share.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Kind {
+struct ResultKind {
     json: JsonKind,
     is_error: bool,
     is_complete: bool,
-    /// The members of [`DEFINING_MEMBERS`] that it has, a bit each.
+    /// The members of [`DEFINING_MEMBERS`] in the result, a bit each.
     members: u16,
 }
 
 /// The part of the arguments that the first answer repeated.
 enum Echo {
-    Nothing,
-    /// The payload, which is another one each time: the text after its number, and the place where it was found last.
-    Payload {
-        tail: Vec<u8>,
-        at: usize,
-    },
-    /// Texts that are the same each time.
+    /// The payload, which is different every time: the text after its number, and the place where it was found last.
+    Payload { tail: Vec<u8>, at: usize },
+    /// Texts that are the same every time; none if the answer repeated nothing.
     Fixed(Vec<Vec<u8>>),
 }
 
-/// A first answer that is none to compare others with.
+/// A first answer that others cannot be compared with.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum UnfitAnswer {
-    /// An error; its message and code.
+pub enum BadFirstAnswer {
+    /// An error, with its message and code.
     Error(String),
-    /// The result of a tool that says `isError`; the result as JSON.
+    /// The result of a tool with `isError`, as JSON.
     ToolError(String),
-    /// A result that asks for input first.
+    /// A result that requires input.
     InputRequired,
 }
 
-impl Judge {
-    /// Learns from the answer to the request with this number.
+impl AnswerJudge {
+    /// Learns from the answer to the first request, which had this number.
     pub(super) fn learn(
         outcome: &Result<Json<'_>, ErrorRef<'_>>,
         number: u64,
         tail: Option<&[u8]>,
         params: Option<&RawValue>,
-    ) -> Result<Self, UnfitAnswer> {
+    ) -> Result<Self, BadFirstAnswer> {
         let result = match outcome {
             Ok(result) => *result,
             Err(error) => {
-                return Err(UnfitAnswer::Error(format!("{} ({})", error.message.to_name(), error.code)));
+                return Err(BadFirstAnswer::Error(format!("{} ({})", error.message.to_name(), error.code)));
             }
         };
-        let kind = Kind::of(result);
+        let kind = ResultKind::of(result);
         match kind {
-            Kind { is_error: true, .. } => return Err(UnfitAnswer::ToolError(result.as_str().to_owned())),
-            Kind { is_complete: false, .. } => return Err(UnfitAnswer::InputRequired),
+            ResultKind { is_error: true, .. } => return Err(BadFirstAnswer::ToolError(result.as_str().to_owned())),
+            ResultKind { is_complete: false, .. } => return Err(BadFirstAnswer::InputRequired),
             _ => {}
         }
         let payload = tail.and_then(|tail| {
@@ -74,9 +70,9 @@ impl Judge {
             Some(Echo::Payload { tail: tail.to_vec(), at })
         });
         let echo = payload.unwrap_or_else(|| {
-            let mut given = params.map(argument_texts).unwrap_or_default();
-            given.retain(|text| memmem::find(result.as_bytes(), text).is_some());
-            if given.is_empty() { Echo::Nothing } else { Echo::Fixed(given) }
+            let mut texts = params.map(argument_texts).unwrap_or_default();
+            texts.retain(|it| memmem::find(result.as_bytes(), it).is_some());
+            Echo::Fixed(texts)
         });
         Ok(Self { kind, echo })
     }
@@ -84,7 +80,7 @@ impl Judge {
     /// Judges the answer to the request with this number.
     pub(super) fn judge(&mut self, outcome: &Result<Json<'_>, ErrorRef<'_>>, number: u64) -> Result<(), WrongAnswer> {
         let Ok(result) = outcome else { return Err(WrongAnswer::Error) };
-        let kind = Kind::of(*result);
+        let kind = ResultKind::of(*result);
         if kind.is_error {
             return Err(WrongAnswer::Error);
         }
@@ -93,26 +89,23 @@ impl Judge {
         }
         let text = result.as_bytes();
         match &mut self.echo {
-            Echo::Nothing => Ok(()),
             Echo::Payload { tail, at } if is_payload_at(text, *at, number, tail) => Ok(()),
             Echo::Payload { tail, at } => {
                 *at = find_payload(text, number, tail).ok_or(WrongAnswer::Echo)?;
                 Ok(())
             }
-            Echo::Fixed(given) => match given.iter().all(|given| memmem::find(text, given).is_some()) {
-                true => Ok(()),
-                false => Err(WrongAnswer::Echo),
-            },
+            Echo::Fixed(texts) if texts.iter().all(|it| memmem::find(text, it).is_some()) => Ok(()),
+            Echo::Fixed(_) => Err(WrongAnswer::Echo),
         }
     }
 
     /// Whether answers are compared with what was sent.
     pub(super) fn compares_echo(&self) -> bool {
-        !matches!(self.echo, Echo::Nothing)
+        !matches!(&self.echo, Echo::Fixed(texts) if texts.is_empty())
     }
 }
 
-impl Kind {
+impl ResultKind {
     fn of(result: Json<'_>) -> Self {
         let mut kind = Self { json: result.kind(), is_error: false, is_complete: true, members: 0 };
         if kind.json != JsonKind::Object {
@@ -132,7 +125,7 @@ impl Kind {
     }
 }
 
-/// Returns the place of a payload with this number in a text.
+/// Returns the place of the payload with this number in a text.
 fn find_payload(text: &[u8], number: u64, tail: &[u8]) -> Option<usize> {
     memmem::find_iter(text, &digits(number)).find(|at| is_payload_at(text, *at, number, tail))
 }
@@ -143,7 +136,7 @@ fn is_payload_at(text: &[u8], at: usize, number: u64, tail: &[u8]) -> bool {
     found == digits(number) && rest.starts_with(tail)
 }
 
-/// The texts among the arguments of a tool or prompt, as they are written.
+/// Returns the texts among the arguments of a tool or prompt, as they are written.
 fn argument_texts(params: &RawValue) -> Vec<Vec<u8>> {
     let Ok(params) = Json::parse(params.get().as_bytes()) else { return Vec::new() };
     if params.kind() != JsonKind::Object {
@@ -153,12 +146,12 @@ fn argument_texts(params: &RawValue) -> Vec<Vec<u8>> {
     let arguments = arguments.map(|member| member.value).filter(|json| json.kind() == JsonKind::Object);
     let members = arguments.into_iter().flat_map(Json::members);
     let texts = members.filter_map(|member| Text::from_json(member.value).map(Text::raw));
-    // Without the quotes: what is repeated may stand among other words.
+    // Without the quotes: the answer may repeat a text among other words.
     let texts = texts.filter_map(|text| text.strip_prefix('"')?.strip_suffix('"'));
     texts.filter(|text| text.len() >= MIN_ECHO_LENGTH).map(|text| text.as_bytes().to_vec()).collect()
 }
 
-/// Members that make a result what it is. Those that may be there or not by chance are left out.
+/// The members that tell kinds of results apart. Optional members are left out.
 const DEFINING_MEMBERS: [&str; 9] = [
     "content",
     "tools",
@@ -171,7 +164,7 @@ const DEFINING_MEMBERS: [&str; 9] = [
     "supportedVersions",
 ];
 
-/// A shorter text can stand in an answer by chance.
+/// The length of a text to look for: a shorter one can be in an answer by chance.
 const MIN_ECHO_LENGTH: usize = 4;
 
 #[cfg(test)]
@@ -183,9 +176,9 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_compared_with_the_first() {
+    fn answers_are_compared_with_the_first() {
         let first = json(r#"{"content":[{"type":"text","text":"1000000000abc"}]}"#);
-        let mut judge = Judge::learn(&first, 1_000_000_000, Some(b"abc"), None).expect("a good one");
+        let mut judge = AnswerJudge::learn(&first, 1_000_000_000, Some(b"abc"), None).expect("a good one");
         assert!(judge.compares_echo());
         for (text, verdict) in [
             (r#"{"content":[{"type":"text","text":"1000000001abc"}]}"#, Ok(())),
@@ -202,20 +195,20 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_always_the_same_is_looked_for_if_the_first_answer_had_it() {
+    fn a_fixed_text_must_be_repeated_if_the_first_answer_did() {
         let params = r#"{"name":"t","arguments":{"text":"hello","n":"1","other":"gone"}}"#;
         let params = RawValue::from_string(params.to_owned()).expect("JSON");
         let first = json(r#"{"content":[{"text":"he says hello"}]}"#);
-        let mut judge = Judge::learn(&first, 0, None, Some(&params)).expect("a good one");
+        let mut judge = AnswerJudge::learn(&first, 0, None, Some(&params)).expect("a good one");
         assert_eq!(judge.judge(&json(r#"{"content":["hello"]}"#), 1), Ok(()));
         assert_eq!(judge.judge(&json(r#"{"content":["goodbye"]}"#), 1), Err(WrongAnswer::Echo));
     }
 
     #[test]
-    fn a_first_answer_that_is_no_success_measures_nothing() {
-        let learn = |text: &str| Judge::learn(&json(text), 0, None, None).err();
-        assert!(matches!(learn(r#"{"isError":true,"content":[]}"#), Some(UnfitAnswer::ToolError(_))));
-        assert_eq!(learn(r#"{"resultType":"input_required"}"#), Some(UnfitAnswer::InputRequired));
+    fn a_first_answer_must_be_a_success() {
+        let learn = |text: &str| AnswerJudge::learn(&json(text), 0, None, None).err();
+        assert!(matches!(learn(r#"{"isError":true,"content":[]}"#), Some(BadFirstAnswer::ToolError(_))));
+        assert_eq!(learn(r#"{"resultType":"input_required"}"#), Some(BadFirstAnswer::InputRequired));
         assert_eq!(learn("{}"), None);
     }
 }

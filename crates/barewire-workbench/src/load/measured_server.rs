@@ -1,303 +1,227 @@
-//! A target -> a connection that is ready for load, and the results of that load.
+//! A target -> a connection that is ready for load, and the results of the load.
 
 use std::time::Duration;
 
-use barewire::client::http::Endpoint;
-use barewire::client::{Builder, Client};
-use barewire::transport::Child;
+use barewire::client::Client;
 use barewire_proto::mcp::{Implementation, Revision};
-use barewire_proto::rpc::{DEFAULT_DEPTH, Message, Parsed, parse};
 
-use super::error::{Broken, ConnectError, ConnectFailure};
-use super::http::Http;
-use super::judge::Judge;
-use super::lend::lend;
-use super::request::{LoadRequest, RequestSource};
-use super::run::Run;
+use super::error::{ConnectError, ConnectFailure, Disconnect};
+use super::http::HttpLoad;
+use super::judge::AnswerJudge;
+use super::pipes::lend;
+use super::request::RequestSource;
+use super::run::LoadRun;
 use super::settings::{Amount, LoadSettings};
-use super::slice::End;
-use super::stdio::Stdio;
+use super::stdio::StdioLoad;
 use super::tally::Tally;
-use super::target::{Place, Target};
+use super::target::{LoadTarget, TargetAddress};
 use super::template::Template;
+use super::turn::TurnEnd;
 use crate::platform::{Usage, own_cpu, usage};
 
-/// A server that is connected and measured.
+/// A connected server, and its measurements.
+#[non_exhaustive]
 pub struct MeasuredServer {
-    name: String,
-    details: ServerDetails,
-    tally: Tally,
-    usage: Option<ServerUsage>,
-    broken: Option<Broken>,
+    /// The name of the target.
+    pub name: String,
+    /// The facts about the server and its request.
+    pub details: ServerDetails,
+    /// The counts and times of the requests.
+    pub tally: Tally,
+    /// The resources that the server used; `None` if its process is not known.
+    pub usage: Option<ServerUsage>,
+    /// The reason why the connection ended during the load, if it did.
+    pub disconnect: Option<Disconnect>,
     connection: Connection,
-    judge: Judge,
+    judge: AnswerJudge,
     pid: Option<u32>,
     usage_at_start: Option<Usage>,
 }
 
-/// The facts about a server and the request that it is sent.
+/// The facts about a server and its request.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerDetails {
-    /// The name and version that the server has given.
+    /// The name and version of the server.
     pub implementation: Option<Implementation>,
-    /// The revision of MCP that is spoken.
+    /// The revision of MCP in use.
     pub revision: Revision,
     /// `stdio` or `http`.
     pub transport: &'static str,
     /// The method of the request.
     pub method: String,
-    /// The tool or prompt that the request names.
+    /// The name of the tool or prompt in the request.
     pub name: Option<String>,
-    /// The size of a request without what HTTP puts around it.
+    /// The size of a request, without the overhead of HTTP.
     pub request_bytes: usize,
-    /// Whether answers are compared with the text that was sent, because the first answer repeated it.
+    /// Whether answers must repeat the text that was sent, as the first answer did.
     pub compares_echo: bool,
 }
 
-/// The resources that a server used between the beginning and the end of the load.
+/// The resources that a server used during the load.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ServerUsage {
-    /// The CPU time; `None` if it is less than can be measured.
+    /// The CPU time; `None` if it is too short to be measured.
     pub cpu: Option<Duration>,
     /// The usage at the end of the load.
     pub at_end: Usage,
 }
 
 enum Connection {
-    Stdio { stdio: Box<Stdio>, template: Template },
-    Http(Box<Http>),
+    Stdio { stdio: Box<StdioLoad>, template: Template },
+    Http(Box<HttpLoad>),
     Closed,
 }
 
 impl MeasuredServer {
-    /// Connects, asks `source` for the request, and sends it once to see what a good answer looks like. Speaks only `revision`, if
-    /// there is one.
+    /// Connects, gets the request from `source`, and sends it once to learn what a good answer looks like. Uses only
+    /// `revision`, if there is one.
     pub(super) async fn connect<S: RequestSource>(
-        target: &Target,
+        target: &LoadTarget,
         source: &S,
         settings: &LoadSettings,
         revision: Option<Revision>,
     ) -> Result<Self, ConnectError> {
-        let client = client(settings, revision);
-        let connected = match &target.place {
-            Place::Program(child) => Self::program(target, child, client, source, settings).await,
-            Place::Url { endpoint, pid } => {
-                Self::url(target, (**endpoint).clone(), *pid, client, source, settings).await
-            }
-        };
+        let connected = Self::try_connect(target, source, settings, revision).await;
         connected.map_err(|reason| ConnectError { server: target.name().to_owned(), reason })
     }
 
-    async fn program<S: RequestSource>(
-        target: &Target,
-        child: &Child,
-        client: Builder,
+    async fn try_connect<S: RequestSource>(
+        target: &LoadTarget,
         source: &S,
         settings: &LoadSettings,
+        revision: Option<Revision>,
     ) -> Result<Self, ConnectFailure> {
-        let process = child.spawn().map_err(ConnectFailure::Spawn)?;
-        let pid = process.pid();
-        let (loan, borrowed) = lend(process);
-        let client = client.over(borrowed).await.map_err(ConnectFailure::Client)?;
-        let request = request(target, &client, source).await?;
+        let mut builder = Client::builder("barewire", env!("CARGO_PKG_VERSION")).timeout(settings.timeout);
+        if let Some(revision) = revision {
+            builder = builder.revision(revision);
+        }
+        let (client, loan, pid) = match &target.address {
+            TargetAddress::Program(child) => {
+                let process = child.spawn().map_err(ConnectFailure::Spawn)?;
+                let pid = process.pid();
+                let (loan, borrowed) = lend(process);
+                (builder.over(borrowed).await, Some(loan), Some(pid))
+            }
+            TargetAddress::Url { endpoint, pid } => (builder.http((**endpoint).clone()).await, None, *pid),
+        };
+        let client = client.map_err(ConnectFailure::Client)?;
+        let request = match source.request(target, &client).await {
+            Ok(request) => request,
+            Err(error) => {
+                let _ = client.shutdown().await;
+                return Err(ConnectFailure::Request(error));
+            }
+        };
         let (revision, implementation) = (client.revision(), client.server_info().implementation);
-        let pipes = loan.take();
-        // How this client ends is not what is measured.
-        let _ = client.shutdown().await;
-        let mut stdio = Stdio::new(pipes).ok_or(ConnectFailure::Closed(None))?;
         let params = request.params_on_wire(revision).map_err(ConnectFailure::Client)?;
         let template = Template::request(&request.method, params.as_deref());
-        let first = tokio::time::timeout(settings.timeout, stdio.first(&template)).await;
-        let (number, frame) = match first {
-            Ok(Ok(first)) => first,
-            Ok(Err(_)) => return Err(ConnectFailure::Closed(stdio.finish().await)),
-            Err(_) => {
-                stdio.finish().await;
-                let LoadRequest { method, .. } = request;
-                return Err(ConnectFailure::TimedOut { method, timeout: settings.timeout });
+        let request_bytes = template.len();
+        let mut connection = match loan {
+            Some(loan) => {
+                let pipes = loan.take();
+                // The end of this client is not measured.
+                let _ = client.shutdown().await;
+                let stdio = StdioLoad::new(pipes).ok_or(ConnectFailure::Closed(None))?;
+                Connection::Stdio { stdio: Box::new(stdio), template }
             }
+            None => Connection::Http(Box::new(HttpLoad::new(client, request.method.clone(), request.params.clone()))),
         };
-        let Parsed::Message(Message::Response(response)) = parse(&frame, DEFAULT_DEPTH) else {
-            unreachable!("the first answer is a response");
+        let (transport, first) = match &mut connection {
+            Connection::Stdio { stdio, template } => ("stdio", stdio.first(template, &request, settings.timeout).await),
+            Connection::Http(http) => ("http", http.first(settings.timeout).await),
+            Connection::Closed => unreachable!("the connection was just made"),
         };
-        let learnt = Judge::learn(&response.outcome, number, template.tail(), request.params.as_deref());
-        let judge = match learnt {
+        let judge = match first {
             Ok(judge) => judge,
-            Err(answer) => {
-                stdio.finish().await;
-                return Err(ConnectFailure::Unfit { method: request.method, answer });
+            Err(failure) => {
+                return Err(match (failure, connection.finish().await) {
+                    (ConnectFailure::Closed(_), Some(Disconnect::Closed(exit))) => ConnectFailure::Closed(exit),
+                    (failure, _) => failure,
+                });
             }
         };
         let details = ServerDetails {
             implementation,
             revision,
-            transport: "stdio",
-            method: request.method,
-            name: request.name,
-            request_bytes: template.len(),
-            compares_echo: judge.compares_echo(),
-        };
-        let connection = Connection::Stdio { stdio: Box::new(stdio), template };
-        Ok(Self::new(target, details, connection, judge, Some(pid)))
-    }
-
-    async fn url<S: RequestSource>(
-        target: &Target,
-        endpoint: Endpoint,
-        pid: Option<u32>,
-        client: Builder,
-        source: &S,
-        settings: &LoadSettings,
-    ) -> Result<Self, ConnectFailure> {
-        let client = client.http(endpoint).await.map_err(ConnectFailure::Client)?;
-        let request = request(target, &client, source).await?;
-        let (revision, implementation) = (client.revision(), client.server_info().implementation);
-        let sent = request.params_on_wire(revision).map_err(ConnectFailure::Client)?;
-        let request_bytes = Template::request(&request.method, sent.as_deref()).len();
-        let mut http = Http::new(client, request.method.clone(), request.params.clone());
-        let judge = match http.first(settings.timeout).await {
-            Ok(Ok(judge)) => judge,
-            Ok(Err(answer)) => {
-                http.finish().await;
-                return Err(ConnectFailure::Unfit { method: request.method, answer });
-            }
-            Err(error) => {
-                http.finish().await;
-                return Err(ConnectFailure::Client(error));
-            }
-        };
-        let details = ServerDetails {
-            implementation,
-            revision,
-            transport: "http",
+            transport,
             method: request.method,
             name: request.name,
             request_bytes,
             compares_echo: judge.compares_echo(),
         };
-        Ok(Self::new(target, details, Connection::Http(Box::new(http)), judge, pid))
-    }
-
-    fn new(target: &Target, details: ServerDetails, connection: Connection, judge: Judge, pid: Option<u32>) -> Self {
-        Self {
+        Ok(Self {
             name: target.name().to_owned(),
             details,
-            tally: Tally::new(),
+            tally: Tally::default(),
             usage: None,
-            broken: None,
+            disconnect: None,
             connection,
             judge,
             pid,
             usage_at_start: None,
-        }
+        })
     }
 
-    /// The name of its target.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The facts about the server and the request that it is sent.
-    pub fn details(&self) -> &ServerDetails {
-        &self.details
-    }
-
-    /// The counts and times of its requests.
-    pub fn tally(&self) -> &Tally {
-        &self.tally
-    }
-
-    /// The resources that it used; `None` if its process is not known.
-    pub fn usage(&self) -> Option<&ServerUsage> {
-        self.usage.as_ref()
-    }
-
-    /// The reason why its load ended before its time.
-    pub fn broken(&self) -> Option<&Broken> {
-        self.broken.as_ref()
-    }
-
-    /// Whether all its answers were good, and it was there until the end.
+    /// Whether all answers were good, and the connection lasted until the end.
     pub fn is_clean(&self) -> bool {
-        self.broken.is_none() && self.tally.is_clean()
+        self.disconnect.is_none() && self.tally.is_clean()
     }
 
-    /// The server's CPU time for each good answer.
+    /// The server's CPU time per good answer.
     pub fn cpu_per_answer(&self) -> Option<Duration> {
         self.tally.per_answer(self.usage?.cpu?)
     }
 
     /// Ends the connection, and waits for the end of a program.
     pub async fn close(&mut self) {
-        self.end_connection().await;
+        self.connection.finish().await;
     }
 
     /// Drops the counts of the warm-up.
     pub(super) fn begin(&mut self) {
-        self.tally = Tally::new();
+        self.tally = Tally::default();
         self.usage_at_start = self.pid.and_then(usage);
     }
 
-    /// Ends the counting. If the load was not stopped, answers that come late or twice have some time to come.
+    /// Ends the counting. Waits a moment for late and duplicate answers, unless the load was stopped.
     pub(super) async fn end(&mut self, is_stopped: bool) {
         if let (Connection::Stdio { stdio, .. }, false) = (&mut self.connection, is_stopped) {
             stdio.wait_for_stray_answers(&mut self.judge, &mut self.tally).await;
         }
         let at_end = self.pid.and_then(usage);
         self.usage = self.usage_at_start.zip(at_end).map(|(at_start, at_end)| {
-            // It is counted in whole ticks: no tick is not no time.
+            // CPU time is counted in ticks: none means less than a tick, not no time.
             let cpu = Some(at_end.cpu.saturating_sub(at_start.cpu)).filter(|cpu| !cpu.is_zero());
             ServerUsage { cpu, at_end }
         });
     }
 
-    /// Loads the server until `amount` is enough. A server that is gone gets no load.
-    pub(super) async fn slice(&mut self, run: &mut Run<'_>, amount: Amount) -> End {
+    /// Loads the server for one turn. A disconnected server gets no load.
+    pub(super) async fn run_turn(&mut self, run: &mut LoadRun<'_>, amount: Amount) -> TurnEnd {
         let Self { connection, judge, tally, .. } = self;
         let before = own_cpu();
         let end = match connection {
-            Connection::Stdio { stdio, template } => stdio.slice(run, template, judge, amount, tally).await,
-            Connection::Http(http) => http.slice(run, judge, amount, tally).await,
-            Connection::Closed => return End::Broken,
+            Connection::Stdio { stdio, template } => stdio.run_turn(run, template, judge, amount, tally).await,
+            Connection::Http(http) => http.run_turn(run, judge, amount, tally).await,
+            Connection::Closed => return TurnEnd::Disconnected,
         };
         tally.own_cpu += own_cpu().saturating_sub(before);
-        if end == End::Broken {
-            self.broken = self.end_connection().await;
+        if end == TurnEnd::Disconnected {
+            self.disconnect = self.connection.finish().await;
         }
         end
     }
+}
 
-    /// Ends the connection. Returns the reason for an end that was not wanted.
-    async fn end_connection(&mut self) -> Option<Broken> {
-        match std::mem::replace(&mut self.connection, Connection::Closed) {
-            Connection::Stdio { stdio, .. } => Some(Broken::Closed(stdio.finish().await)),
-            Connection::Http(http) => Some(Broken::Unreachable(http.finish().await)),
-            Connection::Closed => None,
+impl Connection {
+    /// Ends the connection, and waits for the end of a program. Returns the reason to report if the end was not wanted.
+    async fn finish(&mut self) -> Option<Disconnect> {
+        match std::mem::replace(self, Self::Closed) {
+            Self::Stdio { stdio, .. } => Some(Disconnect::Closed(stdio.finish().await)),
+            Self::Http(http) => Some(Disconnect::Unreachable(http.finish().await)),
+            Self::Closed => None,
         }
     }
-}
-
-/// Returns a client that offers the server nothing to ask for.
-fn client(settings: &LoadSettings, revision: Option<Revision>) -> Builder {
-    let builder = Client::builder("barewire", env!("CARGO_PKG_VERSION")).timeout(settings.timeout);
-    match revision {
-        Some(revision) => builder.revision(revision),
-        None => builder,
-    }
-}
-
-/// Asks `source` for the request. If there is none the client is shut down.
-async fn request<S: RequestSource>(
-    target: &Target,
-    client: &Client,
-    source: &S,
-) -> Result<LoadRequest, ConnectFailure> {
-    let request = source.request(target, client).await;
-    if request.is_err() {
-        // How this client ends is not what is measured.
-        let _ = client.shutdown().await;
-    }
-    request.map_err(ConnectFailure::Request)
 }

@@ -1,20 +1,20 @@
-//! Load for a server on stdio or over HTTP, and how the server bears it.
+//! A load test for servers on stdio or over HTTP.
 //!
-//! One request is sent again and again. Its first answer says what a good answer looks like; from then on, answers that are lost, come
-//! twice or differ are counted, beside the latency of the good ones. Several servers take turns, so that what disturbs the machine
-//! disturbs all of them.
+//! One request is sent repeatedly. Its first answer is the model for the others; after it, lost, duplicate and wrong
+//! answers are counted, and the latency of good ones is measured. Several servers take turns, so that a disturbance of
+//! the machine affects all of them.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use barewire::transport::Child;
-//! use barewire_workbench::load::{self, LoadRequest, LoadSettings, Stop, Target};
+//! use barewire_workbench::load::{self, LoadRequest, LoadSettings, StopHandle, LoadTarget};
 //!
 //! let settings = LoadSettings::default();
-//! let targets = [Target::program("mine", Child::new("my-server"))];
+//! let targets = [LoadTarget::program("mine", Child::new("my-server"))];
 //! let mut servers = load::connect(&targets, &LoadRequest::new("ping", None), &settings).await?;
-//! load::measure(&mut servers, &settings, &Stop::new(), &mut |_| {}).await?;
+//! load::measure(&mut servers, &settings, &StopHandle::new(), &mut |_| {}).await?;
 //! for server in &mut servers {
-//!     println!("{}: {:.0} answers a second", server.name(), server.tally().throughput());
+//!     println!("{}: {:.0} answers/s", server.name, server.tally.throughput());
 //!     server.close().await;
 //! }
 //! # Ok(())
@@ -25,58 +25,55 @@ mod error;
 mod histogram;
 mod http;
 mod judge;
-mod lend;
 mod measured_server;
 mod outstanding;
-mod pace;
+mod pipes;
 mod request;
 mod run;
 mod settings;
-mod slice;
 mod stdio;
-mod stop;
 mod tally;
 mod target;
 mod template;
+mod turn;
 
 use std::io;
 
 use barewire_proto::mcp::Era;
 
-pub use error::{Broken, ConnectError, ConnectFailure};
+pub use error::{ConnectError, ConnectFailure, Disconnect};
 pub use histogram::Histogram;
-pub use judge::UnfitAnswer;
+pub use judge::BadFirstAnswer;
 pub use measured_server::{MeasuredServer, ServerDetails, ServerUsage};
 pub use request::{LoadRequest, RequestSource, with_meta};
-pub use run::Progress;
+pub use run::{Progress, StopHandle};
 pub use settings::{Amount, LoadSettings};
-pub use stop::Stop;
-pub use tally::{Example, Tally, WrongAnswer};
-pub use target::Target;
+pub use tally::{Tally, WrongAnswer, WrongAnswers};
+pub use target::LoadTarget;
 pub use template::{MIN_PAYLOAD, payload};
 
 use crate::platform::PreciseTimer;
 pub use crate::platform::{Usage, usage};
-use run::Run;
-use slice::End;
+use run::LoadRun;
+use turn::TurnEnd;
 
 /// The end of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Ending {
-    /// Every server had its load, or has gone away.
+pub enum LoadEnd {
+    /// Every server had its load, or was disconnected.
     Complete,
-    /// A [`Stop`] ended it early.
+    /// A [`StopHandle`] ended the load early.
     Stopped,
 }
 
-/// Connects to every target, asks `source` for the request to send to it, and sends that once.
+/// Connects to every target, gets the request for it from `source`, and sends that once.
 ///
 /// # Errors
 ///
-/// The first target that cannot be loaded is an error; all are closed then.
+/// Fails for the first target that cannot be loaded; all connections are closed then.
 pub async fn connect<S: RequestSource>(
-    targets: &[Target],
+    targets: &[LoadTarget],
     source: &S,
     settings: &LoadSettings,
 ) -> Result<Vec<MeasuredServer>, ConnectError> {
@@ -84,14 +81,14 @@ pub async fn connect<S: RequestSource>(
     for target in targets {
         servers.push(MeasuredServer::connect(target, source, settings, settings.revision).await?);
     }
-    let revision = |server: &MeasuredServer| server.details().revision;
+    let revision = |server: &MeasuredServer| server.details.revision;
     let legacy = servers.iter().map(revision).filter(|revision| revision.era() == Era::Legacy).max();
     let Some(legacy) = legacy.filter(|_| source.depends_on_era()) else { return Ok(servers) };
     for (server, target) in servers.iter_mut().zip(targets) {
         if revision(server).era() == Era::Legacy {
             continue;
         }
-        // A server that does not speak the legacy era keeps the request that it has, which its details tell.
+        // A server that does not speak the legacy era keeps its request, as its details show.
         if let Ok(other) = MeasuredServer::connect(target, source, settings, Some(legacy)).await {
             std::mem::replace(server, other).close().await;
         }
@@ -99,20 +96,20 @@ pub async fn connect<S: RequestSource>(
     Ok(servers)
 }
 
-/// Loads the servers in turns, after a warm-up that does not count. Calls `on_progress` some times a second.
+/// Loads the servers in turns, after a warm-up that is not counted. Calls `on_progress` several times a second.
 ///
 /// The servers stay connected: see [`MeasuredServer::close`].
 ///
 /// # Errors
 ///
-/// A system that has no timer is an error.
+/// Fails if the system has no timer.
 pub async fn measure(
     servers: &mut [MeasuredServer],
     settings: &LoadSettings,
-    stop: &Stop,
+    stop: &StopHandle,
     on_progress: &mut (dyn FnMut(Progress<'_>) + Send),
-) -> io::Result<Ending> {
-    let mut run = Run {
+) -> io::Result<LoadEnd> {
+    let mut run = LoadRun {
         settings,
         timer: PreciseTimer::new()?,
         stop: stop.subscribe(),
@@ -120,34 +117,34 @@ pub async fn measure(
         server: String::new(),
         is_warm_up: true,
     };
-    let warm_up = Some(Amount::For(settings.warm_up)).filter(|_| !settings.warm_up.is_zero());
+    let warm_up = Some(Amount::Time(settings.warm_up)).filter(|_| !settings.warm_up.is_zero());
     let warmed_up = turns(&mut run, servers, warm_up.as_slice()).await;
     for server in servers.iter_mut() {
         server.begin();
     }
-    if warmed_up == Ending::Stopped {
-        return Ok(Ending::Stopped);
+    if warmed_up == LoadEnd::Stopped {
+        return Ok(LoadEnd::Stopped);
     }
     run.is_warm_up = false;
-    let ending = turns(&mut run, servers, &settings.amount.slices(servers.len())).await;
+    let ending = turns(&mut run, servers, &settings.amount.turns(servers.len())).await;
     for server in servers.iter_mut() {
-        server.end(ending == Ending::Stopped).await;
+        server.end(ending == LoadEnd::Stopped).await;
     }
     Ok(ending)
 }
 
 /// Gives every server a turn for each of the amounts.
-async fn turns(run: &mut Run<'_>, servers: &mut [MeasuredServer], amounts: &[Amount]) -> Ending {
+async fn turns(run: &mut LoadRun<'_>, servers: &mut [MeasuredServer], amounts: &[Amount]) -> LoadEnd {
     for (round, amount) in amounts.iter().enumerate() {
         for at in 0..servers.len() {
-            // There and back again, so that no server is always the first.
+            // Every other round in reverse order, so that no server is always the first.
             let at = if round % 2 == 0 { at } else { servers.len() - 1 - at };
             let server = &mut servers[at];
-            server.name().clone_into(&mut run.server);
-            if server.slice(run, *amount).await == End::Stopped {
-                return Ending::Stopped;
+            run.server.clone_from(&server.name);
+            if server.run_turn(run, *amount).await == TurnEnd::Stopped {
+                return LoadEnd::Stopped;
             }
         }
     }
-    Ending::Complete
+    LoadEnd::Complete
 }

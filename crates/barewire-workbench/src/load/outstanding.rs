@@ -1,13 +1,13 @@
-//! The ids of requests -> whether an answer under one is the first, a second, a late one or matches no request.
+//! The ids of requests -> whether an answer with an id is the first, a duplicate, late, or matches no request.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-/// The requests that are open, and the ids of those that were lost.
+/// The open requests, and the ids of lost ones.
 pub(super) struct OutstandingRequests {
     next: u64,
     open: HashMap<u64, SentRequest>,
-    /// The ids of lost requests: an answer to one of them is late and no second one.
+    /// The ids of lost requests: an answer to one of them is late, not a duplicate.
     lost: BTreeSet<u64>,
 }
 
@@ -19,14 +19,14 @@ pub(super) struct SentRequest {
     pub(super) sent: Instant,
 }
 
-/// The place of an answer among the answers to its request.
+/// The status of an answer.
 #[derive(Debug, PartialEq)]
 pub(super) enum AnswerStatus {
     First(SentRequest),
     Duplicate,
-    /// The request was lost before.
+    /// The request had counted as lost.
     Late,
-    /// There was no such request.
+    /// The id matches no request.
     Unknown,
 }
 
@@ -35,7 +35,7 @@ impl OutstandingRequests {
         Self { next: FIRST_ID, open: HashMap::new(), lost: BTreeSet::new() }
     }
 
-    /// Notes that a request is sent, and returns its id.
+    /// Adds a request, and returns its id.
     pub(super) fn add(&mut self, request: SentRequest) -> u64 {
         let id = self.next;
         self.next += 1;
@@ -43,7 +43,7 @@ impl OutstandingRequests {
         id
     }
 
-    /// Takes an answer with this id.
+    /// Handles an answer with this id.
     pub(super) fn answer(&mut self, id: u64) -> AnswerStatus {
         if let Some(request) = self.open.remove(&id) {
             return AnswerStatus::First(request);
@@ -55,7 +55,7 @@ impl OutstandingRequests {
         }
     }
 
-    /// Takes requests for lost that are as old as the timeout, and returns their number.
+    /// Marks the requests that are as old as the timeout as lost, and returns their number.
     pub(super) fn expire(&mut self, now: Instant, timeout: Duration) -> u64 {
         let is_old = |request: &SentRequest| now.saturating_duration_since(request.sent) >= timeout;
         let lost: Vec<u64> = self.open.iter().filter(|(_, request)| is_old(request)).map(|(id, _)| *id).collect();
@@ -69,7 +69,7 @@ impl OutstandingRequests {
         lost.len() as u64
     }
 
-    /// Takes all requests for lost, and returns their number.
+    /// Marks all requests as lost, and returns their number.
     pub(super) fn expire_all(&mut self) -> u64 {
         self.expire(Instant::now(), Duration::ZERO)
     }
@@ -80,14 +80,14 @@ impl OutstandingRequests {
     }
 }
 
-/// The first id. Ids have ten digits, so that a request is made by writing over ten bytes of the one before; and the first billion
-/// fit the 32 bits that some servers keep them in.
+/// The first id. Every id has ten digits, so that it can be overwritten in place to make the next request; and the
+/// first billion ids fit into the 32 bits that some servers have for them.
 pub(super) const FIRST_ID: u64 = 1_000_000_000;
 
 /// The number of digits of an id.
 pub(super) const DIGITS: usize = 10;
 
-/// The number of ids of lost requests that are kept. A late answer to an older one is taken for a second answer.
+/// The number of ids of lost requests that are kept. A late answer to an older one counts as a duplicate.
 const MAX_LOST_IDS: usize = 65_536;
 
 #[cfg(test)]
@@ -95,12 +95,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_second_late_and_unknown_answers_are_told_apart() {
+    fn first_duplicate_late_and_unknown_answers_are_told_apart() {
         let mut outstanding = OutstandingRequests::new();
         let now = Instant::now();
-        let asked = SentRequest { due: now, sent: now };
-        let (a, b) = (outstanding.add(asked), outstanding.add(asked));
-        assert_eq!(outstanding.answer(a), AnswerStatus::First(asked));
+        let request = SentRequest { due: now, sent: now };
+        let (a, b) = (outstanding.add(request), outstanding.add(request));
+        assert_eq!(outstanding.answer(a), AnswerStatus::First(request));
         assert_eq!(outstanding.answer(a), AnswerStatus::Duplicate);
         assert_eq!(outstanding.expire(now, Duration::from_secs(1)), 0);
         assert_eq!(outstanding.expire(now + Duration::from_secs(1), Duration::from_secs(1)), 1);

@@ -7,18 +7,18 @@ use barewire_proto::mcp::{Era, Implementation, Revision, key};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::target::Target;
+use super::target::LoadTarget;
 use crate::Error;
 
-/// The request that a server is sent again and again.
+/// The request that is sent repeatedly.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LoadRequest {
-    /// Its method, as `tools/call`.
+    /// The method, as `tools/call`.
     pub method: String,
-    /// Its params. A text that [`payload`](super::payload) has made is another one in each request.
+    /// The params. A text made by [`payload`](super::payload) is different in every request.
     pub params: Option<Box<RawValue>>,
-    /// The tool or prompt that it names, for the report.
+    /// The name of the tool or prompt, for the report.
     pub name: Option<String>,
 }
 
@@ -28,7 +28,7 @@ impl LoadRequest {
         Self { method: method.into(), params, name: None }
     }
 
-    /// The params as they are written on a connection of this revision: a modern request says who sends it.
+    /// Returns the params as they are written on a connection of this revision: a modern request describes its client.
     pub(super) fn params_on_wire(&self, revision: Revision) -> Result<Option<Box<RawValue>>, ClientError> {
         if revision.era() != Era::Modern {
             return Ok(self.params.clone());
@@ -42,26 +42,26 @@ impl LoadRequest {
     }
 }
 
-/// The choice of a request, which may depend on what the server has.
+/// A source of requests, which may depend on the server.
 pub trait RequestSource {
-    /// Returns the request to load this server with. The client is connected to it.
-    fn request(&self, target: &Target, client: &Client) -> impl Future<Output = Result<LoadRequest, Error>> + Send;
+    /// Returns the request to load this server with. `client` is connected to the server.
+    fn request(&self, target: &LoadTarget, client: &Client) -> impl Future<Output = Result<LoadRequest, Error>> + Send;
 
-    /// Whether each era has another request. If so, servers that speak both eras are loaded in the legacy one as soon as one of the
-    /// others speaks only that, so that all are sent the same.
+    /// Whether the request depends on the era. If so, and one server speaks only the legacy era, the others are loaded
+    /// in that era too, so that all get the same request.
     fn depends_on_era(&self) -> bool {
         false
     }
 }
 
-/// Every server is sent the same request.
+/// Every server gets the same request.
 impl RequestSource for LoadRequest {
-    async fn request(&self, _: &Target, _: &Client) -> Result<LoadRequest, Error> {
+    async fn request(&self, _: &LoadTarget, _: &Client) -> Result<LoadRequest, Error> {
         Ok(self.clone())
     }
 }
 
-/// Returns params with these members in their `_meta` as well. Members that are there already stay as they are.
+/// Returns params with these members added to their `_meta`. Members that exist keep their values.
 pub fn with_meta(params: Option<&RawValue>, meta: &Value) -> Result<Option<Box<RawValue>>, ClientError> {
     type Members = BTreeMap<String, Box<RawValue>>;
     let members = |text: &str, what: &str| -> Result<Members, ClientError> {

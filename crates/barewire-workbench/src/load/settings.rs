@@ -1,4 +1,4 @@
-//! The settings of a load, and the turns that several servers take.
+//! The settings of a load, and the turns of several servers.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use barewire_proto::mcp::Revision;
 pub struct LoadSettings {
     /// The number of requests that may be open at once.
     pub in_flight: usize,
-    /// Requests a second. Without a rate, requests are sent as fast as answers come.
+    /// The number of requests per second. Without a rate, requests are sent as fast as answers come.
     pub rate: Option<f64>,
     /// The amount of load for each server.
     pub amount: Amount,
-    /// The time that each server is loaded before anything counts.
+    /// The time that each server is loaded before anything is counted.
     pub warm_up: Duration,
-    /// The time after which a request without an answer is lost.
+    /// The time after which a request without an answer counts as lost.
     pub timeout: Duration,
-    /// The only revision of MCP to speak. Without one, the newest that both sides speak is found.
+    /// The only revision of MCP to use. Without one, client and server negotiate the newest that both speak.
     pub revision: Option<Revision>,
 }
 
@@ -26,19 +26,19 @@ pub struct LoadSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "load ends after a time or a count")]
 pub enum Amount {
-    /// Requests for this time.
-    For(Duration),
+    /// As many requests as fit into this time.
+    Time(Duration),
     /// This number of requests.
     Count(u64),
 }
 
-/// One request at a time for five seconds after a warm-up of half a second; ten seconds are waited for an answer.
+/// One request at a time for five seconds, after a warm-up of half a second; a timeout of ten seconds.
 impl Default for LoadSettings {
     fn default() -> Self {
         Self {
             in_flight: 1,
             rate: None,
-            amount: Amount::For(Duration::from_secs(5)),
+            amount: Amount::Time(Duration::from_secs(5)),
             warm_up: Duration::from_millis(500),
             timeout: Duration::from_secs(10),
             revision: None,
@@ -47,16 +47,16 @@ impl Default for LoadSettings {
 }
 
 impl Amount {
-    /// Returns the parts that several servers are given in turns; one part for a server alone.
-    pub(super) fn slices(self, servers: usize) -> Vec<Self> {
+    /// Returns the amounts of the turns that several servers take; one turn for a single server.
+    pub(super) fn turns(self, servers: usize) -> Vec<Self> {
         if servers < 2 {
             return vec![self];
         }
         match self {
-            Self::For(whole) => {
-                let parts = (whole.as_millis() / TURN.as_millis()).clamp(MIN_TURNS, MAX_TURNS);
+            Self::Time(whole) => {
+                let parts = (whole.as_millis() / TURN_LENGTH.as_millis()).clamp(MIN_TURNS, MAX_TURNS);
                 let parts = u32::try_from(parts).expect("no more than MAX_TURNS");
-                vec![Self::For(whole / parts); parts as usize]
+                vec![Self::Time(whole / parts); parts as usize]
             }
             Self::Count(whole) => {
                 let parts = u64::try_from(MIN_TURNS).expect("a small number").min(whole);
@@ -67,10 +67,10 @@ impl Amount {
     }
 }
 
-/// The length of a turn: long against a request, short against what disturbs a machine for a while.
-const TURN: Duration = Duration::from_millis(200);
+/// The length of a turn: longer than a request, shorter than the usual disturbance of a machine.
+const TURN_LENGTH: Duration = Duration::from_millis(200);
 
-/// The bounds of the number of turns of each server.
+/// The limits for the number of turns of each server.
 const MIN_TURNS: u128 = 8;
 const MAX_TURNS: u128 = 1000;
 
@@ -79,15 +79,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_add_up() {
+    fn turns_add_up() {
         for count in [1, 7, 8, 1003] {
-            let sum: u64 = Amount::Count(count).slices(2).iter().fold(0, |sum, slice| match slice {
+            let sum: u64 = Amount::Count(count).turns(2).iter().fold(0, |sum, turn| match turn {
                 Amount::Count(part) => sum + part,
-                Amount::For(_) => unreachable!("a count is cut into counts"),
+                Amount::Time(_) => unreachable!("a count is cut into counts"),
             });
             assert_eq!(sum, count);
         }
-        assert_eq!(Amount::For(Duration::from_secs(4)).slices(2).len(), 20);
-        assert_eq!(Amount::For(Duration::from_secs(4)).slices(1).len(), 1);
+        assert_eq!(Amount::Time(Duration::from_secs(4)).turns(2).len(), 20);
+        assert_eq!(Amount::Time(Duration::from_secs(4)).turns(1).len(), 1);
     }
 }

@@ -1,5 +1,5 @@
-//! Requests -> the stdin of a process, and its stdout -> answers. Frames are written and read in whole batches, on one thread, and only
-//! the id and the times of a request are kept.
+//! Requests -> the stdin of a process, and its stdout -> answers. Frames are written and read many at a time, on one
+//! thread, and only the id and the times of a request are kept.
 
 use std::future::poll_fn;
 use std::io;
@@ -10,20 +10,22 @@ use std::time::{Duration, Instant};
 use barewire::transport::{Exit, ExitFuture, ProcessReader};
 use barewire_proto::frame::{Codec, Lines};
 use barewire_proto::json::Json;
-use barewire_proto::rpc::{Code, DEFAULT_DEPTH, ErrorObject, Message, Parsed, Request, Response, parse};
+use barewire_proto::rpc::{Code, DEFAULT_DEPTH, ErrorObject, Id, Message, Parsed, Request, Response, parse};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::judge::Judge;
-use super::lend::{Pipes, ProcessWriter};
+use super::error::ConnectFailure;
+use super::judge::AnswerJudge;
 use super::outstanding::{AnswerStatus, OutstandingRequests, SentRequest};
-use super::run::{Run, stop_requested};
+use super::pipes::{Pipes, ProcessWriter};
+use super::request::LoadRequest;
+use super::run::{LoadRun, stop_requested};
 use super::settings::Amount;
-use super::slice::{End, Slice};
 use super::tally::{Tally, WrongAnswer};
 use super::template::Template;
+use super::turn::{Turn, TurnEnd};
 
-/// A server that is a process.
-pub(super) struct Stdio {
+/// A server process.
+pub(super) struct StdioLoad {
     reader: ProcessReader,
     writer: Option<ProcessWriter>,
     ending: Option<ExitFuture>,
@@ -31,28 +33,28 @@ pub(super) struct Stdio {
     out: WriteBuffer,
     chunk: Vec<u8>,
     outstanding: OutstandingRequests,
-    /// The largest id of the handshake: an answer to one of its requests may still come.
+    /// The largest request id of the handshake: an answer to it may still come.
     last_handshake_id: u64,
-    /// Whether the next bytes are the rest of a line that the handshake has read the beginning of.
+    /// Whether the next bytes are the rest of a line whose beginning the handshake has read.
     is_mid_line: bool,
 }
 
 /// The bytes to write to the process.
 struct WriteBuffer {
     bytes: Vec<u8>,
-    /// The number of bytes at the beginning that are written already.
+    /// The number of bytes that are written already.
     written: usize,
 }
 
-/// The result of a wait for the pipes.
+/// The result of waiting for the pipes.
 enum Transfer {
-    /// This number of bytes was read.
+    /// The number of bytes that were read.
     Read(usize),
     /// There is room for more requests.
     Wrote,
 }
 
-impl Stdio {
+impl StdioLoad {
     pub(super) fn new(pipes: Pipes) -> Option<Self> {
         Some(Self {
             reader: pipes.reader?,
@@ -67,11 +69,30 @@ impl Stdio {
         })
     }
 
-    /// Sends the first request. Returns its number and the frame of its answer.
-    pub(super) async fn first(&mut self, template: &Template) -> io::Result<(u64, Vec<u8>)> {
+    /// Sends the first request, and learns from its answer.
+    pub(super) async fn first(
+        &mut self,
+        template: &Template,
+        request: &LoadRequest,
+        timeout: Duration,
+    ) -> Result<AnswerJudge, ConnectFailure> {
         let now = Instant::now();
         let number = self.outstanding.add(SentRequest { due: now, sent: now });
         template.append(number, &mut self.out.bytes);
+        let method = || request.method.clone();
+        let frame = match tokio::time::timeout(timeout, self.answer_to(number)).await {
+            Ok(answer) => answer.map_err(|_| ConnectFailure::Closed(None))?,
+            Err(_) => return Err(ConnectFailure::TimedOut { method: method(), timeout }),
+        };
+        let Parsed::Message(Message::Response(response)) = parse(&frame, DEFAULT_DEPTH) else {
+            unreachable!("the first answer is a response");
+        };
+        AnswerJudge::learn(&response.outcome, number, template.tail(), request.params.as_deref())
+            .map_err(|answer| ConnectFailure::BadFirstAnswer { method: method(), answer })
+    }
+
+    /// Waits for the response to a request, and returns its frame.
+    async fn answer_to(&mut self, number: u64) -> io::Result<Vec<u8>> {
         loop {
             let Transfer::Read(count) = self.transfer(false).await? else { continue };
             let Self { codec, chunk, is_mid_line, out, outstanding, .. } = self;
@@ -79,11 +100,9 @@ impl Stdio {
             while let Some(frame) = codec.next_frame(&mut input) {
                 let Ok(frame) = frame else { continue };
                 match parse(frame.bytes, DEFAULT_DEPTH) {
-                    Parsed::Message(Message::Response(Response { id, .. }))
-                        if id.integer().and_then(|id| u64::try_from(id).ok()) == Some(number) =>
-                    {
+                    Parsed::Message(Message::Response(response)) if request_number(&response.id) == Some(number) => {
                         outstanding.answer(number);
-                        return Ok((number, frame.bytes.to_vec()));
+                        return Ok(frame.bytes.to_vec());
                     }
                     Parsed::Message(Message::Request(request)) => out.reply_to(&request),
                     _ => {}
@@ -92,20 +111,20 @@ impl Stdio {
         }
     }
 
-    /// Sends requests until `amount` is enough, and then waits for those that are open.
-    pub(super) async fn slice(
+    /// Sends the requests of a turn, and waits for their answers.
+    pub(super) async fn run_turn(
         &mut self,
-        run: &mut Run<'_>,
+        run: &mut LoadRun<'_>,
         template: &Template,
-        judge: &mut Judge,
+        judge: &mut AnswerJudge,
         amount: Amount,
         tally: &mut Tally,
-    ) -> End {
-        let mut slice = Slice::new(run.settings, amount);
+    ) -> TurnEnd {
+        let mut turn = Turn::new(run.settings, amount, Instant::now());
         let end = loop {
             let now = Instant::now();
             let mut wants_more = false;
-            while let Some(due) = slice.next(now, self.outstanding.len(), tally) {
+            while let Some(due) = turn.next(now, self.outstanding.len(), tally) {
                 let number = self.outstanding.add(SentRequest { due, sent: now });
                 template.append(number, &mut self.out.bytes);
                 if self.out.waiting() >= PIPE_SIZE {
@@ -114,24 +133,24 @@ impl Stdio {
                 }
             }
             let open = self.outstanding.len();
-            if slice.is_over(now, open) {
-                break End::Done;
+            if turn.is_over(now, open) {
+                break TurnEnd::Done;
             }
-            if slice.is_time_to_look(now) {
+            if turn.is_check_due(now) {
                 tally.lost += self.outstanding.expire(now, run.settings.timeout);
-                slice.settled(now, open, self.outstanding.len());
+                turn.settled(now, open, self.outstanding.len());
                 run.report(tally);
                 continue;
             }
             if run.is_stop_requested() {
-                // Open requests are not lost: they had no time to be answered.
+                // Open requests are not lost: the server had no time to answer them.
                 tally.sent -= self.outstanding.expire_all();
-                break End::Stopped;
+                break TurnEnd::Stopped;
             }
             let transfer = tokio::select! {
                 biased;
                 transfer = self.transfer(wants_more) => transfer,
-                slept = run.timer.wait_until(slice.wake()) => match slept {
+                slept = run.timer.wait_until(turn.wake()) => match slept {
                     Ok(()) => continue,
                     Err(error) => Err(error),
                 },
@@ -142,21 +161,21 @@ impl Stdio {
                 Ok(Transfer::Read(count)) => {
                     let received = Instant::now();
                     self.handle_frames(count, received, judge, tally);
-                    slice.received(received);
-                    slice.settled(received, open, self.outstanding.len());
+                    turn.received(received);
+                    turn.settled(received, open, self.outstanding.len());
                 }
                 Err(_) => {
                     tally.lost += self.outstanding.expire_all();
-                    break End::Broken;
+                    break TurnEnd::Disconnected;
                 }
             }
         };
-        slice.close(end, tally);
+        turn.close(end, tally);
         end
     }
 
-    /// Counts the answers that come after the last one that was waited for: second ones, late ones, and others.
-    pub(super) async fn wait_for_stray_answers(&mut self, judge: &mut Judge, tally: &mut Tally) {
+    /// Counts the answers that come after the last expected one: duplicate, late and wrong ones.
+    pub(super) async fn wait_for_stray_answers(&mut self, judge: &mut AnswerJudge, tally: &mut Tally) {
         let until = tokio::time::Instant::now() + STRAY_ANSWER_WAIT;
         while let Ok(Ok(Transfer::Read(count))) = tokio::time::timeout_at(until, self.transfer(false)).await {
             self.handle_frames(count, Instant::now(), judge, tally);
@@ -164,7 +183,7 @@ impl Stdio {
     }
 
     /// Handles the frames in the bytes that were read.
-    fn handle_frames(&mut self, count: usize, received: Instant, judge: &mut Judge, tally: &mut Tally) {
+    fn handle_frames(&mut self, count: usize, received: Instant, judge: &mut AnswerJudge, tally: &mut Tally) {
         let Self { codec, chunk, is_mid_line, out, outstanding, last_handshake_id, .. } = self;
         let mut input = skip_partial_line(is_mid_line, &chunk[..count]);
         let mut handler =
@@ -184,7 +203,8 @@ impl Stdio {
         ending.await
     }
 
-    /// Writes and reads as much as the pipes take and have. With `wants_more` it returns as soon as there is room for more requests.
+    /// Writes and reads as much as the pipes take and have. With `wants_more`, returns as soon as there is room for
+    /// more requests.
     async fn transfer(&mut self, wants_more: bool) -> io::Result<Transfer> {
         let Self { reader, writer, out, chunk, .. } = self;
         poll_fn(|cx| {
@@ -211,11 +231,11 @@ impl Stdio {
     }
 }
 
-/// The state that a frame of the server changes.
+/// The state that a frame of the server can change.
 struct FrameHandler<'a> {
     out: &'a mut WriteBuffer,
     outstanding: &'a mut OutstandingRequests,
-    judge: &'a mut Judge,
+    judge: &'a mut AnswerJudge,
     tally: &'a mut Tally,
     last_handshake_id: u64,
     received: Instant,
@@ -234,10 +254,9 @@ impl FrameHandler<'_> {
                 }
             }
             Parsed::Invalid(invalid) => {
-                // It is an answer all the same, if a bad one: nothing else will come.
-                let id = invalid.id.as_ref().and_then(|id| id.integer());
-                if let Some(id) = id.and_then(|id| u64::try_from(id).ok()) {
-                    self.outstanding.answer(id);
+                // A malformed answer is an answer too: no other one will come.
+                if let Some(number) = invalid.id.as_ref().and_then(request_number) {
+                    self.outstanding.answer(number);
                 }
                 self.tally.wrong(WrongAnswer::NotAMessage, frame);
             }
@@ -251,16 +270,16 @@ impl FrameHandler<'_> {
             Message::Notification(_) => return,
             Message::OrphanError(_) => return self.tally.wrong(WrongAnswer::UnknownId, frame),
         };
-        let Some(number) = id.integer().and_then(|id| u64::try_from(id).ok()) else {
+        let Some(number) = request_number(&id) else {
             return self.tally.wrong(WrongAnswer::UnknownId, frame);
         };
         match self.outstanding.answer(number) {
-            AnswerStatus::First(asked) => match self.judge.judge(&outcome, number) {
+            AnswerStatus::First(request) => match self.judge.judge(&outcome, number) {
                 // Ids are sent as plain digits.
                 Ok(()) if !id.as_str().bytes().all(|byte| byte.is_ascii_digit()) => {
                     self.tally.wrong(WrongAnswer::IdSpelling, frame);
                 }
-                Ok(()) => self.tally.good(asked.due, self.received),
+                Ok(()) => self.tally.good(request.due, self.received),
                 Err(wrong) => self.tally.wrong(wrong, frame),
             },
             AnswerStatus::Duplicate => self.tally.duplicated += 1,
@@ -291,8 +310,8 @@ impl WriteBuffer {
         }
     }
 
-    /// Answers a request of the server: a ping with a result, all others with an error, because the client has declared no
-    /// capabilities. A server that does not read these answers gets no more of them.
+    /// Answers a request of the server: a ping with a result, any other with an error, because the client has declared
+    /// no capabilities. A server that does not read these answers gets no more of them.
     fn reply_to(&mut self, request: &Request<'_>) {
         if self.waiting() > MAX_UNREAD_REPLIES {
             return;
@@ -307,7 +326,12 @@ impl WriteBuffer {
     }
 }
 
-/// Returns the bytes after the line that the handshake has read the beginning of.
+/// Returns the number of the request that an id may belong to.
+fn request_number(id: &Id<'_>) -> Option<u64> {
+    u64::try_from(id.integer()?).ok()
+}
+
+/// Returns the bytes after the line whose beginning the handshake has read.
 fn skip_partial_line<'a>(is_mid_line: &mut bool, bytes: &'a [u8]) -> &'a [u8] {
     if !*is_mid_line {
         return bytes;
@@ -321,11 +345,11 @@ fn skip_partial_line<'a>(is_mid_line: &mut bool, bytes: &'a [u8]) -> &'a [u8] {
     }
 }
 
-/// The size of a pipe: the most that is read at once, and that is made before it is written.
+/// The size of a pipe: the largest read, and the number of bytes that are prepared before a write.
 const PIPE_SIZE: usize = 64 * 1024;
 
-/// The wait for answers after the last one: longer than a server takes between two lines.
+/// The wait for answers after the last expected one: longer than a server takes between two lines.
 const STRAY_ANSWER_WAIT: Duration = Duration::from_millis(50);
 
-/// The number of bytes that may wait to be written for the server's requests to be answered.
+/// The number of unwritten bytes above which requests of the server are not answered.
 const MAX_UNREAD_REPLIES: usize = 1024 * 1024;

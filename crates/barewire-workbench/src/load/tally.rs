@@ -1,4 +1,4 @@
-//! The fates of requests -> counts, times, and an example of everything that was wrong.
+//! Answers and failures -> counts, times, and the first example of each kind of wrong answer.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -7,24 +7,24 @@ use super::histogram::Histogram;
 use crate::text::shown;
 
 /// The counts and times of the requests to one server.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Tally {
-    /// Requests that were sent.
+    /// The number of requests that were sent.
     pub sent: u64,
-    /// Requests without an answer within the timeout, or because the connection was refused or cut.
+    /// Requests without an answer within the timeout, or with a connection that was refused or cut.
     pub lost: u64,
-    /// Answers to requests that were lost already.
+    /// Answers to requests that had counted as lost.
     pub late: u64,
-    /// Second answers.
+    /// Duplicate answers.
     pub duplicated: u64,
-    /// Wrong answers by kind.
-    pub wrong: BTreeMap<WrongAnswer, Example>,
-    /// Requests that were due at a fixed rate and never sent: the server was too slow for it.
+    /// The wrong answers by kind.
+    pub wrong: BTreeMap<WrongAnswer, WrongAnswers>,
+    /// Requests that were due at a fixed rate and never sent, because the server was too slow.
     pub unsent: u64,
     /// The latencies of the good answers.
     pub latency: Histogram,
-    /// The delays of requests that were sent late though there was room in flight: the fault of the load generator.
+    /// The delays of requests that were sent late although another could be in flight: the load generator was too slow.
     pub lag: Histogram,
     /// The time in which there was something to send or to wait for.
     pub time: Duration,
@@ -36,56 +36,52 @@ pub struct Tally {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub enum WrongAnswer {
-    /// Its id matches no request.
+    /// The id matches no request.
     UnknownId,
-    /// Its id is the number of the request written in another way: a client that compares texts does not find it.
+    /// The id is the number of the request in another spelling: a client that compares texts does not find it.
     IdSpelling,
-    /// A line that is no message.
+    /// The line is not a message.
     NotAMessage,
     /// An error, or a result that says `isError`, where the first answer was neither.
     Error,
     /// A result of another kind than the first.
     Kind,
-    /// It does not repeat the text that was sent, as the first answer did.
+    /// The answer does not repeat the text that was sent, as the first answer did.
     Echo,
-    /// A refusal by HTTP.
+    /// An HTTP error.
     Http,
 }
 
 /// The wrong answers of one kind.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Example {
-    /// Their number.
+pub struct WrongAnswers {
+    /// The number of wrong answers.
     pub count: u64,
-    /// The beginning of the first of them, safe to print.
+    /// The beginning of the first one, safe to print.
     pub first: String,
 }
 
 impl WrongAnswer {
     /// The name in JSON.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::UnknownId => "unknown_id",
-            Self::IdSpelling => "id",
-            Self::NotAMessage => "no_message",
-            Self::Error => "error",
-            Self::Kind => "kind",
-            Self::Echo => "echo",
-            Self::Http => "http",
-        }
+        self.words().0
     }
 
-    /// The words for a report, which follow `wrong:`.
+    /// The description for a report.
     pub fn description(self) -> &'static str {
+        self.words().1
+    }
+
+    fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::UnknownId => "with an id that nobody asked under",
-            Self::IdSpelling => "with its id written otherwise than it was asked",
-            Self::NotAMessage => "no message at all",
-            Self::Error => "an error where the first answer was none",
-            Self::Kind => "a result of another kind than the first",
-            Self::Echo => "not what was sent, as the first answer was",
-            Self::Http => "refused by HTTP",
+            Self::UnknownId => ("unknown_id", "the id matches no request"),
+            Self::IdSpelling => ("id", "the id is spelled differently than in the request"),
+            Self::NotAMessage => ("no_message", "not a message"),
+            Self::Error => ("error", "an error, unlike the first answer"),
+            Self::Kind => ("kind", "a result of another kind than the first"),
+            Self::Echo => ("echo", "does not repeat the text that was sent, as the first answer did"),
+            Self::Http => ("http", "an HTTP error"),
         }
     }
 
@@ -95,30 +91,15 @@ impl WrongAnswer {
 }
 
 impl Tally {
-    pub(super) fn new() -> Self {
-        Self {
-            sent: 0,
-            lost: 0,
-            late: 0,
-            duplicated: 0,
-            wrong: BTreeMap::new(),
-            unsent: 0,
-            latency: Histogram::new(),
-            lag: Histogram::new(),
-            time: Duration::ZERO,
-            own_cpu: Duration::ZERO,
-        }
-    }
-
     /// Counts a good answer.
     pub(super) fn good(&mut self, due: Instant, received: Instant) {
         self.latency.record(received.saturating_duration_since(due));
     }
 
-    /// Counts a wrong answer, and keeps the first of its kind.
+    /// Counts a wrong answer, and keeps the text of the first one of its kind.
     pub(super) fn wrong(&mut self, wrong: WrongAnswer, text: &[u8]) {
         let example =
-            self.wrong.entry(wrong).or_insert_with(|| Example { count: 0, first: shown(text, EXCERPT_LENGTH) });
+            self.wrong.entry(wrong).or_insert_with(|| WrongAnswers { count: 0, first: shown(text, EXCERPT_LENGTH) });
         example.count += 1;
     }
 
@@ -137,7 +118,7 @@ impl Tally {
         self.lost + self.late + self.duplicated + self.wrong_answers() == 0
     }
 
-    /// Good answers a second.
+    /// The number of good answers per second.
     pub fn throughput(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53")]
         let answers = self.good_answers() as f64;
@@ -157,5 +138,5 @@ impl Tally {
     }
 }
 
-/// The number of characters of an answer that are kept: as many as fit two lines.
+/// The number of characters of an answer that are kept: about two lines.
 const EXCERPT_LENGTH: usize = 160;

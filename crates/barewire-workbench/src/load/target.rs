@@ -3,18 +3,18 @@
 use barewire::client::http::Endpoint;
 use barewire::transport::Child;
 
-/// A server to load, and the name that it has in the results.
+/// A server to load, and its name in the results.
 #[derive(Clone)]
-pub struct Target {
+pub struct LoadTarget {
     name: String,
-    pub(super) place: Place,
+    pub(super) address: TargetAddress,
 }
 
 #[derive(Clone)]
-pub(super) enum Place {
-    /// A program that is started and spoken to over its stdin and stdout.
+pub(super) enum TargetAddress {
+    /// A program to start, and to talk to over its stdin and stdout.
     Program(Box<Child>),
-    /// A server that runs already.
+    /// A running server.
     Url {
         endpoint: Box<Endpoint>,
         /// The process whose CPU time and memory are measured.
@@ -22,15 +22,15 @@ pub(super) enum Place {
     },
 }
 
-impl Target {
-    /// Makes a target of a program, which is started for the load and ended after it.
+impl LoadTarget {
+    /// Makes a target of a program, which is started before the load and ended after it.
     pub fn program(name: impl Into<String>, child: Child) -> Self {
-        Self { name: name.into(), place: Place::Program(Box::new(child)) }
+        Self { name: name.into(), address: TargetAddress::Program(Box::new(child)) }
     }
 
-    /// Makes a target of a URL. With the `pid` of the server's process its CPU time and memory are measured as well.
+    /// Makes a target of a URL. With the `pid` of the server's process, its CPU time and memory are measured.
     pub fn url(name: impl Into<String>, endpoint: Endpoint, pid: Option<u32>) -> Self {
-        Self { name: name.into(), place: Place::Url { endpoint: Box::new(endpoint), pid } }
+        Self { name: name.into(), address: TargetAddress::Url { endpoint: Box::new(endpoint), pid } }
     }
 
     /// The name of the server in the results.
@@ -40,6 +40,6 @@ impl Target {
 
     /// Whether the server is reached over HTTP.
     pub fn is_url(&self) -> bool {
-        matches!(self.place, Place::Url { .. })
+        matches!(self.address, TargetAddress::Url { .. })
     }
 }

@@ -1,4 +1,4 @@
-//! A method and its params -> the bytes of a request. The next request is the same bytes with other digits.
+//! A method and its params -> the bytes of a request. The next request is the same bytes with another number.
 
 use barewire_proto::json::Json;
 use barewire_proto::rpc::{Id, Params, write};
@@ -7,10 +7,9 @@ use serde_json::value::RawValue;
 
 use super::outstanding::{DIGITS, FIRST_ID};
 
-/// The bytes of a request, and the places of the numbers that are other ones each time.
+/// The bytes of a request, and the places of the numbers that change every time.
 pub(super) struct Template {
     bytes: Vec<u8>,
-    /// The places of the numbers.
     numbers: Vec<usize>,
     /// The text after the number in the payload, if there is one.
     tail: Option<Vec<u8>>,
@@ -28,7 +27,7 @@ impl Template {
         Self::of(bytes, vec![at])
     }
 
-    /// Makes a template of params alone, for a client that numbers its requests itself.
+    /// Makes a template of params only, for a client that numbers its requests itself.
     pub(super) fn params(params: &RawValue) -> Self {
         Self::of(params.get().as_bytes().to_vec(), Vec::new())
     }
@@ -63,8 +62,8 @@ impl Template {
     }
 }
 
-/// Returns a text for the params of a [`LoadRequest`](super::LoadRequest) that is another one in each request: it begins with the
-/// place for a number. It has at least [`MIN_PAYLOAD`] bytes, all of them letters, which have one spelling in JSON.
+/// Returns a text for the params of a [`LoadRequest`](super::LoadRequest) that is different in every request: it begins
+/// with a number. It has at least [`MIN_PAYLOAD`] bytes; the rest are letters, which have only one spelling in JSON.
 pub fn payload(bytes: usize) -> String {
     let tail = ('a'..='z').cycle().take(bytes.saturating_sub(DIGITS));
     NUMBER_MARK.chars().chain(tail).collect()
@@ -80,10 +79,10 @@ pub(super) fn digits(mut number: u64) -> [u8; DIGITS] {
     digits
 }
 
-/// The shortest payload: its number has ten digits, by which answers are told apart.
+/// The shortest payload: the ten digits of its number, which tell answers apart.
 pub const MIN_PAYLOAD: usize = DIGITS;
 
-/// The place of the number in a payload.
+/// The mark for the number in a payload.
 const NUMBER_MARK: &str = "qQzZ#ZzQq#";
 
 #[cfg(test)]
@@ -91,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_request_is_the_one_before_with_another_number() {
+    fn requests_differ_only_in_their_number() {
         let params = format!(r#"{{"text":"{}"}}"#, payload(13));
         let template = Template::request("m", Some(&RawValue::from_string(params).expect("JSON")));
         let mut out = Vec::new();

@@ -1,6 +1,6 @@
-//! The entries of a capture and what is wanted of it -> the channels that are one conversation.
+//! The entries of a capture -> the channels of one conversation.
 //!
-//! On a stream that is one channel. Over HTTP every exchange has one of its own, and a session holds them together.
+//! A stream is one channel. Over HTTP every exchange has a channel of its own, and a session is a group of exchanges.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -17,41 +17,34 @@ pub(super) struct Channels {
 }
 
 impl Channels {
-    /// The channels of the conversation that the wanted channel is part of, or of the only one.
+    /// Returns the channels of the conversation that the wanted channel is part of, or of the only conversation.
     pub(super) fn of(entries: &[Entry], wanted: Option<&str>) -> Result<Self, Error> {
-        let found = Found::of(entries);
+        let all = CaptureChannels::of(entries);
         match wanted {
-            Some(wanted) if found.exchanges.contains_key(wanted) => {
-                let session = &found.exchanges[wanted].session;
-                found.http(|exchange| exchange.session == *session)
+            Some(wanted) if all.exchanges.contains_key(wanted) => {
+                let session = &all.exchanges[wanted].session;
+                all.http(|exchange| exchange.session == *session)
             }
-            Some(wanted) if found.streams.contains(wanted) => Ok(Self::stream(wanted)),
+            Some(wanted) if all.streams.contains(wanted) => Ok(Self::stream(wanted)),
             Some(wanted) => {
-                let hint = format!("it has: {}", found.listed());
+                let hint = format!("it has: {}", all.list());
                 Err(Error::new(format!("it has no channel {wanted}")).with_hint(hint))
             }
-            None => match (found.streams.iter().collect::<Vec<_>>().as_slice(), found.sessions()) {
-                ([one], _) => Ok(Self::stream(one)),
-                // What is in no session, as a question for the era, belongs to the only one that there is.
-                ([], sessions) if sessions.len() < 2 && !found.exchanges.is_empty() => found.http(|_| true),
-                ([], sessions) if sessions.is_empty() => {
-                    Err(Error::new("there are no frames in it").with_advice(Advice::ReadCapture))
-                }
+            None => match (all.streams.len(), all.sessions().len()) {
+                (1, _) => Ok(Self::stream(all.streams.first().expect("one stream"))),
+                // Exchanges in no session, like the probe for the era, belong to the only session.
+                (0, 0 | 1) if !all.exchanges.is_empty() => all.http(|_| true),
+                (0, 0) => Err(Error::new("there are no frames in it").with_advice(Advice::ReadCapture)),
                 (streams, sessions) => {
-                    let mut has = Vec::new();
-                    if !streams.is_empty() {
-                        has.push(format!("{} channels", streams.len()));
-                    }
-                    match sessions.len() {
-                        0 => {}
-                        1 => has.push("1 session over HTTP".to_owned()),
-                        sessions => has.push(format!("{sessions} sessions over HTTP")),
-                    }
-                    if found.loose().is_some() {
-                        has.push("exchanges in no session".to_owned());
-                    }
-                    let what = format!("it has {}", has.join(", and "));
-                    Err(Error::new(what).with_advice(Advice::NameChannel { channels: found.listed() }))
+                    let plural = if sessions == 1 { "" } else { "s" };
+                    let parts = [
+                        (streams > 0).then(|| format!("{streams} channels")),
+                        (sessions > 0).then(|| format!("{sessions} session{plural} over HTTP")),
+                        all.sessionless().map(|_| "exchanges in no session".to_owned()),
+                    ];
+                    let parts: Vec<String> = parts.into_iter().flatten().collect();
+                    let advice = Advice::NameChannel { channels: all.list() };
+                    Err(Error::new(format!("it has {}", parts.join(", and "))).with_advice(advice))
                 }
             },
         }
@@ -68,45 +61,45 @@ impl Channels {
 
 /// The streams and exchanges of a capture.
 #[derive(Default)]
-struct Found {
+struct CaptureChannels {
     streams: BTreeSet<String>,
-    exchanges: HashMap<String, Exchange>,
+    exchanges: HashMap<String, RecordedExchange>,
 }
 
 #[derive(Default)]
-struct Exchange {
-    /// The number of exchanges that began before it.
+struct RecordedExchange {
+    /// The number of exchanges that began earlier.
     number: usize,
     session: Option<String>,
     /// The `Content-Encoding` of the response.
     encoding: Option<String>,
 }
 
-impl Found {
+impl CaptureChannels {
     fn of(entries: &[Entry]) -> Self {
-        let mut found = Self::default();
+        let mut all = Self::default();
         for entry in entries {
             match entry {
                 Entry::Bytes(bytes) if bytes.stream != Stream::Stderr => {
-                    found.streams.insert(bytes.channel.as_str().to_owned());
+                    all.streams.insert(bytes.channel.as_str().to_owned());
                 }
                 Entry::Event(event) => {
                     if let Note::Head(stream, line) = &event.note {
-                        found.head(event.channel.as_str(), *stream, line);
+                        all.head(event.channel.as_str(), *stream, line);
                     }
                 }
                 _ => {}
             }
         }
-        let Self { streams, exchanges } = &mut found;
+        let Self { streams, exchanges } = &mut all;
         streams.retain(|name| !exchanges.contains_key(name));
-        found
+        all
     }
 
     fn head(&mut self, channel: &str, stream: Stream, line: &[u8]) {
         let number = self.exchanges.len();
         let exchange = self.exchanges.entry(channel.to_owned());
-        let exchange = exchange.or_insert_with(|| Exchange { number, ..Exchange::default() });
+        let exchange = exchange.or_insert_with(|| RecordedExchange { number, ..RecordedExchange::default() });
         let line = String::from_utf8_lossy(line);
         let Some((name, value)) = line.split_once(':') else { return };
         let value = value.trim().to_owned();
@@ -120,52 +113,52 @@ impl Found {
         }
     }
 
-    /// The first exchange of every session.
+    /// Returns the first exchange of every session.
     fn sessions(&self) -> Vec<&str> {
-        self.firsts(|exchange| exchange.session.is_some())
+        self.first_of_each_session(|exchange| exchange.session.is_some())
     }
 
-    /// The first exchange that is in no session.
-    fn loose(&self) -> Option<&str> {
-        self.firsts(|exchange| exchange.session.is_none()).first().copied()
+    /// Returns the first exchange that is in no session.
+    fn sessionless(&self) -> Option<&str> {
+        self.first_of_each_session(|exchange| exchange.session.is_none()).first().copied()
     }
 
-    /// Of every conversation one channel.
-    fn listed(&self) -> String {
+    /// Returns a list of one channel of every conversation.
+    fn list(&self) -> String {
         let mut all: Vec<&str> = self.streams.iter().map(String::as_str).chain(self.sessions()).collect();
         if all.len() > MAX_LISTED_CHANNELS {
             all.truncate(MAX_LISTED_CHANNELS);
             all.push("…");
         }
         let listed = all.join(", ");
-        match self.loose() {
-            Some(loose) if listed.is_empty() => loose.to_owned(),
-            Some(loose) => format!("{listed}, or {loose} for what is in no session"),
+        match self.sessionless() {
+            Some(exchange) if listed.is_empty() => exchange.to_owned(),
+            Some(exchange) => format!("{listed}, or {exchange} for the exchanges in no session"),
             None => listed,
         }
     }
 
-    /// The first exchange of every conversation of such.
-    fn firsts(&self, is: impl Fn(&Exchange) -> bool) -> Vec<&str> {
-        let mut all: Vec<(&String, &Exchange)> = self.exchanges.iter().filter(|(_, it)| is(it)).collect();
+    /// Returns the first exchange of every session among these exchanges.
+    fn first_of_each_session(&self, includes: impl Fn(&RecordedExchange) -> bool) -> Vec<&str> {
+        let mut all: Vec<(&String, &RecordedExchange)> = self.exchanges.iter().filter(|(_, it)| includes(it)).collect();
         all.sort_by_key(|(_, exchange)| exchange.number);
-        let mut met = HashSet::new();
-        all.retain(|(_, exchange)| met.insert(&exchange.session));
+        let mut sessions = HashSet::new();
+        all.retain(|(_, exchange)| sessions.insert(&exchange.session));
         all.into_iter().map(|(name, _)| name.as_str()).collect()
     }
 
-    fn http(&self, is: impl Fn(&Exchange) -> bool) -> Result<Channels, Error> {
-        let all = || self.exchanges.iter().filter(|(_, exchange)| is(exchange));
+    fn http(&self, includes: impl Fn(&RecordedExchange) -> bool) -> Result<Channels, Error> {
+        let all = || self.exchanges.iter().filter(|(_, exchange)| includes(exchange));
         let encoded = all().filter_map(|(name, it)| Some((it.number, name, it.encoding.as_ref()?))).min();
         if let Some((_, name, encoding)) = encoded {
-            let what = format!("the answer in exchange {name} is compressed with {}", shown(encoding.as_bytes(), 20));
+            let what = format!("the response in exchange {name} is compressed with {}", shown(encoding.as_bytes(), 20));
             return Err(Error::new(what).with_advice(Advice::RecordUncompressed));
         }
         Ok(Channels { over_http: true, names: all().map(|(name, _)| name.clone()).collect() })
     }
 }
 
-/// Channels that are listed in a hint.
+/// The number of channels that a hint lists.
 const MAX_LISTED_CHANNELS: usize = 20;
 
 #[cfg(test)]
@@ -174,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    const TWO: &str = "@x1 head > POST /mcp HTTP/1.1\n@x1 head < HTTP/1.1 404 Not Found\n\
+    const TWO: &str = "@x1 head > POST /mcp HTTP/1.1\n@x1 head < HTTP/1.1 404 Not CaptureChannels\n\
         @x2 head > POST /mcp HTTP/1.1\n@x2 head < HTTP/1.1 200 OK\n@x2 head < Mcp-Session-Id: a\n\
         @x3 head > POST /mcp HTTP/1.1\n@x3 head > mcp-session-id: a\n";
 
@@ -193,13 +186,13 @@ mod tests {
         let more = format!("{TWO}@x4 head > POST /mcp HTTP/1.1\n@x4 head > mcp-session-id: b\n");
         let unfit = channels(&more, None).expect_err("two sessions");
         assert_eq!(unfit.to_string(), "it has 2 sessions over HTTP, and exchanges in no session");
-        assert_eq!(unfit.hint().expect("a hint"), "name a channel: x2, x4, or x1 for what is in no session");
+        assert_eq!(unfit.hint().expect("a hint"), "name a channel: x2, x4, or x1 for the exchanges in no session");
     }
 
     #[test]
-    fn what_is_compressed_cannot_be_compared() {
+    fn compressed_responses_are_refused() {
         let text = format!("{TWO}@x3 head < HTTP/1.1 200 OK\n@x3 head < Content-Encoding: gzip\n");
         let unfit = channels(&text, None).expect_err("unreadable");
-        assert_eq!(unfit.to_string(), "the answer in exchange x3 is compressed with gzip");
+        assert_eq!(unfit.to_string(), "the response in exchange x3 is compressed with gzip");
     }
 }

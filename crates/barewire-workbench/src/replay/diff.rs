@@ -2,18 +2,20 @@
 
 use serde::{Serialize, Serializer};
 
-use super::path::pointer;
+use super::message::Message;
+use super::path_pattern::pointer;
 use super::value::Value;
 
-/// One place where what was recorded and what came differ. Serialized, it is an object with `path`, `recorded` and `came`.
+/// One place where the recorded and the received value differ. Serialized, it is an object with `path`, `recorded` and
+/// `came`, the received value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
     #[serde(serialize_with = "as_pointer")]
     pub(super) path: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) recorded: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) came: Option<Value>,
+    #[serde(rename = "came", skip_serializing_if = "Option::is_none")]
+    pub(super) received: Option<Value>,
 }
 
 impl Change {
@@ -27,9 +29,9 @@ impl Change {
         self.recorded.as_ref().map(Value::to_string)
     }
 
-    /// The JSON text of the value that came, if one did.
-    pub fn came(&self) -> Option<String> {
-        self.came.as_ref().map(Value::to_string)
+    /// The JSON text of the received value, if there is one.
+    pub fn received(&self) -> Option<String> {
+        self.received.as_ref().map(Value::to_string)
     }
 }
 
@@ -37,73 +39,81 @@ fn as_pointer<S: Serializer>(path: &[String], serializer: S) -> Result<S::Ok, S:
     serializer.serialize_str(&pointer(path))
 }
 
-/// Says of a place where two values differ whether that is no matter.
-pub(super) type Excuse<'a> = dyn FnMut(&[String], Option<&Value>, Option<&Value>) -> bool + 'a;
+/// Decides whether a difference at a path, between a recorded and a received value, is acceptable.
+pub(super) type AcceptDifference<'a> = dyn FnMut(&[String], Option<&Value>, Option<&Value>) -> bool + 'a;
 
-/// The places where two values differ and there is no excuse. Values of this type are at most 128 levels deep.
-pub(super) fn diff(recorded: &Value, came: &Value, excuse: &mut Excuse<'_>) -> Vec<Change> {
-    let mut found = Differ { path: Vec::new(), changes: Vec::new(), excuse };
-    found.values(recorded, came);
-    found.changes
+/// Returns the places where two messages differ unacceptably. Messages that are no values are compared as texts.
+pub(super) fn diff_messages(recorded: &Message, received: &Message, accept: &mut AcceptDifference<'_>) -> Vec<Change> {
+    let text = |message: &Message| Some(Value::String(String::from_utf8_lossy(&message.text).into_owned()));
+    match (&recorded.value, &received.value) {
+        (Some(recorded), Some(received)) => diff(recorded, received, accept),
+        _ if recorded.text == received.text => Vec::new(),
+        _ => vec![Change { path: Vec::new(), recorded: text(recorded), received: text(received) }],
+    }
 }
 
-/// Places that are listed; no one reads more.
+/// Returns the places where two values differ unacceptably. Recurses: a `Value` is at most 128 levels deep.
+fn diff(recorded: &Value, received: &Value, accept: &mut AcceptDifference<'_>) -> Vec<Change> {
+    let mut walk = DiffWalk { path: Vec::new(), changes: Vec::new(), accept };
+    walk.values(recorded, received);
+    walk.changes
+}
+
+/// The number of places that are listed for a message.
 const MAX_CHANGES: usize = 1000;
 
-struct Differ<'a, 'e> {
+struct DiffWalk<'a, 'e> {
     path: Vec<String>,
     changes: Vec<Change>,
-    excuse: &'a mut Excuse<'e>,
+    accept: &'a mut AcceptDifference<'e>,
 }
 
-impl Differ<'_, '_> {
-    fn values(&mut self, recorded: &Value, came: &Value) {
-        match (recorded, came) {
-            (Value::Object(recorded), Value::Object(came)) => {
+impl DiffWalk<'_, '_> {
+    fn values(&mut self, recorded: &Value, received: &Value) {
+        match (recorded, received) {
+            (Value::Object(recorded), Value::Object(received)) => {
                 for (name, value) in recorded {
-                    self.at(name, Some(value), came.get(name));
+                    self.at(name, Some(value), received.get(name));
                 }
-                for (name, value) in came.iter().filter(|(name, _)| !recorded.contains_key(*name)) {
+                for (name, value) in received.iter().filter(|(name, _)| !recorded.contains_key(*name)) {
                     self.at(name, None, Some(value));
                 }
             }
-            (Value::Array(recorded), Value::Array(came)) => self.arrays(recorded, came),
-            (recorded, came) if recorded == came => {}
-            (recorded, came) => self.differ(Some(recorded), Some(came)),
+            (Value::Array(recorded), Value::Array(received)) => self.arrays(recorded, received),
+            (recorded, received) if recorded == received => {}
+            (recorded, received) => self.differ(Some(recorded), Some(received)),
         }
     }
 
-    fn at(&mut self, step: impl ToString, recorded: Option<&Value>, came: Option<&Value>) {
+    fn at(&mut self, step: impl ToString, recorded: Option<&Value>, received: Option<&Value>) {
         self.path.push(step.to_string());
-        match (recorded, came) {
-            (Some(recorded), Some(came)) => self.values(recorded, came),
-            _ => self.differ(recorded, came),
+        match (recorded, received) {
+            (Some(recorded), Some(received)) => self.values(recorded, received),
+            _ => self.differ(recorded, received),
         }
         self.path.pop();
     }
 
-    /// What is equal at both ends is left alone, so that one element more or less is one change. Paths are those of the recorded
-    /// array; of what was added, those of the other.
-    fn arrays(&mut self, recorded: &[Value], came: &[Value]) {
-        if recorded.len() == came.len() {
-            for (index, (recorded, came)) in recorded.iter().zip(came).enumerate() {
-                self.at(index, Some(recorded), Some(came));
-            }
-            return;
+    /// Compares arrays. If their lengths differ, equal elements at both ends are skipped, so that one added or removed
+    /// element is one change. A path has the index in the recorded array; for an added element, the index in the
+    /// received one.
+    fn arrays(&mut self, recorded: &[Value], received: &[Value]) {
+        let (mut head, mut tail) = (0, 0);
+        if recorded.len() != received.len() {
+            head = recorded.iter().zip(received).take_while(|(a, b)| a == b).count();
+            let ends = recorded[head..].iter().rev().zip(received[head..].iter().rev());
+            tail = ends.take_while(|(a, b)| a == b).count();
         }
-        let head = recorded.iter().zip(came).take_while(|(a, b)| a == b).count();
-        let ends = recorded[head..].iter().rev().zip(came[head..].iter().rev());
-        let tail = ends.take_while(|(a, b)| a == b).count();
-        let (recorded, came) = (&recorded[head..recorded.len() - tail], &came[head..came.len() - tail]);
-        for index in 0..recorded.len().max(came.len()) {
-            self.at(head + index, recorded.get(index), came.get(index));
+        let (recorded, received) = (&recorded[head..recorded.len() - tail], &received[head..received.len() - tail]);
+        for index in 0..recorded.len().max(received.len()) {
+            self.at(head + index, recorded.get(index), received.get(index));
         }
     }
 
-    fn differ(&mut self, recorded: Option<&Value>, came: Option<&Value>) {
-        // The excuse is called in any case: it also collects values.
-        if !(self.excuse)(&self.path, recorded, came) && self.changes.len() < MAX_CHANGES {
-            let change = Change { path: self.path.clone(), recorded: recorded.cloned(), came: came.cloned() };
+    fn differ(&mut self, recorded: Option<&Value>, received: Option<&Value>) {
+        // Called even when the list is full: it also learns generated values.
+        if !(self.accept)(&self.path, recorded, received) && self.changes.len() < MAX_CHANGES {
+            let change = Change { path: self.path.clone(), recorded: recorded.cloned(), received: received.cloned() };
             self.changes.push(change);
         }
     }
@@ -115,22 +125,21 @@ mod tests {
 
     use super::*;
 
-    fn found(recorded: &serde_json::Value, came: &serde_json::Value) -> Vec<String> {
+    fn found(recorded: &serde_json::Value, received: &serde_json::Value) -> Vec<String> {
         let text = |value: Option<Value>| value.map_or("nothing".to_owned(), |value| value.to_string());
-        let changes = diff(&recorded.clone().into(), &came.clone().into(), &mut |_, _, _| false);
-        changes
+        diff(&recorded.clone().into(), &received.clone().into(), &mut |_, _, _| false)
             .into_iter()
-            .map(|change| format!("{} {} {}", pointer(&change.path), text(change.recorded), text(change.came)))
+            .map(|change| format!("{} {} {}", pointer(&change.path), text(change.recorded), text(change.received)))
             .collect()
     }
 
     #[test]
-    fn values_are_compared_and_not_texts() {
+    fn values_are_compared_not_texts() {
         let a = json!({ "a": 1, "b": [1.0, "x"], "c": null });
         let b = json!({ "c": null, "b": [1, "x"], "a": 1.0 });
         assert_eq!(found(&a, &b), [""; 0]);
         assert_eq!(found(&json!(1), &json!("1")), [" 1 \"1\""]);
-        // Two integers that are the same float are two integers.
+        // Two integers that round to the same float are different.
         assert_eq!(found(&json!(9_007_199_254_740_993_u64), &json!(9_007_199_254_740_992_u64)).len(), 1);
     }
 
@@ -142,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_more_or_less_is_one_change() {
+    fn one_added_or_removed_element_is_one_change() {
         let (one, two, three) = (json!({"name":"a"}), json!({"name":"b"}), json!({"name":"c"}));
         let long = json!([one, two, three]);
         assert_eq!(found(&long, &json!([one, three])), ["/1 {\"name\":\"b\"} nothing"]);
@@ -151,10 +160,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_excused_is_no_change() {
-        let mut excuse = |path: &[String], _: Option<&Value>, _: Option<&Value>| path == ["a"];
+    fn accepted_differences_are_no_changes() {
+        let mut accept = |path: &[String], _: Option<&Value>, _: Option<&Value>| path == ["a"];
         let was = Value::from(json!({"a":1,"b":1}));
-        assert_eq!(diff(&was, &json!({"b":1}).into(), &mut excuse), []);
-        assert_eq!(diff(&was, &json!({"a":2,"b":2}).into(), &mut excuse).len(), 1);
+        assert_eq!(diff(&was, &json!({"b":1}).into(), &mut accept), []);
+        assert_eq!(diff(&was, &json!({"a":2,"b":2}).into(), &mut accept).len(), 1);
     }
 }

@@ -1,34 +1,36 @@
-//! One thing in which a replay is not as the capture was.
+//! One difference between a replay and its capture, as a sentence and as JSON.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::diff::Change;
 use super::script::ExitStatus;
 use super::value::Value;
 
-/// One thing in which a replay is not as the capture was.
+/// One difference between a replay and its capture.
 ///
-/// Serialized, it is an object with `kind` ([`DifferenceKind::as_str`]), `detail` (its sentence), and where they apply `method`, `name`,
-/// `id`, `frame`, `answer_frame`, `changes` and `came`.
+/// Serialized, it is an object with `kind` ([`DifferenceKind::as_str`]), `detail` (its sentence), and where they apply
+/// `method`, `name`, `id`, `frame`, `answer_frame`, `changes` and `came` (the received bytes).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Difference {
     /// The kind of difference.
     pub kind: DifferenceKind,
-    /// The method of the request or notification that it is about.
+    /// The method of the request or notification.
     pub method: Option<String>,
-    /// The tool, prompt or resource that it is about.
+    /// The tool, prompt, resource or task that the message names.
     pub name: Option<String>,
     /// The JSON text of the request's id.
     pub id: Option<String>,
-    /// The frame of the capture that holds that request or notification.
+    /// The frame of the capture that holds the request or notification.
     pub frame: Option<u64>,
-    /// The frame of the capture that holds the server's part of it.
+    /// The frame of the capture that holds the server's message.
     pub answer_frame: Option<u64>,
-    /// The bytes that came, where nothing in the capture can be compared with them.
-    pub came: Option<Vec<u8>>,
+    /// The received bytes, if there is no recorded message to compare them with.
+    pub received: Option<Vec<u8>>,
     /// The places that differ.
     pub changes: Vec<Change>,
 }
@@ -36,107 +38,82 @@ pub struct Difference {
 /// The kind of a [`Difference`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each has its sentence in Display")]
 pub enum DifferenceKind {
-    /// The answer has other values.
     Answer,
-    /// There is no answer, for this reason.
+    /// No response came, for this reason.
     Unanswered(String),
-    /// There is an answer, and none in the capture.
     UnexpectedAnswer,
-    /// The request is answered once more than in the capture.
     AnsweredAgain,
-    /// The request is answered once less than in the capture.
     AnsweredOnce,
-    /// An answer to no request.
     StrayAnswer,
-    /// An answer to no request that is in the capture has not come.
     MissingStrayAnswer,
-    /// A request of the server has other params.
     Request,
-    /// A request of the server that is not in the capture.
     UnexpectedRequest,
-    /// A request of the server that is in the capture has not come.
     MissingRequest,
-    /// A notification has other params.
     Notification,
-    /// A notification that is not in the capture.
     UnexpectedNotification,
-    /// A notification of the capture has not come.
     MissingNotification,
-    /// A frame that is no message, and is not in the capture.
     NoMessage,
-    /// A frame of the capture that is no message has not come.
     MissingNoMessage,
-    /// The server ended too early.
+    /// The server ended in this way, and some messages could not be sent.
     Ended {
-        /// The way in which it ended.
         how: String,
-        /// The number of messages that could not be sent.
         unsent: usize,
     },
     /// The server process ended with another status.
     Exit {
-        /// The status in the capture.
         recorded: ExitStatus,
-        /// The status of this time.
-        came: ExitStatus,
+        received: ExitStatus,
     },
 }
 
 impl DifferenceKind {
-    /// A word for scripts.
+    /// The word for the kind in JSON.
     pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Answer => "answer",
-            Self::Unanswered(_) => "unanswered",
-            Self::UnexpectedAnswer => "unexpected-answer",
-            Self::AnsweredAgain => "answered-again",
-            Self::AnsweredOnce => "answered-once",
-            Self::StrayAnswer => "answer-to-nobody",
-            Self::MissingStrayAnswer => "missing-answer-to-nobody",
-            Self::Request => "request",
-            Self::UnexpectedRequest => "unexpected-request",
-            Self::MissingRequest => "missing-request",
-            Self::Notification => "notification",
-            Self::UnexpectedNotification => "unexpected-notification",
-            Self::MissingNotification => "missing-notification",
-            Self::NoMessage => "no-message",
-            Self::MissingNoMessage => "missing-no-message",
-            Self::Ended { .. } => "ended",
-            Self::Exit { .. } => "exit",
-        }
+        self.words().0
+    }
+
+    /// Returns the word for JSON, and the sentence.
+    fn words(&self) -> (&'static str, Cow<'static, str>) {
+        let (word, sentence) = match self {
+            Self::Answer => ("answer", "the response differs"),
+            Self::Unanswered(why) => return ("unanswered", format!("no response: {why}").into()),
+            Self::UnexpectedAnswer => ("unexpected-answer", "a response came, and the capture has none"),
+            Self::AnsweredAgain => ("answered-again", "answered once more than in the capture"),
+            Self::AnsweredOnce => ("answered-once", "answered once less than in the capture"),
+            Self::StrayAnswer => ("answer-to-nobody", "a response that matches no request"),
+            Self::MissingStrayAnswer => {
+                ("missing-answer-to-nobody", "the capture has this response, which matches no request; it did not come")
+            }
+            Self::Request => ("request", "the server's request differs"),
+            Self::UnexpectedRequest => ("unexpected-request", "a request of the server that is not in the capture"),
+            Self::MissingRequest => ("missing-request", "the capture has this request of the server; it did not come"),
+            Self::Notification => ("notification", "the notification differs"),
+            Self::UnexpectedNotification => ("unexpected-notification", "a notification that is not in the capture"),
+            Self::MissingNotification => ("missing-notification", "the capture has this notification; it did not come"),
+            Self::NoMessage => ("no-message", "not a message"),
+            Self::MissingNoMessage => {
+                ("missing-no-message", "the capture has this frame, which is not a message; it did not come")
+            }
+            Self::Ended { how, unsent } => {
+                let messages = if *unsent == 1 { "message" } else { "messages" };
+                return (
+                    "ended",
+                    format!("{how}: {unsent} {messages} of the client could not be sent after that").into(),
+                );
+            }
+            Self::Exit { recorded, received } => {
+                return ("exit", format!("the server ended with {received}; in the capture with {recorded}").into());
+            }
+        };
+        (word, sentence.into())
     }
 }
 
-/// A sentence for people.
 impl fmt::Display for DifferenceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Answer => "another answer",
-            Self::Unanswered(why) => return write!(f, "no answer: {why}"),
-            Self::UnexpectedAnswer => "an answer, and none in the capture",
-            Self::AnsweredAgain => "answered again",
-            Self::AnsweredOnce => "answered twice in the capture, and only once now",
-            Self::StrayAnswer => "an answer to nothing that was asked",
-            Self::MissingStrayAnswer => {
-                "an answer to nothing that was asked in the capture either, and it has not come"
-            }
-            Self::Request => "the server asks otherwise",
-            Self::UnexpectedRequest => "the server asks something, and not in the capture",
-            Self::MissingRequest => "the server asks this in the capture, and not now",
-            Self::Notification => "another notification",
-            Self::UnexpectedNotification => "a notification that is not in the capture",
-            Self::MissingNotification => "a notification of the capture that has not come",
-            Self::NoMessage => "not a message",
-            Self::MissingNoMessage => "no message in the capture either, and it has not come",
-            Self::Ended { how, unsent } => {
-                let messages = if *unsent == 1 { "message" } else { "messages" };
-                return write!(f, "{how}: {unsent} {messages} of the client could not be sent after that");
-            }
-            Self::Exit { recorded, came } => {
-                return write!(f, "the server ended with {came}, and in the capture with {recorded}");
-            }
-        })
+        f.write_str(&self.words().1)
     }
 }
 
@@ -151,36 +128,23 @@ impl fmt::Display for ExitStatus {
 
 impl Serialize for Difference {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Object<'a> {
-            #[serde(skip_serializing_if = "Option::is_none")]
-            answer_frame: Option<u64>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            came: Option<std::borrow::Cow<'a, str>>,
-            #[serde(skip_serializing_if = "<[Change]>::is_empty")]
-            changes: &'a [Change],
-            detail: String,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            frame: Option<u64>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            id: Option<Value>,
-            kind: &'static str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            method: Option<&'a str>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            name: Option<&'a str>,
-        }
-        let object = Object {
-            answer_frame: self.answer_frame,
-            came: self.came.as_deref().map(String::from_utf8_lossy),
-            changes: &self.changes,
-            detail: self.kind.to_string(),
-            frame: self.frame,
-            id: self.id.as_ref().and_then(|id| Value::parse(id.as_bytes())),
-            kind: self.kind.as_str(),
-            method: self.method.as_deref(),
-            name: self.name.as_deref(),
-        };
-        object.serialize(serializer)
+        let id = self.id.as_ref().and_then(|id| Value::parse(id.as_bytes()));
+        let received = self.received.as_deref().map(String::from_utf8_lossy);
+        let (kind, detail) = self.kind.words();
+        let mut object = serializer.serialize_map(None)?;
+        entry(&mut object, "answer_frame", self.answer_frame.as_ref())?;
+        entry(&mut object, "came", received.as_ref())?;
+        entry(&mut object, "changes", Some(&self.changes).filter(|changes| !changes.is_empty()))?;
+        entry(&mut object, "detail", Some(&detail))?;
+        entry(&mut object, "frame", self.frame.as_ref())?;
+        entry(&mut object, "id", id.as_ref())?;
+        entry(&mut object, "kind", Some(kind))?;
+        entry(&mut object, "method", self.method.as_ref())?;
+        entry(&mut object, "name", self.name.as_ref())?;
+        object.end()
     }
+}
+
+fn entry<M: SerializeMap, T: Serialize + ?Sized>(map: &mut M, key: &str, value: Option<&T>) -> Result<(), M::Error> {
+    value.map_or(Ok(()), |value| map.serialize_entry(key, value))
 }

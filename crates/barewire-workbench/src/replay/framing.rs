@@ -3,7 +3,7 @@
 use barewire_proto::frame::{Codec, ContentLength, Frame, FrameError, Lines};
 use barewire_proto::transcript::Framing;
 
-/// Cuts what the other side writes into frames.
+/// Cuts the bytes of the peer into frames.
 pub(super) enum StreamDecoder {
     Lines(Lines),
     ContentLength(ContentLength),
@@ -17,7 +17,7 @@ impl StreamDecoder {
         }
     }
 
-    /// Calls `each` with every frame that is whole.
+    /// Calls `each` with every complete frame.
     pub(super) fn push(&mut self, mut bytes: &[u8], each: &mut dyn FnMut(Result<Frame<'_>, FrameError>)) {
         while let Some(frame) = match self {
             Self::Lines(codec) => codec.next_frame(&mut bytes),
@@ -27,7 +27,7 @@ impl StreamDecoder {
         }
     }
 
-    /// Calls `each` with what the end of the stream completes.
+    /// Calls `each` with the frames that the end of the stream completes.
     pub(super) fn finish(&mut self, each: &mut dyn FnMut(Result<Frame<'_>, FrameError>)) {
         while let Some(frame) = match self {
             Self::Lines(codec) => codec.finish(),
@@ -38,13 +38,13 @@ impl StreamDecoder {
     }
 }
 
-/// A message as a frame.
+/// Returns a message as a frame.
 pub(super) fn framed(framing: Framing, text: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     match framing {
         Framing::ContentLength => ContentLength::encode(&mut out, |out| out.extend_from_slice(text)),
         Framing::Body => out.extend_from_slice(text),
-        // In JSON a line break can only stand where a space means the same.
+        // In JSON a line break outside strings means the same as a space, and strings contain none.
         _ => Lines::encode(&mut out, |out| {
             out.extend(text.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
         }),

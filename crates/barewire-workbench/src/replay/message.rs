@@ -9,13 +9,12 @@ use super::value::Value;
 #[derive(Debug, Clone)]
 pub(super) struct Message {
     pub(super) kind: MessageKind,
-    /// Its own text.
     pub(super) text: Vec<u8>,
-    /// `None` if it is no JSON, or holds what a `Value` cannot: such texts are compared byte by byte.
+    /// `None` if the text is not JSON or cannot be held by a `Value`: such texts are compared byte by byte.
     pub(super) value: Option<Value>,
 }
 
-/// The kind of a message, also of a malformed one: if it is to be answered under an id, it is a request.
+/// The kind of a message. A malformed message with a usable id counts as the request or response that it looks like.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum MessageKind {
     Request {
@@ -30,21 +29,19 @@ pub(super) enum MessageKind {
     },
     /// An error without an id.
     OrphanError,
-    /// No message.
     Invalid,
 }
 
 impl Message {
-    /// The messages of a frame, in order.
+    /// Returns the messages of a frame, in order.
     pub(super) fn in_frame(frame: &[u8]) -> Vec<Self> {
         match parse(frame, usize::MAX) {
             Parsed::Message(message) => vec![Self::new(MessageKind::of(&Ok(message)), frame)],
             Parsed::Invalid(invalid) => vec![Self::new(MessageKind::of(&Err(invalid)), frame)],
-            Parsed::Batch(batch) => batch
-                .elements()
-                .zip(batch.texts())
-                .map(|(element, text)| Self::new(MessageKind::of(&element), text))
-                .collect(),
+            Parsed::Batch(batch) => {
+                let elements = batch.elements().zip(batch.texts());
+                elements.map(|(element, text)| Self::new(MessageKind::of(&element), text)).collect()
+            }
         }
     }
 
@@ -52,11 +49,23 @@ impl Message {
         Self { kind, text: text.to_vec(), value: Value::parse(text) }
     }
 
+    pub(super) fn is_request(&self) -> bool {
+        matches!(self.kind, MessageKind::Request { .. })
+    }
+
+    /// The id of a request or response.
+    pub(super) fn id(&self) -> Option<&Id<'static>> {
+        match &self.kind {
+            MessageKind::Request { id, .. } | MessageKind::Response { id } => Some(id),
+            _ => None,
+        }
+    }
+
     /// The method of a request or notification.
     pub(super) fn method(&self) -> Option<&str> {
         match &self.kind {
             MessageKind::Request { method, .. } | MessageKind::Notification { method } => Some(method),
-            MessageKind::Response { .. } | MessageKind::OrphanError | MessageKind::Invalid => None,
+            _ => None,
         }
     }
 
@@ -64,40 +73,35 @@ impl Message {
         self.value.as_ref()?.get("params")
     }
 
-    /// The tool, prompt or resource that it is about.
+    /// The name of the tool or prompt, the URI of the resource, or the id of the task in the params.
     pub(super) fn name(&self) -> Option<&str> {
         let params = self.params()?;
         ["name", "uri", "taskId"].iter().find_map(|member| params.get(member)?.as_str())
     }
 
-    /// The token under which a request wants to be told of progress.
-    pub(super) fn wanted_token(&self) -> Option<Id<'static>> {
+    /// The token under which a request asks for progress.
+    pub(super) fn requested_progress_token(&self) -> Option<Id<'static>> {
         token(self.params()?.get("_meta")?.get("progressToken")?)
     }
 
     /// The token of a progress notification.
-    pub(super) fn told_token(&self) -> Option<Id<'static>> {
-        match &self.kind {
-            MessageKind::Notification { method } if method == "notifications/progress" => {
-                token(self.params()?.get("progressToken")?)
-            }
-            _ => None,
-        }
-    }
-
-    /// The id of the request that listens to this notification.
-    pub(super) fn subscription(&self) -> Option<Id<'static>> {
-        token(self.params()?.get("_meta")?.get(SUBSCRIPTION)?)
+    pub(super) fn progress_token(&self) -> Option<Id<'static>> {
+        self.notification_token("notifications/progress", "progressToken")
     }
 
     /// The id of the request that this notification cancels.
-    pub(super) fn cancels(&self) -> Option<Id<'static>> {
-        match &self.kind {
-            MessageKind::Notification { method } if method == "notifications/cancelled" => {
-                token(self.params()?.get("requestId")?)
-            }
-            _ => None,
-        }
+    pub(super) fn cancelled_id(&self) -> Option<Id<'static>> {
+        self.notification_token("notifications/cancelled", "requestId")
+    }
+
+    fn notification_token(&self, method: &str, member: &str) -> Option<Id<'static>> {
+        let MessageKind::Notification { method: own } = &self.kind else { return None };
+        (own == method).then(|| token(self.params()?.get(member)?)).flatten()
+    }
+
+    /// The id of the `subscriptions/listen` request that this notification belongs to.
+    pub(super) fn subscription(&self) -> Option<Id<'static>> {
+        token(self.params()?.get("_meta")?.get(SUBSCRIPTION)?)
     }
 }
 
@@ -123,10 +127,10 @@ impl MessageKind {
     }
 }
 
-/// A string or number as an id.
-pub(super) fn token(value: &Value) -> Option<Id<'static>> {
+/// Reads a string or number as an id.
+fn token(value: &Value) -> Option<Id<'static>> {
     Id::parse(value.to_string().as_bytes()).map(Id::into_owned)
 }
 
-/// The member of `_meta` in which a notification names the request that listens, from 2026-07-28 on.
+/// The member of `_meta` in which a notification names its subscription, from 2026-07-28 on.
 pub(super) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";

@@ -1,9 +1,9 @@
-//! A capture played again: its client's part to a server, or its server's part to clients.
+//! A capture replayed: as its client, to a server, or as its server, to clients.
 //!
-//! [`Script::load`] reads one conversation of a capture. [`play`] and [`play_http`] send what its client sent to a server and
-//! compare the answers. [`serve`] and [`serve_http`] answer clients as its server did.
+//! [`Script::load`] reads one conversation of a capture. [`play`] and [`play_http`] send the client's messages to a
+//! server and compare the answers. [`serve`] and [`serve_http`] answer clients as the recorded server did.
 //!
-//! In a test of a server, with a capture of a session that was right:
+//! A test of a server, with a capture of a correct session:
 //!
 //! ```no_run
 //! # async fn test() -> Result<(), Box<dyn std::error::Error>> {
@@ -13,31 +13,41 @@
 //! use barewire_workbench::replay::{PlayOptions, Script, ScriptOptions, play};
 //!
 //! let script = Script::load(Path::new("good.wire"), ScriptOptions::default(), &|_| {})?;
-//! let played = play(&script, Child::new("my-server").spawn()?, &PlayOptions::default()).await;
-//! assert!(played.differences.is_empty(), "{:#?}", played.differences);
+//! let report = play(&script, Child::new("my-server").spawn()?, &PlayOptions::default()).await;
+//! assert!(report.differences.is_empty(), "{:#?}", report.differences);
 //! # Ok(())
 //! # }
 //! ```
 
 mod channels;
+mod client;
 mod diff;
 mod difference;
 mod framing;
 mod generated;
 mod message;
-mod path;
-mod plan;
+mod path_pattern;
 mod play;
-mod player;
+mod play_plan;
 mod rewrite;
 mod script;
 mod serve;
-mod stage;
+mod server;
 mod value;
+
+use tokio::time::{Instant, sleep_until};
 
 pub use diff::Change;
 pub use difference::{Difference, DifferenceKind};
-pub use path::Pattern;
-pub use play::{PlayOptions, Played, play, play_http};
+pub use path_pattern::PathPattern;
+pub use play::{PlayOptions, PlayReport, play, play_http};
 pub use script::{ExitStatus, Script, ScriptOptions};
-pub use serve::{HTTP_PATH, ServeOptions, Served, serve, serve_http};
+pub use serve::{HTTP_PATH, ServeOptions, ServeReport, serve, serve_http};
+
+/// Waits until a time, or forever.
+async fn wait_until(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,4 +1,4 @@
-//! JSON text and what is to stand in some places -> the same text with these values replaced, and no other byte changed.
+//! JSON text and new values for some places -> the same text with these values, and no other byte changed.
 
 use std::ops::Range;
 
@@ -6,13 +6,17 @@ use barewire_proto::json::{Json, Kind, Text};
 
 use super::value::MAX_DEPTH;
 
-/// Calls `with` for every string and number in a text, with the place and the value; what it gives stands there instead.
+/// Calls `replacement` for every string and number in a text, with its path and value, and puts the returned text in
+/// its place.
 ///
-/// `None` if nothing is replaced, or the text is no JSON.
-pub(super) fn rewrite(text: &[u8], with: &mut dyn FnMut(&[String], Json<'_>) -> Option<String>) -> Option<Vec<u8>> {
+/// Returns `None` if nothing is replaced, or the text is not JSON.
+pub(super) fn rewrite(
+    text: &[u8],
+    replacement: &mut dyn FnMut(&[String], Json<'_>) -> Option<String>,
+) -> Option<Vec<u8>> {
     let whole = Json::parse(text).ok()?;
     let mut changes: Vec<(Range<usize>, String)> = Vec::new();
-    // A list and no recursion: the peer decides how deep its text is nested.
+    // A list, not recursion: the peer decides how deeply its text is nested.
     let mut left = vec![(whole, Vec::new())];
     while let Some((value, path)) = left.pop() {
         if path.len() > MAX_DEPTH {
@@ -20,23 +24,15 @@ pub(super) fn rewrite(text: &[u8], with: &mut dyn FnMut(&[String], Json<'_>) -> 
         }
         match value.kind() {
             Kind::Object => {
-                let below = value.members().map(|member| {
-                    let mut path = path.clone();
-                    path.push(member.name.to_name().into_owned());
-                    (member.value, path)
-                });
-                left.extend(below);
+                let members = value.members();
+                left.extend(members.map(|it| (it.value, child_path(&path, it.name.to_name().into_owned()))));
             }
             Kind::Array => {
-                let below = value.elements().enumerate().map(|(index, element)| {
-                    let mut path = path.clone();
-                    path.push(index.to_string());
-                    (element, path)
-                });
-                left.extend(below);
+                let elements = value.elements().enumerate();
+                left.extend(elements.map(|(index, element)| (element, child_path(&path, index.to_string()))));
             }
             Kind::String | Kind::Number => {
-                if let Some(other) = with(&path, value) {
+                if let Some(other) = replacement(&path, value) {
                     let start = value.as_bytes().as_ptr() as usize - text.as_ptr() as usize;
                     changes.push((start..start + value.as_bytes().len(), other));
                 }
@@ -59,7 +55,11 @@ pub(super) fn rewrite(text: &[u8], with: &mut dyn FnMut(&[String], Json<'_>) -> 
     Some(out)
 }
 
-/// All strings in a text that is JSON.
+fn child_path(path: &[String], step: String) -> Vec<String> {
+    path.iter().cloned().chain([step]).collect()
+}
+
+/// Calls `each` with every string in a JSON text.
 pub(super) fn strings(text: &[u8], each: &mut dyn FnMut(String)) {
     rewrite(text, &mut |_, value| {
         if let Some(text) = Text::from_json(value).and_then(Text::to_str) {
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_replaced_changes() {
+    fn only_replaced_values_change() {
         let text = br#" {"id" : 1.0, "a":[ "x", {"x":"\u0078"} ],"x":null} "#;
         let rewritten = rewrite(text, &mut |path, value| match (path, value.as_str()) {
             ([name], "1.0") if name == "id" => Some("\"seven\"".into()),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_very_deep_is_left_as_it_is() {
+    fn values_below_the_depth_limit_stay() {
         let nested = |levels| [vec![b'['; levels], b"1".to_vec(), vec![b']'; levels]].concat();
         assert!(rewrite(&nested(100), &mut |_, _| Some("2".into())).is_some());
         assert!(rewrite(&nested(100_000), &mut |_, _| Some("2".into())).is_none());

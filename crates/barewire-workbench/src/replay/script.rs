@@ -1,4 +1,4 @@
-//! A capture -> what one client and one server said to each other, in order, ready to be said again.
+//! A capture -> the frames that one client and one server sent to each other, in order.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -15,55 +15,62 @@ use super::message::Message;
 use crate::frames::{FrameLimits, Sink, Streams, WireFrame, WireItem, entries};
 use crate::{Advice, Error};
 
-/// One conversation of a capture: what one client and one server said to each other, in order.
+/// One conversation of a capture: the frames that one client and one server sent to each other, in order.
 #[derive(Debug)]
 pub struct Script {
-    /// The framing of a stream; `Body` if it went over HTTP.
+    /// The framing of a stream; `Body` for HTTP.
     pub(super) framing: Framing,
     pub(super) frames: Vec<RecordedFrame>,
-    /// Bytes to the server behind its last frame.
+    /// The bytes to the server after its last frame.
     pub(super) tail: Vec<u8>,
-    /// How the server ended.
-    pub(super) ended: Option<ExitStatus>,
+    pub(super) server_exit: Option<ExitStatus>,
+}
+
+/// The index of a message in a script: that of its frame, and that in the frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct MessageIndex {
+    pub(super) frame: usize,
+    pub(super) message: usize,
 }
 
 /// A frame of the capture.
 #[derive(Debug)]
 pub(super) struct RecordedFrame {
-    /// Its number in the capture, from 1.
+    /// The frame's number in the capture, from 1.
     pub(super) number: u64,
     pub(super) side: Side,
     pub(super) time: Option<Duration>,
-    /// Its bytes on the stream with their framing, and with those before it that belong to no frame.
+    /// The bytes on the stream: the frame with its framing, and bytes before it that belong to no frame.
     pub(super) raw: Vec<u8>,
-    /// The frame itself.
+    /// The frame without its framing.
     pub(super) text: Vec<u8>,
     pub(super) messages: Vec<Message>,
-    /// Over HTTP, the exchange that it is part of.
+    /// The HTTP exchange that the frame is part of; empty on a stream.
     pub(super) exchange: String,
-    /// Whether, over HTTP, the client closed the connection and waits for no answer.
-    pub(super) given_up: bool,
+    /// Whether the client closed the HTTP connection before the response ended.
+    pub(super) connection_closed: bool,
 }
 
-/// How a server process ended.
+/// The exit status of a server process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExitStatus {
-    /// It exited with this code.
+    /// The process exited with this code.
     Code(i32),
-    /// This signal ended it.
+    /// This signal ended the process.
     Signal(i32),
 }
 
-/// The conversation of a capture that is wanted, and what is accepted in it.
+/// The choice of a conversation in a capture, and the limits for its frames.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ScriptOptions<'a> {
-    /// The channel of the conversation; over HTTP, that of any exchange of a session. `None` takes the only conversation there is.
+    /// The channel of the conversation; over HTTP, the channel of any exchange of the session. `None` if there is only
+    /// one conversation.
     pub channel: Option<&'a str>,
-    /// Whether frames in which a secret was replaced are taken as they are. Any answer then matches what was replaced.
+    /// Whether frames with redacted secrets are accepted. Any received value then matches a redacted one.
     pub allow_redacted: bool,
-    /// The longest frame that is taken, in bytes.
+    /// The largest accepted frame, in bytes.
     pub max_frame: usize,
 }
 
@@ -74,7 +81,7 @@ impl Default for ScriptOptions<'_> {
 }
 
 impl Script {
-    /// Reads one conversation of a capture. `warn` is called with what is left out because it cannot be read.
+    /// Reads one conversation of a capture file. Calls `warn` for every part that cannot be read and is left out.
     pub fn load(file: &Path, options: ScriptOptions<'_>, warn: &dyn Fn(&Error)) -> Result<Self, Error> {
         let name = file.display();
         let cannot = |why: &dyn Display| Error::new(format!("cannot read {name}: {why}"));
@@ -83,29 +90,38 @@ impl Script {
         opened.take(MAX_CAPTURE + 1).read_to_end(&mut text).map_err(|error| cannot(&error))?;
         if text.len() as u64 > MAX_CAPTURE {
             return Err(cannot(&format_args!("it is longer than {MAX_CAPTURE} bytes"))
-                .with_hint("a capture is replayed from memory: cut it to what matters"));
+                .with_hint("a capture is replayed from memory: shorten it"));
         }
         let entries = entries(&name.to_string(), &text, warn).map_err(|error| {
             cannot(&error).with_hint("a .wire capture is expected; docs/wire-format.md describes the format")
         })?;
-        Self::of(&entries, options).map_err(|error| error.about(&format!("cannot replay {name}")))
+        Self::from_entries(&entries, options).map_err(|error| error.about(&format!("cannot replay {name}")))
     }
 
-    /// Takes one conversation of the entries of a capture.
-    pub fn of(entries: &[Entry], options: ScriptOptions<'_>) -> Result<Self, Error> {
+    /// Takes one conversation from the entries of a capture.
+    pub fn from_entries(entries: &[Entry], options: ScriptOptions<'_>) -> Result<Self, Error> {
         let channels = Channels::of(entries, options.channel)?;
-        let mut collector = Collector::new(&channels, options.allow_redacted);
+        let mut collector = FrameCollector::new(&channels, options.allow_redacted);
         let mut streams = Streams::new(FrameLimits { frame: options.max_frame, depth: usize::MAX });
         for entry in entries {
-            collector.look(entry)?;
+            collector.handle_entry(entry)?;
             streams.entry(entry, &mut collector)?;
         }
         streams.finish(&mut collector)?;
-        let Collector { framing, frames, sent, cut, ended, .. } = collector;
+        let FrameCollector { framing, frames, sent, cut, server_exit, .. } = collector;
         if !frames.iter().any(|frame| frame.side == Side::Client) {
-            return Err(Error::new("the client says nothing in it").with_advice(Advice::ReadCapture));
+            return Err(Error::new("it has no messages of the client").with_advice(Advice::ReadCapture));
         }
-        Ok(Self { framing, frames, tail: sent[cut..].to_vec(), ended })
+        Ok(Self { framing, frames, tail: sent[cut..].to_vec(), server_exit })
+    }
+
+    pub(super) fn message(&self, index: MessageIndex) -> &Message {
+        &self.frames[index.frame].messages[index.message]
+    }
+
+    /// The number in the capture of the frame that holds a message.
+    pub(super) fn frame_number(&self, index: MessageIndex) -> u64 {
+        self.frames[index.frame].number
     }
 
     /// The framing on the stdin and stdout of a program.
@@ -117,34 +133,34 @@ impl Script {
     }
 }
 
-/// Gathers the frames of one conversation.
-struct Collector<'a> {
+/// Collects the frames of one conversation.
+struct FrameCollector<'a> {
     channels: &'a Channels,
-    redacted: bool,
+    allow_redacted: bool,
     framing: Framing,
     frames: Vec<RecordedFrame>,
     /// All bytes to the server.
     sent: Vec<u8>,
-    /// How many of them are in frames.
+    /// The number of bytes of `sent` that are in frames.
     cut: usize,
-    ended: Option<ExitStatus>,
+    server_exit: Option<ExitStatus>,
 }
 
-impl<'a> Collector<'a> {
-    fn new(channels: &'a Channels, redacted: bool) -> Self {
+impl<'a> FrameCollector<'a> {
+    fn new(channels: &'a Channels, allow_redacted: bool) -> Self {
         Self {
             channels,
-            redacted,
+            allow_redacted,
             framing: if channels.over_http { Framing::Body } else { Framing::Lines },
             frames: Vec::new(),
             sent: Vec::new(),
             cut: 0,
-            ended: None,
+            server_exit: None,
         }
     }
 
-    /// Takes from an entry what is not part of a frame.
-    fn look(&mut self, entry: &Entry) -> Result<(), Error> {
+    /// Handles the parts of an entry that frames do not show: raw bytes, marks and events.
+    fn handle_entry(&mut self, entry: &Entry) -> Result<(), Error> {
         match entry {
             Entry::Bytes(bytes) if self.channels.has(bytes.channel.as_str()) => {
                 if bytes.stream != Stream::Stderr && bytes.marks.truncated.is_some() {
@@ -160,25 +176,25 @@ impl<'a> Collector<'a> {
                 Note::Gap(stream, missing) => {
                     let (to, number) = (stream.sigil(), self.next_number());
                     let what = format!("{missing} bytes of {to} are missing before frame {number}");
-                    let hint = "what came after that cannot be known: capture it again";
+                    let hint = "capture it again: what follows a gap cannot be replayed";
                     return Err(Error::new(what).with_hint(hint));
                 }
                 Note::Closed(Closed::Connection) => {
                     let exchange = event.channel.as_str();
                     let asks = |frame: &&mut RecordedFrame| frame.side == Side::Client && frame.exchange == exchange;
                     if let Some(frame) = self.frames.iter_mut().rev().find(asks) {
-                        frame.given_up = true;
+                        frame.connection_closed = true;
                     }
                 }
-                // Over HTTP every body has its own.
+                // Over HTTP every body has a framing of its own.
                 Note::Framing(_) if self.channels.over_http => {}
                 Note::Framing(framing @ (Framing::Lines | Framing::ContentLength)) => self.framing = *framing,
                 Note::Framing(framing) => {
                     let what = format!("its framing is {}, which no program reads on stdin", framing.as_str());
                     return Err(Error::new(what).with_advice(Advice::ReadCapture));
                 }
-                Note::ExitCode(code) => self.ended = Some(ExitStatus::Code(*code)),
-                Note::ExitSignal(signal) => self.ended = Some(ExitStatus::Signal(*signal)),
+                Note::ExitCode(code) => self.server_exit = Some(ExitStatus::Code(*code)),
+                Note::ExitSignal(signal) => self.server_exit = Some(ExitStatus::Signal(*signal)),
                 _ => {}
             },
             _ => {}
@@ -186,42 +202,40 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// The number of the next frame: exact with one channel, about right with several.
+    /// The number of the next frame. With several channels it is approximate: it ignores the frames of the others.
     fn next_number(&self) -> u64 {
         self.frames.last().map_or(1, |frame| frame.number + 1)
     }
 
-    fn frame(&mut self, seen: &WireFrame<'_>, stream: Stream) -> Result<(), Error> {
-        let number = seen.number;
-        let place = seen.place.filter(|place| place.redacted && !self.redacted);
-        if place.is_some() {
-            let what = format!("something in frame {number} was replaced to keep a secret");
-            return Err(Error::new(what).with_advice(Advice::AllowRedacted));
+    fn add_frame(&mut self, frame: &WireFrame<'_>, stream: Stream) -> Result<(), Error> {
+        let number = frame.number;
+        if !self.allow_redacted && frame.place.is_some_and(|place| place.redacted) {
+            return Err(Error::new(format!("frame {number} has a redacted secret")).with_advice(Advice::AllowRedacted));
         }
-        let Some(text) = seen.bytes else {
-            if seen.length > 0 {
-                let what = format!("frame {number} is longer than {} bytes", seen.length);
+        let Some(text) = frame.bytes else {
+            if frame.length > 0 {
+                let what = format!("frame {number} has {} bytes, more than the limit", frame.length);
                 return Err(Error::new(what).with_advice(Advice::RaiseFrameLimit));
             }
-            // A header that frames nothing; its bytes are sent with the next frame.
+            // Headers without a body: their bytes are sent with the next frame.
             return Ok(());
         };
-        let place = seen.place.filter(|_| self.channels.over_http);
+        let place = frame.place.filter(|_| self.channels.over_http);
         let exchange = place.map_or(String::new(), |place| place.channel.to_owned());
         let (side, raw) = match stream {
             Stream::ToServer if self.channels.over_http => (Side::Client, text.to_vec()),
-            Stream::ToServer => (Side::Client, self.cut(seen)),
+            Stream::ToServer => (Side::Client, self.cut_raw(frame)),
             _ => (Side::Server, Vec::new()),
         };
-        let (time, messages) = (seen.place.and_then(|place| place.time), Message::in_frame(text));
+        let (time, messages) = (frame.place.and_then(|place| place.time), Message::in_frame(text));
         let text = text.to_vec();
-        self.frames.push(RecordedFrame { number, side, time, raw, text, messages, exchange, given_up: false });
+        self.frames.push(RecordedFrame { number, side, time, raw, text, messages, exchange, connection_closed: false });
         Ok(())
     }
 
-    /// The bytes from the end of the frame before to the end of this one.
-    fn cut(&mut self, seen: &WireFrame<'_>) -> Vec<u8> {
-        let end = usize::try_from(seen.offset + seen.length).unwrap_or(usize::MAX).min(self.sent.len());
+    /// Returns the bytes from the end of the previous frame to the end of this one.
+    fn cut_raw(&mut self, frame: &WireFrame<'_>) -> Vec<u8> {
+        let end = usize::try_from(frame.offset + frame.length).unwrap_or(usize::MAX).min(self.sent.len());
         let end = match self.framing {
             Framing::ContentLength => end,
             _ => {
@@ -235,24 +249,34 @@ impl<'a> Collector<'a> {
     }
 }
 
-impl Sink for Collector<'_> {
-    fn take(&mut self, sight: &WireItem<'_>) -> Result<bool, Error> {
-        let WireItem::Frame(seen) = sight else { return Ok(true) };
-        let Some(place) = seen.place.filter(|place| self.channels.has(place.channel)) else {
-            return Ok(true);
-        };
-        self.frame(seen, place.stream)?;
+impl Sink for FrameCollector<'_> {
+    fn take(&mut self, item: &WireItem<'_>) -> Result<bool, Error> {
+        if let WireItem::Frame(frame) = item
+            && let Some(place) = frame.place.filter(|place| self.channels.has(place.channel))
+        {
+            self.add_frame(frame, place.stream)?;
+        }
         Ok(true)
     }
 }
 
-/// The longest capture that is replayed, in bytes. It is kept in memory a few times over: as bytes, and as values.
+/// The largest capture that is replayed, in bytes. Memory holds it a few times over: as bytes and as values.
 const MAX_CAPTURE: u64 = 128 * 1024 * 1024;
 
 #[cfg(test)]
-mod tests {
-    use barewire_proto::transcript::read;
+impl Script {
+    /// Parses the text of a capture, for tests.
+    pub(super) fn parse(text: &str, options: ScriptOptions<'_>) -> Result<Self, Error> {
+        Self::from_entries(&barewire_proto::transcript::read(text.as_bytes()).expect("a transcript"), options)
+    }
 
+    pub(super) fn of_test(text: &str) -> Self {
+        Self::parse(text, ScriptOptions::default()).expect("a script")
+    }
+}
+
+#[cfg(test)]
+mod tests {
     use super::*;
 
     fn script(text: &str) -> Result<Script, Error> {
@@ -260,8 +284,7 @@ mod tests {
     }
 
     fn with(text: &str, channel: Option<&str>, allow_redacted: bool) -> Result<Script, Error> {
-        let options = ScriptOptions { channel, allow_redacted, max_frame: 1000 };
-        Script::of(&read(text.as_bytes()).expect("a transcript"), options)
+        Script::parse(text, ScriptOptions { channel, allow_redacted, max_frame: 1000 })
     }
 
     fn raw(script: &Script) -> Vec<String> {
@@ -288,32 +311,32 @@ mod tests {
     }
 
     #[test]
-    fn blank_lines_behind_the_last_frame_are_the_tail() {
+    fn blank_lines_after_the_last_frame_are_the_tail() {
         assert_eq!(script("> {}\n>\n>\n").expect("fit").tail, b"\n\n");
     }
 
     #[test]
-    fn what_is_not_whole_is_refused() {
+    fn incomplete_captures_are_refused() {
         let unfit = |text: &str| script(text).expect_err("unfit").to_string();
         let hash = "0".repeat(64);
         assert_eq!(unfit(&format!("> {{}}\n<(truncated=9:{hash}) {{\n")), "frame 2 is truncated");
         assert_eq!(unfit("> {}\n@ gap < 7\n"), "7 bytes of < are missing before frame 2");
-        assert_eq!(unfit(&format!("> \"{}\"\n", "x".repeat(2000))), "frame 1 is longer than 2002 bytes");
-        let replaced = "something in frame 1 was replaced to keep a secret";
+        assert_eq!(unfit(&format!("> \"{}\"\n", "x".repeat(2000))), "frame 1 has 2002 bytes, more than the limit");
+        let replaced = "frame 1 has a redacted secret";
         assert_eq!(unfit(">(redacted) {\"a\":\"<redacted-1>\"}\n"), replaced);
         assert!(with(">(redacted) {}\n", None, true).is_ok());
         assert_eq!(unfit("@ framing sse\n> data: {}\n"), "its framing is sse, which no program reads on stdin");
-        assert_eq!(unfit("< {}\n"), "the client says nothing in it");
+        assert_eq!(unfit("< {}\n"), "it has no messages of the client");
         assert_eq!(unfit(""), "there are no frames in it");
     }
 
     #[test]
-    fn of_several_channels_one_is_named() {
+    fn one_of_several_channels_must_be_named() {
         let two = ">a {\"a\":1}\n>b {\"b\":1}\n<b(redacted) {}\n@b exit code 3\n";
         assert_eq!(script(two).expect_err("two").hint().expect("a hint"), "name a channel: a, b");
         let script = with(two, Some("a"), false).expect("fit");
-        assert_eq!((raw(&script), script.ended), (vec!["{\"a\":1}\n".to_owned()], None));
+        assert_eq!((raw(&script), script.server_exit), (vec!["{\"a\":1}\n".to_owned()], None));
         assert_eq!(with(two, Some("c"), false).expect_err("none").to_string(), "it has no channel c");
-        assert_eq!(with(two, Some("b"), true).expect("fit").ended, Some(ExitStatus::Code(3)));
+        assert_eq!(with(two, Some("b"), true).expect("fit").server_exit, Some(ExitStatus::Code(3)));
     }
 }

@@ -1,4 +1,4 @@
-//! JSON text -> a value to compare: members in any order, numbers by what they are and not by the float next to them.
+//! JSON text -> a value to compare: members in any order, numbers by their exact value instead of the nearest float.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -17,17 +17,18 @@ pub(super) enum Value {
     Object(BTreeMap<String, Value>),
 }
 
-/// A number as it is written. Equal by its exact value: 1, 1.0 and 10e-1 are one number.
+/// A number as it is written, compared by its exact value: 1, 1.0 and 10e-1 are equal.
 #[derive(Debug, Clone)]
 pub(super) struct Number(String);
 
 impl Value {
-    /// `None` if the text is no JSON, has half of a surrogate pair in a string, or is very deep.
+    /// Returns `None` if the text is not JSON, has half of a surrogate pair in a string, or more than [`MAX_DEPTH`]
+    /// levels.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         Self::of(Json::parse(text).ok()?, MAX_DEPTH)
     }
 
-    /// What holds no other values.
+    /// Returns `None` for an array or object.
     pub(super) fn leaf(json: Json<'_>) -> Option<Self> {
         Self::of(json, 0)
     }
@@ -82,34 +83,22 @@ impl PartialEq for Number {
 /// JSON without spaces, with every number as it was written.
 impl Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Null => f.write_str("null"),
-            Self::Bool(is) => write!(f, "{is}"),
-            Self::Number(Number(text)) => f.write_str(text),
-            Self::String(text) => write!(f, "{}", serde_json::Value::from(text.as_str())),
-            Self::Array(elements) => {
-                f.write_str("[")?;
-                for (index, element) in elements.iter().enumerate() {
-                    write!(f, "{}{element}", if index == 0 { "" } else { "," })?;
-                }
-                f.write_str("]")
-            }
-            Self::Object(members) => {
-                f.write_str("{")?;
-                for (index, (name, value)) in members.iter().enumerate() {
-                    let comma = if index == 0 { "" } else { "," };
-                    write!(f, "{comma}{}:{value}", serde_json::Value::from(name.as_str()))?;
-                }
-                f.write_str("}")
-            }
-        }
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
     }
 }
 
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let text = RawValue::from_string(self.to_string()).map_err(serde::ser::Error::custom)?;
-        text.serialize(serializer)
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Bool(value) => value.serialize(serializer),
+            Self::Number(Number(text)) => {
+                RawValue::from_string(text.clone()).map_err(serde::ser::Error::custom)?.serialize(serializer)
+            }
+            Self::String(text) => text.serialize(serializer),
+            Self::Array(elements) => elements.serialize(serializer),
+            Self::Object(members) => members.serialize(serializer),
+        }
     }
 }
 
@@ -117,10 +106,9 @@ fn text(text: Text<'_>) -> Option<String> {
     Some(text.to_str()?.into_owned())
 }
 
-/// The levels of a value, as many as serde_json reads. Each level is scanned again for what is below it.
+/// The number of levels of a value, as many as serde_json reads. Each level scans the text below it again.
 pub(super) const MAX_DEPTH: usize = 128;
 
-/// For tests, which write values in Rust.
 #[cfg(test)]
 impl From<serde_json::Value> for Value {
     fn from(json: serde_json::Value) -> Self {
@@ -137,11 +125,11 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_what_they_are() {
+    fn numbers_are_compared_exactly() {
         for (a, b) in [("1", "1.0"), ("1e2", "100"), ("[-0]", "[0.0]"), ("1e400", "10e399")] {
             assert_eq!(value(a), value(b), "{a} {b}");
         }
-        // To a float each two are one.
+        // As floats each two are equal.
         for (a, b) in [
             ("18446744073709551616", "18446744073709551615"),
             ("12345678901234567890123", "12345678901234567890124"),
@@ -153,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_written_as_it_was_read_but_for_order_and_spaces() {
+    fn the_text_is_the_same_but_for_order_and_spaces() {
         let text = r#"{"a":[1.0,12345678901234567890123,null,true],"b\"":"\n\u0001é"}"#;
         let spaced = text.replace(',', " , ").replace(':', ": ");
         assert_eq!(value(&spaced).to_string(), text);
@@ -162,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_held_is_none() {
+    fn texts_that_are_no_value_are_none() {
         let nested = |levels| [vec![b'['; levels], vec![b']'; levels]].concat();
         assert!(Value::parse(&nested(MAX_DEPTH)).is_some());
         for text in [&nested(MAX_DEPTH + 1)[..], br#""\ud800""#, b"nonsense"] {

@@ -1,42 +1,33 @@
-//! What was measured -> one JSON object.
+//! Measurements -> one JSON object.
 
 use std::io::Write;
 use std::time::Duration;
 
 use barewire_proto::mcp::Era;
-use barewire_workbench::load::{Amount, LoadSettings, MeasuredServer, WrongAnswer};
+use barewire_workbench::load::{Amount, MeasuredServer, WrongAnswer};
 use serde_json::{Map, Value, json};
 
-use super::super::{Args, Failure};
-use super::{micros, ratio};
+use super::{BenchReport, micros, ratio};
+use crate::Failure;
 use crate::output::{Output, safe_json};
 
-pub(super) fn print(
-    output: &mut Output,
-    args: &Args,
-    settings: &LoadSettings,
-    servers: &[MeasuredServer],
-    stopped: bool,
-) -> Result<(), Failure> {
-    let servers: Vec<Value> = servers
-        .iter()
-        .map(|server| {
-            let mut object = self::server(args, settings, server);
-            if let Some(first) = servers.first().filter(|first| !std::ptr::eq(*first, server)) {
-                object["ratio"] = to_first(server, first);
-            }
-            object
-        })
-        .collect();
-    let object = json!({ "servers": servers, "stopped": stopped });
+pub(super) fn print(output: &mut Output, report: &BenchReport<'_>) -> Result<(), Failure> {
+    let servers = report.servers.iter().enumerate().map(|(at, server)| {
+        let mut object = self::server(report, server);
+        if at > 0 {
+            object["ratio"] = ratios(server, &report.servers[0]);
+        }
+        object
+    });
+    let object = json!({ "servers": servers.collect::<Vec<Value>>(), "stopped": report.is_stopped });
     writeln!(output, "{}", safe_json(&object.to_string()))?;
     Ok(())
 }
 
-fn server(args: &Args, settings: &LoadSettings, server: &MeasuredServer) -> Value {
-    let (details, tally) = (server.details(), server.tally());
+fn server(BenchReport { args, settings, .. }: &BenchReport<'_>, server: &MeasuredServer) -> Value {
+    let (details, tally) = (&server.details, &server.tally);
     let (duration, count) = match settings.amount {
-        Amount::For(time) => (Some(time.as_secs_f64()), None),
+        Amount::Time(time) => (Some(time.as_secs_f64()), None),
         Amount::Count(count) => (None, Some(count)),
     };
     let wrong: Map<String, Value> = WrongAnswer::ALL
@@ -51,7 +42,7 @@ fn server(args: &Args, settings: &LoadSettings, server: &MeasuredServer) -> Valu
         .collect();
     let latency = |share| us(tally.latency.percentile(share));
     let lag = |share| us(tally.lag.percentile(share));
-    let usage = server.usage().map(|used| {
+    let usage = server.usage.map(|used| {
         json!({
             "cpu_seconds": used.cpu.map(|cpu| cpu.as_secs_f64()),
             "cpu_us_per_request": us(server.cpu_per_answer()),
@@ -61,7 +52,7 @@ fn server(args: &Args, settings: &LoadSettings, server: &MeasuredServer) -> Valu
         })
     });
     json!({
-        "name": server.name(),
+        "name": server.name,
         "server": details.implementation.as_ref().map(|info| json!({ "name": info.name, "version": info.version })),
         "transport": details.transport,
         "revision": details.revision.as_str(),
@@ -97,17 +88,17 @@ fn server(args: &Args, settings: &LoadSettings, server: &MeasuredServer) -> Valu
         "histogram": rows,
         "lag_us": settings.rate.map(|_| json!({ "p50": lag(0.5), "p99": lag(0.99), "max": us(tally.lag.max()) })),
         "usage": usage,
-        "generator": { "cpu_us_per_request": us(server.tally().own_cpu_per_answer()) },
-        "broken": server.broken().map(ToString::to_string),
+        "generator": { "cpu_us_per_request": us(tally.own_cpu_per_answer()) },
+        "broken": server.disconnect.as_ref().map(ToString::to_string),
     })
 }
 
-fn to_first(server: &MeasuredServer, first: &MeasuredServer) -> Value {
+fn ratios(server: &MeasuredServer, first: &MeasuredServer) -> Value {
     let both = |of: &dyn Fn(&MeasuredServer) -> Option<f64>| ratio(of(server), of(first));
     json!({
-        "throughput": both(&|server| Some(server.tally().throughput())),
-        "p50": both(&|server| server.tally().latency.percentile(0.5).map(micros)),
-        "p99": both(&|server| server.tally().latency.percentile(0.99).map(micros)),
+        "throughput": both(&|server| Some(server.tally.throughput())),
+        "p50": both(&|server| server.tally.latency.percentile(0.5).map(micros)),
+        "p99": both(&|server| server.tally.latency.percentile(0.99).map(micros)),
         "cpu": both(&|server| server.cpu_per_answer().map(micros)),
     })
 }

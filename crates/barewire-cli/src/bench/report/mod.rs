@@ -1,4 +1,4 @@
-//! What was measured -> a page for people, or one JSON object for scripts.
+//! Measurements -> text, or one JSON object.
 
 mod json;
 mod text;
@@ -10,28 +10,32 @@ use barewire_workbench::load::{LoadSettings, MeasuredServer};
 use super::{Args, Failure};
 use crate::output::Output;
 
-pub(super) fn print(
-    output: &mut Output,
-    args: &Args,
-    settings: &LoadSettings,
-    servers: &[MeasuredServer],
-    stopped: bool,
-) -> Result<(), Failure> {
-    match (args.json, servers) {
-        (true, servers) => json::print(output, args, settings, servers, stopped),
-        (false, [server]) => text::one(output, args, settings, server, stopped),
-        (false, servers) => text::several(output, args, settings, servers, stopped),
+/// The measurements, with the arguments and settings behind them.
+pub(super) struct BenchReport<'a> {
+    pub(super) args: &'a Args,
+    pub(super) settings: &'a LoadSettings,
+    pub(super) servers: &'a [MeasuredServer],
+    pub(super) is_stopped: bool,
+}
+
+impl BenchReport<'_> {
+    pub(super) fn print(&self, output: &mut Output) -> Result<(), Failure> {
+        match (self.args.json, self.servers) {
+            (true, _) => json::print(output, self),
+            (false, [server]) => text::print_one(output, self, server),
+            (false, _) => text::print_several(output, self),
+        }
     }
 }
 
-/// The times that are told of a latency: their names, and the share of answers that took no longer.
+/// The percentiles of a latency: their names, and the share of answers that took no longer.
 const PERCENTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
 
 fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// Returns the ratio of a number to that of the first server, if both are there.
+/// Returns the ratio of a number to that of the first server, if there are both.
 fn ratio(number: Option<f64>, first: Option<f64>) -> Option<f64> {
     let (number, first) = number.zip(first)?;
     (first > 0.0).then_some(number / first)

@@ -1,5 +1,5 @@
-//! Messages of a client -> exchanges over HTTP in their order, with the session and the version that this server gives; and what comes
-//! in them -> messages for the player.
+//! Messages of a client -> HTTP exchanges, in order, with the session and the version of this server; their responses
+//! -> messages for the client.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,44 +13,45 @@ use tokio::time::{Instant, timeout};
 
 use crate::http::session::{HttpTarget, SESSION_END_TIMEOUT, SessionClient};
 use crate::http::{ExchangeEvent, is_modern};
-use crate::replay::message::{Message, MessageKind};
-use crate::replay::player::Player;
+use crate::replay::client::ClientReplay;
+use crate::replay::message::Message;
 use crate::text::shown;
 
-/// One client of a server, and its exchanges in flight.
-pub(super) struct Exchanges {
-    client: SessionClient,
-    open: HashMap<u64, Exchange>,
-    /// The exchange whose response has to begin before the next message is sent.
-    gate: Option<Gate>,
+/// The open exchanges of one client.
+pub(super) struct ClientExchanges {
+    session: SessionClient,
+    open: HashMap<u64, ClientExchange>,
+    /// The exchange whose response must begin before the next message is sent. Separate HTTP requests have no order, so
+    /// a message without requests must be accepted first.
+    pub(super) gate: Option<Gate>,
     /// Whether the server has answered anything.
-    is_reached: bool,
+    pub(super) is_reached: bool,
     max_frame: usize,
 }
 
-struct Gate {
+pub(super) struct Gate {
     exchange: u64,
-    /// The end of the wait, if there is one.
-    until: Option<Instant>,
+    /// The time when the gate opens in any case.
+    pub(super) until: Option<Instant>,
 }
 
 /// The reason for an exchange.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Purpose {
-    /// It carries the message of the client with this index.
+    /// The planned send with this index.
     Message(usize),
-    /// It carries an answer that is not in the capture.
+    /// A response to the server that is not in the capture.
     Reply,
-    /// It is open for what the server says unasked.
+    /// A GET stream for messages that belong to no request.
     Listen,
 }
 
-struct Exchange {
+struct ClientExchange {
     purpose: Purpose,
-    /// The requests in it, if they are of the modern era.
+    /// The ids of its requests, if they are of the modern era.
     modern_requests: Vec<Id<'static>>,
     is_initialized: bool,
-    /// As in `HTTP/1.1 200 OK`; empty until the response begins.
+    /// The status line, as `HTTP/1.1 200 OK`; empty until the response begins.
     status: String,
     is_success: bool,
     decoder: ResponseDecoder,
@@ -58,51 +59,31 @@ struct Exchange {
 
 /// Cuts a response into messages.
 enum ResponseDecoder {
-    /// There are none in it.
+    /// A response without messages.
     Empty,
     Body(Body),
     Events {
         sse: Box<Sse>,
-        /// The event behind which to go on if the stream ends too early.
+        /// The event after which the stream is resumed if it ends too early.
         last_event_id: String,
     },
 }
 
-impl Exchanges {
+impl ClientExchanges {
     pub(super) fn new(dialer: Dialer, headers: Vec<(String, String)>, max_frame: usize) -> Self {
         let target = HttpTarget::new(dialer, headers, "barewire-replay");
-        let client = SessionClient::new(target.into());
-        Self { client, open: HashMap::new(), gate: None, is_reached: false, max_frame }
-    }
-
-    /// Whether the next message can be sent. On a stream messages keep their order; here a message without an answer has to be accepted
-    /// first.
-    pub(super) fn can_send(&self) -> bool {
-        self.gate.is_none()
-    }
-
-    /// The time at which the next message can be sent whatever comes.
-    pub(super) fn gate_opens(&self) -> Option<Instant> {
-        self.gate.as_ref().and_then(|gate| gate.until)
-    }
-
-    pub(super) fn open_gate(&mut self) {
-        self.gate = None;
+        let session = SessionClient::new(target.into());
+        Self { session, open: HashMap::new(), gate: None, is_reached: false, max_frame }
     }
 
     fn open_gate_of(&mut self, number: u64) {
         self.gate.take_if(|gate| gate.exchange == number);
     }
 
-    /// Whether the server has answered anything.
-    pub(super) fn is_reached(&self) -> bool {
-        self.is_reached
-    }
-
-    /// Whether something can still come in an exchange that is not waited for, or something is not accepted yet.
-    pub(super) fn is_answering(&self, player: &Player<'_>) -> bool {
+    /// Whether a message was not accepted yet, or more messages can follow in a response that is not waited for.
+    pub(super) fn is_answering(&self, client: &ClientReplay<'_>) -> bool {
         self.open.values().any(|exchange| match exchange.purpose {
-            Purpose::Message(at) => exchange.status.is_empty() || !player.is_waiting_for(at),
+            Purpose::Message(send) => exchange.status.is_empty() || !client.is_waiting_for(send),
             Purpose::Reply => true,
             Purpose::Listen => false,
         })
@@ -111,59 +92,55 @@ impl Exchanges {
     /// Sends a message.
     pub(super) fn post(&mut self, body: &[u8], purpose: Purpose) {
         let all = Message::in_frame(body);
-        let cancelled = all.iter().find_map(Message::cancels);
+        let cancelled = all.iter().find_map(Message::cancelled_id);
         if let Some(number) = cancelled.and_then(|id| self.modern_request(&id)) {
             // In the modern era a client cancels by closing the connection.
             self.close(number);
             return;
         }
         let era = if is_modern(body) { Era::Modern } else { Era::Legacy };
-        let revision = self.client.revision.unwrap_or(Revision::V2025_03_26);
-        let request = self.client.request(body, era, revision);
-        let requests: Vec<Id<'static>> = all
-            .iter()
-            .filter_map(|message| match &message.kind {
-                MessageKind::Request { id, .. } => Some(id.clone()),
-                _ => None,
-            })
-            .collect();
-        let number = self.client.send(&request, Duration::ZERO);
+        let revision = self.session.revision.unwrap_or(Revision::V2025_03_26);
+        let request = self.session.request(body, era, revision);
+        let requests = all.iter().filter(|message| message.is_request());
+        let requests: Vec<Id<'static>> = requests.filter_map(|message| message.id().cloned()).collect();
+        let number = self.session.send(&request, Duration::ZERO);
         if requests.is_empty() {
             self.gate = Some(Gate { exchange: number, until: None });
         }
         let is_initialized = all.first().and_then(Message::method) == Some("notifications/initialized");
         let modern_requests = if era == Era::Modern { requests } else { Vec::new() };
-        self.open.insert(number, Exchange { modern_requests, is_initialized, ..Exchange::new(purpose) });
+        self.open.insert(number, ClientExchange { modern_requests, is_initialized, ..ClientExchange::new(purpose) });
     }
 
+    /// Returns the exchange of an open modern request.
     fn modern_request(&self, id: &Id<'_>) -> Option<u64> {
-        let is = |exchange: &Exchange| exchange.modern_requests.contains(id);
+        let is = |exchange: &ClientExchange| exchange.modern_requests.contains(id);
         self.open.iter().find(|(_, exchange)| is(exchange)).map(|(number, _)| *number)
     }
 
-    /// Asks for what the server says unasked, or for the rest of a stream.
+    /// Opens a GET stream, for messages that belong to no request or for the rest of another stream.
     fn listen(&mut self, purpose: Purpose, last_event_id: Option<&str>, delay: Duration) -> u64 {
-        let request = self.client.listen(last_event_id);
-        let number = self.client.send(&request, delay);
-        self.open.insert(number, Exchange::new(purpose));
+        let request = self.session.listen(last_event_id);
+        let number = self.session.send(&request, delay);
+        self.open.insert(number, ClientExchange::new(purpose));
         number
     }
 
     fn close(&mut self, number: u64) {
         self.open.remove(&number);
-        self.client.close(number);
+        self.session.close(number);
     }
 
     /// Waits for the next event of any exchange.
     pub(super) async fn next(&mut self) -> (u64, ExchangeEvent) {
-        self.client.next().await
+        self.session.next().await
     }
 
-    /// Hands what came to the player; returns what the server is to be told.
-    pub(super) fn take(&mut self, number: u64, event: ExchangeEvent, player: &mut Player<'_>) -> Vec<Vec<u8>> {
+    /// Hands the messages of an event to the client. Returns responses to the server that are not in the capture.
+    pub(super) fn take(&mut self, number: u64, event: ExchangeEvent, client: &mut ClientReplay<'_>) -> Vec<Vec<u8>> {
         let Some(exchange) = self.open.get_mut(&number) else { return Vec::new() };
-        let to = match exchange.purpose {
-            Purpose::Message(at) => Some(at),
+        let send = match exchange.purpose {
+            Purpose::Message(send) => Some(send),
             Purpose::Reply | Purpose::Listen => None,
         };
         let mut frames = Vec::new();
@@ -174,7 +151,7 @@ impl Exchanges {
                 exchange.is_success = (200..=299).contains(&status);
                 exchange.decoder = ResponseDecoder::new(framing, self.max_frame);
                 let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-                exchange.status = shown(line.trim_ascii(), REASON_WIDTH);
+                exchange.status = shown(line.trim_ascii(), MAX_REASON_LENGTH);
                 let begins_session = exchange.is_initialized && exchange.is_success;
                 self.open_gate_of(number);
                 if begins_session {
@@ -182,53 +159,53 @@ impl Exchanges {
                     self.gate = Some(Gate { exchange, until: Some(Instant::now() + LISTEN_TIMEOUT) });
                 }
             }
-            // Requests ask for no encoding, so none is read here.
+            // The requests accept no encoding, so none is decoded.
             ExchangeEvent::Encoded(coding) => {
-                let coding = shown(coding.as_bytes(), REASON_WIDTH);
+                let coding = shown(coding.as_bytes(), MAX_REASON_LENGTH);
                 exchange.status = format!("{}, encoded as {coding}", exchange.status);
             }
             ExchangeEvent::Body(bytes) => exchange.decoder.push(&bytes, &mut frames),
             ExchangeEvent::End => {
                 exchange.decoder.finish(&mut frames);
                 end = Some(match exchange.is_success {
-                    true => format!("{}, and nothing in it", exchange.status),
+                    true => format!("{} without a message", exchange.status),
                     false => exchange.status.clone(),
                 });
             }
             ExchangeEvent::Broken(why) => {
                 exchange.decoder.finish(&mut frames);
-                end = Some(shown(&why.text(Stream::ToClient), REASON_WIDTH));
+                end = Some(shown(&why.text(Stream::ToClient), MAX_REASON_LENGTH));
             }
         }
         let mut replies = Vec::new();
         for frame in frames {
             match frame {
-                Ok(frame) => match to.and_then(|at| player.refusal(&frame, at)) {
-                    Some(refusal) => {
-                        let why = format!("{}: {refusal}", end.as_deref().unwrap_or("refused"));
-                        end = end.and(Some(shown(why.as_bytes(), REASON_WIDTH)));
+                Ok(frame) => match send.and_then(|send| client.error_instead(&frame, send)) {
+                    Some(message) => {
+                        let why = format!("{}: {message}", end.as_deref().unwrap_or("refused"));
+                        end = end.and(Some(shown(why.as_bytes(), MAX_REASON_LENGTH)));
                     }
                     None => {
-                        self.client.learn(number, &frame);
-                        replies.extend(player.take(&frame, to));
+                        self.session.learn(number, &frame);
+                        replies.extend(client.take(&frame, send));
                     }
                 },
-                Err(error) => player.unreadable(&error.to_string()),
+                Err(error) => client.handle_unreadable(&error.to_string()),
             }
         }
         if let Some(why) = end {
-            self.ended(number, &why, player);
+            self.handle_end(number, &why, client);
         }
         replies
     }
 
-    /// An exchange is over. A stream that was to go on is asked for again.
-    fn ended(&mut self, number: u64, why: &str, player: &mut Player<'_>) {
+    /// Handles the end of an exchange. Resumes a stream that is still waited for.
+    fn handle_end(&mut self, number: u64, why: &str, client: &mut ClientReplay<'_>) {
         self.open_gate_of(number);
-        self.client.close(number);
+        self.session.close(number);
         let Some(exchange) = self.open.remove(&number) else { return };
         let is_wanted = match exchange.purpose {
-            Purpose::Message(at) => player.is_waiting_for(at),
+            Purpose::Message(send) => client.is_waiting_for(send),
             Purpose::Reply => false,
             Purpose::Listen => true,
         };
@@ -236,32 +213,32 @@ impl Exchanges {
             && !last_event_id.is_empty()
         {
             self.listen(exchange.purpose, Some(last_event_id), sse.retry().unwrap_or(RECONNECT_DELAY));
-        } else if let Purpose::Message(at) = exchange.purpose {
-            player.unanswered(at, why);
+        } else if let Purpose::Message(send) = exchange.purpose {
+            client.give_up_send(send, why);
         }
     }
 
-    /// Closes everything, and ends the session.
+    /// Closes all exchanges, and ends the session.
     pub(super) async fn end(mut self) {
-        self.client.close_all();
-        if let Some(request) = self.client.leave() {
-            self.client.send(&request, Duration::ZERO);
+        self.session.close_all();
+        if let Some(request) = self.session.leave() {
+            self.session.send(&request, Duration::ZERO);
             let is_end = |event| matches!(event, ExchangeEvent::End | ExchangeEvent::Broken(_));
-            let ended = async { while !is_end(self.client.next().await.1) {} };
-            // A server that does not answer is left alone.
+            let ended = async { while !is_end(self.session.next().await.1) {} };
+            // A server that does not answer is not waited for.
             let _ = timeout(SESSION_END_TIMEOUT, ended).await;
         }
     }
 }
 
-/// A replay that is given up leaves no connection open.
-impl Drop for Exchanges {
+/// A replay that is dropped leaves no connection open.
+impl Drop for ClientExchanges {
     fn drop(&mut self) {
-        self.client.close_all();
+        self.session.close_all();
     }
 }
 
-impl Exchange {
+impl ClientExchange {
     fn new(purpose: Purpose) -> Self {
         Self {
             purpose,
@@ -303,7 +280,7 @@ impl ResponseDecoder {
     }
 
     fn finish(&mut self, out: &mut Vec<Result<Vec<u8>, FrameError>>) {
-        // An event without its end is none.
+        // An event without its end is not an event.
         if let Self::Body(body) = self {
             while let Some(frame) = body.finish() {
                 out.extend(message(frame));
@@ -312,7 +289,8 @@ impl ResponseDecoder {
     }
 }
 
-/// Only events named `message` carry messages, and one without data only primes a stream.
+/// Returns the message of a frame. Only events named `message` carry messages, and one without data only sets the event
+/// id.
 fn message(frame: Result<Frame<'_>, FrameError>) -> Option<Result<Vec<u8>, FrameError>> {
     match frame {
         Ok(Frame { event: Some(event), bytes, .. }) if event.name != "message" || bytes.is_empty() => None,
@@ -321,11 +299,11 @@ fn message(frame: Result<Frame<'_>, FrameError>) -> Option<Result<Vec<u8>, Frame
     }
 }
 
-/// Some servers begin a stream only with its first event.
+/// The wait for the head of a GET stream. Some servers send it only with the first event.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A stream is asked for again after this, unless the server says otherwise.
+/// The delay before a stream is resumed, unless the server sets one.
 const RECONNECT_DELAY: Duration = Duration::from_millis(500);
 
-/// The columns of a reason in a line.
-const REASON_WIDTH: usize = 120;
+/// The number of characters of a reason in a difference.
+const MAX_REASON_LENGTH: usize = 120;

@@ -1,4 +1,4 @@
-//! A script and a server at a URL -> what the server answers this time: every message of the client is a request of HTTP.
+//! A script and a server at a URL -> a report. Every message of the client is an HTTP request.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,16 +7,18 @@ use barewire::client::http::Dialer;
 use barewire_proto::transcript::{Framing, Stream};
 use tokio::time::{Instant, timeout_at};
 
-use super::clock::{Clock, MAX_MISSES, wait_until};
-use super::exchanges::{Exchanges, Purpose};
-use super::{PlayOptions, Played};
+use super::clock::{MAX_MISSES, PlayClock};
+use super::exchanges::{ClientExchanges, Purpose};
+use super::{PlayOptions, PlayReport};
 use crate::Error;
 use crate::http::ExchangeEvent;
-use crate::replay::player::{Next, Player};
+use crate::replay::client::{ClientReplay, NextAction};
 use crate::replay::script::Script;
+use crate::replay::wait_until;
 use crate::text::shown;
 
-/// Sends what the client sent in the capture to a server at a URL, with these headers in every request, and compares the answers.
+/// Sends the client's messages of a capture to a server at a URL, with these headers in every request, and compares the
+/// answers.
 ///
 /// Fails if the server cannot be reached.
 pub async fn play_http(
@@ -24,109 +26,109 @@ pub async fn play_http(
     dialer: Dialer,
     headers: Vec<(String, String)>,
     options: &PlayOptions,
-) -> Result<Played, Error> {
-    let mut player = Player::new(script, Framing::Body, options);
+) -> Result<PlayReport, Error> {
+    let mut client = ClientReplay::new(script, Framing::Body, options);
     let origin = dialer.origin();
-    let mut exchanges = Exchanges::new(dialer, headers, options.max_frame);
-    let mut clock = Clock::new(script, options);
-    let mut held = None;
-    // Answers to the server that are not in the capture.
+    let mut exchanges = ClientExchanges::new(dialer, headers, options.max_frame);
+    let mut clock = PlayClock::new(script, options);
+    // The next message, and the time when it is due.
+    let mut waiting = None;
+    // Responses to the server that are not in the capture.
     let mut replies: VecDeque<Vec<u8>> = VecDeque::new();
     let is_stuck = loop {
-        let mut done = false;
-        while exchanges.can_send() && held.is_none() {
+        let mut is_done = false;
+        while exchanges.gate.is_none() && waiting.is_none() {
             if let Some(reply) = replies.pop_front() {
                 exchanges.post(&reply, Purpose::Reply);
                 continue;
             }
-            match player.next() {
-                Next::Send { bytes, time, at } => held = Some((bytes, at, clock.due(time))),
-                Next::Wait => break,
-                Next::Done => {
-                    done = true;
+            match client.next() {
+                NextAction::Send { bytes, time, send } => waiting = Some((bytes, send, clock.due(time))),
+                action => {
+                    is_done = action == NextAction::Done;
                     break;
                 }
             }
-            if let Some((bytes, at, _)) = held.take_if(|(_, _, due)| *due <= Instant::now()) {
-                exchanges.post(&bytes, Purpose::Message(at));
+            if let Some((bytes, send, _)) = waiting.take_if(|(_, _, due)| *due <= Instant::now()) {
+                exchanges.post(&bytes, Purpose::Message(send));
             }
         }
-        if done {
+        if is_done {
             break false;
         }
-        clock.look(player.progress(), 0);
-        let (can_send, gate_opens) = (exchanges.can_send(), exchanges.gate_opens());
-        let due = held.as_ref().map(|(_, _, due)| *due).filter(|_| can_send);
+        clock.note_progress(client.progress(), 0);
+        let gate_opens = exchanges.gate.as_ref().and_then(|gate| gate.until);
+        let due = waiting.as_ref().map(|(_, _, due)| *due).filter(|_| exchanges.gate.is_none());
         let event = tokio::select! {
-            event = exchanges.next() => Event::Arrived(event),
-            () = wait_until(gate_opens) => Event::GateOpens,
-            () = wait_until(due) => Event::Due,
-            () = wait_until(clock.deadline.filter(|_| due.is_none())) => Event::Late,
+            event = exchanges.next() => HttpPlayEvent::Received(event),
+            () = wait_until(gate_opens) => HttpPlayEvent::GateOpens,
+            () = wait_until(due) => HttpPlayEvent::Due,
+            () = wait_until(clock.deadline.filter(|_| due.is_none())) => HttpPlayEvent::Late,
         };
         match event {
-            Event::Arrived((number, event)) => {
+            HttpPlayEvent::Received((number, event)) => {
                 check_reached(&event, &exchanges, &origin)?;
-                replies.extend(exchanges.take(number, event, &mut player));
+                replies.extend(exchanges.take(number, event, &mut client));
             }
-            Event::GateOpens => exchanges.open_gate(),
-            Event::Due => {
-                let (bytes, at, _) = held.take().expect("it was due");
-                exchanges.post(&bytes, Purpose::Message(at));
+            HttpPlayEvent::GateOpens => exchanges.gate = None,
+            HttpPlayEvent::Due => {
+                let (bytes, send, _) = waiting.take().expect("it was due");
+                exchanges.post(&bytes, Purpose::Message(send));
             }
-            Event::Late => {
-                exchanges.open_gate();
+            HttpPlayEvent::Late => {
+                exchanges.gate = None;
                 let timeout = options.timeout.unwrap_or_default().as_secs_f64();
-                let missed = player.give_up(&format!("nothing within {timeout} s"));
+                let missed = client.give_up(&format!("nothing within {timeout} s"));
                 clock.missed += 1;
                 if clock.missed == MAX_MISSES {
                     break true;
                 }
-                if missed == 0 && held.is_none() {
+                if missed == 0 && waiting.is_none() {
                     break false;
                 }
-                clock.begin();
+                clock.reset_deadline();
             }
         }
     };
-    player.close();
+    client.close();
     if is_stuck {
-        player.ended("the server has answered nothing for too long");
+        client.handle_end("the server has not answered for too long");
     }
-    // What follows an answer in the same response is still on its way.
+    // Messages that follow a response in the same stream are still on their way.
     let until = Instant::now() + LAST_RESPONSES_TIMEOUT;
-    while exchanges.is_answering(&player) {
+    while exchanges.is_answering(&client) {
         let Ok((number, event)) = timeout_at(until, exchanges.next()).await else { break };
         check_reached(&event, &exchanges, &origin)?;
-        exchanges.take(number, event, &mut player);
+        exchanges.take(number, event, &mut client);
     }
     exchanges.end().await;
-    Ok(player.played())
+    Ok(client.report())
 }
 
-/// Fails if the server has never answered and cannot be reached.
-fn check_reached(event: &ExchangeEvent, exchanges: &Exchanges, origin: &str) -> Result<(), Error> {
+/// Fails if the server cannot be reached and has never answered.
+fn check_reached(event: &ExchangeEvent, exchanges: &ClientExchanges, origin: &str) -> Result<(), Error> {
     match event {
-        ExchangeEvent::Broken(why) if !exchanges.is_reached() => {
-            let why = shown(&why.text(Stream::ToClient), REASON_WIDTH);
+        ExchangeEvent::Broken(why) if !exchanges.is_reached => {
+            let why = shown(&why.text(Stream::ToClient), MAX_REASON_LENGTH);
             Err(Error::new(format!("cannot replay it to {origin}: {why}")))
         }
         _ => Ok(()),
     }
 }
 
-/// What the player waits for.
-enum Event {
-    Arrived((u64, ExchangeEvent)),
+/// An event that the loop waits for.
+enum HttpPlayEvent {
+    Received((u64, ExchangeEvent)),
     /// The wait for a message to be accepted is over.
     GateOpens,
-    /// It is time for the next message.
+    /// The next message is due.
     Due,
-    /// Something has not come in time.
+    /// An expected message did not come in time.
     Late,
 }
 
 /// The wait for the rest of responses after everything was sent.
 const LAST_RESPONSES_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// The columns of a reason in a line.
-const REASON_WIDTH: usize = 200;
+/// The number of characters of a reason in an error.
+const MAX_REASON_LENGTH: usize = 200;

@@ -1,4 +1,4 @@
-//! A script and a server -> where the server's answers differ from those of the capture.
+//! A script and a server -> the differences between the server's messages and the recorded ones.
 
 mod clock;
 mod exchanges;
@@ -11,26 +11,27 @@ use std::time::Duration;
 use barewire_proto::frame::DEFAULT_LIMIT;
 
 use super::difference::Difference;
-use super::path::Pattern;
+use super::path_pattern::PathPattern;
 
 pub use http::play_http;
 pub use stream::play;
 
-/// The rules of a comparison, and the time that the server has.
+/// The rules of the comparison, and the timing.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PlayOptions {
     /// Places in messages that are not compared.
-    pub ignore: Vec<Pattern>,
-    /// Places at which the server makes up strings and numbers: they may differ, and later messages give the new ones back.
-    pub generated: Vec<Pattern>,
-    /// Whether notifications are compared as well, in any order.
+    pub ignore: Vec<PathPattern>,
+    /// Places at which the server generates strings and numbers: they may differ, and later messages return the live
+    /// ones.
+    pub generated: Vec<PathPattern>,
+    /// Whether notifications are compared, in any order.
     pub compare_notifications: bool,
-    /// The longest wait for the next expected message; `None` waits forever.
+    /// The longest wait for the next expected message; `None` for no limit.
     pub timeout: Option<Duration>,
-    /// Whether a message is sent no earlier than it was in the capture.
+    /// Whether a message is sent no earlier than in the capture.
     pub real_time: bool,
-    /// The longest frame that is taken from the server, in bytes.
+    /// The largest accepted frame of the server, in bytes.
     pub max_frame: usize,
 }
 
@@ -50,10 +51,10 @@ impl Default for PlayOptions {
 /// The result of playing a script to a server.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Played {
-    /// Where the server was not as it is in the capture. Empty if it answered the same.
+pub struct PlayReport {
+    /// The differences from the capture. Empty if the server answered the same.
     pub differences: Vec<Difference>,
-    /// Sentences about what is worth knowing and no difference, such as another version of the server.
+    /// Remarks that are no differences, such as another version of the server.
     pub notes: BTreeSet<String>,
     /// The number of frames that were sent.
     pub sent: usize,

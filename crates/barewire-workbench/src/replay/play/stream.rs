@@ -1,4 +1,4 @@
-//! A script and a server on a stream, as the stdin and stdout of a program -> what the server answers this time.
+//! A script and a server on a stream, like the stdin and stdout of a program -> a report.
 
 use std::io;
 use std::pin::pin;
@@ -9,84 +9,85 @@ use barewire_proto::frame::{Frame, FrameError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
-use super::clock::{Clock, MAX_MISSES, wait_until};
-use super::{PlayOptions, Played};
+use super::clock::{MAX_MISSES, PlayClock};
+use super::{PlayOptions, PlayReport};
+use crate::replay::client::{ClientReplay, NextAction};
 use crate::replay::framing::StreamDecoder;
-use crate::replay::player::{Next, Player};
 use crate::replay::script::{ExitStatus, Script};
+use crate::replay::wait_until;
 
-/// Sends what the client sent in the capture to a server on a stream, such as a started [`Child`](barewire::transport::Child), and
-/// compares the answers.
-pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions) -> Played {
+/// Sends the client's messages of a capture to a server on a stream, such as a started
+/// [`Child`](barewire::transport::Child), and compares the answers.
+pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions) -> PlayReport {
     let framing = script.stream_framing();
-    let mut player = Player::new(script, framing, options);
+    let mut client = ClientReplay::new(script, framing, options);
     let mut parts = server.into_parts();
     let mut decoder = StreamDecoder::new(framing, options.max_frame);
-    let mut clock = Clock::new(script, options);
-    let (mut out, mut held) = (Vec::new(), None);
+    let mut clock = PlayClock::new(script, options);
+    // The bytes to write, and the next message with the time when it is due.
+    let (mut out, mut waiting) = (Vec::new(), None);
     let mut buffer = vec![0; 64 * 1024];
-    let ended = loop {
-        let mut done = false;
-        while held.is_none() {
-            match player.next() {
-                Next::Send { bytes, time, .. } => held = Some((bytes, clock.due(time))),
-                Next::Wait => break,
-                Next::Done => {
-                    done = true;
+    let end = loop {
+        let mut is_done = false;
+        while waiting.is_none() {
+            match client.next() {
+                NextAction::Send { bytes, time, .. } => waiting = Some((bytes, clock.due(time))),
+                action => {
+                    is_done = action == NextAction::Done;
                     break;
                 }
             }
-            if let Some((bytes, _)) = held.take_if(|(_, due)| *due <= Instant::now()) {
+            if let Some((bytes, _)) = waiting.take_if(|(_, due)| *due <= Instant::now()) {
                 out.extend_from_slice(&bytes);
             }
         }
-        if done && out.is_empty() {
-            break Finish::Done;
+        if is_done && out.is_empty() {
+            break PlayEnd::Done;
         }
-        clock.look(player.progress(), out.len());
+        clock.note_progress(client.progress(), out.len());
         let event = tokio::select! {
-            read = parts.reader.read(&mut buffer) => Event::Read(read),
-            written = parts.writer.write(&out), if !out.is_empty() => Event::Written(written),
-            () = wait_until(held.as_ref().map(|(_, due)| *due)) => Event::Due,
-            () = wait_until(clock.deadline.filter(|_| held.is_none())) => Event::Late,
+            read = parts.reader.read(&mut buffer) => PlayEvent::Read(read),
+            written = parts.writer.write(&out), if !out.is_empty() => PlayEvent::Written(written),
+            () = wait_until(waiting.as_ref().map(|(_, due)| *due)) => PlayEvent::Due,
+            () = wait_until(clock.deadline.filter(|_| waiting.is_none())) => PlayEvent::Late,
         };
         match event {
-            Event::Read(Ok(read)) if read > 0 => out.extend(push(&mut decoder, &buffer[..read], &mut player)),
-            Event::Read(_) => break Finish::Closed,
-            Event::Written(Ok(written)) => {
+            PlayEvent::Read(Ok(read)) if read > 0 => out.extend(push(&mut decoder, &buffer[..read], &mut client)),
+            PlayEvent::Read(_) => break PlayEnd::Closed,
+            PlayEvent::Written(Ok(written)) => {
                 out.drain(..written);
             }
-            // It reads no more; what it still has to say comes, or the end.
-            Event::Written(Err(_)) => out.clear(),
-            Event::Due => {
-                let (bytes, _) = held.take().expect("it was due");
+            // The server reads no more. Its last messages may still come.
+            PlayEvent::Written(Err(_)) => out.clear(),
+            PlayEvent::Due => {
+                let (bytes, _) = waiting.take().expect("it was due");
                 out.extend_from_slice(&bytes);
             }
-            Event::Late => {
+            PlayEvent::Late => {
                 let timeout = options.timeout.unwrap_or_default().as_secs_f64();
-                let missed = player.give_up(&format!("nothing within {timeout} s"));
+                let missed = client.give_up(&format!("nothing within {timeout} s"));
                 clock.missed += 1;
                 if !out.is_empty() {
-                    break Finish::Stuck("the server does not read what it is sent");
+                    break PlayEnd::Stuck("the server does not read its input");
                 }
                 if clock.missed == MAX_MISSES {
-                    break Finish::Stuck("the server has answered nothing for too long");
+                    break PlayEnd::Stuck("the server has not answered for too long");
                 }
                 if missed == 0 {
-                    break Finish::Done;
+                    break PlayEnd::Done;
                 }
-                clock.begin();
+                clock.reset_deadline();
             }
         }
     };
-    player.close();
-    match ended {
-        Finish::Stuck(why) => player.ended(why),
-        Finish::Done if !script.tail.is_empty() => {
-            // No answer follows, so a server that does not read it is not waited for.
+    client.close();
+    match end {
+        PlayEnd::Stuck(why) => client.handle_end(why),
+        PlayEnd::Done if !script.tail.is_empty() => {
+            // No answer follows, so a server that does not read the tail is not waited for.
             let _ = timeout(Duration::from_secs(1), parts.writer.write_all(&script.tail)).await;
         }
-        Finish::Done | Finish::Closed => {}
+        PlayEnd::Done | PlayEnd::Closed => {}
     }
     drop(parts.writer);
     let mut ending = pin!(async {
@@ -98,84 +99,72 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
     let exit = loop {
         tokio::select! {
             read = parts.reader.read(&mut buffer) => match read {
-                Ok(read) if read > 0 => { push(&mut decoder, &buffer[..read], &mut player); }
+                Ok(read) if read > 0 => { push(&mut decoder, &buffer[..read], &mut client); }
                 _ => break ending.await,
             },
             exit = &mut ending => break exit,
         }
     };
-    // What it wrote last may still be in the pipe.
+    // The server's last bytes may still be in the pipe.
     let last = Instant::now() + LAST_READS_TIMEOUT;
     while Instant::now() < last
         && let Ok(Ok(read @ 1..)) = timeout(LAST_READ_TIMEOUT, parts.reader.read(&mut buffer)).await
     {
-        push(&mut decoder, &buffer[..read], &mut player);
+        push(&mut decoder, &buffer[..read], &mut client);
     }
     decoder.finish(&mut |frame| {
-        taken(frame, &mut player);
+        take(frame, &mut client);
     });
-    match exit.as_ref().and_then(known) {
-        _ if ended == Finish::Closed => player.ended(&how(exit.as_ref())),
-        Some(ended) => player.exited(ended),
-        None => {}
+    match (exit_status(exit.as_ref()), end) {
+        (Some(status), PlayEnd::Closed) => client.handle_end(&format!("the server ended with {status}")),
+        (None, PlayEnd::Closed) => client.handle_end("the server closed its stdout"),
+        (Some(status), _) => client.handle_exit(status),
+        (None, _) => {}
     }
-    player.played()
+    client.report()
 }
 
-/// What the player waits for.
-enum Event {
+/// An event that the loop waits for.
+enum PlayEvent {
     Read(io::Result<usize>),
     Written(io::Result<usize>),
-    /// It is time for the next message.
+    /// The next message is due.
     Due,
-    /// Something has not come in time.
+    /// An expected message did not come in time.
     Late,
 }
 
-/// The reason for the end of the conversation.
-#[derive(PartialEq)]
-enum Finish {
+/// The end of the conversation.
+enum PlayEnd {
     Done,
     /// The server closed its side.
     Closed,
     Stuck(&'static str),
 }
 
-/// Hands every frame that these bytes complete to the player; returns what the server is to be told at once.
-fn push(decoder: &mut StreamDecoder, bytes: &[u8], player: &mut Player<'_>) -> Vec<u8> {
+/// Hands every frame that these bytes complete to the client. Returns bytes to write that are not in the capture.
+fn push(decoder: &mut StreamDecoder, bytes: &[u8], client: &mut ClientReplay<'_>) -> Vec<u8> {
     let mut out = Vec::new();
-    decoder.push(bytes, &mut |frame| out.extend(taken(frame, player)));
+    decoder.push(bytes, &mut |frame| out.extend(take(frame, client)));
     out
 }
 
-fn taken(frame: Result<Frame<'_>, FrameError>, player: &mut Player<'_>) -> Vec<u8> {
+fn take(frame: Result<Frame<'_>, FrameError>, client: &mut ClientReplay<'_>) -> Vec<u8> {
     match frame {
-        Ok(frame) => player.take(frame.bytes, None).concat(),
+        Ok(frame) => client.take(frame.bytes, None).concat(),
         Err(error) => {
-            player.unreadable(&error.to_string());
+            client.handle_unreadable(&error.to_string());
             Vec::new()
         }
     }
 }
 
-fn how(exit: Option<&Exit>) -> String {
-    match exit.and_then(known) {
-        Some(ended) => format!("the server ended with {ended}"),
-        None => "the server closed its stdout".into(),
-    }
+/// Returns the exit status of a server that ended by itself.
+fn exit_status(exit: Option<&Exit>) -> Option<ExitStatus> {
+    let exit = exit.filter(|exit| !exit.by_us)?;
+    exit.code.map(ExitStatus::Code).or(exit.signal.map(ExitStatus::Signal))
 }
 
-/// The exit status of a server that ended by itself.
-fn known(exit: &Exit) -> Option<ExitStatus> {
-    match exit {
-        Exit { by_us: true, .. } => None,
-        Exit { code: Some(code), .. } => Some(ExitStatus::Code(*code)),
-        Exit { signal: Some(signal), .. } => Some(ExitStatus::Signal(*signal)),
-        _ => None,
-    }
-}
-
-/// The wait for each last read of what is still in the pipe.
+/// The wait for each of the last reads from the pipe, and for all of them together.
 const LAST_READ_TIMEOUT: Duration = Duration::from_millis(200);
-/// The wait for all last reads together.
 const LAST_READS_TIMEOUT: Duration = Duration::from_secs(2);

@@ -1,50 +1,52 @@
-//! A connection of a client -> one request, and its response: a body, or events as they come.
+//! A connection of a client -> one HTTP request, and its response: a body or a stream of events.
 
 use std::time::Duration;
 
 use barewire_proto::http::Access;
+use barewire_proto::transcript::Framing;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
 use crate::http::messages::{Follows, Messages, Part};
+use crate::replay::framing::framed;
 
-/// A request of HTTP.
-pub(super) struct Request {
+pub(super) struct ReceivedRequest {
     pub(super) method: String,
-    /// Names in lower case.
+    /// The headers, with names in lower case.
     headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
 }
 
-impl Request {
+impl ReceivedRequest {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// Something that happened on the connection with this number.
+/// An event on the connection with this number.
 pub(super) enum ConnectionEvent {
-    /// A request came; its response goes to `reply`.
-    Request { number: u64, request: Request, reply: UnboundedSender<Reply> },
-    /// The client closed it.
+    /// A request was received; its response goes to `response`.
+    Request { number: u64, request: ReceivedRequest, response: UnboundedSender<ResponsePart> },
+    /// The client closed the connection.
     Closed { number: u64 },
 }
 
 /// A response, or a part of one.
-pub(super) enum Reply {
-    /// A status and nothing else, or a sentence.
+pub(super) enum ResponsePart {
+    /// A whole response: a status and a text, which may be empty.
     Status(&'static str, String),
-    /// The answer alone, and the session that begins with it.
-    Answer(Vec<u8>, Option<String>),
-    /// An error that says of no request that it is about it.
-    Refusal(Vec<u8>),
-    /// Events follow.
-    Events(Option<String>),
-    /// A message.
+    /// A whole response: the JSON-RPC response, and the id of the session that begins with it.
+    Message(Vec<u8>, Option<String>),
+    /// A whole response: an error without an id.
+    OrphanError(Vec<u8>),
+    /// The head of a stream of events, with the id of the session that begins with it.
+    EventsHead(Option<String>),
+    /// A message in a stream of events.
     Event(Vec<u8>),
-    End,
+    /// The end of a stream of events.
+    EventsEnd,
 }
 
 /// Reads one request and writes its response. Clients open another connection for the next.
@@ -55,23 +57,23 @@ pub(super) async fn serve(
     events: UnboundedSender<ConnectionEvent>,
 ) {
     let _ = client.set_nodelay(true);
-    match timeout(REQUEST_TIMEOUT, request(&mut client, max_body)).await {
+    match timeout(REQUEST_TIMEOUT, read_request(&mut client, max_body)).await {
         Ok(Ok(Some(request))) => {
-            let (reply, mut replies) = unbounded_channel();
-            if events.send(ConnectionEvent::Request { number, request, reply }).is_err() {
+            let (response, mut parts) = unbounded_channel();
+            if events.send(ConnectionEvent::Request { number, request, response }).is_err() {
                 return;
             }
             let mut byte = [0];
             loop {
-                let reply = tokio::select! {
-                    reply = replies.recv() => reply,
-                    // The request was read whole: only the end can follow.
+                let part = tokio::select! {
+                    part = parts.recv() => part,
+                    // The request was read completely: only the end can follow.
                     _ = client.read(&mut byte) => {
                         let _ = events.send(ConnectionEvent::Closed { number });
                         return;
                     }
                 };
-                let (bytes, is_last) = reply.map_or((Vec::new(), true), written);
+                let (bytes, is_last) = part.map_or((Vec::new(), true), ResponsePart::into_bytes);
                 if client.write_all(&bytes).await.is_err() {
                     let _ = events.send(ConnectionEvent::Closed { number });
                     return;
@@ -83,60 +85,62 @@ pub(super) async fn serve(
         }
         Ok(Ok(None)) | Err(_) => return,
         Ok(Err((status, why))) => {
-            let (bytes, _) = written(Reply::Status(status, why));
+            let (bytes, _) = ResponsePart::Status(status, why).into_bytes();
             let _ = client.write_all(&bytes).await;
         }
     }
     linger(client).await;
 }
 
-/// The bytes of a reply, and whether it is the last.
-fn written(reply: Reply) -> (Vec<u8>, bool) {
-    let head = |status: &str, kind: &str, length: Option<usize>, session: Option<String>| {
-        let kind = if kind.is_empty() { String::new() } else { format!("content-type: {kind}\r\n") };
-        let length = length.map_or(String::new(), |length| format!("content-length: {length}\r\n"));
-        let session = session.map_or(String::new(), |session| format!("mcp-session-id: {session}\r\n"));
-        format!("HTTP/1.1 {status}\r\n{kind}{length}{session}connection: close\r\n\r\n").into_bytes()
-    };
-    match reply {
-        Reply::Status(status, text) => {
-            let kind = if text.is_empty() { "" } else { "text/plain; charset=utf-8" };
-            ([head(status, kind, Some(text.len()), None), text.into_bytes()].concat(), true)
-        }
-        Reply::Answer(body, session) => {
-            ([head("200 OK", "application/json", Some(body.len()), session), body].concat(), true)
-        }
-        Reply::Refusal(body) => {
-            ([head("400 Bad Request", "application/json", Some(body.len()), None), body].concat(), true)
-        }
-        Reply::Events(session) => {
-            let head = head("200 OK", "text/event-stream", None, session);
-            (head, false)
-        }
-        // In JSON a line break can only stand where a space means the same.
-        Reply::Event(mut body) => {
-            for byte in body.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
-                *byte = b' ';
+impl ResponsePart {
+    /// Returns the bytes of the part, and whether it is the last.
+    fn into_bytes(self) -> (Vec<u8>, bool) {
+        match self {
+            Self::Status(status, text) => {
+                let kind = if text.is_empty() { "" } else { "text/plain; charset=utf-8" };
+                ([head(status, kind, Some(text.len()), None), text.into_bytes()].concat(), true)
             }
-            ([&b"event: message\ndata: "[..], &body, b"\n\n"].concat(), false)
+            Self::Message(body, session) => {
+                ([head("200 OK", "application/json", Some(body.len()), session), body].concat(), true)
+            }
+            Self::OrphanError(body) => {
+                ([head("400 Bad Request", "application/json", Some(body.len()), None), body].concat(), true)
+            }
+            Self::EventsHead(session) => (head("200 OK", "text/event-stream", None, session), false),
+            Self::Event(body) => {
+                let line = framed(Framing::Lines, &body);
+                ([&b"event: message\ndata: "[..], &line, b"\n"].concat(), false)
+            }
+            Self::EventsEnd => (Vec::new(), true),
         }
-        Reply::End => (Vec::new(), true),
     }
 }
 
-/// Reads a request; `None` if there is none, or the status and the reason why it is refused.
-async fn request(client: &mut TcpStream, max_body: usize) -> Result<Option<Request>, (&'static str, String)> {
+fn head(status: &str, content_type: &str, length: Option<usize>, session: Option<String>) -> Vec<u8> {
+    let content_type = Some(content_type).filter(|it| !it.is_empty());
+    let content_type = content_type.map_or(String::new(), |it| format!("content-type: {it}\r\n"));
+    let length = length.map_or(String::new(), |length| format!("content-length: {length}\r\n"));
+    let session = session.map_or(String::new(), |session| format!("mcp-session-id: {session}\r\n"));
+    format!("HTTP/1.1 {status}\r\n{content_type}{length}{session}connection: close\r\n\r\n").into_bytes()
+}
+
+/// Reads a request. Returns `None` if the client closed the connection, and a status and a reason if the request is
+/// refused.
+async fn read_request(
+    client: &mut TcpStream,
+    max_body: usize,
+) -> Result<Option<ReceivedRequest>, (&'static str, String)> {
     let bad = |why: &str| ("400 Bad Request", format!("{why}\n"));
     let mut messages = Messages::new();
     let mut buffer = vec![0; READ_BUFFER];
-    let mut request: Option<Request> = None;
+    let mut request: Option<ReceivedRequest> = None;
     loop {
         let Ok(count @ 1..) = client.read(&mut buffer).await else { return Ok(None) };
         let mut input = &buffer[..count];
         while let Some(part) = messages.next(&mut input).map_err(|broken| bad(broken.why()))? {
             match part {
                 Part::Head(bytes) => {
-                    let (head, follows) = head(&bytes)?;
+                    let (head, follows) = parse_head(&bytes)?;
                     messages.follows(follows);
                     if head.header("expect").is_some_and(|it| it.eq_ignore_ascii_case("100-continue")) {
                         let _ = client.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await;
@@ -157,13 +161,14 @@ async fn request(client: &mut TcpStream, max_body: usize) -> Result<Option<Reque
     }
 }
 
-/// Takes a whole head. A page that had its name rebound to this machine calls us by that name, and is refused.
-fn head(bytes: &[u8]) -> Result<(Request, Follows), (&'static str, String)> {
+/// Parses a complete head. Refuses hosts that are no loopback names: a web page could have rebound its name to this
+/// machine.
+fn parse_head(bytes: &[u8]) -> Result<(ReceivedRequest, Follows), (&'static str, String)> {
     let bad = |why: &str| ("400 Bad Request", format!("{why}\n"));
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
     if !parsed.parse(bytes).is_ok_and(|status| status.is_complete()) {
-        return Err(bad("this is no request of HTTP/1.1"));
+        return Err(bad("not an HTTP/1.1 request"));
     }
     let pairs: Vec<(&str, &[u8])> = parsed.headers.iter().map(|it| (it.name, it.value)).collect();
     Access::loopback()
@@ -171,28 +176,28 @@ fn head(bytes: &[u8]) -> Result<(Request, Follows), (&'static str, String)> {
         .map_err(|rejection| ("403 Forbidden", format!("{}\n", rejection.error.message)))?;
     let path = parsed.path.unwrap_or_default();
     if path.split('?').next() != Some(HTTP_PATH) {
-        return Err(("404 Not Found", format!("There is nothing at this path: the endpoint is {HTTP_PATH}\n")));
+        return Err(("404 Not CaptureChannels", format!("nothing at this path: the endpoint is {HTTP_PATH}\n")));
     }
     let method = parsed.method.unwrap_or_default().to_owned();
     let headers: Vec<(String, String)> = pairs
         .iter()
         .map(|(name, value)| (name.to_ascii_lowercase(), String::from_utf8_lossy(value).trim().to_owned()))
         .collect();
-    let request = Request { method, headers, body: Vec::new() };
+    let request = ReceivedRequest { method, headers, body: Vec::new() };
     let follows = match (request.header("transfer-encoding"), request.header("content-length")) {
         (Some(coding), None) if coding.eq_ignore_ascii_case("chunked") => Follows::Chunks,
         (None, Some(length)) => {
             let is_number = length.bytes().all(|byte| byte.is_ascii_digit());
             let length = length.parse().ok().filter(|_| is_number);
-            Follows::Length(length.ok_or_else(|| bad("Content-Length is no number"))?)
+            Follows::Length(length.ok_or_else(|| bad("Content-Length is not a number"))?)
         }
         (None, None) => Follows::Nothing,
-        _ => return Err(bad("it cannot be told where the body ends")),
+        _ => return Err(bad("Transfer-Encoding and Content-Length do not say where the body ends")),
     };
     Ok((request, follows))
 }
 
-/// Closes a connection so that what was written last arrives: closing with unread bytes would reset the connection.
+/// Closes a connection after the client has read everything. Closing it with unread bytes would reset the connection.
 async fn linger(mut client: TcpStream) {
     if client.shutdown().await.is_err() {
         return;
@@ -208,7 +213,7 @@ pub const HTTP_PATH: &str = "/mcp";
 const READ_BUFFER: usize = 32 * 1024;
 const MAX_HEADERS: usize = 100;
 
-/// The time for a whole request to arrive.
+/// The time for a complete request to arrive.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The wait for the client to close its side.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,4 +1,5 @@
-//! A script and clients at a URL -> what the server said in the capture: every session has the whole of it.
+//! A script and clients over HTTP -> the messages that the server sent in the capture. Every session has the whole
+//! capture.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::pin;
@@ -7,36 +8,47 @@ use std::time::{Duration, Instant};
 use barewire_proto::transcript::Framing;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tokio::time::{sleep, sleep_until};
+use tokio::time::sleep;
 
-use super::connection::{ConnectionEvent, Reply, Request, serve as serve_connection};
-use super::{ServeOptions, Served};
+use super::connection::{ConnectionEvent, ReceivedRequest, ResponsePart, serve as serve_connection};
+use super::{ServeOptions, ServeReport};
 use crate::http::is_modern;
 use crate::replay::message::{Message, MessageKind};
 use crate::replay::script::Script;
-use crate::replay::stage::{Arrival, Stage, StageOutput};
+use crate::replay::server::{Arrival, ServerOutput, ServerReplay};
+use crate::replay::wait_until;
 
-/// Answers clients over HTTP at [`HTTP_PATH`](super::HTTP_PATH) as the server of the capture did, until `stop` is ready.
+/// Answers clients over HTTP at [`HTTP_PATH`](super::HTTP_PATH) as the recorded server did, until `stop` is ready.
 ///
-/// Every session has the whole capture to itself; all requests that are in no session share one. Only clients that call this server
-/// by a loopback name are answered. `log` is called with a line about each request: what in the capture answers it, or why nothing
-/// does.
+/// Every session has the whole capture to itself; all requests without a session share one. Requests with a `Host` that
+/// is no loopback name are refused. Calls `log` with a line for each request: the recorded frame that it matches, or
+/// the reason why there is none.
 pub async fn serve_http(
     script: &Script,
     listener: TcpListener,
     options: &ServeOptions,
     stop: impl Future<Output = ()>,
     log: impl FnMut(&str),
-) -> Served {
+) -> ServeReport {
     let mut stop = pin!(stop);
     let (sender, mut receiver) = unbounded_channel();
-    let mut server = ReplayServer::new(script, options, log);
+    let mut server = HttpReplayServer {
+        script,
+        options,
+        log,
+        sessions: HashMap::new(),
+        exchanges: HashMap::new(),
+        session_count: 0,
+        matched: 0,
+        unmatched: 0,
+        unused: None,
+    };
     let mut last = 0;
     loop {
         let due = server.due();
         tokio::select! {
             accepted = listener.accept() => {
-                // The client is gone again, or too many files are open for a moment.
+                // The client has gone, or too many files are open at the moment.
                 let Ok((client, _)) = accepted else {
                     sleep(Duration::from_millis(10)).await;
                     continue;
@@ -45,68 +57,52 @@ pub async fn serve_http(
                 tokio::spawn(serve_connection(client, last, options.max_frame, sender.clone()));
             }
             Some(event) = receiver.recv() => server.take(event),
-            () = async { match due {
-                Some(due) => sleep_until(due.into()).await,
-                None => std::future::pending().await,
-            } } => server.run(),
+            () = wait_until(due.map(Into::into)) => server.run(),
             () = &mut stop => break,
         }
     }
     server.end()
 }
 
-/// The server of a capture: all sessions of its clients.
-struct ReplayServer<'a, L> {
+/// The server of a script, with the sessions of all clients.
+struct HttpReplayServer<'a, L> {
     script: &'a Script,
     options: &'a ServeOptions,
     log: L,
-    /// By their id; under the empty one, all requests that are in no session.
-    sessions: HashMap<String, Session<'a>>,
-    /// Requests without an answer so far, by the number of their connection.
-    exchanges: HashMap<u64, Exchange>,
+    /// The sessions by id. The empty id holds the requests without a session.
+    sessions: HashMap<String, ReplaySession<'a>>,
+    /// The exchanges without a final response so far, by the number of their connection.
+    exchanges: HashMap<u64, PendingExchange>,
     session_count: u64,
-    /// Of sessions that are over.
+    /// The counts of sessions that have ended.
     matched: usize,
     unmatched: usize,
-    not_asked: Option<HashSet<usize>>,
+    /// The recorded requests that no ended session used; `None` if no session has ended.
+    unused: Option<HashSet<usize>>,
 }
 
-/// One session of a client, which has the whole capture to itself.
-struct Session<'a> {
-    stage: Stage<'a>,
+/// One session of a client.
+struct ReplaySession<'a> {
+    server: ServerReplay<'a>,
     /// The stream for messages that belong to no request.
-    listener: Option<UnboundedSender<Reply>>,
-    /// Messages for that stream that came while there was none.
+    listener: Option<UnboundedSender<ResponsePart>>,
+    /// Messages for that stream while it was not open.
     undelivered: VecDeque<Vec<u8>>,
 }
 
-/// A request without an answer so far.
-struct Exchange {
+/// An exchange without a final response so far.
+struct PendingExchange {
     /// The id of its session.
     session: String,
-    reply: UnboundedSender<Reply>,
-    /// The id of the session that begins with it, until the client is told.
+    response: UnboundedSender<ResponsePart>,
+    /// The id of the session that begins with this exchange, until it is sent.
     new_session: Option<String>,
     is_stream: bool,
 }
 
-impl<'a, L: FnMut(&str)> ReplayServer<'a, L> {
-    fn new(script: &'a Script, options: &'a ServeOptions, log: L) -> Self {
-        Self {
-            script,
-            options,
-            log,
-            sessions: HashMap::new(),
-            exchanges: HashMap::new(),
-            session_count: 0,
-            matched: 0,
-            unmatched: 0,
-            not_asked: None,
-        }
-    }
-
+impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
     fn due(&self) -> Option<Instant> {
-        self.sessions.values().filter_map(|session| session.stage.due()).min()
+        self.sessions.values().filter_map(|session| session.server.due()).min()
     }
 
     fn take(&mut self, event: ConnectionEvent) {
@@ -115,43 +111,43 @@ impl<'a, L: FnMut(&str)> ReplayServer<'a, L> {
                 if let Some(exchange) = self.exchanges.remove(&number)
                     && let Some(session) = self.sessions.get_mut(&exchange.session)
                 {
-                    session.stage.close_exchange(number);
+                    session.server.close_exchange(number);
                 }
             }
-            ConnectionEvent::Request { number, request, reply } => {
-                if let Err((status, why)) = self.request(number, &request, &reply) {
-                    // If the client is gone, it is told nothing.
-                    let _ = reply.send(Reply::Status(status, why));
+            ConnectionEvent::Request { number, request, response } => {
+                if let Err((status, why)) = self.handle_request(number, &request, &response) {
+                    // The client may have gone.
+                    let _ = response.send(ResponsePart::Status(status, why));
                 }
             }
         }
     }
 
-    /// Takes a request, or returns the status that answers it.
-    fn request(
+    /// Handles a request, or returns the status and the text that answer it.
+    fn handle_request(
         &mut self,
         number: u64,
-        request: &Request,
-        reply: &UnboundedSender<Reply>,
+        request: &ReceivedRequest,
+        response: &UnboundedSender<ResponsePart>,
     ) -> Result<(), (&'static str, String)> {
         let mut id = request.header("mcp-session-id").unwrap_or_default().to_owned();
         if !id.is_empty() && !self.sessions.contains_key(&id) {
-            return Err(("404 Not Found", "there is no such session\n".to_owned()));
+            return Err(("404 Not CaptureChannels", "no such session\n".to_owned()));
         }
         match request.method.as_str() {
             "POST" => {}
             "GET" if !id.is_empty() => {
-                let session = self.sessions.get_mut(&id).expect("it is there");
-                let _ = reply.send(Reply::Events(None));
+                let session = self.sessions.get_mut(&id).expect("checked above");
+                let _ = response.send(ResponsePart::EventsHead(None));
                 for message in session.undelivered.drain(..) {
-                    let _ = reply.send(Reply::Event(message));
+                    let _ = response.send(ResponsePart::Event(message));
                 }
-                session.listener = Some(reply.clone());
+                session.listener = Some(response.clone());
                 return Ok(());
             }
             "DELETE" if !id.is_empty() => {
                 if let Some(session) = self.sessions.remove(&id) {
-                    self.count(&session.stage);
+                    self.count(&session.server);
                 }
                 return Err(("200 OK", String::new()));
             }
@@ -170,67 +166,67 @@ impl<'a, L: FnMut(&str)> ReplayServer<'a, L> {
             all.iter().any(|message| matches!(message.kind, MessageKind::Request { .. } | MessageKind::Invalid));
         if waits {
             let (session, new_session) = (id.clone(), begins.then(|| id.clone()));
-            let exchange = Exchange { session, reply: reply.clone(), new_session, is_stream: false };
+            let exchange = PendingExchange { session, response: response.clone(), new_session, is_stream: false };
             self.exchanges.insert(number, exchange);
         } else {
-            let _ = reply.send(Reply::Status("202 Accepted", String::new()));
+            let _ = response.send(ResponsePart::Status("202 Accepted", String::new()));
         }
         let (script, options, now) = (self.script, self.options, Instant::now());
-        let stage = || Stage::new(script, Framing::Body, options, now);
-        let session = self.sessions.entry(id.clone()).or_insert_with(|| Session {
-            stage: stage(),
+        let server = || ServerReplay::new(script, Framing::Body, options, now);
+        let session = self.sessions.entry(id.clone()).or_insert_with(|| ReplaySession {
+            server: server(),
             listener: None,
             undelivered: VecDeque::new(),
         });
-        let out = session.stage.take(&request.body, Arrival { at: now, exchange: number });
+        let out = session.server.take(&request.body, Arrival { at: now, exchange: number });
         self.perform(&id, out);
-        // No answer ends an exchange in which there is no message.
+        // An exchange with no messages gets no final response.
         let is_invalid = all.iter().all(|message| message.kind == MessageKind::Invalid);
         if is_invalid && let Some(exchange) = self.exchanges.remove(&number) {
-            let last = Reply::Status("400 Bad Request", String::new());
-            let _ = exchange.reply.send(if exchange.is_stream { Reply::End } else { last });
+            let last = ResponsePart::Status("400 Bad Request", String::new());
+            let _ = exchange.response.send(if exchange.is_stream { ResponsePart::EventsEnd } else { last });
         }
         Ok(())
     }
 
-    /// Sends everything that is due.
+    /// Takes every step that is due.
     fn run(&mut self) {
         let now = Instant::now();
-        let all: Vec<(String, Vec<StageOutput>)> =
-            self.sessions.iter_mut().map(|(id, session)| (id.clone(), session.stage.run(now))).collect();
+        let all: Vec<(String, Vec<ServerOutput>)> =
+            self.sessions.iter_mut().map(|(id, session)| (id.clone(), session.server.run(now))).collect();
         for (id, out) in all {
             self.perform(&id, out);
         }
     }
 
-    fn perform(&mut self, session: &str, all: Vec<StageOutput>) {
+    fn perform(&mut self, session: &str, all: Vec<ServerOutput>) {
         for out in all {
             match out {
-                StageOutput::Log(line) => (self.log)(&line),
-                StageOutput::Send { bytes, exchange, is_last } => self.send(session, bytes, exchange, is_last),
+                ServerOutput::Log(line) => (self.log)(&line),
+                ServerOutput::Send { bytes, exchange, is_last } => self.send(session, bytes, exchange, is_last),
             }
         }
     }
 
-    /// Sends a message in the exchange of its request, or if that is over, in the session's stream. If the client is gone, the message is
-    /// dropped.
+    /// Sends a message in the exchange of its request, or in the session's stream if that exchange has ended. Sends
+    /// nothing if the client has gone.
     fn send(&mut self, session: &str, bytes: Vec<u8>, number: u64, is_last: bool) {
         if let Some(exchange) = self.exchanges.get_mut(&number) {
             if is_last && !exchange.is_stream {
                 let is_orphan =
                     matches!(Message::in_frame(&bytes).as_slice(), [Message { kind: MessageKind::OrphanError, .. }]);
-                let _ = exchange.reply.send(match is_orphan {
-                    true => Reply::Refusal(bytes),
-                    false => Reply::Answer(bytes, exchange.new_session.take()),
+                let _ = exchange.response.send(match is_orphan {
+                    true => ResponsePart::OrphanError(bytes),
+                    false => ResponsePart::Message(bytes, exchange.new_session.take()),
                 });
             } else {
                 if !exchange.is_stream {
                     exchange.is_stream = true;
-                    let _ = exchange.reply.send(Reply::Events(exchange.new_session.take()));
+                    let _ = exchange.response.send(ResponsePart::EventsHead(exchange.new_session.take()));
                 }
-                let _ = exchange.reply.send(Reply::Event(bytes));
+                let _ = exchange.response.send(ResponsePart::Event(bytes));
                 if is_last {
-                    let _ = exchange.reply.send(Reply::End);
+                    let _ = exchange.response.send(ResponsePart::EventsEnd);
                 }
             }
             if is_last {
@@ -239,38 +235,37 @@ impl<'a, L: FnMut(&str)> ReplayServer<'a, L> {
             return;
         }
         let Some(session) = self.sessions.get_mut(session) else { return };
-        match session.listener.take_if(|listener| listener.is_closed()) {
-            None if session.listener.is_some() => {
-                let _ = session.listener.as_ref().map(|listener| listener.send(Reply::Event(bytes)));
-            }
-            _ if session.undelivered.len() < MAX_UNDELIVERED => session.undelivered.push_back(bytes),
-            _ => {}
+        session.listener.take_if(|listener| listener.is_closed());
+        if let Some(listener) = &session.listener {
+            let _ = listener.send(ResponsePart::Event(bytes));
+        } else if session.undelivered.len() < MAX_UNDELIVERED {
+            session.undelivered.push_back(bytes);
         }
     }
 
-    /// Adds the counts of a session that is over.
-    fn count(&mut self, stage: &Stage<'_>) {
-        self.matched += stage.matched;
-        self.unmatched += stage.unmatched;
-        let not_asked = stage.not_asked();
-        self.not_asked = Some(match self.not_asked.take() {
-            Some(others) => others.intersection(&not_asked).copied().collect(),
-            None => not_asked,
+    /// Adds the counts of a session that has ended.
+    fn count(&mut self, server: &ServerReplay<'_>) {
+        self.matched += server.matched;
+        self.unmatched += server.unmatched;
+        let unused = server.unused();
+        self.unused = Some(match self.unused.take() {
+            Some(others) => others.intersection(&unused).copied().collect(),
+            None => unused,
         });
     }
 
-    fn end(mut self) -> Served {
+    fn end(mut self) -> ServeReport {
         for (_, session) in std::mem::take(&mut self.sessions) {
-            self.count(&session.stage);
+            self.count(&session.server);
         }
-        let unused = || Stage::new(self.script, Framing::Body, self.options, Instant::now()).not_asked();
-        let not_asked = self.not_asked.unwrap_or_else(unused).len();
-        Served { matched: self.matched, unmatched: self.unmatched, not_asked }
+        let unused = || ServerReplay::new(self.script, Framing::Body, self.options, Instant::now()).unused();
+        let unused = self.unused.unwrap_or_else(unused).len();
+        ServeReport { matched: self.matched, unmatched: self.unmatched, unused }
     }
 }
 
-/// Sessions at a time: more than a test of a client needs.
+/// The number of sessions at a time: more than a test of a client needs.
 const MAX_SESSIONS: usize = 1000;
 
-/// Messages that are kept for a client without a stream.
+/// The number of messages that are kept for a client without a stream.
 const MAX_UNDELIVERED: usize = 10_000;

@@ -1,7 +1,7 @@
-//! A process whose pipes a client borrows for the handshake and gives back for the load.
+//! The pipes of a process, which a client borrows for the handshake and returns for the load.
 //!
-//! The client finds out which revision the server speaks, and explains it when there is none. For the load its engine, which
-//! keeps the state of each call, would cost more than many a server.
+//! The client negotiates the revision, and explains failures. For the load itself it is too slow: it keeps state for
+//! each call, which would cost more than many a server.
 
 use std::io;
 use std::pin::Pin;
@@ -12,12 +12,12 @@ use barewire::transport::{ExitFuture, Parts, Process, ProcessReader, Transport};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The right to take the pipes back.
-pub(super) struct Loan(Shared);
+pub(super) struct Loan(SharedPipes);
 
 /// The stdin of a process.
 pub(super) type ProcessWriter = <Process as Transport>::Writer;
 
-type Shared = Arc<Mutex<Pipes>>;
+type SharedPipes = Arc<Mutex<Pipes>>;
 
 /// The pipes of a process.
 #[derive(Default)]
@@ -25,18 +25,18 @@ pub(super) struct Pipes {
     pub(super) reader: Option<ProcessReader>,
     pub(super) writer: Option<ProcessWriter>,
     pub(super) ending: Option<ExitFuture>,
-    /// The number of lines that the client wrote: the ids of its requests are not larger.
+    /// The number of lines that the client wrote: its request ids are not larger.
     pub(super) lines_written: u64,
     /// Whether the client stopped reading in the middle of a line.
     pub(super) is_mid_line: bool,
 }
 
-/// The pipes as a transport of the client. A half that the client drops is closed, unless it was taken back.
-pub(super) struct BorrowedProcess(Shared);
+/// The pipes as a transport of the client. A half that the client drops is closed, unless the loan was ended before.
+pub(super) struct BorrowedProcess(SharedPipes);
 
-pub(super) struct ReaderHalf(Shared);
+pub(super) struct ReaderHalf(SharedPipes);
 
-pub(super) struct WriterHalf(Shared);
+pub(super) struct WriterHalf(SharedPipes);
 
 /// Lends the pipes of a process.
 pub(super) fn lend(process: Process) -> (Loan, BorrowedProcess) {
@@ -100,7 +100,7 @@ impl AsyncWrite for WriterHalf {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // A pipe keeps nothing back.
+        // A pipe has no buffer of its own.
         Poll::Ready(Ok(()))
     }
 
@@ -122,6 +122,6 @@ impl Drop for WriterHalf {
     }
 }
 
-fn lock(shared: &Shared) -> MutexGuard<'_, Pipes> {
+fn lock(shared: &SharedPipes) -> MutexGuard<'_, Pipes> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

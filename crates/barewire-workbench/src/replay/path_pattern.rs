@@ -1,22 +1,22 @@
-//! `/result/tools/*/title`, or with a method before it -> which places in an answer are meant.
+//! `/result/tools/*/title` or `tools/list:/result/tools/*/title` -> the places in a message that it covers.
 
 use std::str::FromStr;
 
-/// A JSON Pointer in which `*` stands for any one member or element. All that is below the place is meant too.
+/// A JSON Pointer in which `*` stands for any one member or element. It also covers everything below the place.
 #[derive(Debug, Clone)]
-pub struct Pattern {
-    /// Only in answers to this method.
+pub struct PathPattern {
+    /// The method of the request, if only messages about that one are covered.
     method: Option<String>,
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Step {
+enum PathStep {
     Any,
-    Named(String),
+    Name(String),
 }
 
-impl FromStr for Pattern {
+impl FromStr for PathPattern {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -28,19 +28,19 @@ impl FromStr for Pattern {
             return Err(EXPECTED);
         }
         let step = |step: &str| match step {
-            "*" => Step::Any,
-            named => Step::Named(unescaped(named)),
+            "*" => PathStep::Any,
+            named => PathStep::Name(unescaped(named)),
         };
         Ok(Self { method, steps: pointer.split('/').map(step).collect() })
     }
 }
 
-impl Pattern {
-    /// Whether the place is the one that is meant, or below it.
+impl PathPattern {
+    /// Whether a path is a covered place or below one.
     pub(super) fn covers(&self, method: &str, path: &[String]) -> bool {
-        let same = |(step, name): (&Step, &String)| match step {
-            Step::Any => true,
-            Step::Named(wanted) => wanted == name,
+        let same = |(step, name): (&PathStep, &String)| match step {
+            PathStep::Any => true,
+            PathStep::Name(wanted) => wanted == name,
         };
         self.method.as_deref().is_none_or(|wanted| wanted == method)
             && self.steps.len() <= path.len()
@@ -48,7 +48,7 @@ impl Pattern {
     }
 }
 
-/// The JSON Pointer of a place.
+/// Returns the JSON Pointer of a path.
 pub(super) fn pointer(path: &[String]) -> String {
     path.iter().map(|name| format!("/{}", name.replace('~', "~0").replace('/', "~1"))).collect()
 }
@@ -57,7 +57,7 @@ fn unescaped(step: &str) -> String {
     step.replace("~1", "/").replace("~0", "~")
 }
 
-const EXPECTED: &str = "a path as /result/time is expected, or tools/call:/result/time";
+const EXPECTED: &str = "expected a path like /result/time or tools/call:/result/time";
 
 #[cfg(test)]
 mod tests {
@@ -65,11 +65,11 @@ mod tests {
 
     fn covers(pattern: &str, method: &str, path: &str) -> bool {
         let path: Vec<String> = path[1..].split('/').map(unescaped).collect();
-        pattern.parse::<Pattern>().expect(pattern).covers(method, &path)
+        pattern.parse::<PathPattern>().expect(pattern).covers(method, &path)
     }
 
     #[test]
-    fn a_place_and_all_below_it() {
+    fn a_place_and_everything_below_it() {
         assert!(covers("/result/a", "m", "/result/a"));
         assert!(covers("/result/a", "m", "/result/a/0/b"));
         assert!(!covers("/result/a", "m", "/result"));
@@ -80,15 +80,15 @@ mod tests {
     }
 
     #[test]
-    fn only_answers_to_a_method() {
+    fn a_method_restricts_the_pattern() {
         assert!(covers("tools/call:/result/a", "tools/call", "/result/a"));
         assert!(!covers("tools/call:/result/a", "tools/list", "/result/a"));
     }
 
     #[test]
-    fn what_is_no_path_is_refused() {
+    fn malformed_paths_are_refused() {
         for text in ["", "/", "result", "tools/call", ":/a", "tools/call:/"] {
-            assert!(text.parse::<Pattern>().is_err(), "{text}");
+            assert!(text.parse::<PathPattern>().is_err(), "{text}");
         }
     }
 

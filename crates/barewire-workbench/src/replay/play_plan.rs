@@ -1,4 +1,4 @@
-//! A script -> what is sent when: the answers of each request, and what came before each message of the client.
+//! A script -> a plan for its client: the order of sends, and the messages of the server to wait for.
 
 use std::collections::HashMap;
 
@@ -6,28 +6,20 @@ use barewire_proto::mcp::Side;
 use barewire_proto::rpc::Id;
 
 use super::message::MessageKind;
-use super::script::Script;
+use super::script::{MessageIndex, Script};
 
-/// The place of a message in a script: its frame, and its place in that frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct MessageIndex {
-    pub(super) frame: usize,
-    pub(super) message: usize,
-}
-
-/// What is sent when, and what is expected from the server.
+/// The frames to send, and the messages that are expected from the server.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct PlayPlan {
     pub(super) sends: Vec<PlannedSend>,
-    /// The requests of the client.
     pub(super) requests: Vec<ClientRequest>,
-    /// The requests under each id, in order.
+    /// The indices of the client's requests under each id, in order.
     pub(super) ids: HashMap<Id<'static>, Vec<usize>>,
-    /// Messages of the server that the client waits for, in the order of the capture.
-    pub(super) expected: Vec<Expected>,
-    /// Notifications of the server.
+    /// The messages of the server that the client waits for, in the order of the capture.
+    pub(super) expected: Vec<ExpectedMessage>,
+    /// The notifications of the server.
     pub(super) notifications: Vec<MessageIndex>,
-    /// Frames of the server that are no message, and responses to no request.
+    /// The server's frames that are not messages, and its responses that match no request.
     pub(super) strays: Vec<MessageIndex>,
 }
 
@@ -35,9 +27,10 @@ pub(super) struct Plan {
 #[derive(Debug)]
 pub(super) struct PlannedSend {
     pub(super) frame: usize,
-    /// The number of expected messages that came before it in the capture.
+    /// The number of expected messages that came before this frame in the capture.
     pub(super) needs: usize,
-    /// The expected requests of the server that it answers, each with the place of the answer in the frame.
+    /// The expected requests of the server that this frame answers, each after the position of its response in the
+    /// frame.
     pub(super) answers: Vec<(usize, usize)>,
 }
 
@@ -45,15 +38,15 @@ pub(super) struct PlannedSend {
 #[derive(Debug)]
 pub(super) struct ClientRequest {
     pub(super) index: MessageIndex,
-    /// The expected responses to it: one, if the server is right.
+    /// The expected responses: one, unless the server broke the protocol.
     pub(super) answers: Vec<usize>,
-    /// Whether the client cancelled it. A response after that is not expected.
+    /// Whether the client cancelled the request. A response after that is not expected.
     pub(super) cancelled: bool,
 }
 
 /// A message that the client waits for.
 #[derive(Debug)]
-pub(super) struct Expected {
+pub(super) struct ExpectedMessage {
     pub(super) index: MessageIndex,
     pub(super) kind: ExpectedKind,
 }
@@ -62,64 +55,52 @@ pub(super) struct Expected {
 pub(super) enum ExpectedKind {
     /// The response to a request of the client.
     Response { request: usize },
-    /// A request of the server, under this id.
+    /// A request of the server with this id.
     Request { id: Id<'static> },
     /// An error without an id.
     OrphanError,
 }
 
-impl Plan {
+impl PlayPlan {
     pub(super) fn of(script: &Script) -> Self {
         let mut plan = Self::default();
         for (frame, recorded) in script.frames.iter().enumerate() {
             let needs = plan.expected.len();
             let mut answers = Vec::new();
-            for (at, message) in recorded.messages.iter().enumerate() {
-                let index = MessageIndex { frame, message: at };
+            for (position, message) in recorded.messages.iter().enumerate() {
+                let index = MessageIndex { frame, message: position };
                 match (recorded.side, &message.kind) {
                     (Side::Client, MessageKind::Request { id, .. }) => {
                         plan.ids.entry(id.clone()).or_default().push(plan.requests.len());
-                        let cancelled = recorded.given_up;
+                        let cancelled = recorded.connection_closed;
                         plan.requests.push(ClientRequest { index, answers: Vec::new(), cancelled });
                     }
                     (Side::Client, MessageKind::Response { id }) => {
-                        if let Some(answered) = plan.server_request(id) {
-                            answers.push((at, answered));
-                        }
+                        answers.extend(plan.server_request(id).map(|request| (position, request)));
                     }
                     (Side::Client, MessageKind::Notification { .. }) => {
-                        let cancelled = message.cancels().and_then(|id| plan.ids.get(&id)?.last().copied());
+                        let cancelled = message.cancelled_id().and_then(|id| plan.ids.get(&id)?.last().copied());
                         if let Some(request) = cancelled {
                             plan.requests[request].cancelled = true;
                         }
                     }
                     (Side::Client, MessageKind::OrphanError | MessageKind::Invalid) => {}
                     (Side::Server, MessageKind::Response { id }) => {
-                        let same = plan.ids.get(id).map_or(&[][..], Vec::as_slice);
-                        let open = |request: &&usize| plan.requests[**request].answers.is_empty();
-                        // Over HTTP several clients may use the same id at once, each in an exchange of its own. One that is
-                        // used again after a cancellation is more likely that of the later request.
-                        let unlikely = |request: &&usize| {
-                            let request = &plan.requests[**request];
-                            let elsewhere = script.frames[request.index.frame].exchange != recorded.exchange;
-                            (elsewhere, request.cancelled)
-                        };
-                        let request = same.iter().filter(open).min_by_key(unlikely);
-                        match request.or(same.last()).copied() {
+                        match plan.answered_request(id, &recorded.exchange, script) {
                             // A response after a cancellation is not expected; one before a closed connection is.
-                            Some(request) if plan.is_given_up(request, script) => {}
+                            Some(request) if plan.is_cancelled_by_message(request, script) => {}
                             Some(request) => {
                                 plan.requests[request].answers.push(plan.expected.len());
-                                plan.expected.push(Expected { index, kind: ExpectedKind::Response { request } });
+                                plan.expected.push(ExpectedMessage { index, kind: ExpectedKind::Response { request } });
                             }
                             None => plan.strays.push(index),
                         }
                     }
                     (Side::Server, MessageKind::Request { id, .. }) => {
-                        plan.expected.push(Expected { index, kind: ExpectedKind::Request { id: id.clone() } });
+                        plan.expected.push(ExpectedMessage { index, kind: ExpectedKind::Request { id: id.clone() } });
                     }
                     (Side::Server, MessageKind::OrphanError) => {
-                        plan.expected.push(Expected { index, kind: ExpectedKind::OrphanError })
+                        plan.expected.push(ExpectedMessage { index, kind: ExpectedKind::OrphanError });
                     }
                     (Side::Server, MessageKind::Notification { .. }) => plan.notifications.push(index),
                     (Side::Server, MessageKind::Invalid) => plan.strays.push(index),
@@ -132,37 +113,48 @@ impl Plan {
         plan
     }
 
-    /// Whether the client sent a cancellation for it.
-    fn is_given_up(&self, request: usize, script: &Script) -> bool {
-        let ClientRequest { cancelled, index, .. } = self.requests[request];
-        cancelled && !script.frames[index.frame].given_up
+    /// Returns the request that a recorded response with this id answers: the first without a response, else the last.
+    ///
+    /// Over HTTP several clients may use the same id at once, each in an exchange of its own. If an id was reused after
+    /// a cancellation, the response more likely belongs to the later request.
+    fn answered_request(&self, id: &Id<'_>, exchange: &str, script: &Script) -> Option<usize> {
+        let same_id = self.ids.get(id)?;
+        let unlikely = |request: &&usize| {
+            let request = &self.requests[**request];
+            (script.frames[request.index.frame].exchange != exchange, request.cancelled)
+        };
+        let open = same_id.iter().filter(|request| self.requests[**request].answers.is_empty());
+        open.min_by_key(unlikely).or(same_id.last()).copied()
     }
 
-    /// The last request of the server under this id.
+    /// Whether the client cancelled the request with a notification, not by closing the connection.
+    fn is_cancelled_by_message(&self, request: usize, script: &Script) -> bool {
+        let ClientRequest { cancelled, index, .. } = self.requests[request];
+        cancelled && !script.frames[index.frame].connection_closed
+    }
+
+    /// Returns the last request of the server with this id.
     fn server_request(&self, id: &Id<'_>) -> Option<usize> {
-        let is = |expected: &Expected| matches!(&expected.kind, ExpectedKind::Request { id: other } if other == id);
-        self.expected.iter().rposition(is)
+        let is_request =
+            |expected: &ExpectedMessage| matches!(&expected.kind, ExpectedKind::Request { id: other } if other == id);
+        self.expected.iter().rposition(is_request)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use barewire_proto::transcript::read;
-
     use super::*;
-    use crate::replay::script::ScriptOptions;
 
-    fn plan(text: &str) -> Plan {
-        let options = ScriptOptions { allow_redacted: false, max_frame: 1000, ..ScriptOptions::default() };
-        Plan::of(&Script::of(&read(text.as_bytes()).expect("a transcript"), options).expect("fit"))
+    fn plan(text: &str) -> PlayPlan {
+        PlayPlan::of(&Script::of_test(text))
     }
 
-    fn needs(plan: &Plan) -> Vec<usize> {
+    fn needs(plan: &PlayPlan) -> Vec<usize> {
         plan.sends.iter().map(|send| send.needs).collect()
     }
 
     #[test]
-    fn what_came_before_is_waited_for() {
+    fn a_send_waits_for_the_messages_before_it() {
         let plan = plan(
             r#"
 > {"jsonrpc":"2.0","id":1,"method":"a"}
@@ -181,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_client_has_given_up_is_not_awaited() {
+    fn responses_to_cancelled_requests_are_not_expected() {
         let plan = plan(
             r#"
 > {"jsonrpc":"2.0","id":1,"method":"a"}
@@ -198,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_the_client_knows_its_question() {
+    fn a_response_of_the_client_has_its_request() {
         let plan = plan(
             r#"
 > [{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","id":2,"method":"b"}]
@@ -212,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_used_again_asks_again() {
+    fn a_reused_id_is_another_request() {
         let plan = plan(
             r#"
 > {"jsonrpc":"2.0","id":1,"method":"a"}

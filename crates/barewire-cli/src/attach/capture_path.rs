@@ -1,0 +1,82 @@
+//! A server's name and `--record` -> the path of its captures, in the form of `barewire tap --record`.
+
+use std::path::{Path, PathBuf};
+
+use crate::Failure;
+use crate::platform;
+
+use super::file::name;
+
+/// The path of captures.
+pub(super) struct CapturePath {
+    /// The path: absolute, because a host starts servers in any folder; with `%t`, `%p` and `%%` for tap to fill in.
+    pub(super) path: String,
+    /// The default folder, which `attach` creates.
+    folder: Option<PathBuf>,
+}
+
+impl CapturePath {
+    pub(super) fn given(path: &Path) -> Result<Self, Failure> {
+        let given = utf8(path)?;
+        let path = if path.is_absolute() {
+            given.to_owned()
+        } else {
+            let here = std::env::current_dir();
+            let here = here.map_err(|error| Failure::new(format!("cannot find the current folder: {error}")))?;
+            format!("{}/{given}", utf8(&here)?.replace('%', "%%"))
+        };
+        // Without the folder tap would record nothing, and only the log of the host would show why.
+        let folder = Path::new(&path).parent().unwrap_or(Path::new("/"));
+        if !folder.as_os_str().as_encoded_bytes().contains(&b'%') && !folder.is_dir() {
+            return Err(Failure::new(format!("there is no folder {}", name(folder))).with_hint("create it first"));
+        }
+        Ok(Self { path, folder: None })
+    }
+
+    /// Returns a path in the default folder, with a new file for every start.
+    pub(super) fn default_for(server: &str) -> Result<Self, Failure> {
+        let folder = platform::captures().ok_or_else(|| {
+            Failure::new("there is no home folder for captures").with_hint("choose a file with --record FILE")
+        })?;
+        let plain = utf8(&folder)?.replace('%', "%%");
+        Ok(Self { path: format!("{plain}/{}-%t-%p.wire", file_name(server)), folder: Some(folder) })
+    }
+
+    /// Returns an explanation of the placeholders in the path.
+    pub(super) fn explanation(&self) -> &'static str {
+        let plain = self.path.replace("%%", "");
+        match (plain.contains("%t"), plain.contains("%p")) {
+            (true, true) => "%t is the start time, %p the process id",
+            (true, false) => "%t is the start time",
+            (false, true) => "%p is the process id",
+            (false, false) => "every start of the server overwrites it, unless the name has %t",
+        }
+    }
+
+    /// Creates the default folder, readable only by the user.
+    pub(super) fn create_folder(&self) -> Result<(), Failure> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        platform::private_folder().create(folder).map_err(|error| {
+            Failure::new(format!("cannot create the folder for captures, {}: {error}", name(folder)))
+                .with_hint("choose another place with --record FILE")
+        })
+    }
+}
+
+/// Returns the name of a server as part of a file name: anything but letters, digits, dots, dashes and underscores
+/// becomes an underscore.
+fn file_name(server: &str) -> String {
+    let plain = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
+    let name: String = server.chars().take(MAX_SERVER_CHARS).map(plain).collect();
+    let name = name.trim_start_matches('.');
+    if name.is_empty() { "server".to_owned() } else { name.to_owned() }
+}
+
+/// Returns a path as text: JSON holds only UTF-8.
+fn utf8(path: &Path) -> Result<&str, Failure> {
+    path.to_str().ok_or_else(|| Failure::new(format!("{} is not UTF-8", name(path))))
+}
+
+/// The number of characters of a server's name in a file name. A file name has at most 255 bytes, a character at most
+/// four, and a time, a process id and an extension follow.
+const MAX_SERVER_CHARS: usize = 40;

@@ -1,0 +1,69 @@
+//! The progress of a load -> a line on the terminal.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use barewire_workbench::load::Progress;
+use terminal_size::terminal_size_of;
+
+use crate::output::{precisely, shown};
+
+/// The line on stderr, if that is a terminal.
+pub(super) struct ProgressLine {
+    is_terminal: bool,
+    /// The time before which the line is not drawn again.
+    next: Instant,
+}
+
+impl ProgressLine {
+    pub(super) fn stderr() -> Self {
+        Self { is_terminal: io::stderr().is_terminal(), next: Instant::now() }
+    }
+
+    /// Draws the line, if it is time to.
+    pub(super) fn show(&mut self, Progress { server, is_warm_up, tally, .. }: Progress<'_>) {
+        let now = Instant::now();
+        if !self.is_terminal || now < self.next {
+            return;
+        }
+        self.next = now + REDRAW_INTERVAL;
+        // A line as wide as the terminal would wrap, and stay there.
+        let columns = terminal_size_of(io::stderr()).map_or(80, |(width, _)| usize::from(width.0));
+        let activity = if is_warm_up { format!("{server}, warming up") } else { server.to_owned() };
+        let bad = tally.lost + tally.duplicated + tally.wrong_answers();
+        let line = line(&activity, tally.good_answers(), tally.latency.percentile(0.5), bad);
+        let line = shown(line.as_bytes(), columns.saturating_sub(1).min(MAX_WIDTH));
+        // A failure cannot be reported.
+        let _ = write!(io::stderr(), "\r\x1b[K{line}");
+    }
+
+    pub(super) fn clear(&self) {
+        if self.is_terminal {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+fn line(activity: &str, answers: u64, median: Option<Duration>, bad: u64) -> String {
+    let noun = if answers == 1 { "answer" } else { "answers" };
+    let median = median.map_or(String::new(), |it| format!(", p50 {}", precisely(it)));
+    let bad = if bad > 0 { format!(", {bad} lost, duplicated or wrong") } else { String::new() };
+    format!("{activity}: {answers} {noun}{median}{bad}")
+}
+
+/// The widest line that is easy to read.
+const MAX_WIDTH: usize = 100;
+
+/// The interval between two lines: often enough to show that the load goes on.
+const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_has_the_units_of_the_report() {
+        let line = line("server", 1, Some(Duration::from_micros(150)), 2);
+        assert_eq!(line, "server: 1 answer, p50 150 us, 2 lost, duplicated or wrong");
+    }
+}

@@ -1,0 +1,325 @@
+//! Frames of a client and a script -> the frames that the server sent in the capture. No I/O, and time is an argument.
+
+mod batches;
+mod matching;
+mod no_match;
+mod reactions;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+use std::time::Instant;
+
+use barewire_proto::json::Json;
+use barewire_proto::rpc::{Id, Invalid, Parsed, parse, write};
+use barewire_proto::transcript::Framing;
+
+use super::framing::framed;
+use super::message::{Message, MessageKind, SUBSCRIPTION};
+use super::rewrite::rewrite;
+use super::script::{MessageIndex, Script};
+use super::serve::ServeOptions;
+use crate::text::shown;
+use batches::Batches;
+use matching::Matcher;
+use reactions::ReactionStep;
+
+/// The server of a script, for one client.
+pub(super) struct ServerReplay<'a> {
+    script: &'a Script,
+    /// The framing of messages to the client.
+    framing: Framing,
+    options: &'a ServeOptions,
+    matcher: Matcher<'a>,
+    active: Vec<ActiveReaction>,
+    batches: Batches,
+    /// The ids of requests to the client, and of those that the client has answered.
+    sent_ids: HashSet<Id<'static>>,
+    answered_ids: HashSet<Id<'static>>,
+    /// The number of ids that were made because the recorded one was used before.
+    made_ids: u64,
+    out: Vec<ServerOutput>,
+    pub(super) matched: usize,
+    pub(super) unmatched: usize,
+}
+
+/// The time and the HTTP exchange of a received message. A stream has only one exchange, 0.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrival {
+    pub(super) at: Instant,
+    pub(super) exchange: u64,
+}
+
+/// A reaction under way.
+struct ActiveReaction {
+    /// `None` for the prologue.
+    reaction: Option<usize>,
+    /// The index of the next step.
+    step: usize,
+    /// The id and the progress token of the client's request.
+    id: Option<Id<'static>>,
+    token: Option<Id<'static>>,
+    arrival: Arrival,
+    /// The ids of the requests to the client that this reaction has sent.
+    sent_requests: HashMap<MessageIndex, Id<'static>>,
+    batch: Option<u64>,
+}
+
+/// An action for the caller.
+#[derive(Debug, PartialEq)]
+pub(super) enum ServerOutput {
+    /// Send a message in this exchange; `is_last` if it ends the exchange.
+    Send { bytes: Vec<u8>, exchange: u64, is_last: bool },
+    /// Log a line for the user.
+    Log(String),
+}
+
+impl<'a> ServerReplay<'a> {
+    pub(super) fn new(script: &'a Script, framing: Framing, options: &'a ServeOptions, now: Instant) -> Self {
+        let mut server = Self {
+            script,
+            framing,
+            options,
+            matcher: Matcher::new(script, options),
+            active: Vec::new(),
+            batches: Batches::default(),
+            sent_ids: HashSet::new(),
+            answered_ids: HashSet::new(),
+            made_ids: 0,
+            out: Vec::new(),
+            matched: 0,
+            unmatched: 0,
+        };
+        server.start(None, None, Arrival { at: now, exchange: 0 }, None);
+        server
+    }
+
+    /// Handles a frame of the client.
+    pub(super) fn take(&mut self, frame: &[u8], arrival: Arrival) -> Vec<ServerOutput> {
+        let messages = Message::in_frame(frame);
+        let is_batch = matches!(parse(frame, usize::MAX), Parsed::Batch(_));
+        let requests = messages.iter().filter(|message| message.is_request()).count();
+        let batch = (is_batch && requests > 0).then(|| self.batches.add(requests));
+        for message in &messages {
+            match &message.kind {
+                MessageKind::Request { id, .. } => self.handle_request(id, message, arrival, batch),
+                MessageKind::Notification { .. } => self.handle_notification(message, arrival),
+                MessageKind::Response { id } if self.sent_ids.contains(id) => {
+                    self.answered_ids.insert(id.clone());
+                }
+                MessageKind::Response { .. } | MessageKind::OrphanError => {}
+                MessageKind::Invalid => self.handle_invalid(message, arrival),
+            }
+        }
+        self.run(arrival.at)
+    }
+
+    /// Drops the reactions in an exchange that the client has closed.
+    pub(super) fn close_exchange(&mut self, exchange: u64) {
+        self.active.retain(|active| active.arrival.exchange != exchange);
+    }
+
+    fn handle_request(&mut self, id: &Id<'static>, message: &Message, arrival: Arrival, batch: Option<u64>) {
+        match self.matcher.find(message) {
+            Ok(reaction) => {
+                self.matched += 1;
+                let again = if self.matcher.mark_used(reaction) > 1 { ", again" } else { "" };
+                let number = self.script.frame_number(self.matcher.index(reaction));
+                self.log(message, id, &format!("as frame {number}{again}"));
+                self.start(Some(reaction), Some((id, message)), arrival, batch);
+                let mut steps = self.matcher.steps(Some(reaction)).iter();
+                if !steps.any(|step| matches!(step, ReactionStep::Respond(_))) {
+                    self.finish_request(batch, arrival.exchange, None);
+                }
+            }
+            Err(_) if message.method() == Some("ping") => {
+                let response = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, id.as_str());
+                self.finish_request(batch, arrival.exchange, Some(response.into_bytes()));
+            }
+            Err(no_match) => {
+                self.unmatched += 1;
+                self.log(message, id, &no_match.sentence());
+                let mut response = Vec::new();
+                write::error(&mut response, Some(id), &no_match.error());
+                self.finish_request(batch, arrival.exchange, Some(response));
+            }
+        }
+    }
+
+    fn handle_notification(&mut self, message: &Message, arrival: Arrival) {
+        if let Some(id) = message.cancelled_id() {
+            // A cancelled request is not answered.
+            let is_cancelled = |active: &mut ActiveReaction| active.id.as_ref() == Some(&id);
+            let cancelled: Vec<ActiveReaction> = self.active.extract_if(.., is_cancelled).collect();
+            for active in cancelled {
+                self.finish_request(active.batch, active.arrival.exchange, None);
+            }
+        }
+        if let Ok(reaction) = self.matcher.find(message) {
+            self.matcher.mark_used(reaction);
+            self.start(Some(reaction), None, arrival, None);
+        }
+    }
+
+    fn handle_invalid(&mut self, message: &Message, arrival: Arrival) {
+        if let Some(reaction) = self.matcher.find_invalid(message) {
+            self.matcher.mark_used(reaction);
+            self.start(Some(reaction), None, arrival, None);
+        } else if let Parsed::Invalid(invalid) = parse(&message.text, usize::MAX) {
+            self.reject(&invalid, arrival.exchange);
+        }
+    }
+
+    /// Answers an invalid frame with an error, if it may be a request.
+    fn reject(&mut self, invalid: &Invalid<'_>, exchange: u64) {
+        let Some(reply) = invalid.reply() else { return };
+        self.unmatched += 1;
+        self.out.push(ServerOutput::Log(format!("not a message: {invalid}")));
+        let mut response = Vec::new();
+        reply.error(&mut response, &invalid.error());
+        self.send(&response, exchange, true);
+    }
+
+    /// Handles bytes of a stream that are not a frame.
+    pub(super) fn reject_bytes(&mut self, invalid: &Invalid<'_>) -> Vec<ServerOutput> {
+        self.reject(invalid, 0);
+        std::mem::take(&mut self.out)
+    }
+
+    /// Starts a reaction to a message; `request` is the id and the message if it is a request.
+    fn start(
+        &mut self,
+        reaction: Option<usize>,
+        request: Option<(&Id<'static>, &Message)>,
+        arrival: Arrival,
+        batch: Option<u64>,
+    ) {
+        let id = request.map(|(id, _)| id.clone());
+        let token = request.and_then(|(_, message)| message.requested_progress_token());
+        let sent_requests = HashMap::new();
+        self.active.push(ActiveReaction { reaction, step: 0, id, token, arrival, sent_requests, batch });
+    }
+
+    /// Takes every step that is due.
+    pub(super) fn run(&mut self, now: Instant) -> Vec<ServerOutput> {
+        let mut running = std::mem::take(&mut self.active);
+        running.retain_mut(|active| {
+            while let Some(step) = self.matcher.steps(active.reaction).get(active.step).copied() {
+                if self.due_time(active, step) > now || !self.take_step(active, step) {
+                    return true;
+                }
+                active.step += 1;
+            }
+            false
+        });
+        running.append(&mut self.active);
+        self.active = running;
+        std::mem::take(&mut self.out)
+    }
+
+    /// Takes a step of a reaction. Returns false if the client has to answer a request first.
+    fn take_step(&mut self, active: &mut ActiveReaction, step: ReactionStep) -> bool {
+        let exchange = active.arrival.exchange;
+        match step {
+            ReactionStep::AwaitResponse(index) => {
+                return active.sent_requests.get(&index).is_none_or(|id| self.answered_ids.contains(id));
+            }
+            ReactionStep::Request(index) => {
+                let MessageKind::Request { id, .. } = &self.script.message(index).kind else { return true };
+                let id = self.unused_id(id);
+                active.sent_requests.insert(index, id);
+                self.send(&self.text(active, index), exchange, false);
+            }
+            ReactionStep::Send(index) => {
+                // A client that asked for no progress gets none.
+                if self.script.message(index).progress_token().is_none() || active.token.is_some() {
+                    self.send(&self.text(active, index), exchange, false);
+                }
+            }
+            ReactionStep::Respond(index) => {
+                self.finish_request(active.batch, exchange, Some(self.text(active, index)));
+            }
+        }
+        true
+    }
+
+    /// Returns the time of the next step that waits only for its time.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let next = |active: &ActiveReaction| match self.matcher.steps(active.reaction).get(active.step)? {
+            ReactionStep::AwaitResponse(_) => None,
+            step => Some(self.due_time(active, *step)),
+        };
+        self.active.iter().filter_map(next).min()
+    }
+
+    fn due_time(&self, active: &ActiveReaction, step: ReactionStep) -> Instant {
+        let recorded_delay = || match step {
+            ReactionStep::AwaitResponse(_) => None,
+            ReactionStep::Respond(index) | ReactionStep::Send(index) | ReactionStep::Request(index) => {
+                let client_frame = &self.script.frames[self.matcher.index(active.reaction?).frame];
+                Some(self.script.frames[index.frame].time?.saturating_sub(client_frame.time?))
+            }
+        };
+        let delay = self.options.real_time.then(recorded_delay).flatten();
+        active.arrival.at + delay.unwrap_or_default()
+    }
+
+    /// Returns the recorded id of a request of the server, or a new one if that was sent before.
+    fn unused_id(&mut self, recorded: &Id<'static>) -> Id<'static> {
+        let mut id = recorded.clone();
+        while !self.sent_ids.insert(id.clone()) {
+            self.made_ids += 1;
+            let text = format!("\"replay-{}\"", self.made_ids);
+            id = Id::parse(text.as_bytes()).expect("a string").into_owned();
+        }
+        id
+    }
+
+    /// Returns the text of a recorded message of the server, with the ids and tokens of this client.
+    fn text(&self, active: &ActiveReaction, index: MessageIndex) -> Vec<u8> {
+        let message = self.script.message(index);
+        let client_message = active.reaction.map(|reaction| self.script.message(self.matcher.index(reaction)));
+        let recorded_id = client_message.filter(|message| message.is_request()).and_then(Message::id).cloned();
+        let recorded_token = client_message.and_then(Message::requested_progress_token);
+        let is = |value: Json<'_>, id: &Option<Id<'static>>| Id::from_json(value) == *id;
+        let rewritten = rewrite(&message.text, &mut |path, value| {
+            let live = match (&message.kind, path) {
+                (MessageKind::Response { .. }, [id]) if id == "id" => active.id.as_ref(),
+                (MessageKind::Request { .. }, [id]) if id == "id" => active.sent_requests.get(&index),
+                (_, [_, token]) if token == "progressToken" && is(value, &recorded_token) => active.token.as_ref(),
+                (_, [.., name]) if name == SUBSCRIPTION && is(value, &recorded_id) => active.id.as_ref(),
+                _ => None,
+            };
+            live.map(|id| id.as_str().to_owned())
+        });
+        rewritten.unwrap_or_else(|| message.text.clone())
+    }
+
+    /// Finishes a request, with or without a response. The last request of a batch sends the responses to all.
+    fn finish_request(&mut self, batch: Option<u64>, exchange: u64, response: Option<Vec<u8>>) {
+        let response = match batch {
+            Some(batch) => self.batches.finish_request(batch, response),
+            None => response,
+        };
+        if let Some(response) = response {
+            self.send(&response, exchange, true);
+        }
+    }
+
+    fn send(&mut self, text: &[u8], exchange: u64, is_last: bool) {
+        self.out.push(ServerOutput::Send { bytes: framed(self.framing, text), exchange, is_last });
+    }
+
+    /// Logs a line about a request, as `tools/call add, id 3: as frame 7`.
+    fn log(&mut self, message: &Message, id: &Id<'_>, what: &str) {
+        let method = shown(message.method().unwrap_or_default().as_bytes(), 60);
+        let name = message.name().map_or(String::new(), |name| format!(" {}", shown(name.as_bytes(), 60)));
+        let id = shown(id.as_str().as_bytes(), 40);
+        self.out.push(ServerOutput::Log(format!("{method}{name}, id {id}: {what}")));
+    }
+
+    /// Returns the recorded requests that the client did not send.
+    pub(super) fn unused(&self) -> HashSet<usize> {
+        self.matcher.unused()
+    }
+}

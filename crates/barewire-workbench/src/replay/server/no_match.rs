@@ -1,0 +1,69 @@
+//! A request that the capture does not answer -> the reason, for the log and for the client.
+
+use barewire_proto::rpc::{Code, ErrorObject};
+use serde::Serialize;
+
+use crate::replay::diff::Change;
+use crate::text::shown;
+
+/// The reason why the capture does not answer a request.
+pub(super) enum NoMatch {
+    /// No recorded request has this method.
+    UnknownMethod,
+    /// The recorded requests have other params; this one is the nearest.
+    OtherParams { frame: u64, changes: Vec<Change> },
+    /// With `strict`: every recorded response was used.
+    UsedUp { frame: u64 },
+    /// With `in_order`: another request is next.
+    OutOfOrder { frame: u64, wanted: String },
+    /// With `in_order`: no request is left.
+    NoMoreRequests,
+}
+
+impl NoMatch {
+    pub(super) fn sentence(&self) -> String {
+        match self {
+            Self::UnknownMethod => "no request of the capture has this method".into(),
+            Self::OtherParams { frame, changes } => {
+                let places: Vec<String> = changes.iter().take(MAX_LISTED_PLACES).map(Change::pointer).collect();
+                let places = shown(places.join(", ").as_bytes(), 200);
+                format!("no request of the capture matches; frame {frame} is the nearest and differs at {places}")
+            }
+            Self::UsedUp { frame } => format!("sent more often than in the capture, where frame {frame} is the last"),
+            Self::OutOfOrder { frame, wanted } => {
+                let wanted = shown(wanted.as_bytes(), 60);
+                format!("out of order: the next request of the capture is {wanted} in frame {frame}")
+            }
+            Self::NoMoreRequests => "out of order: the capture has no more requests".into(),
+        }
+    }
+
+    pub(super) fn error(&self) -> ErrorObject {
+        let nearest = match self {
+            Self::OtherParams { frame, changes } => {
+                Some(Nearest { frame: *frame, differs: &changes[..changes.len().min(MAX_LISTED_PLACES)] })
+            }
+            _ => None,
+        };
+        let code = if matches!(self, Self::UnknownMethod) { Code::METHOD_NOT_FOUND } else { Code::INTERNAL_ERROR };
+        ErrorObject::standard(code).with_data(&ErrorData { reason: self.sentence(), nearest })
+    }
+}
+
+/// The `data` of the error.
+#[derive(Serialize)]
+struct ErrorData<'a> {
+    reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nearest: Option<Nearest<'a>>,
+}
+
+/// The recorded request with the fewest differences.
+#[derive(Serialize)]
+struct Nearest<'a> {
+    frame: u64,
+    differs: &'a [Change],
+}
+
+/// The number of places that are listed.
+const MAX_LISTED_PLACES: usize = 5;
