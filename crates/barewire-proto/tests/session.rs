@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use barewire_proto::rpc::{Code, DEFAULT_DEPTH, Id, Message, Parsed, parse};
 use barewire_proto::session::{
-    BatchId, CallId, Conventions, Effect, Event, Patience, Refusal, Session, SessionLimits, Settings, Signal, Ticket,
+    BatchId, CallId, CallTimeout, Conventions, Effect, Refusal, Session, SessionEvent, SessionLimits, Settings, Signal,
+    Ticket,
 };
 use barewire_proto::transcript::{Entry, Note, escape, read};
 use proptest::prelude::*;
@@ -82,7 +83,7 @@ impl Scene {
         match parse(frame, DEFAULT_DEPTH) {
             Parsed::Message(Message::Request(request)) => {
                 let (bytes, room) = (frame.len(), self.room);
-                let effect = self.session.step(Event::Request { id: &request.id, bytes, room, stalled: false });
+                let effect = self.session.step(SessionEvent::Request { id: &request.id, bytes, room, stalled: false });
                 if let Effect::Start(ticket) | Effect::Park(ticket) = effect {
                     let id = request.id.clone().into_owned();
                     self.started.insert(request.id.to_string(), (ticket, id, bytes));
@@ -97,11 +98,11 @@ impl Scene {
             Parsed::Message(Message::Notification(notification)) => {
                 match barewire_proto::session::signal(&self.conventions, &notification) {
                     Signal::Cancel(id) => {
-                        let effect = self.session.step(Event::Cancelled(&id));
+                        let effect = self.session.step(SessionEvent::Cancelled(&id));
                         vec![self.show(effect)]
                     }
                     Signal::Progress(call) => {
-                        let effect = self.session.step(Event::Progress { call, now: self.now });
+                        let effect = self.session.step(SessionEvent::Progress { call, now: self.now });
                         vec![self.show(effect)]
                     }
                     Signal::Stray => vec!["cancels nothing".into()],
@@ -109,19 +110,19 @@ impl Scene {
                 }
             }
             Parsed::Message(Message::Response(response)) => {
-                let effect = self.session.step(Event::Response(&response.id));
+                let effect = self.session.step(SessionEvent::Response(&response.id));
                 vec![self.show(effect)]
             }
             Parsed::Message(Message::OrphanError(_)) => vec!["reported".into()],
             Parsed::Invalid(invalid) => {
-                let effect = self.session.step(Event::Invalid(&invalid));
+                let effect = self.session.step(SessionEvent::Invalid(&invalid));
                 vec![self.show(effect)]
             }
             Parsed::Batch(batch) => {
-                self.session.step(Event::StartOfBatch);
+                self.session.step(SessionEvent::StartOfBatch);
                 let mut lines: Vec<String> = batch.texts().flat_map(|text| self.frame(text)).collect();
                 loop {
-                    match self.session.step(Event::EndOfBatch) {
+                    match self.session.step(SessionEvent::EndOfBatch) {
                         Effect::Nothing => return lines,
                         effect => lines.push(self.show(effect)),
                     }
@@ -157,14 +158,14 @@ impl Scene {
             }
             ["defer", id] => {
                 let (ticket, id, bytes) = &self.started[id];
-                self.session.step(Event::Defer { ticket: *ticket, id, bytes: *bytes })
+                self.session.step(SessionEvent::Defer { ticket: *ticket, id, bytes: *bytes })
             }
             ["answer", id] => {
                 let (ticket, id, _) = self.started.remove(id).expect("started");
-                self.session.step(Event::Answer { ticket, id: &id })
+                self.session.step(SessionEvent::Answer { ticket, id: &id })
             }
             ["ask", ref patience @ ..] => {
-                let mut wanted = Patience::default();
+                let mut wanted = CallTimeout::default();
                 let mut batch = None;
                 for word in patience {
                     match word.split_once('=') {
@@ -174,28 +175,28 @@ impl Scene {
                         _ => wanted.reset_by_progress = *word == "reset",
                     }
                 }
-                let effect = self.session.step(Event::Ask { now: self.now, patience: wanted, batch });
-                if let Effect::Asked(call) = effect {
+                let effect = self.session.step(SessionEvent::StartCall { now: self.now, timeout: wanted, batch });
+                if let Effect::SendRequest(call) = effect {
                     self.calls.push(call);
                 }
                 effect
             }
             ["forget", n] => {
                 let call = call(n);
-                self.session.step(Event::Forget(call))
+                self.session.step(SessionEvent::AbandonCall(call))
             }
             ["at", time] => {
                 self.now = seconds(time);
                 let mut lines = Vec::new();
                 loop {
-                    match self.session.step(Event::Tick(self.now)) {
+                    match self.session.step(SessionEvent::Tick(self.now)) {
                         Effect::Nothing if lines.is_empty() => return vec!["nothing".into()],
                         Effect::Nothing => return lines,
                         effect => lines.push(self.show(effect)),
                     }
                 }
             }
-            ["close"] => self.session.step(Event::Close),
+            ["close"] => self.session.step(SessionEvent::Close),
             _ => panic!("{text} is nothing that happens"),
         };
         vec![self.show(effect)]
@@ -214,20 +215,20 @@ impl Scene {
             Effect::Park(at) => format!("park {}", ticket(at)),
             Effect::Hold => "hold".into(),
             Effect::Refuse(why) => format!("refuse {why:?}").to_lowercase(),
-            Effect::Reject => "reject".into(),
+            Effect::RejectFrame => "reject".into(),
             Effect::Answer => "answer".into(),
             Effect::Cancel { ticket: at, answer, .. } => match answer {
                 Some(code) => format!("cancel {}, answer {code}", ticket(at)),
                 None => format!("cancel {}, answer nothing", ticket(at)),
             },
-            Effect::Asked(id) => format!("asked as {}", call(id)),
+            Effect::SendRequest(id) => format!("asked as {}", call(id)),
             Effect::Closed => "closed".into(),
             Effect::Settle(id) => format!("settle {}", call(id)),
-            Effect::Fault(id) => format!("fault in the answer to {}", call(id)),
+            Effect::SettleInvalid(id) => format!("fault in the answer to {}", call(id)),
             Effect::Late => "late, dropped".into(),
             Effect::Unknown => "unknown, reported and dropped".into(),
             Effect::Missing(id) => format!("missing {}", call(id)),
-            Effect::Tell(id) => format!("tell them that we forget {}", call(id)),
+            Effect::SendCancel(id) => format!("tell them that we forget {}", call(id)),
             Effect::TimedOut(id) => format!("timed out {}", call(id)),
             other => panic!("{other:?} has no words here"),
         }
@@ -331,12 +332,12 @@ fn model(events: Vec<Happens>) {
             Happens::Request { id, spelling, bytes, room, defer } => {
                 let wire = spelled(id, spelling);
                 let expected = reference.request(id, bytes, room);
-                let effect = session.step(Event::Request { id: &wire, bytes, room, stalled: false });
+                let effect = session.step(SessionEvent::Request { id: &wire, bytes, room, stalled: false });
                 match (effect, expected) {
                     (Effect::Start(ticket), "start") => {
                         assert!(started.iter().all(|it| it.1 != ticket), "a ticket is given out once");
                         if defer {
-                            assert_eq!(session.step(Event::Defer { ticket, id: &wire, bytes }), Effect::Nothing);
+                            assert_eq!(session.step(SessionEvent::Defer { ticket, id: &wire, bytes }), Effect::Nothing);
                             reference.owed.push((id, ticket, bytes, false));
                             started.push_back((id, ticket));
                         }
@@ -358,13 +359,13 @@ fn model(events: Vec<Happens>) {
                 };
                 let Some((id, ticket)) = started.remove(at) else { continue };
                 let owed = reference.owed.iter().position(|owed| owed.1 == ticket);
-                let effect = session.step(Event::Answer { ticket, id: &spelled(id, n % 2 == 0) });
+                let effect = session.step(SessionEvent::Answer { ticket, id: &spelled(id, n % 2 == 0) });
                 assert_eq!(effect, owed.map_or(Effect::Nothing, |_| Effect::Answer));
                 owed.map(|at| reference.owed.remove(at));
             }
             Happens::Cancelled(id) => {
                 let owed = reference.owed.iter().position(|owed| owed.0 == id);
-                let effect = session.step(Event::Cancelled(&spelled(id, true)));
+                let effect = session.step(SessionEvent::Cancelled(&spelled(id, true)));
                 match (effect, owed) {
                     (Effect::Cancel { ticket, answer, .. }, Some(at)) => {
                         assert_eq!(ticket, reference.owed.remove(at).1);
@@ -374,11 +375,11 @@ fn model(events: Vec<Happens>) {
                 }
             }
             Happens::Ask { timeout, reset, at_most } => {
-                let mut patience = Patience::default().reset_by_progress(reset);
+                let mut patience = CallTimeout::default().reset_by_progress(reset);
                 patience.timeout = timeout.map(|s| Duration::from_secs(s.into()));
                 patience.at_most = at_most.map(|s| Duration::from_secs(s.into()));
-                match session.step(Event::Ask { now, patience, batch: None }) {
-                    Effect::Asked(call) => {
+                match session.step(SessionEvent::StartCall { now, timeout: patience, batch: None }) {
+                    Effect::SendRequest(call) => {
                         assert!(!reference.closing);
                         reference.minted += 1;
                         assert_eq!(call.id(), Id::from(reference.minted), "minted in order, never twice");
@@ -404,13 +405,13 @@ fn model(events: Vec<Happens>) {
                 let given_up = reference.given_up.iter().position(|call| Some(*call) == number);
                 let frame = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":5}}"#);
                 let effect = match parse(frame.as_bytes(), DEFAULT_DEPTH) {
-                    Parsed::Invalid(invalid) if garbled => session.step(Event::Invalid(&invalid)),
-                    _ => session.step(Event::Response(&id)),
+                    Parsed::Invalid(invalid) if garbled => session.step(SessionEvent::Invalid(&invalid)),
+                    _ => session.step(SessionEvent::Response(&id)),
                 };
                 let expected = match (asked, given_up, call) {
                     (Some(at), _, Some(call)) => {
                         reference.asked.remove(at);
-                        if garbled { Effect::Fault(call) } else { Effect::Settle(call) }
+                        if garbled { Effect::SettleInvalid(call) } else { Effect::Settle(call) }
                     }
                     (None, Some(at), _) => {
                         reference.given_up.remove(at);
@@ -424,7 +425,7 @@ fn model(events: Vec<Happens>) {
                 let Some(call) = pick(n) else { continue };
                 let number = call.id().integer().expect("a number");
                 let asked = reference.asked.iter_mut().find(|ask| ask.0 == number);
-                let effect = session.step(Event::Progress { call, now });
+                let effect = session.step(SessionEvent::Progress { call, now });
                 assert_eq!(effect, if asked.is_some() { Effect::Nothing } else { Effect::Unknown });
                 if let Some((_, due, end, Some(step))) = asked {
                     *due = [Some(reference.now + *step), *end].into_iter().flatten().min();
@@ -434,8 +435,8 @@ fn model(events: Vec<Happens>) {
                 let Some(call) = pick(n) else { continue };
                 let number = call.id().integer().expect("a number");
                 let asked = reference.asked.iter().position(|ask| ask.0 == number);
-                let effect = session.step(Event::Forget(call));
-                assert_eq!(effect, asked.map_or(Effect::Nothing, |_| Effect::Tell(call)));
+                let effect = session.step(SessionEvent::AbandonCall(call));
+                assert_eq!(effect, asked.map_or(Effect::Nothing, |_| Effect::SendCancel(call)));
                 if let Some(at) = asked {
                     reference.given_up.push(reference.asked.remove(at).0);
                 }
@@ -444,20 +445,20 @@ fn model(events: Vec<Happens>) {
                 reference.now += u64::from(seconds);
                 let now = Duration::from_secs(reference.now);
                 while let Some(overdue) = reference.overdue() {
-                    let effect = session.step(Event::Tick(now));
+                    let effect = session.step(SessionEvent::Tick(now));
                     let Effect::TimedOut(call) = effect else { panic!("{overdue} is overdue: {effect:?}") };
                     assert_eq!(call.id(), Id::from(overdue));
                     reference.asked.retain(|ask| ask.0 != overdue);
                     reference.given_up.push(overdue);
                 }
-                assert_eq!(session.step(Event::Tick(now)), Effect::Nothing);
+                assert_eq!(session.step(SessionEvent::Tick(now)), Effect::Nothing);
             }
             Happens::Close => {
-                session.step(Event::Close);
+                session.step(SessionEvent::Close);
                 reference.closing = true;
             }
         }
-        assert_eq!(session.owes(), reference.owed.len());
+        assert_eq!(session.in_flight(), reference.owed.len());
         assert_eq!(session.is_waiting(), !reference.asked.is_empty());
         assert_eq!(session.is_idle(), reference.owed.is_empty() && reference.asked.is_empty());
         let due = reference.asked.iter().filter_map(|ask| ask.1).min();
@@ -479,12 +480,12 @@ fn calls_that_were_given_up_are_not_remembered_for_ever() {
     let mut session = Session::default();
     let mut first = None;
     for _ in 0..5000 {
-        let ask = Event::Ask { now: Duration::ZERO, patience: Patience::default(), batch: None };
-        let Effect::Asked(call) = session.step(ask) else { panic!("open") };
+        let ask = SessionEvent::StartCall { now: Duration::ZERO, timeout: CallTimeout::default(), batch: None };
+        let Effect::SendRequest(call) = session.step(ask) else { panic!("open") };
         first.get_or_insert(call);
-        assert_eq!(session.step(Event::Forget(call)), Effect::Tell(call));
+        assert_eq!(session.step(SessionEvent::AbandonCall(call)), Effect::SendCancel(call));
     }
     let first = first.expect("asked").id();
-    assert_eq!(session.step(Event::Response(&first)), Effect::Unknown);
-    assert_eq!(session.step(Event::Response(&Id::from(5000))), Effect::Late);
+    assert_eq!(session.step(SessionEvent::Response(&first)), Effect::Unknown);
+    assert_eq!(session.step(SessionEvent::Response(&Id::from(5000))), Effect::Late);
 }

@@ -31,7 +31,7 @@ pub struct CancelConvention {
 #[non_exhaustive]
 pub struct ProgressConvention {
     /// Where in its params a request holds the token: one name, or two for an object in them.
-    pub asked_at: &'static [&'static str],
+    pub token_path: &'static [&'static str],
     /// The notification.
     pub method: &'static str,
     /// The member of its params that holds the token.
@@ -114,8 +114,8 @@ pub fn write_cancel(convention: &CancelConvention, out: &mut Vec<u8>, call: Call
 
 impl ProgressConvention {
     /// A notification that holds the token in this member, and what is reported beside it.
-    pub const fn new(asked_at: &'static [&'static str], method: &'static str, token: &'static str) -> Self {
-        Self { asked_at, method, token, value: None }
+    pub const fn new(token_path: &'static [&'static str], method: &'static str, token: &'static str) -> Self {
+        Self { token_path, method, token, value: None }
     }
 
     /// Sets [`value`](#structfield.value).
@@ -150,25 +150,25 @@ pub fn with_progress_token(
     token: &Id<'_>,
 ) -> Option<String> {
     match params {
-        None => Some(nested(convention.asked_at, token)),
-        Some(params) if params.kind() == Kind::Object => Some(put(params, convention.asked_at, token)),
+        None => Some(nested(convention.token_path, token)),
+        Some(params) if params.kind() == Kind::Object => Some(put(params, convention.token_path, token)),
         Some(_) => None,
     }
 }
 
 /// Finds the token that a request asks to be kept informed under.
 #[derive(Debug, Clone)]
-pub struct Tokens {
-    asked_at: &'static [&'static str],
+pub struct ProgressTokenFinder {
+    token_path: &'static [&'static str],
     /// Looks for the innermost name. Almost nobody asks, and then that is cheaper than to look at every member.
     finder: memchr::memmem::Finder<'static>,
 }
 
-impl Tokens {
+impl ProgressTokenFinder {
     /// Finds what `progress` has requests ask with.
     pub fn new(progress: ProgressConvention) -> Self {
-        let name = progress.asked_at.last().copied().unwrap_or_default();
-        Self { asked_at: progress.asked_at, finder: memchr::memmem::Finder::new(name.as_bytes()) }
+        let name = progress.token_path.last().copied().unwrap_or_default();
+        Self { token_path: progress.token_path, finder: memchr::memmem::Finder::new(name.as_bytes()) }
     }
 
     /// The token in these params, if there is one.
@@ -183,7 +183,7 @@ impl Tokens {
 
     #[cold]
     fn look<'a>(&self, params: Json<'a>) -> Option<Id<'a>> {
-        self.asked_at.iter().try_fold(params, |at, name| member(at, name)).and_then(Id::from_json)
+        self.token_path.iter().try_fold(params, |at, name| member(at, name)).and_then(Id::from_json)
     }
 }
 
@@ -243,10 +243,10 @@ mod tests {
         assert_eq!(ask(Conventions::JSON_RPC, None).as_deref(), Some(r#"{"workDoneToken":7}"#));
         let asked = ask(Conventions::MCP, Some("{}")).expect("an object");
         let params = Json::parse(asked.as_bytes()).ok().and_then(Params::from_json);
-        assert_eq!(Tokens::new(Conventions::MCP.progress).find(params), Some(token));
+        assert_eq!(ProgressTokenFinder::new(Conventions::MCP.progress).find(params), Some(token));
         let escaped = br#"{"_m\u0065ta":{"progress\u0054oken":7}}"#;
         let params = Json::parse(escaped).ok().and_then(Params::from_json);
-        assert_eq!(Tokens::new(Conventions::MCP.progress).find(params), Some(Id::from(7)));
+        assert_eq!(ProgressTokenFinder::new(Conventions::MCP.progress).find(params), Some(Id::from(7)));
     }
 
     #[test]

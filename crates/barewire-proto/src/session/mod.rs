@@ -6,41 +6,41 @@
 //!
 //! ```
 //! use barewire_proto::rpc::Id;
-//! use barewire_proto::session::{Effect, Event, Patience, Session};
+//! use barewire_proto::session::{Effect, SessionEvent, CallTimeout, Session};
 //!
 //! let mut session = Session::default();
-//! let Effect::Asked(call) = session.step(Event::Ask { now: Default::default(), patience: Patience::default(), batch: None })
+//! let Effect::SendRequest(call) = session.step(SessionEvent::StartCall { now: Default::default(), timeout: CallTimeout::default(), batch: None })
 //! else { panic!() };
-//! assert_eq!(session.step(Event::Response(&Id::from("who?"))), Effect::Unknown);
-//! assert_eq!(session.step(Event::Response(&call.id())), Effect::Settle(call));
-//! assert_eq!(session.step(Event::Response(&call.id())), Effect::Unknown);
+//! assert_eq!(session.step(SessionEvent::Response(&Id::from("who?"))), Effect::Unknown);
+//! assert_eq!(session.step(SessionEvent::Response(&call.id())), Effect::Settle(call));
+//! assert_eq!(session.step(SessionEvent::Response(&call.id())), Effect::Unknown);
 //! ```
 
-mod asked;
+mod calls;
 mod conventions;
-mod event;
-mod owed;
+mod requests;
+mod step;
 
 use std::time::Duration;
 
-pub use asked::{BatchId, CallId, Patience};
+pub use calls::{BatchId, CallId, CallTimeout};
 pub use conventions::{
-    CancelConvention, Conventions, ProgressConvention, Signal, Tokens, progress_params, progress_value, signal,
-    with_progress_token, write_cancel,
+    CancelConvention, Conventions, ProgressConvention, ProgressTokenFinder, Signal, progress_params, progress_value,
+    signal, with_progress_token, write_cancel,
 };
-pub use event::{Effect, Event, Refusal};
-pub use owed::{SessionLimits, Ticket};
+pub use requests::{SessionLimits, Ticket};
+pub use step::{Effect, Refusal, SessionEvent};
 
 use crate::rpc::{Code, Id, Invalid, Shape};
-use asked::Asked;
-use owed::Owed;
+use calls::OutstandingCalls;
+use requests::InFlightRequests;
 
 /// The state of one connection.
 #[derive(Debug)]
 pub struct Session {
     settings: Settings,
-    asked: Asked,
-    owed: Owed,
+    calls: OutstandingCalls,
+    requests: InFlightRequests,
     phase: Phase,
 }
 
@@ -86,49 +86,51 @@ impl Default for Session {
 impl Session {
     /// A session in which nothing has happened yet.
     pub fn new(settings: Settings) -> Self {
-        let owed = Owed::new(settings.limits);
-        Self { settings, asked: Asked::default(), owed, phase: Phase::Open }
+        let requests = InFlightRequests::new(settings.limits);
+        Self { settings, calls: OutstandingCalls::default(), requests, phase: Phase::Open }
     }
 
     /// The transition: something has happened, and this is to be done about it.
     #[inline]
-    pub fn step(&mut self, event: Event<'_>) -> Effect {
+    pub fn step(&mut self, event: SessionEvent<'_>) -> Effect {
         match event {
             // Theirs.
-            Event::Request { id, bytes, room, stalled } => match self.phase {
-                Phase::Open | Phase::Ended => self.owed.request(id, bytes, room, stalled || self.asked.is_waiting()),
+            SessionEvent::Request { id, bytes, room, stalled } => match self.phase {
+                Phase::Open | Phase::Ended => {
+                    self.requests.request(id, bytes, room, stalled || self.calls.is_waiting())
+                }
                 Phase::Closing => Effect::Refuse(Refusal::Closing),
             },
-            Event::Defer { ticket, id, bytes } => self.owed.defer(ticket, id, bytes),
-            Event::Answer { ticket, id } => self.owed.answer(ticket, id),
-            Event::Cancelled(id) => match self.owed.cancel(id) {
+            SessionEvent::Defer { ticket, id, bytes } => self.requests.defer(ticket, id, bytes),
+            SessionEvent::Answer { ticket, id } => self.requests.answer(ticket, id),
+            SessionEvent::Cancelled(id) => match self.requests.cancel(id) {
                 Some(ticket) => Effect::Cancel { ticket, answer: self.settings.cancelled },
                 // It has been answered in the meantime, or never was.
                 None => Effect::Nothing,
             },
             // Ours.
-            Event::Ask { now, patience, batch } => match self.phase {
-                Phase::Open => Effect::Asked(self.asked.ask(now, patience, batch)),
+            SessionEvent::StartCall { now, timeout, batch } => match self.phase {
+                Phase::Open => Effect::SendRequest(self.calls.start(now, timeout, batch)),
                 Phase::Ended | Phase::Closing => Effect::Closed,
             },
-            Event::Response(id) => self.asked.settle(id),
-            Event::StartOfBatch => {
-                self.asked.start_of_batch();
+            SessionEvent::Response(id) => self.calls.settle(id),
+            SessionEvent::StartOfBatch => {
+                self.calls.start_of_batch();
                 Effect::Nothing
             }
-            Event::EndOfBatch => self.asked.missing().map_or(Effect::Nothing, Effect::Missing),
-            Event::Progress { call, now } => self.asked.progress(call, now),
-            Event::Forget(call) => self.asked.forget(call),
-            Event::Tick(now) => self.asked.late(now).map_or(Effect::Nothing, Effect::TimedOut),
+            SessionEvent::EndOfBatch => self.calls.take_missing().map_or(Effect::Nothing, Effect::Missing),
+            SessionEvent::Progress { call, now } => self.calls.progress(call, now),
+            SessionEvent::AbandonCall(call) => self.calls.abandon_call(call),
+            SessionEvent::Tick(now) => self.calls.take_timed_out(now).map_or(Effect::Nothing, Effect::TimedOut),
             // Neither's.
-            Event::Invalid(invalid) => self.invalid(invalid),
-            Event::Eof => {
+            SessionEvent::Invalid(invalid) => self.invalid(invalid),
+            SessionEvent::Eof => {
                 if self.phase == Phase::Open {
                     self.phase = Phase::Ended;
                 }
                 Effect::Nothing
             }
-            Event::Close => {
+            SessionEvent::Close => {
                 self.phase = Phase::Closing;
                 Effect::Nothing
             }
@@ -138,49 +140,49 @@ impl Session {
     fn invalid(&mut self, invalid: &Invalid<'_>) -> Effect {
         match (invalid.shape, &invalid.id) {
             // An answer that cannot be read is still the only one there will be.
-            (Shape::Response, Some(id)) => match self.asked.settle(id) {
-                Effect::Settle(call) => Effect::Fault(call),
+            (Shape::Response, Some(id)) => match self.calls.settle(id) {
+                Effect::Settle(call) => Effect::SettleInvalid(call),
                 other => other,
             },
             (Shape::Response | Shape::Notification, _) => Effect::Nothing,
-            (Shape::Request | Shape::Unknown, Some(_)) => Effect::Reject,
-            (Shape::Request | Shape::Unknown, None) if self.settings.answer_unreadable => Effect::Reject,
+            (Shape::Request | Shape::Unknown, Some(_)) => Effect::RejectFrame,
+            (Shape::Request | Shape::Unknown, None) if self.settings.answer_unreadable => Effect::RejectFrame,
             (Shape::Request | Shape::Unknown, None) => Effect::Nothing,
         }
     }
 
-    /// When the next call of ours runs out of time: [`Event::Tick`] is due then.
+    /// When the next call of ours runs out of time: [`SessionEvent::Tick`] is due then.
     pub fn next_deadline(&self) -> Option<Duration> {
-        self.asked.next_deadline()
+        self.calls.next_deadline()
     }
 
     /// Whether a call of ours waits for its answer.
     pub fn is_waiting(&self) -> bool {
-        self.asked.is_waiting()
+        self.calls.is_waiting()
     }
 
     /// Whether an answer may still come to a call that we gave up.
-    pub fn expects_late(&self) -> bool {
-        self.asked.expects_late()
+    pub fn expects_late_response(&self) -> bool {
+        self.calls.expects_late_response()
     }
 
     /// Whether a request of so many bytes would not be held back because too much is in flight.
-    pub fn would_take(&self, bytes: usize, stalled: bool) -> bool {
-        stalled || self.asked.is_waiting() || !self.owed.is_full(bytes)
+    pub fn has_room_for(&self, bytes: usize, stalled: bool) -> bool {
+        stalled || self.calls.is_waiting() || !self.requests.is_full(bytes)
     }
 
     /// Whether a request of theirs with this id is in flight: whatever else comes under it is not answered under it.
     pub fn is_in_flight(&self, id: &Id<'_>) -> bool {
-        self.owed.is_in_flight(id)
+        self.requests.is_in_flight(id)
     }
 
     /// How many requests of theirs are in flight.
-    pub fn owes(&self) -> usize {
-        self.owed.count()
+    pub fn in_flight(&self) -> usize {
+        self.requests.count()
     }
 
     /// Whether nothing is in flight, in either direction.
     pub fn is_idle(&self) -> bool {
-        self.owed.count() == 0 && !self.asked.is_waiting()
+        self.requests.count() == 0 && !self.calls.is_waiting()
     }
 }

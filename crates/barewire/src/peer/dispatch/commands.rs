@@ -1,7 +1,7 @@
 //! The commands of the queue -> what is written: our calls, notifications, answers of tasks; and the time limits of our calls.
 
 use barewire_proto::rpc::{Id, Params, write};
-use barewire_proto::session::{self, BatchId, CallId, Effect, Event};
+use barewire_proto::session::{self, BatchId, CallId, Effect, SessionEvent};
 
 use super::in_flight::{PendingCall, RunningRequest};
 use super::{Dispatcher, EndRequest};
@@ -60,7 +60,7 @@ impl<O: Outlet> Dispatcher<O> {
                 };
                 match destination.batch {
                     None => {
-                        if self.session.step(Event::Answer { ticket, id }) == Effect::Answer {
+                        if self.session.step(SessionEvent::Answer { ticket, id }) == Effect::Answer {
                             self.send(destination, write);
                         }
                     }
@@ -74,7 +74,7 @@ impl<O: Outlet> Dispatcher<O> {
             Command::Failed { method, failure } => self.log.failed(&method, &failure),
             Command::Forget(id) => {
                 if let Some(call) = id.get()
-                    && let Effect::Tell(call) = self.session.step(Event::Forget(*call))
+                    && let Effect::SendCancel(call) = self.session.step(SessionEvent::AbandonCall(*call))
                 {
                     self.abandon_call(call, None);
                 }
@@ -108,7 +108,8 @@ impl<O: Outlet> Dispatcher<O> {
             return None;
         }
         let now = self.timing.session_now();
-        let Effect::Asked(call) = self.session.step(Event::Ask { now, patience, batch }) else {
+        let Effect::SendRequest(call) = self.session.step(SessionEvent::StartCall { now, timeout: patience, batch })
+        else {
             let stray = self.opening.stray();
             self.closing.refuse_call(answer, |reason| ConnectionEnd::new(reason, stray, None));
             return None;
@@ -170,7 +171,7 @@ impl<O: Outlet> Dispatcher<O> {
     /// Ends the calls that have waited long enough.
     pub(in crate::peer) fn tick(&mut self) {
         let now = self.timing.session_now();
-        while let Effect::TimedOut(call) = self.session.step(Event::Tick(now)) {
+        while let Effect::TimedOut(call) = self.session.step(SessionEvent::Tick(now)) {
             self.abandon_call(call, Some(CallError::TimedOut));
         }
     }
@@ -178,7 +179,7 @@ impl<O: Outlet> Dispatcher<O> {
     /// Fails a call of ours that will not be answered.
     #[cfg(feature = "http")]
     pub(in crate::peer) fn fail(&mut self, call: CallId, why: CallError) {
-        self.session.step(Event::Forget(call));
+        self.session.step(SessionEvent::AbandonCall(call));
         self.in_flight.settle(call, Err(why));
     }
 }

@@ -5,7 +5,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use barewire_proto::rpc::{Id, Message, Notification, Params, Parsed, Request};
-use barewire_proto::session::{Event, Ticket};
+use barewire_proto::session::{SessionEvent, Ticket};
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
@@ -88,7 +88,7 @@ impl<O: Outlet> Dispatcher<O> {
                 // The messages that it sent while it ran go out first.
                 self.take_commands();
                 if deferred && destination.batch.is_none() {
-                    self.session.step(Event::Answer { ticket, id: &request.id });
+                    self.session.step(SessionEvent::Answer { ticket, id: &request.id });
                 }
                 let mut failed = None;
                 self.send(destination, |out| {
@@ -110,7 +110,7 @@ impl<O: Outlet> Dispatcher<O> {
             }
             Begun::Waits { work, span, incoming } => {
                 if !deferred {
-                    self.session.step(Event::Defer { ticket, id: &request.id, bytes });
+                    self.session.step(SessionEvent::Defer { ticket, id: &request.id, bytes });
                 }
                 let reply = request.reply().into_owned();
                 let (queue, answer_to) = (Arc::clone(&self.queue), reply.borrow().into_owned());
@@ -181,7 +181,7 @@ impl<O: Outlet> Dispatcher<O> {
             let ParkedRequest { ticket, message, destination, caller } = parked;
             if let Parsed::Message(Message::Request(request)) = message.parsed() {
                 let (bytes, params) = (message.bytes().len(), message.params());
-                self.session.step(Event::Defer { ticket, id: &request.id, bytes });
+                self.session.step(SessionEvent::Defer { ticket, id: &request.id, bytes });
                 let (exchange, caller) = (destination.exchange, caller.as_ref());
                 let source = Source { exchange, caller, params: params.as_ref() };
                 self.start(Job { ticket, request, bytes, destination, deferred: true }, source);
@@ -194,7 +194,7 @@ impl<O: Outlet> Dispatcher<O> {
         }
         // After those, because it came after them.
         if let Some(held) = &self.in_flight.held
-            && self.would_take(held)
+            && self.has_room_for(held)
             && let Some(held) = self.in_flight.held.take()
         {
             self.take(held.frame(), held.parsed(), Source::STREAM);

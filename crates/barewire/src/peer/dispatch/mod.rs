@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use barewire_proto::mcp::RequestParams;
-use barewire_proto::session::{Conventions, Session, Settings as SessionSettings, Tokens};
+use barewire_proto::session::{Conventions, ProgressTokenFinder, Session, Settings as SessionSettings};
 use tokio::time::Instant;
 
 use super::connection::Settings;
@@ -49,7 +49,7 @@ pub(crate) struct Dispatcher<O> {
     pub(super) limits: ConnectionLimits,
     service: Box<dyn Service>,
     conventions: Conventions,
-    tokens: Tokens,
+    tokens: ProgressTokenFinder,
     answer_unreadable: bool,
     trace: Option<Arc<dyn Trace>>,
     log: Log,
@@ -119,7 +119,7 @@ impl<O: Outlet> Dispatcher<O> {
             limits,
             service,
             conventions,
-            tokens: Tokens::new(conventions.progress),
+            tokens: ProgressTokenFinder::new(conventions.progress),
             answer_unreadable,
             trace,
             log,
@@ -180,7 +180,7 @@ impl<O: Outlet> Dispatcher<O> {
     /// Whether both sides may be waiting for each other to read: nothing of what we write has been taken for a while, and the
     /// bytes that keep the peer from it may be answers to calls that we gave up.
     fn is_stalled(&self) -> bool {
-        self.timing.is_write_stalled() && self.session.expects_late()
+        self.timing.is_write_stalled() && self.session.expects_late_response()
     }
 
     /// Whether [`Self::start_waiting`] has something to start.
@@ -188,13 +188,13 @@ impl<O: Outlet> Dispatcher<O> {
         let InFlight { parked, notifications, held, .. } = &self.in_flight;
         (!parked.is_empty() && self.has_room())
             || notifications.can_start()
-            || held.as_ref().is_some_and(|held| self.would_take(held))
+            || held.as_ref().is_some_and(|held| self.has_room_for(held))
     }
 
     /// Whether a frame that is held can be taken.
-    fn would_take(&self, held: &HeldFrame) -> bool {
+    fn has_room_for(&self, held: &HeldFrame) -> bool {
         let (bytes, waiting) = (held.len(), self.must_read());
-        self.session.would_take(bytes, self.is_stalled())
+        self.session.has_room_for(bytes, self.is_stalled())
             && (waiting || (self.has_room() && !self.in_flight.notifications.is_full(bytes, &self.limits)))
             && (waiting || !held.is_batch || self.has_room_for_batch(bytes))
     }
@@ -211,7 +211,7 @@ impl<O: Outlet> Dispatcher<O> {
 
     /// Whether nothing of the peer is being worked on.
     pub(super) fn is_idle(&self) -> bool {
-        self.session.owes() == 0 && !self.in_flight.has_waiting() && self.queue.is_empty()
+        self.session.in_flight() == 0 && !self.in_flight.has_waiting() && self.queue.is_empty()
     }
 
     /// Logs something about the connection as a whole.

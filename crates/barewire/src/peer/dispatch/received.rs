@@ -5,7 +5,7 @@ use barewire_proto::mcp::KeptMessage;
 use barewire_proto::rpc::{
     ErrorObject, Id, Invalid, KeptFrame, Message, Notification, Params, Parsed, Reply, Request, Response, parse, write,
 };
-use barewire_proto::session::{self, CallId, Effect, Event, Refusal, Signal, Ticket};
+use barewire_proto::session::{self, CallId, Effect, Refusal, SessionEvent, Signal, Ticket};
 
 #[cfg(feature = "http")]
 use super::AnyCaller;
@@ -96,7 +96,7 @@ impl<O: Outlet> Dispatcher<O> {
         }
         let bytes = frame.bytes.len();
         let (destination, room) = (source.into(), self.in_flight.parked.is_empty() && self.has_room());
-        match self.session.step(Event::Request { id: &request.id, bytes, room, stalled: self.is_stalled() }) {
+        match self.session.step(SessionEvent::Request { id: &request.id, bytes, room, stalled: self.is_stalled() }) {
             Effect::Start(ticket) => {
                 self.start(Job { ticket, request, bytes, destination, deferred: false }, source);
             }
@@ -154,9 +154,9 @@ impl<O: Outlet> Dispatcher<O> {
 
     /// Refuses a frame that is no message, or tells the caller whose answer it should have been.
     pub(super) fn judge(&mut self, invalid: &Invalid<'_>, destination: Destination) {
-        match self.session.step(Event::Invalid(invalid)) {
+        match self.session.step(SessionEvent::Invalid(invalid)) {
             // Where the peer may ask nothing of us, it waits for no answer.
-            Effect::Reject if self.service.is_asked() => {
+            Effect::RejectFrame if self.service.is_asked() => {
                 if let Some(reply) = invalid.reply() {
                     // Under the id of a request that is in flight it would be taken for the answer to that.
                     let is_taken = reply.id().is_some_and(|id| self.session.is_in_flight(id));
@@ -164,7 +164,7 @@ impl<O: Outlet> Dispatcher<O> {
                     self.send_error(destination, reply, &invalid.error());
                 }
             }
-            Effect::Fault(call) => self.in_flight.settle(call, Err(CallError::Fault(invalid.to_string()))),
+            Effect::SettleInvalid(call) => self.in_flight.settle(call, Err(CallError::Fault(invalid.to_string()))),
             _ => {}
         }
     }
@@ -199,7 +199,7 @@ impl<O: Outlet> Dispatcher<O> {
     }
 
     fn response(&mut self, frame: Frame<'_>, response: Response<'_>) {
-        match self.session.step(Event::Response(&response.id)) {
+        match self.session.step(SessionEvent::Response(&response.id)) {
             Effect::Settle(call) => {
                 let outcome = match response.outcome {
                     Ok(result) => Ok(Raw::new(result)),
@@ -263,7 +263,7 @@ impl<O: Outlet> Dispatcher<O> {
 
     fn progress(&mut self, call: CallId, params: Option<Params<'_>>) {
         let now = self.timing.session_now();
-        self.session.step(Event::Progress { call, now });
+        self.session.step(SessionEvent::Progress { call, now });
         if let Some(PendingCall { progress: Some(OnProgress(tell)), .. }) = self.in_flight.calls.get_mut(&call)
             && let Some(params) = params
         {
@@ -276,13 +276,13 @@ impl<O: Outlet> Dispatcher<O> {
 
     /// Fails a call of ours that the peer has ended: it will not be answered.
     fn call_ended(&mut self, call: CallId) {
-        self.session.step(Event::Forget(call));
+        self.session.step(SessionEvent::AbandonCall(call));
         self.in_flight.settle(call, Err(CallError::Cancelled));
     }
 
     /// The peer no longer wants an answer: the session forgets the id, then the handler is told, then it is dropped.
     fn cancelled(&mut self, id: &Id<'_>) {
-        let Effect::Cancel { ticket, answer, .. } = self.session.step(Event::Cancelled(id)) else { return };
+        let Effect::Cancel { ticket, answer, .. } = self.session.step(SessionEvent::Cancelled(id)) else { return };
         let InFlight { running, parked, .. } = &mut self.in_flight;
         let (reply, destination) = if let Some(running) = running.remove(&ticket) {
             running.stop();

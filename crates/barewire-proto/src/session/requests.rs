@@ -32,9 +32,9 @@ impl Default for SessionLimits {
 setters! { SessionLimits { requests: usize, bytes: usize, parked: usize } }
 
 #[derive(Debug)]
-pub(super) struct Owed {
+pub(super) struct InFlightRequests {
     limits: SessionLimits,
-    in_flight: HashMap<Key, Entry>,
+    in_flight: HashMap<RequestId, InFlightRequest>,
     bytes: usize,
     /// Of these, the bytes of requests that have not been started.
     parked: usize,
@@ -43,22 +43,22 @@ pub(super) struct Owed {
 
 /// An id that is looked up by one borrowed from a frame.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Key(Id<'static>);
+struct RequestId(Id<'static>);
 
-impl<'a> Borrow<Id<'a>> for Key {
+impl<'a> Borrow<Id<'a>> for RequestId {
     fn borrow(&self) -> &Id<'a> {
         &self.0
     }
 }
 
 #[derive(Debug)]
-struct Entry {
+struct InFlightRequest {
     ticket: Ticket,
     bytes: usize,
     parked: bool,
 }
 
-impl Owed {
+impl InFlightRequests {
     pub(super) fn new(limits: SessionLimits) -> Self {
         Self { limits, in_flight: HashMap::new(), bytes: 0, parked: 0, next: 0 }
     }
@@ -86,7 +86,7 @@ impl Owed {
             }
             (false, false, true) => {
                 let ticket = self.ticket();
-                self.insert(id, Entry { ticket, bytes, parked: true });
+                self.insert(id, InFlightRequest { ticket, bytes, parked: true });
                 Effect::Park(ticket)
             }
         }
@@ -102,10 +102,10 @@ impl Owed {
         Ticket(self.next)
     }
 
-    fn insert(&mut self, id: &Id<'_>, entry: Entry) {
+    fn insert(&mut self, id: &Id<'_>, entry: InFlightRequest) {
         self.bytes += entry.bytes;
         self.parked += if entry.parked { entry.bytes } else { 0 };
-        self.in_flight.insert(Key(id.clone().into_owned()), entry);
+        self.in_flight.insert(RequestId(id.clone().into_owned()), entry);
     }
 
     /// A parked request counts as parked until it is answered or started, and this says that it is started.
@@ -119,7 +119,7 @@ impl Owed {
             }
             Some(_) => Effect::Refuse(Refusal::Duplicate),
             None => {
-                self.insert(id, Entry { ticket, bytes, parked: false });
+                self.insert(id, InFlightRequest { ticket, bytes, parked: false });
                 Effect::Nothing
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{BatchId, CallId, Patience, Ticket};
+use super::{BatchId, CallId, CallTimeout, Ticket};
 use crate::rpc::{Code, ErrorObject, Id, Invalid};
 
 /// Something that happened.
@@ -10,7 +10,7 @@ use crate::rpc::{Code, ErrorObject, Id, Invalid};
 /// Its variants are built by their fields: a fact that is added to one is a fact that every driver has to give.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Event<'a> {
+pub enum SessionEvent<'a> {
     /// A request of theirs came.
     Request {
         /// Its id.
@@ -41,11 +41,11 @@ pub enum Event<'a> {
     /// They no longer wait for the answer to this one.
     Cancelled(&'a Id<'a>),
     /// We want to ask.
-    Ask {
+    StartCall {
         /// The time.
         now: Duration,
         /// How long we would wait.
-        patience: Patience,
+        timeout: CallTimeout,
         /// The batch it is part of.
         batch: Option<BatchId>,
     },
@@ -63,7 +63,7 @@ pub enum Event<'a> {
         now: Duration,
     },
     /// We no longer wait for the answer to this one.
-    Forget(CallId),
+    AbandonCall(CallId),
     /// Time has passed. To be repeated until nothing follows from it.
     Tick(Duration),
     /// A frame came that is no message.
@@ -80,7 +80,7 @@ pub enum Event<'a> {
 pub enum Effect {
     /// Nothing.
     Nothing,
-    /// Run the request's handler. Either answer before the next event, or say [`Event::Defer`].
+    /// Run the request's handler. Either answer before the next event, or say [`SessionEvent::Defer`].
     Start(Ticket),
     /// Keep the request and run its handler when there is room. It is in flight.
     Park(Ticket),
@@ -89,7 +89,7 @@ pub enum Effect {
     /// Refuse the request.
     Refuse(Refusal),
     /// Refuse the frame that is no message, as [`Invalid::reply`] and [`Invalid::error`] have it.
-    Reject,
+    RejectFrame,
     /// Write the answer: the id is free again.
     Answer,
     /// Stop the handler of this request. It is forgotten already.
@@ -101,13 +101,13 @@ pub enum Effect {
         answer: Option<Code>,
     },
     /// Ask under this id.
-    Asked(CallId),
+    SendRequest(CallId),
     /// It is too late to ask.
     Closed,
     /// This call has its answer.
     Settle(CallId),
     /// This call has been answered with something that is no response.
-    Fault(CallId),
+    SettleInvalid(CallId),
     /// An answer to what we no longer wait for. Drop it.
     Late,
     /// An answer to nothing we asked. Report and drop it.
@@ -115,7 +115,7 @@ pub enum Effect {
     /// An answer to this call should have been in the array that has just ended, and was not.
     Missing(CallId),
     /// Tell them that we no longer wait for this call.
-    Tell(CallId),
+    SendCancel(CallId),
     /// This call has waited long enough. Tell them too.
     TimedOut(CallId),
 }

@@ -30,7 +30,7 @@ pub struct BatchId(pub u64);
 /// How long we wait for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Patience {
+pub struct CallTimeout {
     /// How long without a sign of life. `None`: for ever.
     pub timeout: Option<Duration>,
     /// Whether progress is one.
@@ -39,47 +39,47 @@ pub struct Patience {
     pub at_most: Option<Duration>,
 }
 
-setters! { Patience { timeout: Option<Duration>, reset_by_progress: bool, at_most: Option<Duration> } }
+setters! { CallTimeout { timeout: Option<Duration>, reset_by_progress: bool, at_most: Option<Duration> } }
 
 #[derive(Debug, Default)]
-pub(super) struct Asked {
-    waiting: HashMap<CallId, Call>,
+pub(super) struct OutstandingCalls {
+    waiting: HashMap<CallId, OutstandingCall>,
     /// When each of them runs out of time, soonest first.
     deadlines: BTreeSet<(Duration, CallId)>,
     /// Those we gave up, to tell a late answer from one that nobody asked for. Bounded: the oldest are forgotten.
-    given_up: BTreeSet<CallId>,
+    abandoned: BTreeSet<CallId>,
     /// Batches of which an answer has come in the array that is being read; `None` between two arrays.
     answered: Option<BTreeSet<BatchId>>,
     minted: i64,
 }
 
 #[derive(Debug)]
-struct Call {
-    patience: Patience,
+struct OutstandingCall {
+    timeout: CallTimeout,
     deadline: Option<Duration>,
     /// When it is over in any case.
     end: Option<Duration>,
     batch: Option<BatchId>,
 }
 
-impl Asked {
+impl OutstandingCalls {
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    pub(super) fn expects_late(&self) -> bool {
-        !self.given_up.is_empty()
+    pub(super) fn expects_late_response(&self) -> bool {
+        !self.abandoned.is_empty()
     }
 
     pub(super) fn next_deadline(&self) -> Option<Duration> {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    pub(super) fn ask(&mut self, now: Duration, patience: Patience, batch: Option<BatchId>) -> CallId {
+    pub(super) fn start(&mut self, now: Duration, timeout: CallTimeout, batch: Option<BatchId>) -> CallId {
         self.minted += 1;
         let id = CallId(self.minted);
-        let end = patience.at_most.map(|most| now.saturating_add(most));
-        let call = Call { deadline: deadline(now, patience, end), patience, end, batch };
+        let end = timeout.at_most.map(|most| now.saturating_add(most));
+        let call = OutstandingCall { deadline: deadline(now, timeout, end), timeout, end, batch };
         if let Some(at) = call.deadline {
             self.deadlines.insert((at, id));
         }
@@ -96,7 +96,7 @@ impl Asked {
                 }
                 Effect::Settle(id)
             }
-            None if self.given_up.remove(&id) => Effect::Late,
+            None if self.abandoned.remove(&id) => Effect::Late,
             None => Effect::Unknown,
         }
     }
@@ -107,7 +107,7 @@ impl Asked {
     }
 
     /// A call that was in one batch with one that has been answered, and was not answered itself.
-    pub(super) fn missing(&mut self) -> Option<CallId> {
+    pub(super) fn take_missing(&mut self) -> Option<CallId> {
         // Without one, there is nothing to look for among all that wait.
         let answered = self.answered.take().filter(|answered| !answered.is_empty())?;
         let missing = self
@@ -119,7 +119,7 @@ impl Asked {
         if let Some(id) = missing {
             self.remove(id);
             // It may come after all, from a peer that answers one by one.
-            self.give_up(id);
+            self.abandon(id);
             // There may be more.
             self.answered = Some(answered);
         }
@@ -128,8 +128,8 @@ impl Asked {
 
     pub(super) fn progress(&mut self, id: CallId, now: Duration) -> Effect {
         let Some(call) = self.waiting.get_mut(&id) else { return Effect::Unknown };
-        if call.patience.reset_by_progress {
-            let next = deadline(now, call.patience, call.end);
+        if call.timeout.reset_by_progress {
+            let next = deadline(now, call.timeout, call.end);
             if let Some(at) = std::mem::replace(&mut call.deadline, next) {
                 self.deadlines.remove(&(at, id));
             }
@@ -140,27 +140,27 @@ impl Asked {
         Effect::Nothing
     }
 
-    pub(super) fn forget(&mut self, id: CallId) -> Effect {
+    pub(super) fn abandon_call(&mut self, id: CallId) -> Effect {
         match self.remove(id) {
             Some(_) => {
-                self.give_up(id);
-                Effect::Tell(id)
+                self.abandon(id);
+                Effect::SendCancel(id)
             }
             None => Effect::Nothing,
         }
     }
 
-    pub(super) fn late(&mut self, now: Duration) -> Option<CallId> {
+    pub(super) fn take_timed_out(&mut self, now: Duration) -> Option<CallId> {
         let (at, id) = *self.deadlines.first()?;
         if now < at {
             return None;
         }
         self.remove(id);
-        self.give_up(id);
+        self.abandon(id);
         Some(id)
     }
 
-    fn remove(&mut self, id: CallId) -> Option<Call> {
+    fn remove(&mut self, id: CallId) -> Option<OutstandingCall> {
         let call = self.waiting.remove(&id)?;
         if let Some(at) = call.deadline {
             self.deadlines.remove(&(at, id));
@@ -168,16 +168,16 @@ impl Asked {
         Some(call)
     }
 
-    fn give_up(&mut self, id: CallId) {
-        self.given_up.insert(id);
-        if self.given_up.len() > REMEMBERED {
-            self.given_up.pop_first();
+    fn abandon(&mut self, id: CallId) {
+        self.abandoned.insert(id);
+        if self.abandoned.len() > MAX_ABANDONED_CALLS {
+            self.abandoned.pop_first();
         }
     }
 }
 
-fn deadline(now: Duration, patience: Patience, end: Option<Duration>) -> Option<Duration> {
-    let next = patience.timeout.map(|timeout| now.saturating_add(timeout));
+fn deadline(now: Duration, timeout: CallTimeout, end: Option<Duration>) -> Option<Duration> {
+    let next = timeout.timeout.map(|idle| now.saturating_add(idle));
     match (next, end) {
         (Some(next), Some(end)) => Some(next.min(end)),
         (next, end) => next.or(end),
@@ -186,4 +186,4 @@ fn deadline(now: Duration, patience: Patience, end: Option<Duration>) -> Option<
 
 /// How many calls that we gave up are remembered. An answer to one before them is reported as unknown, which costs a line
 /// in the log.
-const REMEMBERED: usize = 1024;
+const MAX_ABANDONED_CALLS: usize = 1024;
