@@ -91,7 +91,7 @@ fn request<'h>(
     supported: &[Revision],
 ) -> Result<Plan<'h>, Rejection> {
     let version = agreed(Version::read(headers, supported)?, &params.meta, supported)?;
-    let judge = || modern::judge(&asked.method.to_name(), &params.meta, supported);
+    let judge = || modern::check_meta(&asked.method.to_name(), &params.meta, supported);
     match version {
         Version::Modern(_) => match judge() {
             Ok(Some(judged)) => {

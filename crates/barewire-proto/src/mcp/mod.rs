@@ -79,7 +79,7 @@ pub use implementation::{Icon, Implementation, Theme};
 pub use initialize::{InitializeParams, InitializeResult};
 pub use input::{InputRequest, InputRequests, InputRequiredResult, InputResponses};
 pub use kept::KeptMessage;
-pub use legacy::Legacy;
+pub use legacy::Handshake;
 pub use logging::{LogMessage, LoggingLevel, SetLevelParams};
 pub use meta::{RequestMeta, RequestParams, key};
 pub use method::{Kind, METHODS, Method, Sent, Side};

@@ -12,7 +12,7 @@ use crate::rpc::{Code, ErrorObject};
 /// What a modern request says about itself, found to be in order.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct Modern<'a> {
+pub struct ModernMeta<'a> {
     /// The revision it is written in.
     pub revision: Revision,
     /// What its sender can do: an object.
@@ -53,11 +53,11 @@ pub enum BadMeta {
 /// | served | absent, or no object | is malformed: -32602 |
 /// | served | an object | is served |
 #[inline]
-pub fn judge<'a>(
+pub fn check_meta<'a>(
     method: &str,
     meta: &RequestMeta<'a>,
     supported: &[Revision],
-) -> Result<Option<Modern<'a>>, BadMeta> {
+) -> Result<Option<ModernMeta<'a>>, BadMeta> {
     if !supported.iter().rev().any(|revision| revision.is_modern()) {
         return Ok(None);
     }
@@ -83,7 +83,7 @@ pub fn judge<'a>(
         Some(Ok(level)) => Some(level),
         Some(Err(_)) => return Err(BadMeta::Wrong(key::LOG_LEVEL, "a log level")),
     };
-    Ok(Some(Modern { revision, client_capabilities, log_level }))
+    Ok(Some(ModernMeta { revision, client_capabilities, log_level }))
 }
 
 impl BadMeta {
@@ -116,7 +116,7 @@ mod tests {
 
     fn judged(method: &str, meta: &str) -> Result<Option<Revision>, BadMeta> {
         let meta = RequestMeta::read(Json::parse(meta.as_bytes()).expect("JSON"));
-        judge(method, &meta, &Revision::ALL).map(|modern| modern.map(|modern| modern.revision))
+        check_meta(method, &meta, &Revision::ALL).map(|modern| modern.map(|modern| modern.revision))
     }
 
     const VERSION: &str = r#""io.modelcontextprotocol/protocolVersion""#;
@@ -162,7 +162,7 @@ mod tests {
         let meta = format!("{{{VERSION}:\"2026-07-28\",{CAPABILITIES}:{{}}}}");
         let meta = RequestMeta::read(Json::parse(meta.as_bytes()).expect("JSON"));
         for method in ["tools/list", "server/discover"] {
-            assert!(judge(method, &meta, &[Revision::V2025_06_18]).expect("not refused").is_none());
+            assert!(check_meta(method, &meta, &[Revision::V2025_06_18]).expect("not refused").is_none());
         }
     }
 

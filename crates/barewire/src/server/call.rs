@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use barewire_proto::json::{Json, Member, Text};
-use barewire_proto::mcp::{ClientCapabilities, Implementation, LoggingLevel, RequestMeta, Revision, modern::Modern};
+use barewire_proto::mcp::{
+    ClientCapabilities, Implementation, LoggingLevel, RequestMeta, Revision, modern::ModernMeta,
+};
 use barewire_proto::rpc::{Code, ErrorObject};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -63,7 +65,7 @@ impl Call {
         let subject = Subject { name, arguments };
         let (client, rounds) = match client {
             super::Side::Legacy(session) => (Client::Legacy(Arc::clone(session)), Rounds::default()),
-            super::Side::Modern(Modern { log_level, .. }) => {
+            super::Side::Modern(ModernMeta { log_level, .. }) => {
                 let rounds = rounds(calling, &subject)?;
                 (Client::Modern { capabilities: OnceLock::new(), log_level: *log_level }, rounds)
             }

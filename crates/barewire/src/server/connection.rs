@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 
 use barewire_proto::json::{Json, Kind as JsonKind, Text};
-use barewire_proto::mcp::legacy::{Effect, Event, Policy};
-use barewire_proto::mcp::modern::{self, Modern};
+use barewire_proto::mcp::legacy::{HandshakeEffect, HandshakeEvent, HandshakePolicy};
+use barewire_proto::mcp::modern::{self, ModernMeta};
 use barewire_proto::mcp::{
-    CallToolResult, ClientCapabilities, InitializeParams, InitializeResult, Legacy, RequestParams, Revision,
+    CallToolResult, ClientCapabilities, Handshake, InitializeParams, InitializeResult, RequestParams, Revision,
     ServerCapability, SetLevelParams, key,
 };
 use barewire_proto::rpc::{Notification, Params};
@@ -26,7 +26,7 @@ use crate::peer::{BoxedWork, Context, IncomingParams, Service};
 /// What serves one connection.
 pub(super) struct Connected {
     shared: Arc<Shared>,
-    legacy: Legacy,
+    legacy: Handshake,
     /// Is told the revision that was agreed on.
     #[cfg(feature = "http")]
     agreed: Option<Arc<OnceLock<Revision>>>,
@@ -56,8 +56,8 @@ pub(super) struct Calling<'a> {
 
 /// The client, as its era has it.
 pub(super) enum Side<'a> {
-    Legacy(&'a Arc<Session>),
-    Modern(Modern<'a>),
+    Handshake(&'a Arc<Session>),
+    Modern(ModernMeta<'a>),
 }
 
 impl Connected {
@@ -65,7 +65,7 @@ impl Connected {
         let (version, offer) = (shared.registry.version(), shared.registry.offer());
         Self {
             shared,
-            legacy: Legacy::default(),
+            legacy: Handshake::default(),
             #[cfg(feature = "http")]
             agreed: None,
             is_new: false,
@@ -84,8 +84,8 @@ impl Connected {
         self
     }
 
-    fn policy(shared: &Shared) -> Policy<'_> {
-        Policy::new(&shared.settings.revisions).lenient(shared.settings.lenient)
+    fn policy(shared: &Shared) -> HandshakePolicy<'_> {
+        HandshakePolicy::new(&shared.settings.revisions).lenient(shared.settings.lenient)
     }
 
     /// Looks again if something has changed.
@@ -100,7 +100,7 @@ impl Connected {
     /// The one request that changes what a connection is.
     fn initialize(&mut self, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
         let asked: InitializeParams = crate::params::read(params)?;
-        let event = Event::Initialize(&asked.protocol_version);
+        let event = HandshakeEvent::Initialize(&asked.protocol_version);
         let revision = self.step(event)?;
         // What it has subscribed to before it introduced itself, where that is allowed, stays.
         let watch = self.session.take().map(|session| Arc::clone(&session.watch));
@@ -117,11 +117,11 @@ impl Connected {
 
     /// What the handshake says of something that came: the revision it is served in.
     #[inline]
-    fn step(&mut self, event: Event<'_>) -> Result<Revision, Failure> {
+    fn step(&mut self, event: HandshakeEvent<'_>) -> Result<Revision, Failure> {
         match self.legacy.step(event, Self::policy(&self.shared)) {
-            Effect::Serve(revision) => Ok(revision),
-            Effect::Refuse(rule) => Err(rule.error(&self.shared.settings.revisions).into()),
-            Effect::Ignore => Err(Failure::method_not_found()),
+            HandshakeEffect::Serve(revision) => Ok(revision),
+            HandshakeEffect::Refuse(rule) => Err(rule.error(&self.shared.settings.revisions).into()),
+            HandshakeEffect::Ignore => Err(Failure::method_not_found()),
         }
     }
 
@@ -151,16 +151,16 @@ impl Service for Connected {
         let read = incoming.members();
         trace(&read);
         let supported = &self.shared.settings.revisions;
-        let judged = modern::judge(context.method(), &read.meta, supported).map_err(|bad| bad.error())?;
+        let judged = modern::check_meta(context.method(), &read.meta, supported).map_err(|bad| bad.error())?;
         let (revision, event) = match (&judged, context.method()) {
-            (Some(modern), _) => (Some(modern.revision), Event::Request),
+            (Some(modern), _) => (Some(modern.revision), HandshakeEvent::Request),
             (None, "initialize") => return self.initialize(params),
             (None, "ping") => {
-                let revision = self.step(Event::Ping)?;
+                let revision = self.step(HandshakeEvent::Ping)?;
                 let shared = Arc::clone(&self.shared);
                 return Ok(ready(Empty::default(), Style::new(revision, shared, None)));
             }
-            (None, _) => (None, Event::Request),
+            (None, _) => (None, HandshakeEvent::Request),
         };
         let revision = match revision {
             Some(revision) => revision,
@@ -196,8 +196,8 @@ impl Service for Connected {
     fn arrived(&mut self, notification: &Notification<'_>) {
         if notification.method == INITIALIZED {
             // Nobody is answered, so nobody is told if it came too early or twice.
-            let effect = self.legacy.step(Event::Initialized, Self::policy(&self.shared));
-            self.is_new |= matches!(effect, Effect::Serve(_));
+            let effect = self.legacy.step(HandshakeEvent::Initialized, Self::policy(&self.shared));
+            self.is_new |= matches!(effect, HandshakeEffect::Serve(_));
         }
     }
 
