@@ -3,7 +3,7 @@
 
 use barewire_proto::frame::{Codec, ContentLength, Frame, FrameError, Lines, Outline, Sse};
 use barewire_proto::json::{Json, Kind};
-use barewire_proto::mcp::{KeptMessage, RequestParams};
+use barewire_proto::mcp::{ParsedMessage, RequestParams};
 use barewire_proto::rpc::{Id, Invalid, Message, Params, Parsed, Rule, Shape, parse, write};
 use barewire_proto::transcript::{Channel, Entry, Note, Recorder, Stream, is_clean, read, read_line, restore};
 use serde_json::value::RawValue;
@@ -199,7 +199,7 @@ pub fn content_length(data: &[u8]) {
 
 /// A frame that is kept is what it was parsed as, and so are the members of its params.
 fn kept(data: &[u8], parsed: &Parsed<'_>) {
-    let kept = KeptMessage::read(data, 8);
+    let kept = ParsedMessage::read(data, 8);
     assert_eq!(kept.parsed(), *parsed);
     let params = match parsed {
         Parsed::Message(Message::Request(request)) => Some(RequestParams::read(request.params)),
@@ -207,7 +207,7 @@ fn kept(data: &[u8], parsed: &Parsed<'_>) {
         _ => None,
     };
     assert_eq!(format!("{:?}", kept.params()), format!("{params:?}"));
-    let copy = KeptMessage::copy(data, parsed, params.as_ref());
+    let copy = ParsedMessage::copy(data, parsed, params.as_ref());
     assert_eq!(copy.parsed(), *parsed);
     assert_eq!(format!("{:?}", copy.params()), format!("{params:?}"));
 }

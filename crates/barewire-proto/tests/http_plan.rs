@@ -1,7 +1,7 @@
 //! What a server of HTTP does with a request, row by row: method, headers and body -> who serves it, or status, code and rule.
 
 use barewire_proto::http::{Access, Plan, Rejection, Verb, admit, plan};
-use barewire_proto::mcp::{KeptMessage, Revision};
+use barewire_proto::mcp::{ParsedMessage, Revision};
 use barewire_proto::rpc::DEFAULT_DEPTH;
 
 type Row<'a> = &'a [(&'a str, &'a str)];
@@ -40,7 +40,7 @@ fn admitted(method: &str, headers: Row<'_>, supported: &[Revision]) -> String {
 }
 
 fn planned(headers: Row<'_>, body: &str, supported: &[Revision]) -> String {
-    match plan(headers, &KeptMessage::read(body, DEFAULT_DEPTH), supported) {
+    match plan(headers, &ParsedMessage::read(body, DEFAULT_DEPTH), supported) {
         Ok(Plan::Modern(revision)) => format!("modern {revision}"),
         Ok(Plan::Initialize) => "initialize".to_owned(),
         Ok(Plan::Session { id, revision }) => {
@@ -446,7 +446,7 @@ fn headers_say_what_the_body_says() {
 #[test]
 fn a_refusal_says_what_to_do_under_the_id_of_the_request() {
     let refuse = |headers: Row<'_>, body: &str, supported: &[Revision]| {
-        let rejection = plan(headers, &KeptMessage::read(body, DEFAULT_DEPTH), supported).expect_err("refused");
+        let rejection = plan(headers, &ParsedMessage::read(body, DEFAULT_DEPTH), supported).expect_err("refused");
         let mut out = Vec::new();
         rejection.body(&mut out);
         serde_json::from_slice::<serde_json::Value>(&out).expect("JSON")

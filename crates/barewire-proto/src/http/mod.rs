@@ -1,7 +1,7 @@
 //! Streamable HTTP without HTTP: methods, header values and bodies in, decisions out.
 //!
 //! ```text
-//! server:  admit(method, headers)  ->  Verb  ->  KeptMessage::read(body)  ->  plan(headers, message)  ->  Plan
+//! server:  admit(method, headers)  ->  Verb  ->  ParsedMessage::read(body)  ->  plan(headers, message)  ->  Plan
 //!                                 \-> Rejection: a status, a rule and a JSON-RPC error             HeaderParams::check
 //! client:  mirror::encode, HeaderParams::headers  ->  …  ->  Reading::of(status, body)  ->  fall_back
 //! ```

@@ -6,7 +6,7 @@ use super::version::{Version, has_legacy, has_modern, list, unsupported};
 use super::{Headers, Rejection, Rule, standard};
 use crate::json::Text;
 use crate::mcp::modern::{self, BadMeta};
-use crate::mcp::{KeptMessage, RequestMeta, RequestParams, Revision, key};
+use crate::mcp::{ParsedMessage, RequestMeta, RequestParams, Revision, key};
 use crate::rpc::{Batch, Message, Parsed, Request};
 
 /// Who serves the message of a POST.
@@ -55,7 +55,7 @@ pub enum Plan<'h> {
 /// [`Rule::UnknownVersion`] with -32600, as -32022 would tell a client that the server is modern.
 pub fn plan<'h>(
     headers: &'h (impl Headers + ?Sized),
-    body: &KeptMessage<impl AsRef<[u8]>>,
+    body: &ParsedMessage<impl AsRef<[u8]>>,
     supported: &[Revision],
 ) -> Result<Plan<'h>, Rejection> {
     let params = body.params().unwrap_or_default();

@@ -42,7 +42,7 @@ mod elicitation;
 mod implementation;
 mod initialize;
 mod input;
-mod kept;
+mod parsed_message;
 pub mod legacy;
 mod logging;
 mod matching;
@@ -78,7 +78,7 @@ pub use elicitation::{ElicitAction, ElicitForm, ElicitParams, ElicitResult, Elic
 pub use implementation::{Icon, Implementation, Theme};
 pub use initialize::{InitializeParams, InitializeResult};
 pub use input::{InputRequest, InputRequests, InputRequiredResult, InputResponses};
-pub use kept::KeptMessage;
+pub use parsed_message::ParsedMessage;
 pub use legacy::Handshake;
 pub use logging::{LogMessage, LoggingLevel, SetLevelParams};
 pub use meta::{RequestMeta, RequestParams, key};

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use barewire_proto::mcp::KeptMessage;
+use barewire_proto::mcp::ParsedMessage;
 use barewire_proto::session::CallId;
 use bytes::Bytes;
 use tokio::time::{Instant, Sleep};
@@ -29,7 +29,7 @@ pub(crate) struct Delivery {
     pub(crate) exchange: Exchange,
     pub(crate) caller: Option<AnyCaller>,
     /// Parsed already: nothing behind this parses it again.
-    pub(crate) message: KeptMessage<Bytes>,
+    pub(crate) message: ParsedMessage<Bytes>,
 }
 
 /// A connection whose messages come and go in exchanges.

@@ -56,7 +56,7 @@ pub(super) struct Calling<'a> {
 
 /// The client, as its era has it.
 pub(super) enum Side<'a> {
-    Handshake(&'a Arc<Session>),
+    Legacy(&'a Arc<Session>),
     Modern(ModernMeta<'a>),
 }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use barewire_proto::frame::FrameError;
 use barewire_proto::http::{Next, header};
-use barewire_proto::rpc::{Invalid, KeptFrame, Shape};
+use barewire_proto::rpc::{Invalid, ParsedFrame, Shape};
 use barewire_proto::session::CallId;
 use bytes::Bytes;
 use http::Method;
@@ -122,12 +122,12 @@ impl Carrier {
     }
 
     /// Parses a message of the server's.
-    pub(super) fn parse(&self, message: Bytes) -> KeptFrame<Bytes> {
-        KeptFrame::parse(message, self.depth)
+    pub(super) fn parse(&self, message: Bytes) -> ParsedFrame<Bytes> {
+        ParsedFrame::parse(message, self.depth)
     }
 
     /// Puts a message of the server's that has been parsed into the engine, and waits until more may follow.
-    pub(super) async fn deliver_parsed(&self, message: KeptFrame<Bytes>) {
+    pub(super) async fn deliver_parsed(&self, message: ParsedFrame<Bytes>) {
         let message = message.into();
         self.exchanges.deliver(Delivery { exchange: Exchange::NONE, caller: None, message });
         self.exchanges.caught_up().await;

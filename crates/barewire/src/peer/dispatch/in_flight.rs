@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use barewire_proto::frame::Frame;
-use barewire_proto::mcp::KeptMessage;
-use barewire_proto::rpc::{KeptFrame, Parsed, Reply};
+use barewire_proto::mcp::ParsedMessage;
+use barewire_proto::rpc::{Parsed, ParsedFrame, Reply};
 use barewire_proto::session::{CallId, Ticket};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
@@ -51,7 +51,7 @@ pub(super) struct RunningRequest {
 /// A request that waits to be started.
 pub(super) struct ParkedRequest {
     pub(super) ticket: Ticket,
-    pub(super) message: KeptMessage<Box<[u8]>>,
+    pub(super) message: ParsedMessage<Box<[u8]>>,
     pub(super) destination: Destination,
     pub(super) caller: Option<AnyCaller>,
 }
@@ -59,7 +59,7 @@ pub(super) struct ParkedRequest {
 /// A frame that waits to be handled.
 pub(super) struct HeldFrame {
     offset: u64,
-    kept: KeptFrame<Box<[u8]>>,
+    kept: ParsedFrame<Box<[u8]>>,
     pub(super) is_batch: bool,
 }
 
@@ -67,7 +67,7 @@ impl HeldFrame {
     /// Keeps a frame that has been parsed.
     pub(super) fn new(frame: Frame<'_>, parsed: &Parsed<'_>) -> Self {
         let is_batch = matches!(parsed, Parsed::Batch(_));
-        Self { offset: frame.offset, kept: KeptFrame::copy(frame.bytes, parsed), is_batch }
+        Self { offset: frame.offset, kept: ParsedFrame::copy(frame.bytes, parsed), is_batch }
     }
 
     /// The number of its bytes.
@@ -87,7 +87,7 @@ impl HeldFrame {
 /// The notifications that wait, because they are handled one after the other.
 #[derive(Default)]
 pub(super) struct NotificationQueue {
-    waiting: VecDeque<KeptFrame<Box<[u8]>>>,
+    waiting: VecDeque<ParsedFrame<Box<[u8]>>>,
     /// The bytes of those that wait.
     bytes: usize,
     /// The handler of the one before them, which has become a task.
@@ -144,13 +144,13 @@ impl NotificationQueue {
     }
 
     /// Adds a notification behind those that wait.
-    pub(super) fn push(&mut self, notification: KeptFrame<Box<[u8]>>) {
+    pub(super) fn push(&mut self, notification: ParsedFrame<Box<[u8]>>) {
         self.bytes += notification.bytes().len();
         self.waiting.push_back(notification);
     }
 
     /// Takes the next notification to handle; `None` while one is being handled.
-    pub(super) fn next(&mut self) -> Option<KeptFrame<Box<[u8]>>> {
+    pub(super) fn next(&mut self) -> Option<ParsedFrame<Box<[u8]>>> {
         if self.task.is_some() {
             return None;
         }

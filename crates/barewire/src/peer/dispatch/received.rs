@@ -1,9 +1,10 @@
 //! A frame of the peer -> what is done about it: requests, notifications, responses, and frames that are no message.
 
 use barewire_proto::frame::{Frame, FrameError};
-use barewire_proto::mcp::KeptMessage;
+use barewire_proto::mcp::ParsedMessage;
 use barewire_proto::rpc::{
-    ErrorObject, Id, Invalid, KeptFrame, Message, Notification, Params, Parsed, Reply, Request, Response, parse, write,
+    ErrorObject, Id, Invalid, Message, Notification, Params, Parsed, ParsedFrame, Reply, Request, Response, parse,
+    write,
 };
 use barewire_proto::session::{self, CallId, Effect, Refusal, SessionEvent, Signal, Ticket};
 
@@ -39,7 +40,7 @@ impl<O: Outlet> Dispatcher<O> {
         &mut self,
         exchange: Exchange,
         caller: Option<&AnyCaller>,
-        message: &KeptMessage<impl AsRef<[u8]>>,
+        message: &ParsedMessage<impl AsRef<[u8]>>,
     ) {
         let params = message.params();
         let source = Source { exchange, caller, params: params.as_ref() };
@@ -120,7 +121,7 @@ impl<O: Outlet> Dispatcher<O> {
         source: Source<'_>,
     ) {
         let parsed = Parsed::Message(Message::Request(request));
-        let message = KeptMessage::copy(frame, &parsed, source.params);
+        let message = ParsedMessage::copy(frame, &parsed, source.params);
         let caller = source.caller.cloned();
         self.in_flight.parked.push_back(ParkedRequest { ticket, message, destination, caller });
     }
@@ -249,7 +250,7 @@ impl<O: Outlet> Dispatcher<O> {
         match (queue.is_full(frame.bytes.len(), &self.limits), self.must_read()) {
             (false, _) => {
                 let parsed = Parsed::Message(Message::Notification(notification));
-                self.in_flight.notifications.push(KeptFrame::copy(frame.bytes, &parsed));
+                self.in_flight.notifications.push(ParsedFrame::copy(frame.bytes, &parsed));
                 true
             }
             (true, false) => false,

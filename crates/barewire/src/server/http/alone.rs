@@ -8,7 +8,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use barewire_proto::mcp::KeptMessage;
+use barewire_proto::mcp::ParsedMessage;
 use barewire_proto::rpc::Code;
 use bytes::Bytes;
 
@@ -78,7 +78,7 @@ impl Alone {
 pub(super) async fn serve(
     endpoint: &Arc<Endpoint>,
     caller: Option<AnyCaller>,
-    message: &KeptMessage<Bytes>,
+    message: &ParsedMessage<Bytes>,
     counted: Counted,
 ) -> Outcome {
     let mut dispatcher = endpoint.spare.take().unwrap_or_else(|| {

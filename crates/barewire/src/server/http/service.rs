@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use barewire_proto::http::{EventId, Plan, Rejection, Rule, Verb, admit, header as mcp, mirror, plan, single};
-use barewire_proto::mcp::{KeptMessage, Revision, code};
+use barewire_proto::mcp::{ParsedMessage, Revision, code};
 use barewire_proto::rpc::{Code, Message, Parsed};
 use bytes::Bytes;
 use http::header::WWW_AUTHENTICATE;
@@ -163,7 +163,7 @@ where
     }
     let received = receive::receive(body, headers.0, endpoint).await.map_err(refused)?;
     // The only place that parses the body: everything behind it takes what was read.
-    let message = KeptMessage::read(received.bytes.clone(), endpoint.limits.engine.depth);
+    let message = ParsedMessage::read(received.bytes.clone(), endpoint.limits.engine.depth);
     let plan = plan(headers, &message, endpoint.supported()).map_err(|rejection| {
         if let Parsed::Invalid(invalid) = &message.parsed() {
             endpoint.log.refused(0, message.bytes(), invalid);
@@ -193,7 +193,7 @@ where
 }
 
 /// Headers that repeat arguments of a tool.
-fn check_params(endpoint: &Endpoint, headers: &Of<'_>, message: &KeptMessage<Bytes>) -> Result<(), Refused> {
+fn check_params(endpoint: &Endpoint, headers: &Of<'_>, message: &ParsedMessage<Bytes>) -> Result<(), Refused> {
     let Parsed::Message(Message::Request(request)) = message.parsed() else { return Ok(()) };
     if request.method != "tools/call" {
         return Ok(());
@@ -237,7 +237,7 @@ fn gone(parsed: &Parsed<'_>) -> Rejection {
 
 async fn initialize(
     endpoint: &Arc<Endpoint>,
-    message: KeptMessage<Bytes>,
+    message: ParsedMessage<Bytes>,
     principal: Option<&Principal>,
     caller: Option<AnyCaller>,
     counted: Counted,
@@ -281,7 +281,7 @@ fn expects(parsed: &Parsed<'_>, session: &Session) -> Result<bool, Refused> {
 async fn in_session(
     endpoint: &Arc<Endpoint>,
     session: &Arc<Session>,
-    message: KeptMessage<Bytes>,
+    message: ParsedMessage<Bytes>,
     caller: Option<AnyCaller>,
     expected: Option<Counted>,
 ) -> Result<Response<Body>, Refused> {

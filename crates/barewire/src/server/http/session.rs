@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use barewire_proto::frame;
 use barewire_proto::http::EventId;
-use barewire_proto::mcp::{KeptMessage, Revision};
+use barewire_proto::mcp::{ParsedMessage, Revision};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use bytes::Bytes;
@@ -117,7 +117,7 @@ impl Session {
     /// Handles a message. What comes of it is in the mailbox, if it expects something.
     pub(super) fn post(
         &self,
-        message: KeptMessage<Bytes>,
+        message: ParsedMessage<Bytes>,
         caller: Option<AnyCaller>,
         expected: Option<Counted>,
     ) -> Option<Arc<Mailbox>> {

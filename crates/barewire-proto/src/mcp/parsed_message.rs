@@ -2,20 +2,20 @@
 
 use super::{RequestMeta, RequestParams};
 use crate::json::{Json, Value};
-use crate::rpc::{KeptFrame, Message, Parsed, place};
+use crate::rpc::{ParsedFrame, Message, Parsed, place};
 
 /// A frame with what it was parsed as, and the members of its params if they have been read.
 #[derive(Debug, Clone)]
-pub struct KeptMessage<B> {
-    frame: KeptFrame<B>,
+pub struct ParsedMessage<B> {
+    frame: ParsedFrame<B>,
     /// Invariant: every place is that of a JSON value in the frame, which the scanner has accepted.
     params: Option<ParamPlaces>,
 }
 
-impl<B: AsRef<[u8]>> KeptMessage<B> {
+impl<B: AsRef<[u8]>> ParsedMessage<B> {
     /// Parses a frame, and reads the params of a request or a notification.
     pub fn read(bytes: B, max_depth: usize) -> Self {
-        let frame = KeptFrame::parse(bytes, max_depth);
+        let frame = ParsedFrame::parse(bytes, max_depth);
         let params = match frame.parsed() {
             Parsed::Message(Message::Request(request)) => Some(RequestParams::read(request.params)),
             Parsed::Message(Message::Notification(told)) => Some(RequestParams::read(told.params)),
@@ -41,7 +41,7 @@ impl<B: AsRef<[u8]>> KeptMessage<B> {
     }
 }
 
-impl KeptMessage<Box<[u8]>> {
+impl ParsedMessage<Box<[u8]>> {
     /// Keeps a copy of a frame that has been parsed, and of the members of its params if they have been read.
     ///
     /// # Panics
@@ -49,13 +49,13 @@ impl KeptMessage<Box<[u8]>> {
     /// If `parsed` or `params` were not read from `frame`.
     pub fn copy(frame: &[u8], parsed: &Parsed<'_>, params: Option<&RequestParams<'_>>) -> Self {
         let params = params.map(|params| ParamPlaces::of(frame, params));
-        Self { frame: KeptFrame::copy(frame, parsed), params }
+        Self { frame: ParsedFrame::copy(frame, parsed), params }
     }
 }
 
 /// A frame whose params have not been read.
-impl<B> From<KeptFrame<B>> for KeptMessage<B> {
-    fn from(frame: KeptFrame<B>) -> Self {
+impl<B> From<ParsedFrame<B>> for ParsedMessage<B> {
+    fn from(frame: ParsedFrame<B>) -> Self {
         Self { frame, params: None }
     }
 }
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn only_one_message_has_params() {
         let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"m","params":{"name":"a"}}]"#;
-        assert!(KeptMessage::read(batch, DEFAULT_DEPTH).params().is_none());
+        assert!(ParsedMessage::read(batch, DEFAULT_DEPTH).params().is_none());
     }
 
     #[test]
@@ -157,12 +157,12 @@ mod tests {
             let parsed = parse(frame.as_bytes(), DEFAULT_DEPTH);
             let Parsed::Message(Message::Request(request)) = &parsed else { panic!("{frame}") };
             let read = RequestParams::read(request.params);
-            let kept = KeptMessage::read(frame.clone(), DEFAULT_DEPTH);
+            let kept = ParsedMessage::read(frame.clone(), DEFAULT_DEPTH);
             assert_eq!(kept.parsed(), parsed);
             assert_eq!(kept.params().map(|kept| shown(&kept)), Some(shown(&read)));
-            let copy = KeptMessage::copy(frame.as_bytes(), &parsed, Some(&read));
+            let copy = ParsedMessage::copy(frame.as_bytes(), &parsed, Some(&read));
             assert_eq!(copy.params().map(|kept| shown(&kept)), Some(shown(&read)));
-            assert!(KeptMessage::copy(frame.as_bytes(), &parsed, None).params().is_none());
+            assert!(ParsedMessage::copy(frame.as_bytes(), &parsed, None).params().is_none());
         }
     }
 }

@@ -7,14 +7,14 @@ use crate::json::{Json, Kind, Text, Value};
 /// A frame with what [`parse`] found in it, for as long as its bytes are held: in a queue, or while it waits for a handler.
 ///
 /// ```
-/// use barewire_proto::rpc::{DEFAULT_DEPTH, KeptFrame, Message, Parsed};
+/// use barewire_proto::rpc::{DEFAULT_DEPTH, ParsedFrame, Message, Parsed};
 ///
-/// let kept = KeptFrame::parse(br#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#.to_vec(), DEFAULT_DEPTH);
+/// let kept = ParsedFrame::parse(br#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#.to_vec(), DEFAULT_DEPTH);
 /// let Parsed::Message(Message::Request(request)) = kept.parsed() else { panic!() };
 /// assert_eq!(request.id.as_str(), "7");
 /// ```
 #[derive(Debug, Clone)]
-pub struct KeptFrame<B> {
+pub struct ParsedFrame<B> {
     bytes: B,
     /// Invariant: every place is that of a JSON value in `bytes`, which the scanner has accepted.
     content: Content,
@@ -38,7 +38,7 @@ struct ErrorPlaces {
     data: Option<Value>,
 }
 
-impl<B: AsRef<[u8]>> KeptFrame<B> {
+impl<B: AsRef<[u8]>> ParsedFrame<B> {
     /// Parses a frame and keeps it. See [`parse`].
     pub fn parse(bytes: B, max_depth: usize) -> Self {
         let frame = bytes.as_ref();
@@ -57,7 +57,7 @@ impl<B: AsRef<[u8]>> KeptFrame<B> {
     }
 }
 
-impl KeptFrame<Box<[u8]>> {
+impl ParsedFrame<Box<[u8]>> {
     /// Keeps a copy of a frame that has been parsed.
     ///
     /// # Panics
@@ -170,8 +170,8 @@ mod tests {
         ];
         for frame in frames {
             let parsed = parse(frame, DEFAULT_DEPTH);
-            assert_eq!(KeptFrame::copy(frame, &parsed).parsed(), parsed);
-            assert_eq!(KeptFrame::parse(frame.to_vec(), DEFAULT_DEPTH).parsed(), parsed);
+            assert_eq!(ParsedFrame::copy(frame, &parsed).parsed(), parsed);
+            assert_eq!(ParsedFrame::parse(frame.to_vec(), DEFAULT_DEPTH).parsed(), parsed);
         }
     }
 
@@ -179,6 +179,6 @@ mod tests {
     #[should_panic(expected = "it was read from this frame")]
     fn a_message_of_another_frame_is_refused() {
         let (one, other) = (*br#"{"jsonrpc":"2.0","method":"a"}"#, *br#"{"jsonrpc":"2.0","method":"b"}"#);
-        KeptFrame::copy(&one[..1], &parse(&other, DEFAULT_DEPTH));
+        ParsedFrame::copy(&one[..1], &parse(&other, DEFAULT_DEPTH));
     }
 }
