@@ -5,7 +5,7 @@ use std::fmt;
 use super::host::{Authority, BadAuthority, Host};
 use super::origin::{Origin, default_port, split_scheme};
 use super::rejection::quoted;
-use super::{Headers, Rejection, Rule, single};
+use super::{Headers, Rejection, RejectionRule, single};
 
 /// The hosts and origins that are let in. Equal after parsing lets in; nothing is searched for a part of itself.
 ///
@@ -98,20 +98,21 @@ impl Access {
     /// All the hosts that a request names must be let in, as we do not know which of them was looked at before us. At least one
     /// must be named, and `Host` only once.
     pub fn check(&self, target: Option<&[u8]>, headers: &(impl Headers + ?Sized)) -> Result<(), Rejection> {
-        let host = single(headers, "host").map_err(|_| refused(Rule::Host, "Host stands more than once".to_owned()))?;
+        let host = single(headers, "host")
+            .map_err(|_| refused(RejectionRule::Host, "Host stands more than once".to_owned()))?;
         if target.is_none() && host.is_none() {
-            return Err(refused(Rule::Host, "Host is missing".to_owned()));
+            return Err(refused(RejectionRule::Host, "Host is missing".to_owned()));
         }
         for named in target.into_iter().chain(host) {
             self.check_host(named)?;
         }
-        let origin =
-            single(headers, "origin").map_err(|_| refused(Rule::Origin, "Origin stands more than once".to_owned()))?;
+        let origin = single(headers, "origin")
+            .map_err(|_| refused(RejectionRule::Origin, "Origin stands more than once".to_owned()))?;
         origin.map_or(Ok(()), |origin| self.check_origin(origin))
     }
 
     fn check_host(&self, named: &[u8]) -> Result<(), Rejection> {
-        let refuse = |why: &dyn fmt::Display| refused(Rule::Host, format!("Host {}: {why}", quoted(named)));
+        let refuse = |why: &dyn fmt::Display| refused(RejectionRule::Host, format!("Host {}: {why}", quoted(named)));
         let Authority { host, port } = Authority::parse(named).map_err(|why| refuse(&why))?;
         let lets_in =
             |allowed: &AllowedHost| allowed.host == host && allowed.port.is_none_or(|allowed| Some(allowed) == port);
@@ -122,7 +123,8 @@ impl Access {
     }
 
     fn check_origin(&self, named: &[u8]) -> Result<(), Rejection> {
-        let refuse = |why: &dyn fmt::Display| refused(Rule::Origin, format!("Origin {}: {why}", quoted(named)));
+        let refuse =
+            |why: &dyn fmt::Display| refused(RejectionRule::Origin, format!("Origin {}: {why}", quoted(named)));
         let origin = Origin::parse(named).map_err(|why| refuse(&why))?;
         match &self.origins {
             Some(origins) if !origins.iter().any(|allowed| allowed.lets_in(&origin)) => {
@@ -139,7 +141,7 @@ impl Default for Access {
     }
 }
 
-fn refused(rule: Rule, why: String) -> Rejection {
+fn refused(rule: RejectionRule, why: String) -> Rejection {
     Rejection::new(rule, why)
 }
 
@@ -214,7 +216,7 @@ mod tests {
         access
     }
 
-    fn rule(access: &Access, target: Option<&str>, headers: &[(&str, &str)]) -> Option<Rule> {
+    fn rule(access: &Access, target: Option<&str>, headers: &[(&str, &str)]) -> Option<RejectionRule> {
         let found = access.check(target.map(str::as_bytes), headers);
         found.err().map(|rejection| {
             assert_eq!(rejection.status(), 403);
@@ -237,7 +239,7 @@ mod tests {
             ("[2001:DB8:0::1]:80", true),
             ("localhost", false),
         ] {
-            assert_eq!(rule(&access, None, &[("Host", host)]), (!ok).then_some(Rule::Host), "{host}");
+            assert_eq!(rule(&access, None, &[("Host", host)]), (!ok).then_some(RejectionRule::Host), "{host}");
         }
     }
 
@@ -253,7 +255,7 @@ mod tests {
             (None, &[("host", "localhost"), ("host", "localhost")][..], false),
             (None, &[("host", "")][..], false),
         ] {
-            assert_eq!(rule(&access, target, headers), (!ok).then_some(Rule::Host), "{target:?} {headers:?}");
+            assert_eq!(rule(&access, target, headers), (!ok).then_some(RejectionRule::Host), "{target:?} {headers:?}");
         }
     }
 
@@ -263,7 +265,7 @@ mod tests {
         access.allow_any_host();
         assert_eq!(rule(&access, None, &[("host", "anything.example")]), None);
         for headers in [&[("host", "a b")][..], &[("host", "a"), ("host", "a")], &[]] {
-            assert_eq!(rule(&access, None, headers), Some(Rule::Host), "{headers:?}");
+            assert_eq!(rule(&access, None, headers), Some(RejectionRule::Host), "{headers:?}");
         }
     }
 
@@ -288,13 +290,13 @@ mod tests {
             ("null", false),
         ] {
             let headers = [("host", "example.com"), ("origin", origin)];
-            assert_eq!(rule(&access, None, &headers), (!ok).then_some(Rule::Origin), "{origin}");
+            assert_eq!(rule(&access, None, &headers), (!ok).then_some(RejectionRule::Origin), "{origin}");
         }
         access.allow_origin("null").expect("null");
         assert_eq!(rule(&access, None, &[("host", "example.com"), ("origin", "null")]), None);
         access.allow_any_origin();
         assert_eq!(rule(&access, None, &[("host", "example.com"), ("origin", "https://x.example")]), None);
-        assert_eq!(rule(&access, None, &[("host", "example.com"), ("origin", "x")]), Some(Rule::Origin));
+        assert_eq!(rule(&access, None, &[("host", "example.com"), ("origin", "x")]), Some(RejectionRule::Origin));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::header::{is_tchar, split};
 use super::rejection::quoted;
-use super::{Headers, Rejection, Rule, single};
+use super::{Headers, Rejection, RejectionRule, single};
 
 /// The two media types that MCP has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,8 @@ impl Media {
 
 /// The body of a POST must be JSON.
 pub(super) fn content_type(headers: &(impl Headers + ?Sized)) -> Result<(), Rejection> {
-    let refuse = |why: String| Rejection::new(Rule::ContentType, format!("{why}: send application/json in UTF-8"));
+    let refuse =
+        |why: String| Rejection::new(RejectionRule::ContentType, format!("{why}: send application/json in UTF-8"));
     let mut codings = headers.values("content-encoding");
     if let Some(coding) = codings.find(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
         // What is between may have read what is in there, and we would read what is not.
@@ -82,7 +83,7 @@ pub(super) fn accept(headers: &(impl Headers + ?Sized), media: &[Media]) -> Resu
         Some(missing) => {
             let all = media.iter().map(|media| media.as_str()).collect::<Vec<_>>().join(", ");
             let missing = missing.as_str();
-            Err(Rejection::new(Rule::Accept, format!("Accept does not list {missing}: send Accept: {all}")))
+            Err(Rejection::new(RejectionRule::Accept, format!("Accept does not list {missing}: send Accept: {all}")))
         }
     }
 }

@@ -38,7 +38,7 @@ pub use media::Media;
 pub use origin::Origin;
 pub use param::{BadArgument, HeaderParams};
 pub use plan::{Plan, plan};
-pub use rejection::{Rejection, Rule};
+pub use rejection::{Rejection, RejectionRule};
 pub use schema::BadAnnotation;
 pub use standard::about;
 pub use verb::{Verb, admit};

@@ -9,7 +9,7 @@ use super::header::PARAM;
 use super::mirror::{decode, encode};
 use super::rejection::quoted;
 use super::schema::{Annotated, annotated};
-use super::{BadAnnotation, Headers, Rejection, Rule, single};
+use super::{BadAnnotation, Headers, Rejection, RejectionRule, single};
 use crate::json::{Json, Kind, Text, integer};
 
 /// The headers that repeat arguments of one tool.
@@ -59,11 +59,11 @@ impl HeaderParams {
     /// | argument | header | |
     /// |---|---|---|
     /// | absent, null | absent | is in order |
-    /// | absent, null | there | [`Rule::Mismatch`]: somebody was told of a value that is not there |
-    /// | there | absent | [`Rule::MissingHeader`] |
-    /// | there | twice, or cannot be decoded | [`Rule::BadHeader`] |
-    /// | there | another value | [`Rule::Mismatch`] |
-    /// | no string, integer or boolean; an integer beyond 2^53 - 1 | there | [`Rule::Mismatch`] |
+    /// | absent, null | there | [`RejectionRule::Mismatch`]: somebody was told of a value that is not there |
+    /// | there | absent | [`RejectionRule::MissingHeader`] |
+    /// | there | twice, or cannot be decoded | [`RejectionRule::BadHeader`] |
+    /// | there | another value | [`RejectionRule::Mismatch`] |
+    /// | no string, integer or boolean; an integer beyond 2^53 - 1 | there | [`RejectionRule::Mismatch`] |
     /// | there | the same value; of an integer the same number, as 42.0 is 42 | is in order |
     ///
     /// `Mcp-Param-*` headers that the tool has not asked for are ignored.
@@ -86,30 +86,35 @@ impl Annotated {
         let name = format!("{PARAM}{}", self.name.to_ascii_lowercase());
         let said = match (single(headers, &name), argument) {
             (Err(_), _) => {
-                return refuse(Rule::BadHeader, format_args!("stands more than once: send it once"));
+                return refuse(RejectionRule::BadHeader, format_args!("stands more than once: send it once"));
             }
             (Ok(None), None) => return Ok(()),
             (Ok(None), Some(_)) => {
                 let property = self.property();
-                return refuse(Rule::MissingHeader, format_args!("is missing: repeat argument {property} there"));
+                return refuse(
+                    RejectionRule::MissingHeader,
+                    format_args!("is missing: repeat argument {property} there"),
+                );
             }
             (Ok(Some(said)), _) => said,
         };
         let Some(argument) = argument else {
             let property = self.property();
-            return refuse(Rule::Mismatch, format_args!("is there and argument {property} is not"));
+            return refuse(RejectionRule::Mismatch, format_args!("is there and argument {property} is not"));
         };
         let value = match decode(said) {
             Ok(value) => value,
-            Err(bad) => return refuse(Rule::BadHeader, format_args!("is {}: {bad}", quoted(said))),
+            Err(bad) => return refuse(RejectionRule::BadHeader, format_args!("is {}: {bad}", quoted(said))),
         };
         match Value::of(argument) {
             Ok(meant) if meant.is(&value) => Ok(()),
             Ok(meant) => {
                 let (said, meant) = (quoted(value.as_bytes()), quoted(meant.text().as_bytes()));
-                refuse(Rule::Mismatch, format_args!("is {said} and argument {} is {meant}", self.property()))
+                refuse(RejectionRule::Mismatch, format_args!("is {said} and argument {} is {meant}", self.property()))
             }
-            Err(fault) => refuse(Rule::Mismatch, format_args!("cannot repeat argument {}: {fault}", self.property())),
+            Err(fault) => {
+                refuse(RejectionRule::Mismatch, format_args!("cannot repeat argument {}: {fault}", self.property()))
+            }
         }
     }
 }
@@ -268,9 +273,9 @@ mod tests {
     #[test]
     fn a_server_compares_what_is_said_with_what_is_meant() {
         let none = None;
-        let mismatch = Some(Rule::Mismatch);
-        let bad = Some(Rule::BadHeader);
-        let missing = Some(Rule::MissingHeader);
+        let mismatch = Some(RejectionRule::Mismatch);
+        let bad = Some(RejectionRule::BadHeader);
+        let missing = Some(RejectionRule::MissingHeader);
         for (arguments, headers, rule) in [
             ("{}", &[][..], none),
             ("{}", &[("mcp-param-other", "x")], none),

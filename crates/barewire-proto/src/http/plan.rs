@@ -3,7 +3,7 @@
 use super::rejection::quoted;
 use super::verb::{no_session, session_id};
 use super::version::{Version, has_legacy, has_modern, list, unsupported};
-use super::{Headers, Rejection, Rule, standard};
+use super::{Headers, Rejection, RejectionRule, standard};
 use crate::json::Text;
 use crate::mcp::modern::{self, BadMeta};
 use crate::mcp::{ParsedMessage, RequestMeta, RequestParams, Revision, key};
@@ -35,24 +35,24 @@ pub enum Plan<'h> {
 ///
 /// | `MCP-Protocol-Version` | `_meta` | message | |
 /// |---|---|---|---|
-/// | absent | modern | request, notification | [`Rule::MissingHeader`], -32020 |
-/// | differs from `_meta` | | request, notification | [`Rule::Mismatch`], -32020 |
-/// | not served | none, or the same | any | [`Rule::UnsupportedVersion`], -32022 |
-/// | modern | none, or incomplete | request | [`Rule::Meta`], -32602 |
+/// | absent | modern | request, notification | [`RejectionRule::MissingHeader`], -32020 |
+/// | differs from `_meta` | | request, notification | [`RejectionRule::Mismatch`], -32020 |
+/// | not served | none, or the same | any | [`RejectionRule::UnsupportedVersion`], -32022 |
+/// | modern | none, or incomplete | request | [`RejectionRule::Meta`], -32602 |
 /// | modern | complete, the same | request | `Mcp-Method`, then `Mcp-Name` (-32020), then [`Plan::Modern`] |
 /// | modern | | notification | [`Plan::Accepted`] |
-/// | modern | | response | [`Rule::Response`], -32600 |
-/// | modern | | batch | [`Rule::Batch`], -32600 |
-/// | legacy | the same | request | [`Rule::UnsupportedVersion`], -32022: `_meta` is of the modern era |
-/// | legacy | incomplete | request | [`Rule::Meta`], -32602 |
+/// | modern | | response | [`RejectionRule::Response`], -32600 |
+/// | modern | | batch | [`RejectionRule::Batch`], -32600 |
+/// | legacy | the same | request | [`RejectionRule::UnsupportedVersion`], -32022: `_meta` is of the modern era |
+/// | legacy | incomplete | request | [`RejectionRule::Meta`], -32602 |
 /// | absent, legacy | none | `initialize` | [`Plan::Initialize`], whatever session it names |
 /// | absent, legacy | none | other, with a session | [`Plan::Session`] |
-/// | absent, legacy | none | other, without | [`Rule::NoSession`], -32600 |
-/// | absent, legacy | none | batch with `initialize` or a modern message, or without a session | [`Rule::Batch`], -32600 |
+/// | absent, legacy | none | other, without | [`RejectionRule::NoSession`], -32600 |
+/// | absent, legacy | none | batch with `initialize` or a modern message, or without a session | [`RejectionRule::Batch`], -32600 |
 ///
-/// Of a server without a legacy revision the last four are refused: with [`Rule::MissingHeader`], a response and a batch as
+/// Of a server without a legacy revision the last four are refused: with [`RejectionRule::MissingHeader`], a response and a batch as
 /// above. To a server without a modern revision `_meta` says nothing, and a revision that is not served is
-/// [`Rule::UnknownVersion`] with -32600, as -32022 would tell a client that the server is modern.
+/// [`RejectionRule::UnknownVersion`] with -32600, as -32022 would tell a client that the server is modern.
 pub fn plan<'h>(
     headers: &'h (impl Headers + ?Sized),
     body: &ParsedMessage<impl AsRef<[u8]>>,
@@ -76,7 +76,7 @@ pub fn plan<'h>(
             let version = agreed(Version::read(headers, supported)?, &RequestMeta::default(), supported)?;
             if matches!(version, Version::Modern(_)) || !has_legacy(supported) {
                 let why = "A response answers nothing here: a modern server sends no requests";
-                return Err(Rejection::new(Rule::Response, why));
+                return Err(Rejection::new(RejectionRule::Response, why));
             }
             session("A response", headers, version)
         }
@@ -118,7 +118,7 @@ fn several<'h>(
     batch: Batch<'_>,
     supported: &[Revision],
 ) -> Result<Plan<'h>, Rejection> {
-    let refuse = |why| Err(Rejection::new(Rule::Batch, why));
+    let refuse = |why| Err(Rejection::new(RejectionRule::Batch, why));
     let version = agreed(Version::read(headers, supported)?, &RequestMeta::default(), supported)?;
     if matches!(version, Version::Modern(_)) || !has_legacy(supported) {
         return refuse("A modern message is posted by itself: send each in a request of its own");
@@ -153,7 +153,7 @@ fn agreed<'h>(version: Version<'h>, meta: &RequestMeta<'_>, supported: &[Revisio
         if let Some(written) = written.filter(|written| *written != header) {
             let (header, written) = (quoted(header.as_bytes()), quoted(&written.to_bytes()));
             let why = format!("MCP-Protocol-Version is {header} and the revision in _meta is {written}: send the same");
-            return Err(Rejection::new(Rule::Mismatch, why));
+            return Err(Rejection::new(RejectionRule::Mismatch, why));
         }
     }
     match version {
@@ -170,7 +170,10 @@ fn is_modern(meta: &RequestMeta<'_>) -> bool {
 /// The refusal of what must have the header. For a legacy client it may be the only thing that its user gets to see.
 fn no_version(supported: &[Revision]) -> Rejection {
     let served = list(supported);
-    Rejection::new(Rule::MissingHeader, format!("MCP-Protocol-Version is missing: this server speaks {served}"))
+    Rejection::new(
+        RejectionRule::MissingHeader,
+        format!("MCP-Protocol-Version is missing: this server speaks {served}"),
+    )
 }
 
 fn session<'h>(what: &str, headers: &'h (impl Headers + ?Sized), version: Version<'_>) -> Result<Plan<'h>, Rejection> {

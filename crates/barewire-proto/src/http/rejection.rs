@@ -12,7 +12,7 @@ use crate::rpc::{self, Code, ErrorObject, Id, Invalid};
 #[non_exhaustive]
 pub struct Rejection {
     /// The rule that was broken. It decides the status.
-    pub rule: Rule,
+    pub rule: RejectionRule,
     /// What the body says.
     pub error: ErrorObject,
     /// What it is said under; the body has no `id` without.
@@ -24,7 +24,7 @@ pub struct Rejection {
 /// What a request must hold to, named by how it was broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Rule {
+pub enum RejectionRule {
     /// The host is missing, no host, or not one that is let in.
     Host,
     /// The page is from somewhere that is not let in.
@@ -79,7 +79,7 @@ pub enum Rule {
     Mismatch,
 }
 
-impl Rule {
+impl RejectionRule {
     /// The status that a refusal by this rule has.
     pub fn status(self) -> u16 {
         match self {
@@ -175,11 +175,11 @@ impl Rule {
 
 impl Rejection {
     /// A refusal with status and code of the rule. `message` says what is wrong and what to do about it.
-    pub fn new(rule: Rule, message: impl Into<String>) -> Self {
+    pub fn new(rule: RejectionRule, message: impl Into<String>) -> Self {
         Self::with(rule, ErrorObject::new(rule.code(), message))
     }
 
-    fn with(rule: Rule, error: ErrorObject) -> Self {
+    fn with(rule: RejectionRule, error: ErrorObject) -> Self {
         Self { rule, error, id: None, allow: None }
     }
 
@@ -187,23 +187,26 @@ impl Rejection {
     pub fn invalid(invalid: &Invalid<'_>) -> Self {
         // Nobody waits under the id of a response, and a notification has none.
         let id = invalid.reply().and_then(|reply| reply.into_owned().id().cloned());
-        Self { id, ..Self::with(Rule::Body(invalid.rule), invalid.error()) }
+        Self { id, ..Self::with(RejectionRule::Body(invalid.rule), invalid.error()) }
     }
 
     /// The body has more than `limit` bytes.
     pub fn too_long(limit: usize) -> Self {
-        Self::new(Rule::TooLong, format!("The body is longer than {limit} bytes"))
+        Self::new(RejectionRule::TooLong, format!("The body is longer than {limit} bytes"))
     }
 
     /// The session is over, or never was: MCP has its client begin another.
     pub fn session_gone() -> Self {
-        Self::new(Rule::SessionGone, "No such session: send initialize without Mcp-Session-Id to begin another")
+        Self::new(
+            RejectionRule::SessionGone,
+            "No such session: send initialize without Mcp-Session-Id to begin another",
+        )
     }
 
     pub(super) fn meta(bad: &BadMeta) -> Self {
         let rule = match bad {
-            BadMeta::Unsupported { .. } => Rule::UnsupportedVersion,
-            BadMeta::Missing(_) | BadMeta::Wrong(..) => Rule::Meta,
+            BadMeta::Unsupported { .. } => RejectionRule::UnsupportedVersion,
+            BadMeta::Missing(_) | BadMeta::Wrong(..) => RejectionRule::Meta,
         };
         Self::with(rule, bad.error())
     }

@@ -6,7 +6,7 @@
 use super::header::{METHOD, NAME};
 use super::mirror::decode;
 use super::rejection::quoted;
-use super::{Headers, Rejection, Rule, single};
+use super::{Headers, Rejection, RejectionRule, single};
 use crate::json::{Json, Text};
 use crate::mcp::RequestParams;
 
@@ -24,14 +24,14 @@ pub(super) fn check(
         return match single(headers, NAME) {
             Ok(None) => Ok(()),
             _ => Err(Rejection::new(
-                Rule::Mismatch,
+                RejectionRule::Mismatch,
                 format!("Mcp-Name repeats {source}, and the body has no such string"),
             )),
         };
     };
     let said = required(headers, NAME, "Mcp-Name")?;
-    let said =
-        decode(said).map_err(|bad| Rejection::new(Rule::BadHeader, format!("Mcp-Name {}: {bad}", quoted(said))))?;
+    let said = decode(said)
+        .map_err(|bad| Rejection::new(RejectionRule::BadHeader, format!("Mcp-Name {}: {bad}", quoted(said))))?;
     same("Mcp-Name", source, said.as_bytes(), &whom.to_bytes())
 }
 
@@ -46,10 +46,13 @@ pub fn about<'a>(method: &str, params: &RequestParams<'a>) -> Option<(&'static s
 
 fn required<'h>(headers: &'h (impl Headers + ?Sized), name: &str, spelled: &str) -> Result<&'h [u8], Rejection> {
     match single(headers, name) {
-        Err(_) => Err(Rejection::new(Rule::BadHeader, format!("{spelled} stands more than once: send it once"))),
-        Ok(None) => {
-            Err(Rejection::new(Rule::MissingHeader, format!("{spelled} is missing: repeat there what the body says")))
+        Err(_) => {
+            Err(Rejection::new(RejectionRule::BadHeader, format!("{spelled} stands more than once: send it once")))
         }
+        Ok(None) => Err(Rejection::new(
+            RejectionRule::MissingHeader,
+            format!("{spelled} is missing: repeat there what the body says"),
+        )),
         Ok(Some(value)) => Ok(value),
     }
 }
@@ -60,7 +63,7 @@ fn same(header: &str, source: &str, said: &[u8], meant: &[u8]) -> Result<(), Rej
     }
     let (said, meant) = (quoted(said), quoted(meant));
     Err(Rejection::new(
-        Rule::Mismatch,
+        RejectionRule::Mismatch,
         format!("{header} is {said} and {source} in the body is {meant}: send the same"),
     ))
 }

@@ -4,7 +4,7 @@ use super::header::{LAST_EVENT_ID, SESSION_ID};
 use super::media::{self, Media};
 use super::rejection::quoted;
 use super::version::{Version, has_legacy, unsupported};
-use super::{Access, Headers, Rejection, Rule, single};
+use super::{Access, Headers, Rejection, RejectionRule, single};
 use crate::mcp::Revision;
 
 /// What a request wants.
@@ -54,8 +54,9 @@ pub fn admit<'h>(
         "GET" if has_legacy(supported) => {
             media::accept(headers, &[Media::Events])?;
             let session = session(method, headers, supported)?;
-            let last = single(headers, LAST_EVENT_ID)
-                .map_err(|_| Rejection::new(Rule::Repeated, "Last-Event-ID stands more than once: send it once"))?;
+            let last = single(headers, LAST_EVENT_ID).map_err(|_| {
+                Rejection::new(RejectionRule::Repeated, "Last-Event-ID stands more than once: send it once")
+            })?;
             // The empty id is how the standard of event streams says that there was none.
             Ok(Verb::Get { session, last_event_id: last.filter(|id| !id.is_empty()) })
         }
@@ -81,22 +82,25 @@ fn session<'h>(
 fn not_allowed(method: &str, supported: &[Revision]) -> Rejection {
     let allow = if has_legacy(supported) { "GET, POST, DELETE" } else { "POST" };
     let message = format!("Method {} is not allowed: use {allow}", quoted(method.as_bytes()));
-    Rejection { allow: Some(allow), ..Rejection::new(Rule::Method, message) }
+    Rejection { allow: Some(allow), ..Rejection::new(RejectionRule::Method, message) }
 }
 
 pub(super) fn no_session(what: &str) -> Rejection {
     let message = format!("{what} needs a session: send initialize, then repeat its Mcp-Session-Id");
-    Rejection::new(Rule::NoSession, message)
+    Rejection::new(RejectionRule::NoSession, message)
 }
 
 /// What `Mcp-Session-Id` holds: visible ASCII, by MCP 2025-11-25, basic/transports, "Session Management".
 pub(super) fn session_id(headers: &(impl Headers + ?Sized)) -> Result<Option<&str>, Rejection> {
     let value = single(headers, SESSION_ID)
-        .map_err(|_| Rejection::new(Rule::Repeated, "Mcp-Session-Id stands more than once: send it once"))?;
+        .map_err(|_| Rejection::new(RejectionRule::Repeated, "Mcp-Session-Id stands more than once: send it once"))?;
     let Some(value) = value else { return Ok(None) };
     let is_visible = !value.is_empty() && value.iter().all(u8::is_ascii_graphic);
     match std::str::from_utf8(value).ok().filter(|_| is_visible) {
         Some(id) => Ok(Some(id)),
-        None => Err(Rejection::new(Rule::BadSession, "Mcp-Session-Id must be what the server has sent: visible ASCII")),
+        None => Err(Rejection::new(
+            RejectionRule::BadSession,
+            "Mcp-Session-Id must be what the server has sent: visible ASCII",
+        )),
     }
 }

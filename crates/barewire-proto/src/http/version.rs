@@ -2,7 +2,7 @@
 
 use super::header::PROTOCOL_VERSION;
 use super::rejection::quoted;
-use super::{Headers, Rejection, Rule, single};
+use super::{Headers, Rejection, RejectionRule, single};
 use crate::mcp::Revision;
 use crate::mcp::modern::BadMeta;
 
@@ -23,13 +23,13 @@ impl<'h> Version<'h> {
     pub(super) fn read(headers: &'h (impl Headers + ?Sized), supported: &[Revision]) -> Result<Self, Rejection> {
         let rule = |modern, legacy| if has_modern(supported) { modern } else { legacy };
         let value = single(headers, PROTOCOL_VERSION).map_err(|_| {
-            let rule = rule(Rule::BadHeader, Rule::Repeated);
+            let rule = rule(RejectionRule::BadHeader, RejectionRule::Repeated);
             Rejection::new(rule, "MCP-Protocol-Version stands more than once: send it once")
         })?;
         let Some(value) = value else { return Ok(Self::Absent) };
         let text = std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()));
         let Some(text) = text else {
-            let rule = rule(Rule::BadHeader, Rule::UnknownVersion);
+            let rule = rule(RejectionRule::BadHeader, RejectionRule::UnknownVersion);
             return Err(Rejection::new(rule, format!("MCP-Protocol-Version {} is no date", quoted(value))));
         };
         Ok(match Revision::parse(text).filter(|revision| supported.contains(revision)) {
@@ -65,7 +65,10 @@ pub(super) fn unsupported(requested: &str, supported: &[Revision]) -> Rejection 
     }
     let served = list(supported);
     let requested = quoted(requested.as_bytes());
-    Rejection::new(Rule::UnknownVersion, format!("MCP-Protocol-Version {requested} is not served: use one of {served}"))
+    Rejection::new(
+        RejectionRule::UnknownVersion,
+        format!("MCP-Protocol-Version {requested} is not served: use one of {served}"),
+    )
 }
 
 /// The revisions, for a sentence.

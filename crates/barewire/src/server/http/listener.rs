@@ -9,7 +9,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use barewire_proto::http::{Rejection, Rule};
+use barewire_proto::http::{Rejection, RejectionRule};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -220,7 +220,7 @@ impl hyper::service::Service<Request<Incoming>> for Router {
             return self.service.respond(request);
         }
         let why = format!("There is nothing at this path: the endpoint is {}", self.path);
-        let response: Pin<Box<_>> = Box::pin(async move { Ok(*refused(Rejection::new(Rule::Path, why))) });
+        let response: Pin<Box<_>> = Box::pin(async move { Ok(*refused(Rejection::new(RejectionRule::Path, why))) });
         response
     }
 }

@@ -5,7 +5,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
-use barewire_proto::http::{Rejection, Rule};
+use barewire_proto::http::{Rejection, RejectionRule};
 use bytes::{Buf, Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
@@ -53,7 +53,7 @@ where
                     let long = so_far + data.remaining();
                     if long > SHORT && !endpoint.bodies.grow(&mut counted, long.next_multiple_of(SHORT)) {
                         let why = "This server has no room for another long body now: ask again later";
-                        return Poll::Ready(Err(Rejection::new(Rule::Busy, why)));
+                        return Poll::Ready(Err(Rejection::new(RejectionRule::Busy, why)));
                     }
                     let data = data.copy_to_bytes(data.remaining());
                     match (&mut first, all.is_empty()) {
@@ -73,13 +73,13 @@ where
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 Poll::Ready(Some(Err(error))) => {
                     let why = format!("The body broke off: {error}");
-                    return Poll::Ready(Err(Rejection::new(Rule::Broken, why)));
+                    return Poll::Ready(Err(Rejection::new(RejectionRule::Broken, why)));
                 }
                 Poll::Pending => {
                     let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(limits.body_timeout)));
                     return timer.as_mut().poll(context).map(|()| {
                         let why = format!("The body did not come within {:?}", limits.body_timeout);
-                        Err(Rejection::new(Rule::TooSlow, why))
+                        Err(Rejection::new(RejectionRule::TooSlow, why))
                     });
                 }
             }

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use barewire_proto::http::{EventId, Plan, Rejection, Rule, Verb, admit, header as mcp, mirror, plan, single};
+use barewire_proto::http::{EventId, Plan, Rejection, RejectionRule, Verb, admit, header as mcp, mirror, plan, single};
 use barewire_proto::mcp::{ParsedMessage, Revision, code};
 use barewire_proto::rpc::{Code, Message, Parsed};
 use bytes::Bytes;
@@ -128,7 +128,8 @@ async fn authenticate(endpoint: &Endpoint, head: &http::request::Parts) -> Resul
 }
 
 fn denial(endpoint: &Endpoint, denied: &Denied) -> Refused {
-    let rule = if denied.status == StatusCode::FORBIDDEN { Rule::Forbidden } else { Rule::Unauthorized };
+    let rule =
+        if denied.status == StatusCode::FORBIDDEN { RejectionRule::Forbidden } else { RejectionRule::Unauthorized };
     let mut response = refused(Rejection::new(rule, denied.what.clone()));
     *response.status_mut() = denied.status;
     let url = endpoint.metadata.as_ref().map(|metadata| metadata.url.as_str());
@@ -159,7 +160,7 @@ where
     B::Error: fmt::Display,
 {
     if endpoint.closing.is_closed() {
-        return Err(refused(Rejection::new(Rule::Busy, "The server is shutting down: ask again later")));
+        return Err(refused(Rejection::new(RejectionRule::Busy, "The server is shutting down: ask again later")));
     }
     let received = receive::receive(body, headers.0, endpoint).await.map_err(refused)?;
     // The only place that parses the body: everything behind it takes what was read.
@@ -244,7 +245,7 @@ async fn initialize(
 ) -> Result<Response<Body>, Refused> {
     let Some(session) = Session::new(endpoint, principal) else {
         let why = "There are as many sessions as this server has room for: end those that are not needed with DELETE";
-        return Err(refused(Rejection::new(Rule::Busy, why)));
+        return Err(refused(Rejection::new(RejectionRule::Busy, why)));
     };
     let answer = match session.post(message, caller, Some(counted)) {
         Some(mailbox) => session::first(&mailbox, endpoint).await,
@@ -271,7 +272,7 @@ fn expects(parsed: &Parsed<'_>, session: &Session) -> Result<bool, Refused> {
         Parsed::Batch(batch) => {
             if !session.revision().is_some_and(Revision::has_batches) {
                 let why = "The revision of this session has no batches: send each message in a request of its own";
-                return Err(refused(Rejection::new(Rule::Batch, why)));
+                return Err(refused(Rejection::new(RejectionRule::Batch, why)));
             }
             Ok(batch.elements().any(|element| matches!(element, Ok(Message::Request(_)) | Err(_))))
         }
@@ -316,7 +317,7 @@ async fn stream(
     };
     let unknown = || {
         let why = "Last-Event-ID is none of this session, or what followed it is no longer kept: ask again";
-        refused(Rejection::new(Rule::EventGone, why))
+        refused(Rejection::new(RejectionRule::EventGone, why))
     };
     let id = EventId::parse(last).ok_or_else(unknown)?;
     // Before the stream is taken over, which may be read by somebody else.
@@ -340,7 +341,7 @@ async fn stream(
 
 fn full() -> Refused {
     let why = "As many requests are under way as this server has room for: ask again later";
-    refused(Rejection::new(Rule::Busy, why))
+    refused(Rejection::new(RejectionRule::Busy, why))
 }
 
 const SESSION_ID: HeaderName = HeaderName::from_static(mcp::SESSION_ID);
