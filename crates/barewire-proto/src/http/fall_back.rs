@@ -2,14 +2,14 @@
 //!
 //! MCP 2026-07-28, basic/transports/streamable-http, "Backward Compatibility".
 
-use super::Reading;
+use super::ResponseKind;
 use crate::mcp::code;
 use crate::rpc::Code;
 
 /// What has been tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the specification has these")]
-pub enum Tried {
+pub enum Attempt {
     /// A request with all that a modern one has.
     Modern,
     /// `initialize`, without a session.
@@ -21,10 +21,10 @@ pub enum Tried {
 /// What is to be done next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a client must act on each")]
-pub enum Next {
+pub enum NextStep {
     /// The server is of the era that was tried. What is wrong, if something is, is the request.
     Stay,
-    /// It depends on the response in the body: [`by_response`].
+    /// It depends on the response in the body: [`next_after_response`].
     Read,
     /// Try `initialize`.
     Initialize,
@@ -53,29 +53,29 @@ pub enum Next {
 ///
 /// A 400 with -32602 may be a modern server that misses something in `_meta`, and a legacy one that does not know the
 /// parameters; ours are complete, so it is legacy.
-pub fn fall_back(tried: Tried, answer: &Reading) -> Next {
+pub fn fall_back(tried: Attempt, answer: &ResponseKind) -> NextStep {
     let status = match answer {
-        Reading::Unauthorized => return Next::Authorize,
-        Reading::Accepted | Reading::Forbidden { .. } => return Next::Fail,
-        Reading::Json if tried == Tried::Sse => return Next::Fail,
-        Reading::Events if tried == Tried::Sse => return Next::Stay,
-        Reading::Json | Reading::Events => return Next::Read,
-        Reading::SessionGone => 404,
-        Reading::Error { status, .. } | Reading::NotMcp { status, .. } => *status,
+        ResponseKind::Unauthorized => return NextStep::Authorize,
+        ResponseKind::Accepted | ResponseKind::Forbidden { .. } => return NextStep::Fail,
+        ResponseKind::Json if tried == Attempt::Sse => return NextStep::Fail,
+        ResponseKind::Events if tried == Attempt::Sse => return NextStep::Stay,
+        ResponseKind::Json | ResponseKind::Events => return NextStep::Read,
+        ResponseKind::SessionGone => 404,
+        ResponseKind::Error { status, .. } | ResponseKind::NotMcp { status, .. } => *status,
     };
     if !(400..=599).contains(&status) || matches!(status, 408 | 429 | 502..=504) {
-        return Next::Fail;
+        return NextStep::Fail;
     }
     let code = match answer {
-        Reading::Error { error, .. } => Some(error.code),
+        ResponseKind::Error { error, .. } => Some(error.code),
         _ => None,
     };
     let is_modern = code.is_some_and(code::is_modern);
     match tried {
-        Tried::Modern if is_modern || (status == 404 && code == Some(Code::METHOD_NOT_FOUND)) => Next::Stay,
-        Tried::Modern => Next::Initialize,
-        Tried::Initialize if !is_modern && matches!(status, 400 | 404 | 405) => Next::Sse,
-        Tried::Initialize | Tried::Sse => Next::Fail,
+        Attempt::Modern if is_modern || (status == 404 && code == Some(Code::METHOD_NOT_FOUND)) => NextStep::Stay,
+        Attempt::Modern => NextStep::Initialize,
+        Attempt::Initialize if !is_modern && matches!(status, 400 | 404 | 405) => NextStep::Sse,
+        Attempt::Initialize | Attempt::Sse => NextStep::Fail,
     }
 }
 
@@ -83,12 +83,12 @@ pub fn fall_back(tried: Tried, answer: &Reading) -> Next {
 ///
 /// A modern server sends its own errors with a status that says so. One that comes with a status of success, and with no code
 /// of the modern era, is that of a legacy server which did not know the method.
-pub fn by_response(tried: Tried, error: Option<Code>) -> Next {
+pub fn next_after_response(tried: Attempt, error: Option<Code>) -> NextStep {
     match (tried, error) {
-        (_, None) => Next::Stay,
-        (Tried::Modern, Some(error)) if code::is_modern(error) => Next::Stay,
-        (Tried::Modern, Some(_)) => Next::Initialize,
-        (Tried::Initialize | Tried::Sse, Some(_)) => Next::Fail,
+        (_, None) => NextStep::Stay,
+        (Attempt::Modern, Some(error)) if code::is_modern(error) => NextStep::Stay,
+        (Attempt::Modern, Some(_)) => NextStep::Initialize,
+        (Attempt::Initialize | Attempt::Sse, Some(_)) => NextStep::Fail,
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn all_of_the_table() {
-        use Next::{Authorize, Fail, Initialize, Read, Sse, Stay};
+        use NextStep::{Authorize, Fail, Initialize, Read, Sse, Stay};
         let json = "application/json";
         // For each answer: after a modern request, after `initialize`, after a GET.
         for (status, content_type, body, modern, initialize, sse) in [
@@ -135,8 +135,8 @@ mod tests {
             (503, json, error(-32603), Fail, Fail, Fail),
         ] {
             let content = (!content_type.is_empty()).then_some(content_type.as_bytes());
-            let answer = Reading::of(status, content, Some(body.as_bytes()), false);
-            let next = [Tried::Modern, Tried::Initialize, Tried::Sse].map(|tried| fall_back(tried, &answer));
+            let answer = ResponseKind::classify(status, content, Some(body.as_bytes()), false);
+            let next = [Attempt::Modern, Attempt::Initialize, Attempt::Sse].map(|tried| fall_back(tried, &answer));
             assert_eq!(next, [modern, initialize, sse], "{status} {content_type} {body}");
         }
     }
@@ -145,13 +145,13 @@ mod tests {
     fn a_response_says_the_rest() {
         let [modern, unknown] = [-32022, -32601].map(|code| Some(Code::received(code)));
         for (tried, error, next) in [
-            (Tried::Modern, None, Next::Stay),
-            (Tried::Modern, modern, Next::Stay),
-            (Tried::Modern, unknown, Next::Initialize),
-            (Tried::Initialize, None, Next::Stay),
-            (Tried::Initialize, unknown, Next::Fail),
+            (Attempt::Modern, None, NextStep::Stay),
+            (Attempt::Modern, modern, NextStep::Stay),
+            (Attempt::Modern, unknown, NextStep::Initialize),
+            (Attempt::Initialize, None, NextStep::Stay),
+            (Attempt::Initialize, unknown, NextStep::Fail),
         ] {
-            assert_eq!(by_response(tried, error), next, "{tried:?} {error:?}");
+            assert_eq!(next_after_response(tried, error), next, "{tried:?} {error:?}");
         }
     }
 }

@@ -3,14 +3,13 @@
 //! ```text
 //! server:  admit(method, headers)  ->  Verb  ->  ParsedMessage::read(body)  ->  plan(headers, message)  ->  Plan
 //!                                 \-> Rejection: a status, a rule and a JSON-RPC error             HeaderParams::check
-//! client:  mirror::encode, HeaderParams::headers  ->  …  ->  Reading::of(status, body)  ->  fall_back
+//! client:  mirror::encode, HeaderParams::headers  ->  …  ->  ResponseKind::classify(status, body)  ->  fall_back
 //! ```
 //!
 //! Nothing here reads a socket or knows an HTTP library: [`Headers`] is all that is asked of one. The rules are those of MCP
 //! 2026-07-28, basic/transports/streamable-http, and for sessions those of 2025-11-25, basic/transports.
 
 mod access;
-mod answer;
 mod base64;
 pub mod challenge;
 mod event_id;
@@ -23,15 +22,15 @@ mod origin;
 mod param;
 mod plan;
 mod rejection;
+mod response_kind;
 mod schema;
 mod standard;
 mod verb;
 mod version;
 
 pub use access::{Access, BadAccess};
-pub use answer::Reading;
 pub use event_id::EventId;
-pub use fall_back::{Next, Tried, by_response, fall_back};
+pub use fall_back::{Attempt, NextStep, fall_back, next_after_response};
 pub use header::{Headers, Repeated, single};
 pub use host::{Authority, BadAuthority, Host};
 pub use media::Media;
@@ -39,6 +38,7 @@ pub use origin::Origin;
 pub use param::{BadArgument, HeaderParams};
 pub use plan::{Plan, plan};
 pub use rejection::{Rejection, RejectionRule};
+pub use response_kind::ResponseKind;
 pub use schema::BadAnnotation;
 pub use standard::about;
 pub use verb::{Verb, admit};

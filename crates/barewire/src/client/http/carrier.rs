@@ -17,7 +17,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use barewire_proto::frame::FrameError;
-use barewire_proto::http::{Next, header};
+use barewire_proto::http::{NextStep, header};
 use barewire_proto::rpc::{Invalid, ParsedFrame, Shape};
 use barewire_proto::session::CallId;
 use bytes::Bytes;
@@ -60,7 +60,7 @@ pub(in crate::client) struct Carrier {
     /// The session is over, and another is wanted.
     gone: watch::Sender<bool>,
     /// What the answer to the last question about the era means.
-    judged: Mutex<Option<Next>>,
+    judged: Mutex<Option<NextStep>>,
     tasks: mpsc::UnboundedSender<Task>,
 }
 
@@ -201,11 +201,11 @@ impl Carrier {
     }
 
     /// What the answer to a question about the era means.
-    pub(super) fn judge(&self, next: Next) {
+    pub(super) fn judge(&self, next: NextStep) {
         *self.judged.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
     }
 
-    pub(super) fn judged(&self) -> Option<Next> {
+    pub(super) fn judged(&self) -> Option<NextStep> {
         self.judged.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 

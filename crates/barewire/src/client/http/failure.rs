@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use barewire_proto::http::Reading;
+use barewire_proto::http::ResponseKind;
 use barewire_proto::http::challenge::{self, Challenge};
 use http::{HeaderMap, StatusCode};
 
@@ -66,14 +66,14 @@ pub enum HttpFailure {
 
 impl HttpFailure {
     /// Why an answer is none.
-    pub(super) fn in_answer(response: &Response, reading: Reading) -> Self {
+    pub(super) fn in_answer(response: &Response, reading: ResponseKind) -> Self {
         match reading {
-            Reading::SessionGone => Self::SessionGone { origin: origin(response) },
-            Reading::Unauthorized => Self::unauthorized(response),
-            Reading::Forbidden { error } => Self::forbidden(response, error.as_ref().map(|error| &*error.message)),
-            Reading::Error { error, .. } => Self::status(response, CallError::Refused(error).to_string()),
-            Reading::NotMcp { text, .. } => Self::status(response, text),
-            Reading::Json | Reading::Events | Reading::Accepted => Self::status(response, String::new()),
+            ResponseKind::SessionGone => Self::SessionGone { origin: origin(response) },
+            ResponseKind::Unauthorized => Self::unauthorized(response),
+            ResponseKind::Forbidden { error } => Self::forbidden(response, error.as_ref().map(|error| &*error.message)),
+            ResponseKind::Error { error, .. } => Self::status(response, CallError::Refused(error).to_string()),
+            ResponseKind::NotMcp { text, .. } => Self::status(response, text),
+            ResponseKind::Json | ResponseKind::Events | ResponseKind::Accepted => Self::status(response, String::new()),
         }
     }
 

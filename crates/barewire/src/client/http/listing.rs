@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use barewire_proto::http::{HeaderParams, Reading};
+use barewire_proto::http::{HeaderParams, ResponseKind};
 use barewire_proto::json::Json;
 use barewire_proto::mcp::key;
 use barewire_proto::rpc::{Id, Message, Parsed, Response as Answer, parse, write};
@@ -81,14 +81,14 @@ impl Carrier {
         let url = self.fetch.url();
         let mut response = self.fetch.send(Method::POST, url, &headers, Bytes::copy_from_slice(&message), None).await?;
         match reading(&mut response, false).await {
-            Reading::Json => {
+            ResponseKind::Json => {
                 let body = response.bytes(self.limit).await?;
                 match self.listed(body.into(), &id) {
                     Some(listed) => listed,
                     None => Err(HttpFailure::not_answered(&response, "what came back is no answer to it").into()),
                 }
             }
-            Reading::Events => {
+            ResponseKind::Events => {
                 let mut events = Events::new(response, self.limit);
                 while let Some(event) = events.next().await? {
                     if let Ok(event) = event
@@ -100,7 +100,7 @@ impl Carrier {
                 }
                 Err(HttpFailure::not_answered(&events.response, "the stream ended before the answer").into())
             }
-            Reading::Error { error, .. } => Err(CallError::Refused(error)),
+            ResponseKind::Error { error, .. } => Err(CallError::Refused(error)),
             reading => Err(HttpFailure::in_answer(&response, reading).into()),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use barewire_proto::http::Reading;
+use barewire_proto::http::ResponseKind;
 use bytes::Bytes;
 use http::Method;
 use http::header::{ACCEPT, HeaderMap, HeaderValue};
@@ -32,7 +32,7 @@ impl Carrier {
         let url = self.fetch.url();
         let mut response = self.fetch.send(Method::GET, url, &headers, Bytes::new(), None).await?;
         match reading(&mut response, false).await {
-            Reading::Events => {}
+            ResponseKind::Events => {}
             reading => return Err(HttpFailure::in_answer(&response, reading)),
         }
         let mut events = Events::new(response, self.limit);

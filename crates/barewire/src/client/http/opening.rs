@@ -2,7 +2,7 @@
 //!
 //! MCP 2026-07-28, basic/transports/streamable-http, "Backward Compatibility"; the table is `barewire_proto::http::fall_back`.
 
-use barewire_proto::http::{Next, Tried, by_response};
+use barewire_proto::http::{Attempt, NextStep, next_after_response};
 use barewire_proto::mcp::Era;
 use barewire_proto::rpc::Code;
 
@@ -39,7 +39,7 @@ impl Shared {
             Err(refused) => refused,
         };
         let said = carrier.judged();
-        if said == Some(Next::Sse) {
+        if said == Some(NextStep::Sse) {
             match carrier.open_old(self.settings.timeout).await {
                 Ok(()) => return self.initialize(raw, opening).await,
                 // There is no such stream either. What was said to `initialize` is what is wrong.
@@ -49,7 +49,7 @@ impl Shared {
         }
         // A server that was of the legacy era last time, and answers, is perhaps a modern one now.
         if opening == Opening::Known(Era::Legacy)
-            && matches!(said, Some(Next::Sse | Next::Fail | Next::Read))
+            && matches!(said, Some(NextStep::Sse | NextStep::Fail | NextStep::Read))
             && let Ok(Some(server)) = self.try_modern(raw, carrier, Opening::Known(Era::Modern)).await
         {
             return Ok(server);
@@ -72,20 +72,22 @@ impl Shared {
         let said = carrier.judged();
         let Some(why) = why else { return Ok(None) };
         let next = match (&why, said) {
-            (CallError::Refused(error), Some(Next::Read)) => by_response(Tried::Modern, Some(error.code)),
+            (CallError::Refused(error), Some(NextStep::Read)) => next_after_response(Attempt::Modern, Some(error.code)),
             // Every modern server can be discovered. Whoever says that it has no such method, with whatever status, is asked
             // to initialize; a modern one refuses that as well.
-            (CallError::Refused(error), Some(Next::Stay)) if error.code == Code::METHOD_NOT_FOUND => Next::Initialize,
+            (CallError::Refused(error), Some(NextStep::Stay)) if error.code == Code::METHOD_NOT_FOUND => {
+                NextStep::Initialize
+            }
             // A body that is no answer is no sign of a modern server.
-            (CallError::Fault(_), _) => Next::Initialize,
-            (why, Some(Next::Read)) => match HttpFailure::of(why) {
-                Some(HttpFailure::NotAnswered { .. }) => Next::Initialize,
-                _ => Next::Fail,
+            (CallError::Fault(_), _) => NextStep::Initialize,
+            (why, Some(NextStep::Read)) => match HttpFailure::of(why) {
+                Some(HttpFailure::NotAnswered { .. }) => NextStep::Initialize,
+                _ => NextStep::Fail,
             },
-            (_, said) => said.unwrap_or(Next::Fail),
+            (_, said) => said.unwrap_or(NextStep::Fail),
         };
         match next {
-            Next::Initialize => Ok(None),
+            NextStep::Initialize => Ok(None),
             _ => Err(ClientError::of(DISCOVER, self.settings.timeout, why)),
         }
     }

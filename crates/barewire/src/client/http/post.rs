@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use barewire_proto::http::{HeaderParams, Reading, Tried, fall_back};
+use barewire_proto::http::{Attempt, HeaderParams, ResponseKind, fall_back};
 use barewire_proto::mcp::code;
 use barewire_proto::rpc::{Id, Message, Parsed, Response as Answer, parse};
 use barewire_proto::session::CallId;
@@ -77,7 +77,7 @@ struct Asked<'a> {
 /// An answer whose head is there.
 struct Got {
     response: Response,
-    reading: Reading,
+    reading: ResponseKind,
 }
 
 impl Asked<'_> {
@@ -98,7 +98,7 @@ impl Asked<'_> {
         let mut known = self.carrier.look_up(tool, &outgoing).await;
         let mut headers = with(&known, &outgoing, repeated.clone())?;
         let mut got = self.post(&headers, Some(&outgoing)).await?;
-        if let Reading::Error { status: 400, error, .. } = &got.reading
+        if let ResponseKind::Error { status: 400, error, .. } = &got.reading
             && error.code == code::HEADER_MISMATCH
         {
             // The tool may have changed since it was listed.
@@ -136,8 +136,8 @@ impl Asked<'_> {
     /// Sends it, with these headers besides those of every message, and reads what the answer is.
     async fn post(&self, repeated: &HeaderMap, outgoing: Option<&Outgoing<'_>>) -> Result<Got, HttpFailure> {
         let tried = match outgoing.map(|outgoing| &*outgoing.method) {
-            Some("server/discover") => Some(Tried::Modern),
-            Some("initialize") => Some(Tried::Initialize),
+            Some("server/discover") => Some(Attempt::Modern),
+            Some("initialize") => Some(Attempt::Initialize),
             _ => None,
         };
         let mut headers = posted();
@@ -152,7 +152,7 @@ impl Asked<'_> {
         let reading = reading(&mut response, in_session).await;
         if let Some(tried) = tried {
             self.carrier.judge(fall_back(tried, &reading));
-            if tried == Tried::Initialize && response.status.is_success() {
+            if tried == Attempt::Initialize && response.status.is_success() {
                 self.carrier.enter(&response);
             }
         }
@@ -169,7 +169,7 @@ impl Asked<'_> {
         let is_modern = outgoing.is_some_and(Outgoing::is_modern);
         let lists_tools = is_modern && outgoing.is_some_and(|outgoing| outgoing.method == "tools/list");
         match reading {
-            Reading::Json => {
+            ResponseKind::Json => {
                 let body = response.bytes(self.carrier.limit).await?;
                 self.take(body.into(), lists_tools).await?;
                 if self.ids.is_empty() {
@@ -177,14 +177,14 @@ impl Asked<'_> {
                 }
                 Err(HttpFailure::not_answered(&response, "what came back is no answer to it").into())
             }
-            Reading::Events => {
+            ResponseKind::Events => {
                 let events = Events::new(response, self.carrier.limit);
                 self.follow(events, is_modern, lists_tools).await
             }
-            Reading::Accepted => {
+            ResponseKind::Accepted => {
                 Err(HttpFailure::not_answered(&response, "it says that it has taken a notification").into())
             }
-            Reading::Error { id, error, .. } if id.as_ref().is_none_or(|id| self.ids.contains(id)) => {
+            ResponseKind::Error { id, error, .. } if id.as_ref().is_none_or(|id| self.ids.contains(id)) => {
                 Err(CallError::Refused(error))
             }
             reading => Err(self.failure(&response, reading).into()),
@@ -192,8 +192,8 @@ impl Asked<'_> {
     }
 
     /// Why an answer is none.
-    fn failure(&self, response: &Response, reading: Reading) -> HttpFailure {
-        if let Reading::SessionGone = reading {
+    fn failure(&self, response: &Response, reading: ResponseKind) -> HttpFailure {
+        if let ResponseKind::SessionGone = reading {
             self.carrier.leave();
         }
         HttpFailure::in_answer(response, reading)
@@ -293,13 +293,13 @@ fn with(known: &HeaderParams, outgoing: &Outgoing<'_>, mut headers: HeaderMap) -
 }
 
 /// What an answer is. Of one that says no, the beginning is read.
-pub(super) async fn reading(response: &mut Response, in_session: bool) -> Reading {
+pub(super) async fn reading(response: &mut Response, in_session: bool) -> ResponseKind {
     let status = response.status.as_u16();
     let content_type = response.headers.get(CONTENT_TYPE).map(|value| value.as_bytes().to_vec());
-    match Reading::of(status, content_type.as_deref(), None, in_session) {
-        Reading::Forbidden { .. } | Reading::Error { .. } | Reading::NotMcp { .. } => {
+    match ResponseKind::classify(status, content_type.as_deref(), None, in_session) {
+        ResponseKind::Forbidden { .. } | ResponseKind::Error { .. } | ResponseKind::NotMcp { .. } => {
             let body = response.text_up_to(MOST_REFUSAL).await;
-            Reading::of(status, content_type.as_deref(), Some(body.as_bytes()), in_session)
+            ResponseKind::classify(status, content_type.as_deref(), Some(body.as_bytes()), in_session)
         }
         clear => clear,
     }

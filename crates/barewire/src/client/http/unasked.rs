@@ -2,7 +2,7 @@
 //!
 //! MCP 2025-11-25, basic/transports, "Listening for Messages from the Server" and "Resumability and Redelivery".
 
-use barewire_proto::http::{Reading, header};
+use barewire_proto::http::{ResponseKind, header};
 use bytes::Bytes;
 use http::Method;
 use http::header::{ACCEPT, HeaderMap, HeaderValue};
@@ -68,10 +68,10 @@ async fn open(carrier: &Carrier, place: &Place) -> Opened {
     }
     let mut response = carrier.fetch.send(Method::GET, carrier.fetch.url(), &headers, Bytes::new(), None).await?;
     match reading(&mut response, in_session).await {
-        Reading::Events => Ok(Some(Events::new(response, carrier.limit))),
+        ResponseKind::Events => Ok(Some(Events::new(response, carrier.limit))),
         _ if response.status.as_u16() == 405 => Ok(None),
         reading => {
-            if let Reading::SessionGone = reading {
+            if let ResponseKind::SessionGone = reading {
                 carrier.leave();
             }
             Err(HttpFailure::in_answer(&response, reading))

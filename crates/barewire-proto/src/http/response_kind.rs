@@ -7,7 +7,7 @@ use crate::rpc::{DEFAULT_DEPTH, ErrorObject, Id, Message, Parsed, Response, pars
 /// What an HTTP answer turned out to be.
 #[derive(Debug, Clone)]
 #[expect(clippy::exhaustive_enums, reason = "a client must act on each")]
-pub enum Reading {
+pub enum ResponseKind {
     /// Its body is one message, or a batch.
     Json,
     /// Its body is a stream of messages.
@@ -41,12 +41,12 @@ pub enum Reading {
     },
 }
 
-impl Reading {
+impl ResponseKind {
     /// Reads an answer. `in_session` says whether the request had an `Mcp-Session-Id`.
     ///
     /// The body is looked at only if the status is none of success, and then whatever type it is said to have: what is in it is
     /// clear by itself. Of a long one the beginning will do.
-    pub fn of(status: u16, content_type: Option<&[u8]>, body: Option<&[u8]>, in_session: bool) -> Self {
+    pub fn classify(status: u16, content_type: Option<&[u8]>, body: Option<&[u8]>, in_session: bool) -> Self {
         match (status, content_type.and_then(Media::parse)) {
             (202 | 204, _) => return Self::Accepted,
             (200..=299, Some(Media::Json)) => return Self::Json,
@@ -86,15 +86,15 @@ mod tests {
     /// What is read, in one line.
     fn read(status: u16, content_type: &str, body: &str, in_session: bool) -> String {
         let content_type = (!content_type.is_empty()).then_some(content_type.as_bytes());
-        match Reading::of(status, content_type, Some(body.as_bytes()), in_session) {
-            Reading::Json => "json".to_owned(),
-            Reading::Events => "events".to_owned(),
-            Reading::Accepted => "accepted".to_owned(),
-            Reading::SessionGone => "gone".to_owned(),
-            Reading::Unauthorized => "unauthorized".to_owned(),
-            Reading::Forbidden { error } => format!("forbidden {:?}", error.map(|error| error.code.get())),
-            Reading::Error { status, id, error } => format!("{status} {id:?} {}", error.code),
-            Reading::NotMcp { status, text } => format!("{status} {text}"),
+        match ResponseKind::classify(status, content_type, Some(body.as_bytes()), in_session) {
+            ResponseKind::Json => "json".to_owned(),
+            ResponseKind::Events => "events".to_owned(),
+            ResponseKind::Accepted => "accepted".to_owned(),
+            ResponseKind::SessionGone => "gone".to_owned(),
+            ResponseKind::Unauthorized => "unauthorized".to_owned(),
+            ResponseKind::Forbidden { error } => format!("forbidden {:?}", error.map(|error| error.code.get())),
+            ResponseKind::Error { status, id, error } => format!("{status} {id:?} {}", error.code),
+            ResponseKind::NotMcp { status, text } => format!("{status} {text}"),
         }
     }
 
