@@ -64,7 +64,7 @@ impl Access {
     }
 
     /// Nobody, until somebody is let in. A request without an `Origin` comes from no page and needs only its host.
-    pub fn nobody() -> Self {
+    pub fn deny_all() -> Self {
         Self { hosts: Some(Vec::new()), origins: Some(Vec::new()) }
     }
 
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     fn hosts(allowed: &[&str]) -> Access {
-        let mut access = Access::nobody();
+        let mut access = Access::deny_all();
         for host in allowed {
             access.allow_host(host).expect(host);
         }
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn any_host_is_still_a_host() {
-        let mut access = Access::nobody();
+        let mut access = Access::deny_all();
         access.allow_any_host();
         assert_eq!(rule(&access, None, &[("host", "anything.example")]), None);
         for headers in [&[("host", "a b")][..], &[("host", "a"), ("host", "a")], &[]] {
@@ -302,12 +302,12 @@ mod tests {
     #[test]
     fn what_cannot_be_compared_cannot_be_listed() {
         for host in ["", "*", "*.example.com", "http://example.com", "a/b"] {
-            assert!(Access::nobody().allow_host(host).is_err(), "{host}");
+            assert!(Access::deny_all().allow_host(host).is_err(), "{host}");
         }
         for origin in ["", "*", "https://*.example.com", "https://a/", "https://a:1:*", "https://:*"] {
-            assert!(Access::nobody().allow_origin(origin).is_err(), "{origin}");
+            assert!(Access::deny_all().allow_origin(origin).is_err(), "{origin}");
         }
-        let said = Access::nobody().allow_host("a b").expect_err("a space").to_string();
+        let said = Access::deny_all().allow_host("a b").expect_err("a space").to_string();
         assert!(said.starts_with("\"a b\": the host must be"), "{said}");
     }
 }

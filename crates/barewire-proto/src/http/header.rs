@@ -31,25 +31,25 @@ impl<N: AsRef<str>, V: AsRef<[u8]>> Headers for [(N, V)] {
 /// A header stands twice that may stand once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Repeated;
+pub struct RepeatedHeader;
 
-impl fmt::Display for Repeated {
+impl fmt::Display for RepeatedHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the header stands more than once")
     }
 }
 
-impl std::error::Error for Repeated {}
+impl std::error::Error for RepeatedHeader {}
 
 /// The value of a header that may stand once, without the white space around it, which is not part of a value: RFC 9110,
 /// section 5.5.
 ///
 /// Two equal values are refused too: what is between the client and us may have read either of them.
-pub fn single<'a>(headers: &'a (impl Headers + ?Sized), name: &str) -> Result<Option<&'a [u8]>, Repeated> {
+pub fn single<'a>(headers: &'a (impl Headers + ?Sized), name: &str) -> Result<Option<&'a [u8]>, RepeatedHeader> {
     let mut values = headers.values(name);
     let value = values.next();
     match values.next() {
-        Some(_) => Err(Repeated),
+        Some(_) => Err(RepeatedHeader),
         None => Ok(value.map(trim)),
     }
 }
@@ -96,7 +96,7 @@ mod tests {
     fn names_are_equal_in_any_case_and_values_lose_the_space_around_them() {
         let headers = [("Mcp-Name", " \t a b\t"), ("MCP-NAME", "c"), ("mcp-method", ""), ("x", "  ")];
         assert_eq!(headers[..].values(NAME).count(), 2);
-        assert_eq!(single(&headers[..], NAME), Err(Repeated));
+        assert_eq!(single(&headers[..], NAME), Err(RepeatedHeader));
         assert_eq!(single(&headers[..1], NAME), Ok(Some(&b"a b"[..])));
         assert_eq!(single(&headers[..], METHOD), Ok(Some(&b""[..])));
         assert_eq!(single(&headers[..], "x"), Ok(Some(&b""[..])));

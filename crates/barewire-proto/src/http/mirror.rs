@@ -19,7 +19,7 @@ const CLOSE: &str = "?=";
 /// assert_eq!(encode("us-west1"), "us-west1");
 /// assert_eq!(encode(" padded "), "=?base64?IHBhZGRlZCA=?=");
 /// assert_eq!(decode(b"=?base64?IHBhZGRlZCA=?=")?, " padded ");
-/// # Ok::<(), barewire_proto::http::mirror::Bad>(())
+/// # Ok::<(), barewire_proto::http::mirror::MirrorError>(())
 /// ```
 pub fn encode(value: &str) -> Cow<'_, str> {
     // A tab could stand in a header, but not everything on the way leaves it one.
@@ -38,15 +38,15 @@ pub fn encode(value: &str) -> Cow<'_, str> {
 }
 
 /// What the value of a header means. The white space around it has to be taken away before: it is not part of the value.
-pub fn decode(value: &[u8]) -> Result<Cow<'_, str>, Bad> {
+pub fn decode(value: &[u8]) -> Result<Cow<'_, str>, MirrorError> {
     // What HTTP allows in a value; a tab is part of it, though we never write one.
     let plain = value.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
-    let text = std::str::from_utf8(value).ok().filter(|_| plain).ok_or(Bad::Letter)?;
+    let text = std::str::from_utf8(value).ok().filter(|_| plain).ok_or(MirrorError::NotPrintableAscii)?;
     match text.strip_prefix(OPEN).and_then(|rest| rest.strip_suffix(CLOSE)) {
         None => Ok(Cow::Borrowed(text)),
         Some(encoded) => {
-            let bytes = base64::decode(encoded.as_bytes()).ok_or(Bad::Base64)?;
-            String::from_utf8(bytes).map(Cow::Owned).map_err(|_| Bad::Utf8)
+            let bytes = base64::decode(encoded.as_bytes()).ok_or(MirrorError::Base64)?;
+            String::from_utf8(bytes).map(Cow::Owned).map_err(|_| MirrorError::Utf8)
         }
     }
 }
@@ -55,23 +55,23 @@ pub fn decode(value: &[u8]) -> Result<Cow<'_, str>, Bad> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each has its sentence in Display")]
 #[non_exhaustive]
-pub enum Bad {
-    Letter,
+pub enum MirrorError {
+    NotPrintableAscii,
     Base64,
     Utf8,
 }
 
-impl fmt::Display for Bad {
+impl fmt::Display for MirrorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Letter => "what is not plain ASCII must be sent in Base64, as =?base64?…?=",
+            Self::NotPrintableAscii => "what is not plain ASCII must be sent in Base64, as =?base64?…?=",
             Self::Base64 => "what stands between =?base64? and ?= must be Base64, with its padding",
             Self::Utf8 => "what is sent in Base64 must be UTF-8",
         })
     }
 }
 
-impl std::error::Error for Bad {}
+impl std::error::Error for MirrorError {}
 
 #[cfg(test)]
 mod tests {
@@ -102,18 +102,18 @@ mod tests {
     #[test]
     fn what_means_nothing_is_refused() {
         for (value, bad) in [
-            (&b"=?base64?SGVsbG8?="[..], Bad::Base64),
-            (b"=?base64?SGVs!!!bG8=?=", Bad::Base64),
-            (b"=?base64?SGVsbG9=?=", Bad::Base64),
-            (b"=?base64?SGVs bG8=?=", Bad::Base64),
-            (b"=?base64?SGVsbG8=?=?=", Bad::Base64),
-            (b"=?base64?/w==?=", Bad::Utf8),
-            (b"=?base64?7aC9?=", Bad::Utf8),
-            ("é".as_bytes(), Bad::Letter),
-            (b"a\xff", Bad::Letter),
-            (b"a\r\nb: c", Bad::Letter),
-            (b"a\0", Bad::Letter),
-            (b"\x7f", Bad::Letter),
+            (&b"=?base64?SGVsbG8?="[..], MirrorError::Base64),
+            (b"=?base64?SGVs!!!bG8=?=", MirrorError::Base64),
+            (b"=?base64?SGVsbG9=?=", MirrorError::Base64),
+            (b"=?base64?SGVs bG8=?=", MirrorError::Base64),
+            (b"=?base64?SGVsbG8=?=?=", MirrorError::Base64),
+            (b"=?base64?/w==?=", MirrorError::Utf8),
+            (b"=?base64?7aC9?=", MirrorError::Utf8),
+            ("é".as_bytes(), MirrorError::NotPrintableAscii),
+            (b"a\xff", MirrorError::NotPrintableAscii),
+            (b"a\r\nb: c", MirrorError::NotPrintableAscii),
+            (b"a\0", MirrorError::NotPrintableAscii),
+            (b"\x7f", MirrorError::NotPrintableAscii),
         ] {
             assert_eq!(decode(value), Err(bad), "{}", value.escape_ascii());
         }

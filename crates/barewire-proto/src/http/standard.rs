@@ -18,7 +18,7 @@ pub(super) fn check(
     // A method has no other form than its own: it is compared as it stands.
     let said = required(headers, METHOD, "Mcp-Method")?;
     same("Mcp-Method", "method", said, &method.to_bytes())?;
-    let Some((source, whom)) = about(&method.to_name(), params) else { return Ok(()) };
+    let Some((source, whom)) = mcp_name_source(&method.to_name(), params) else { return Ok(()) };
     let Some(whom) = whom.and_then(|whom: Json<'_>| Text::from_json(whom)) else {
         // Nothing to repeat, so nothing may be said. That it is missing is for who serves the method to say.
         return match single(headers, NAME) {
@@ -36,7 +36,7 @@ pub(super) fn check(
 }
 
 /// Whom a request is about that has to say so in `Mcp-Name`: where in its body that stands, and what is there.
-pub fn about<'a>(method: &str, params: &RequestParams<'a>) -> Option<(&'static str, Option<Json<'a>>)> {
+pub fn mcp_name_source<'a>(method: &str, params: &RequestParams<'a>) -> Option<(&'static str, Option<Json<'a>>)> {
     match method {
         "tools/call" | "prompts/get" => Some(("params.name", params.name)),
         "resources/read" => Some(("params.uri", params.uri)),

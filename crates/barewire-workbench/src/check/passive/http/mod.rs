@@ -5,7 +5,7 @@ mod server;
 
 use std::collections::{HashMap, HashSet};
 
-use barewire_proto::http::about;
+use barewire_proto::http::mcp_name_source;
 use barewire_proto::json::Text;
 use barewire_proto::mcp::{RequestParams, Revision, Side, code};
 use barewire_proto::rpc::Message;
@@ -252,7 +252,7 @@ impl Asked {
                 asked.method = request.method.to_name().into_owned();
                 asked.id = Some(request.id.as_str().to_owned());
                 asked.version = params.meta.protocol_version.and_then(text);
-                asked.name = about(&asked.method, &params).and_then(|(_, whom)| whom).and_then(text);
+                asked.name = mcp_name_source(&asked.method, &params).and_then(|(_, whom)| whom).and_then(text);
             }
             Ok(Message::Notification(notification)) => {
                 asked.kind = Kind::Notification;
