@@ -127,7 +127,7 @@ pub fn sse(data: &[u8]) {
         // What came out can be sent again, unless it holds what no field can.
         let (Ok(data), id) = (std::str::from_utf8(&event.bytes), &event.last_event_id) else { continue };
         let mut out = Vec::new();
-        barewire_proto::frame::event(&mut out, Some(&event.event), Some(id), data)
+        barewire_proto::frame::sse_event(&mut out, Some(&event.event), Some(id), data)
             .expect("nothing that was decoded holds a line break it could not be sent with");
         let again = decode(Sse::default(), std::iter::once(&out[..]));
         let [Ok(again)] = &again[..] else { panic!("{again:?}") };

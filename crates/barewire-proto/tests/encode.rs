@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use barewire_proto::frame::{Codec, ContentLength, EncodeError, Lines, Sse, comment, event, retry};
+use barewire_proto::frame::{Codec, ContentLength, EncodeError, Lines, Sse, sse_comment, sse_event, sse_retry};
 use barewire_proto::json::Json;
 use barewire_proto::rpc::{Id, Params, write};
 
@@ -38,21 +38,21 @@ fn a_line_break_in_a_field_is_refused_and_nothing_is_written() {
     let mut out = Vec::new();
     let broken = |field| Err(EncodeError::LineBreak { field });
     for bad in ["a\nb", "a\rb", "a\r\nb", "\n", "evil\ndata: injected"] {
-        assert_eq!(event(&mut out, Some(bad), None, "x"), broken("event"));
-        assert_eq!(event(&mut out, None, Some(bad), "x"), broken("id"));
-        assert_eq!(comment(&mut out, bad), broken("comment"));
+        assert_eq!(sse_event(&mut out, Some(bad), None, "x"), broken("event"));
+        assert_eq!(sse_event(&mut out, None, Some(bad), "x"), broken("id"));
+        assert_eq!(sse_comment(&mut out, bad), broken("comment"));
     }
-    assert_eq!(event(&mut out, None, None, "a\rb"), broken("data"));
-    assert_eq!(event(&mut out, None, Some("a\0b"), "x"), Err(EncodeError::Nul));
+    assert_eq!(sse_event(&mut out, None, None, "a\rb"), broken("data"));
+    assert_eq!(sse_event(&mut out, None, Some("a\0b"), "x"), Err(EncodeError::Nul));
     assert!(out.is_empty());
 }
 
 #[test]
 fn an_event_with_everything_reads_back() {
     let mut out = Vec::new();
-    comment(&mut out, "keep-alive").expect("one line");
-    retry(&mut out, Duration::from_millis(500));
-    event(&mut out, Some("message"), Some("7"), " two\nlines").expect("no line break in a field");
+    sse_comment(&mut out, "keep-alive").expect("one line");
+    sse_retry(&mut out, Duration::from_millis(500));
+    sse_event(&mut out, Some("message"), Some("7"), " two\nlines").expect("no line break in a field");
     assert_eq!(out, b": keep-alive\nretry: 500\nevent: message\nid: 7\ndata:  two\ndata: lines\n\n");
     let mut sse = Sse::default();
     let mut input = &out[..];

@@ -1,4 +1,4 @@
-//! Bytes <-> frames: where one message ends and the next begins, for four ways of saying so.
+//! Bytes <-> frames: where one message ends and the next prefix, for four ways of saying so.
 //!
 //! | codec | a frame is | used by |
 //! |---|---|---|
@@ -22,8 +22,8 @@ use std::fmt;
 pub use body::Body;
 pub use content_length::{ContentLength, HeaderFault};
 pub use lines::Lines;
-pub use outline::{Outline, Seen};
-pub use sse::{Event, Sse, comment, event, retry};
+pub use outline::{Outline, OutlineMember};
+pub use sse::{Sse, SseEvent, sse_comment, sse_event, sse_retry};
 
 /// One way of cutting a byte stream into frames, and of putting frames on a byte stream.
 pub trait Codec {
@@ -55,7 +55,7 @@ pub struct Frame<'a> {
     /// The message, without what framed it.
     pub bytes: &'a [u8],
     /// What an SSE event says besides its data.
-    pub event: Option<Event<'a>>,
+    pub event: Option<SseEvent<'a>>,
 }
 
 impl<'a> Frame<'a> {
@@ -66,7 +66,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-setters! { Frame<'a> { event: Option<Event<'a>> } }
+setters! { Frame<'a> { event: Option<SseEvent<'a>> } }
 
 /// A frame that could not be given out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,14 +101,14 @@ pub struct TooLong {
     /// What it was, as far as its sender needs an answer.
     pub outline: Outline,
     /// Its first bytes, at most 80, for the log.
-    pub begins: Box<[u8]>,
+    pub prefix: Box<[u8]>,
 }
 
 impl FrameError {
     /// How the frame began, as far as that is known.
-    pub fn begins(&self) -> &[u8] {
+    pub fn prefix(&self) -> &[u8] {
         match self {
-            Self::TooLong(too_long) => &too_long.begins,
+            Self::TooLong(too_long) => &too_long.prefix,
             Self::BadHeader { .. } | Self::Truncated { .. } => b"",
         }
     }
@@ -163,7 +163,7 @@ pub const DEFAULT_LIMIT: usize = 64 * 1024 * 1024;
 
 /// What a buffer keeps for the next message while it is used; one that has held more gives the memory back at once. Half of it
 /// holds a message of a mebibyte, and what holds that grows by doubling.
-pub const KEPT: usize = 2 * 1024 * 1024 + 1024;
+pub const MAX_KEPT_CAPACITY: usize = 2 * 1024 * 1024 + 1024;
 
 /// U+FEFF in UTF-8: some editors and shells put it before the first byte of a stream.
 const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -180,7 +180,7 @@ fn hold(held: &mut Vec<u8>, more: &[u8], limit: usize) {
 
 /// Empties `held`, and lets go of its memory if that was for one large frame.
 fn release(held: &mut Vec<u8>) {
-    if held.capacity() > KEPT {
+    if held.capacity() > MAX_KEPT_CAPACITY {
         *held = Vec::new();
     } else {
         held.clear();

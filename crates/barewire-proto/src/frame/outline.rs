@@ -14,9 +14,9 @@ pub enum Outline {
     /// An object, with those of its members that tell what it asks for.
     Object {
         /// The member `id`.
-        id: Seen,
+        id: OutlineMember,
         /// The member `method`.
-        method: Seen,
+        method: OutlineMember,
         /// It has a `result` or an `error`.
         answers: bool,
     },
@@ -27,7 +27,7 @@ pub enum Outline {
 /// A member of a skipped frame.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a member is absent, readable or neither")]
-pub enum Seen {
+pub enum OutlineMember {
     /// It is not there.
     #[default]
     Absent,
@@ -47,11 +47,11 @@ pub(super) struct Scan {
     text: Vec<u8>,
     /// `text` is over its cap and no longer complete.
     overflow: bool,
-    id: Seen,
-    method: Seen,
+    id: OutlineMember,
+    method: OutlineMember,
     answers: bool,
     /// The first bytes of the frame.
-    begins: Vec<u8>,
+    prefix: Vec<u8>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -97,8 +97,8 @@ enum Member {
 impl Scan {
     /// Goes on with the next bytes of the frame.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
-        let room = BEGINS - self.begins.len();
-        self.begins.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        let room = MAX_PREFIX - self.prefix.len();
+        self.prefix.extend_from_slice(&bytes[..room.min(bytes.len())]);
         let mut rest = bytes;
         while !rest.is_empty() {
             rest = self.step(rest);
@@ -107,12 +107,12 @@ impl Scan {
 
     /// The frame is over.
     pub(super) fn finish(self, offset: u64, length: u64, limit: usize) -> FrameError {
-        let begins = self.begins.into();
+        let prefix = self.prefix.into();
         let outline = match self.state {
             State::End => Outline::Object { id: self.id, method: self.method, answers: self.answers },
             _ => Outline::Other,
         };
-        FrameError::TooLong(Box::new(TooLong { offset, length, limit, outline, begins }))
+        FrameError::TooLong(Box::new(TooLong { offset, length, limit, outline, prefix }))
     }
 
     /// Takes at least one byte and returns those it has not taken.
@@ -249,8 +249,8 @@ impl Scan {
         };
         if let Some(seen) = seen {
             *seen = match seen {
-                Seen::Absent if !self.overflow => Seen::Text(text.into()),
-                _ => Seen::Unreadable,
+                OutlineMember::Absent if !self.overflow => OutlineMember::Text(text.into()),
+                _ => OutlineMember::Unreadable,
             };
         }
         self.overflow = false;
@@ -258,7 +258,7 @@ impl Scan {
 }
 
 /// As much of a skipped frame as a log quotes.
-const BEGINS: usize = 80;
+const MAX_PREFIX: usize = 80;
 
 /// `"method"` with every letter as `\u006d` has 38 bytes; no longer name is one we look for.
 const LONGEST_NAME: usize = 38;
@@ -286,9 +286,9 @@ mod tests {
 
     fn object(id: &str, method: &str, answers: bool) -> Outline {
         let seen = |text: &str| match text {
-            "" => Seen::Absent,
-            "?" => Seen::Unreadable,
-            text => Seen::Text(text.as_bytes().into()),
+            "" => OutlineMember::Absent,
+            "?" => OutlineMember::Unreadable,
+            text => OutlineMember::Text(text.as_bytes().into()),
         };
         Outline::Object { id: seen(id), method: seen(method), answers }
     }

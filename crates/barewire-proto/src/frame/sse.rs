@@ -30,14 +30,14 @@ pub struct Sse {
 /// What an event says besides its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Event<'a> {
+pub struct SseEvent<'a> {
     /// Its type: the field `event`, or `message`.
     pub name: &'a str,
     /// The id of the last event that had one: where to go on after a broken connection. Empty if there was none.
     pub last_event_id: &'a str,
 }
 
-impl<'a> Event<'a> {
+impl<'a> SseEvent<'a> {
     /// An event of this type, after the event with this id.
     #[inline]
     pub const fn new(name: &'a str, last_event_id: &'a str) -> Self {
@@ -359,7 +359,7 @@ impl Sse {
             "" => "message",
             name => name,
         };
-        let event = Event { name, last_event_id: &self.last_event_id };
+        let event = SseEvent { name, last_event_id: &self.last_event_id };
         Ok(Frame { offset, bytes: data, event: Some(event) })
     }
 }
@@ -380,11 +380,11 @@ impl Field {
 ///
 /// ```
 /// let mut out = Vec::new();
-/// barewire_proto::frame::event(&mut out, Some("endpoint"), None, "/messages")?;
+/// barewire_proto::frame::sse_event(&mut out, Some("endpoint"), None, "/messages")?;
 /// assert_eq!(out, b"event: endpoint\ndata: /messages\n\n");
 /// # Ok::<(), barewire_proto::frame::EncodeError>(())
 /// ```
-pub fn event(out: &mut Vec<u8>, event: Option<&str>, id: Option<&str>, data: &str) -> Result<(), EncodeError> {
+pub fn sse_event(out: &mut Vec<u8>, event: Option<&str>, id: Option<&str>, data: &str) -> Result<(), EncodeError> {
     let one_line = |field, value: &str| match memchr::memchr2(b'\r', b'\n', value.as_bytes()) {
         Some(_) => Err(EncodeError::LineBreak { field }),
         None => Ok(()),
@@ -417,7 +417,7 @@ pub fn event(out: &mut Vec<u8>, event: Option<&str>, id: Option<&str>, data: &st
 }
 
 /// Appends a comment, which receivers ignore: it keeps an idle connection open.
-pub fn comment(out: &mut Vec<u8>, text: &str) -> Result<(), EncodeError> {
+pub fn sse_comment(out: &mut Vec<u8>, text: &str) -> Result<(), EncodeError> {
     if text.contains(['\r', '\n']) {
         return Err(EncodeError::LineBreak { field: "comment" });
     }
@@ -428,7 +428,7 @@ pub fn comment(out: &mut Vec<u8>, text: &str) -> Result<(), EncodeError> {
 }
 
 /// Appends the field by which a server says how long to wait before connecting again.
-pub fn retry(out: &mut Vec<u8>, after: Duration) {
+pub fn sse_retry(out: &mut Vec<u8>, after: Duration) {
     out.extend_from_slice(format!("retry: {}\n", after.as_millis()).as_bytes());
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Code, ErrorObject, Id, Reply};
-use crate::frame::{FrameError, HeaderFault, Outline, Seen, TooLong};
+use crate::frame::{FrameError, HeaderFault, Outline, OutlineMember, TooLong};
 use crate::json::{Expected, Text};
 
 /// A refusal.
@@ -167,14 +167,14 @@ impl<'a> Invalid<'a> {
         let Outline::Object { id, method, answers } = &long.outline else {
             return Self::shapeless(rule, long.limit);
         };
-        let text = |seen: &'a Seen| match seen {
-            Seen::Text(text) => Some(&**text),
-            Seen::Absent | Seen::Unreadable => None,
+        let text = |seen: &'a OutlineMember| match seen {
+            OutlineMember::Text(text) => Some(&**text),
+            OutlineMember::Absent | OutlineMember::Unreadable => None,
         };
         let method_text = text(method).and_then(|text| crate::json::Json::parse(text).ok()).and_then(Text::from_json);
         let shape = match (method, method_text, id, answers) {
-            (Seen::Absent, _, _, true) => Shape::Response,
-            (_, Some(_), Seen::Absent, false) => Shape::Notification,
+            (OutlineMember::Absent, _, _, true) => Shape::Response,
+            (_, Some(_), OutlineMember::Absent, false) => Shape::Notification,
             _ => Shape::Request,
         };
         Self { rule, at: long.limit, id: text(id).and_then(Id::parse), method: method_text, shape }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use barewire_proto::frame::{Codec, KEPT};
+use barewire_proto::frame::{Codec, MAX_KEPT_CAPACITY};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
@@ -151,7 +151,7 @@ where
                 continue;
             }
             // The last frame is handled, and may have been a large one.
-            if self.taken == self.filled && self.codec.capacity() > KEPT {
+            if self.taken == self.filled && self.codec.capacity() > MAX_KEPT_CAPACITY {
                 self.codec.trim();
             }
             match self.read(context) {

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use barewire_proto::frame::{Codec, KEPT};
+use barewire_proto::frame::{Codec, MAX_KEPT_CAPACITY};
 use tokio::io::AsyncWrite;
 use tokio::sync::Semaphore;
 
@@ -89,7 +89,7 @@ impl<C: Codec> Output<C> {
             if self.written == self.now.bytes.len() {
                 room.add_permits(std::mem::take(&mut self.now.permits));
                 self.now.bytes.clear();
-                if self.now.bytes.capacity() > KEPT {
+                if self.now.bytes.capacity() > MAX_KEPT_CAPACITY {
                     self.now.bytes = Vec::new();
                 }
                 self.written = 0;

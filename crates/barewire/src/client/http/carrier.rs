@@ -138,7 +138,7 @@ impl Carrier {
     /// one, that is what comes back.
     pub(super) fn skipped(&self, response: &Response, error: &FrameError) -> Option<CallError> {
         let invalid = Invalid::from_frame(error);
-        self.log.report(format_args!("an event was skipped: {error}: {}", quoted(error.begins())));
+        self.log.report(format_args!("an event was skipped: {error}: {}", quoted(error.prefix())));
         if let Shape::Request | Shape::Notification = invalid.shape {
             return None;
         }

@@ -26,7 +26,7 @@ impl<O: Outlet> Dispatcher<O> {
         match frame {
             Ok(frame) => self.take(frame, parse(frame.bytes, self.limits.depth), Source::STREAM),
             Err(error) => {
-                let begins = error.begins();
+                let begins = error.prefix();
                 let invalid = Invalid::from_frame(&error);
                 self.invalid(error.offset(), begins, &invalid, Source::STREAM.into());
                 self.no_message(error.offset(), begins);

@@ -84,7 +84,7 @@ impl fmt::Debug for Body {
 pub(super) fn event(out: &mut Vec<u8>, id: Option<EventId>, message: &[u8]) {
     let id = id.map(|id| id.to_string());
     let message = std::str::from_utf8(message).expect("messages are JSON");
-    frame::event(out, None, id.as_deref(), message).expect("messages are on one line");
+    frame::sse_event(out, None, id.as_deref(), message).expect("messages are on one line");
 }
 
 /// Says now and then that a quiet connection is still there, so that nobody between us and the client closes it.

@@ -246,7 +246,7 @@ impl SessionEvents {
         let primes = session.revision().is_some_and(Revision::has_polling);
         let first = primes.then(|| {
             let mut out = Vec::new();
-            frame::retry(&mut out, endpoint.limits.retry);
+            frame::sse_retry(&mut out, endpoint.limits.retry);
             match mailbox.prime() {
                 Some(id) => event(&mut out, Some(id), b""),
                 None => out.push(b'\n'),
@@ -331,7 +331,7 @@ impl SessionEvents {
             Poll::Ready(Next::HangUp(retry)) => {
                 self.is_over = true;
                 let mut out = Vec::new();
-                frame::retry(&mut out, retry);
+                frame::sse_retry(&mut out, retry);
                 out.push(b'\n');
                 Poll::Ready(Some(out.into()))
             }
