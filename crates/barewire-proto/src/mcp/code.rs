@@ -19,7 +19,7 @@ pub const USER_REJECTED: Code = Code::received(-1);
 /// A code with a meaning in MCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Known {
+pub struct KnownCode {
     /// The number.
     pub code: Code,
     /// The sentence that goes with it.
@@ -34,16 +34,16 @@ use Revision as R;
 
 #[rustfmt::skip]
 /// The codes of MCP beside those of JSON-RPC.
-pub const CODES: &[Known] = &[
-    Known { code: USER_REJECTED,                message: "User rejected sampling request",             since: R::V2024_11_05, until: R::V2025_11_25 },
-    Known { code: RESOURCE_NOT_FOUND,           message: "Resource not found",                         since: R::V2024_11_05, until: R::V2025_11_25 },
-    Known { code: URL_ELICITATION_REQUIRED,     message: "URL elicitation required",                   since: R::V2025_11_25, until: R::V2025_11_25 },
-    Known { code: HEADER_MISMATCH,              message: "Header mismatch",                            since: R::V2026_07_28, until: R::V2026_07_28 },
-    Known { code: MISSING_CLIENT_CAPABILITY,    message: "Missing required client capability",         since: R::V2026_07_28, until: R::V2026_07_28 },
-    Known { code: UNSUPPORTED_PROTOCOL_VERSION, message: "Unsupported protocol version",               since: R::V2026_07_28, until: R::V2026_07_28 },
+pub const CODES: &[KnownCode] = &[
+    KnownCode { code: USER_REJECTED,                message: "User rejected sampling request",             since: R::V2024_11_05, until: R::V2025_11_25 },
+    KnownCode { code: RESOURCE_NOT_FOUND,           message: "Resource not found",                         since: R::V2024_11_05, until: R::V2025_11_25 },
+    KnownCode { code: URL_ELICITATION_REQUIRED,     message: "URL elicitation required",                   since: R::V2025_11_25, until: R::V2025_11_25 },
+    KnownCode { code: HEADER_MISMATCH,              message: "Header mismatch",                            since: R::V2026_07_28, until: R::V2026_07_28 },
+    KnownCode { code: MISSING_CLIENT_CAPABILITY,    message: "Missing required client capability",         since: R::V2026_07_28, until: R::V2026_07_28 },
+    KnownCode { code: UNSUPPORTED_PROTOCOL_VERSION, message: "Unsupported protocol version",               since: R::V2026_07_28, until: R::V2026_07_28 },
 ];
 
-impl Known {
+impl KnownCode {
     /// Whether a server of this revision may send it.
     pub fn is_in(&self, revision: Revision) -> bool {
         (self.since..=self.until).contains(&revision)
@@ -51,7 +51,7 @@ impl Known {
 }
 
 /// What is known of a code.
-pub fn find(code: Code) -> Option<&'static Known> {
+pub fn find(code: Code) -> Option<&'static KnownCode> {
     CODES.iter().find(|known| known.code == code)
 }
 

@@ -9,13 +9,13 @@ pub struct Method {
     /// As it stands on the wire.
     pub name: &'static str,
     /// Whether it is answered.
-    pub kind: Kind,
+    pub kind: MethodKind,
     /// What it is for, in a line.
     pub summary: &'static str,
     /// When the client may send it, if ever.
-    pub by_client: Option<Sent>,
+    pub by_client: Option<Availability>,
     /// When the server may send it, if ever.
-    pub by_server: Option<Sent>,
+    pub by_server: Option<Availability>,
     /// Where it has gone after the last revision that has it, or who does its work there.
     pub instead: Option<&'static str>,
     /// What to do in place of it, if it is there in 2026-07-28 but should not be taken up any more.
@@ -27,7 +27,7 @@ pub struct Method {
 /// Whether a message is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "a message has an id or has none")]
-pub enum Kind {
+pub enum MethodKind {
     /// It has an id and is answered once.
     Request,
     /// It has no id and is never answered.
@@ -47,7 +47,7 @@ pub enum Side {
 /// When a side may send something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Sent {
+pub struct Availability {
     /// The first revision in which it may.
     pub since: Revision,
     /// The last one.
@@ -66,7 +66,7 @@ impl Side {
     }
 }
 
-impl Sent {
+impl Availability {
     /// Whether it may be sent in this revision.
     pub fn is_in(&self, revision: Revision) -> bool {
         (self.since..=self.until).contains(&revision)
@@ -85,7 +85,7 @@ impl Method {
     }
 
     /// When this side may send it, if ever.
-    pub const fn by(&self, side: Side) -> Option<Sent> {
+    pub const fn by(&self, side: Side) -> Option<Availability> {
         match side {
             Side::Client => self.by_client,
             Side::Server => self.by_server,
@@ -93,7 +93,7 @@ impl Method {
     }
 
     /// What is known of this side sending it in this revision. `None` if it must not.
-    pub fn sent(&self, side: Side, revision: Revision) -> Option<Sent> {
+    pub fn availability(&self, side: Side, revision: Revision) -> Option<Availability> {
         self.by(side).filter(|sent| sent.is_in(revision))
     }
 
@@ -122,7 +122,7 @@ pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 const fn request(name: &'static str, summary: &'static str) -> Method {
     Method {
         name,
-        kind: Kind::Request,
+        kind: MethodKind::Request,
         summary,
         by_client: None,
         by_server: None,
@@ -133,26 +133,26 @@ const fn request(name: &'static str, summary: &'static str) -> Method {
 }
 
 const fn notification(name: &'static str, summary: &'static str) -> Method {
-    Method { kind: Kind::Notification, ..request(name, summary) }
+    Method { kind: MethodKind::Notification, ..request(name, summary) }
 }
 
 /// From one revision to another.
-const fn sent(since: Revision, until: Revision) -> Sent {
-    Sent { since, until, needs: None }
+const fn sent(since: Revision, until: Revision) -> Availability {
+    Availability { since, until, needs: None }
 }
 
-impl Sent {
+impl Availability {
     const fn needs(self, needs: Capability) -> Self {
         Self { needs: Some(needs), ..self }
     }
 }
 
 impl Method {
-    const fn client(self, sent: Sent) -> Self {
+    const fn client(self, sent: Availability) -> Self {
         Self { by_client: Some(sent), ..self }
     }
 
-    const fn server(self, sent: Sent) -> Self {
+    const fn server(self, sent: Availability) -> Self {
         Self { by_server: Some(sent), ..self }
     }
 
@@ -173,11 +173,11 @@ use Capability::{Client as OfClient, Server as OfServer};
 use ClientCapability as C;
 use ServerCapability as S;
 
-const ALL: Sent = sent(Revision::V2024_11_05, Revision::LATEST);
-const LEGACY: Sent = sent(Revision::V2024_11_05, Revision::LATEST_LEGACY);
-const MODERN: Sent = sent(Revision::V2026_07_28, Revision::LATEST);
-const JUNE_2025: Sent = sent(Revision::V2025_06_18, Revision::LATEST_LEGACY);
-const NOVEMBER_2025: Sent = sent(Revision::V2025_11_25, Revision::V2025_11_25);
+const ALL: Availability = sent(Revision::V2024_11_05, Revision::LATEST);
+const LEGACY: Availability = sent(Revision::V2024_11_05, Revision::LATEST_LEGACY);
+const MODERN: Availability = sent(Revision::V2026_07_28, Revision::LATEST);
+const JUNE_2025: Availability = sent(Revision::V2025_06_18, Revision::LATEST_LEGACY);
+const NOVEMBER_2025: Availability = sent(Revision::V2025_11_25, Revision::V2025_11_25);
 
 const META: &str = "the protocolVersion, clientInfo and clientCapabilities in the _meta of every request";
 const INPUT: &str = "an entry of inputRequests, in a result of resultType input_required";
@@ -229,9 +229,9 @@ pub const METHODS: &[Method] = &[
 mod tests {
     use super::*;
 
-    fn sent_by(side: Side, revision: Revision, kind: Kind) -> Vec<&'static str> {
+    fn sent_by(side: Side, revision: Revision, kind: MethodKind) -> Vec<&'static str> {
         let sent =
-            METHODS.iter().filter(|method| method.kind == kind && method.sent(side, revision).is_some());
+            METHODS.iter().filter(|method| method.kind == kind && method.availability(side, revision).is_some());
         sent.map(|method| method.name).collect()
     }
 
@@ -239,7 +239,7 @@ mod tests {
     fn names_stand_once_and_say_what_they_are() {
         for (index, method) in METHODS.iter().enumerate() {
             assert_eq!(METHODS.iter().position(|other| other.name == method.name), Some(index));
-            assert_eq!(method.kind == Kind::Notification, method.name.starts_with("notifications/"));
+            assert_eq!(method.kind == MethodKind::Notification, method.name.starts_with("notifications/"));
             assert!(method.since().is_some() || method.extension.is_some(), "{} is sent", method.name);
             let gone = method.until().is_some_and(|until| until < Revision::LATEST);
             assert_eq!(gone, method.instead.is_some(), "{}: what is gone says where", method.name);
@@ -250,7 +250,7 @@ mod tests {
     /// The unions of the schemas, counted.
     #[test]
     fn as_many_as_the_schemas_have() {
-        use Kind::{Notification, Request};
+        use MethodKind::{Notification, Request};
         let counts = |side, kind| Revision::ALL.map(|revision| sent_by(side, revision, kind).len());
         assert_eq!(counts(Side::Client, Request), [13, 13, 13, 17, 10]);
         assert_eq!(counts(Side::Server, Request), [3, 3, 4, 8, 0]);

@@ -82,7 +82,7 @@ pub use parsed_message::ParsedMessage;
 pub use legacy::Handshake;
 pub use logging::{LogMessage, LoggingLevel, SetLevelParams};
 pub use meta::{RequestMeta, RequestParams, key};
-pub use method::{Kind, METHODS, Method, Sent, Side};
+pub use method::{MethodKind, METHODS, Method, Availability, Side};
 pub use progress::ProgressParams;
 pub use prompt::{GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage};
 pub use resource::{
