@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use barewire_proto::json::{Json, Kind, Member, Text};
-use barewire_proto::rpc::{Message, Name, Parsed, Response, Rule, Shape};
+use barewire_proto::rpc::{MemberName, Message, Parsed, Response, Rule, Shape};
 
 use super::link::Link;
 use super::text;
@@ -65,12 +65,12 @@ impl<'a> Part<'a> {
     pub(super) fn members(&self) -> Vec<(Member<'a>, usize, String)> {
         let before = self.text.iter().take_while(|b| b.is_ascii_whitespace()).count();
         let Ok(object) = Json::parse(self.text) else { return Vec::new() };
-        let mut count = [0; Name::ALL.len()];
-        for name in object.members().filter_map(|member| Name::of(member.name)) {
+        let mut count = [0; MemberName::ALL.len()];
+        for name in object.members().filter_map(|member| MemberName::of(member.name)) {
             count[name as usize] += 1;
         }
         let told = |member: Member<'a>| {
-            let meaning = match Name::of(member.name) {
+            let meaning = match MemberName::of(member.name) {
                 None => "not a member of JSON-RPC: ignored".into(),
                 Some(name) if count[name as usize] > 1 => {
                     "stands twice, so nothing says which of the two is meant".into()
@@ -92,7 +92,7 @@ fn members(output: &mut Output, part: &Part<'_>) -> io::Result<()> {
         let (name, at) = (output.paint(Tone::Strong, name), output.paint(Tone::Faint, format_args!("@{at:<5}")));
         writeln!(output, "  {name} {at} {}", summary(member.value, 60))?;
         writeln!(output, "  {:<17} {meaning}", "")?;
-        if let Some(Name::Params | Name::Result | Name::Error) = Name::of(member.name) {
+        if let Some(MemberName::Params | MemberName::Result | MemberName::Error) = MemberName::of(member.name) {
             for inner in member.value.members().take(MOST_INNER) {
                 let name = shown(inner.name.raw().as_bytes(), 30);
                 writeln!(output, "  {:<19} {name}: {}", "", summary(inner.value, 50))?;
@@ -107,34 +107,34 @@ fn members(output: &mut Output, part: &Part<'_>) -> io::Result<()> {
 }
 
 /// What a member means in a message of this kind.
-fn meaning(kind: &str, name: Name, value: Json<'_>) -> String {
+fn meaning(kind: &str, name: MemberName, value: Json<'_>) -> String {
     match (name, value.kind()) {
-        (Name::Jsonrpc, _) if Text::from_json(value).is_some_and(|text| text == "2.0") => {
+        (MemberName::Jsonrpc, _) if Text::from_json(value).is_some_and(|text| text == "2.0") => {
             "the version; on every message, and always this string".into()
         }
-        (Name::Jsonrpc, _) => "must be the string \"2.0\"".into(),
-        (Name::Id, Kind::Number | Kind::String) => match kind {
+        (MemberName::Jsonrpc, _) => "must be the string \"2.0\"".into(),
+        (MemberName::Id, Kind::Number | Kind::String) => match kind {
             "result" | "error" => "which request this answers".into(),
             _ => "the answer carries it back byte for byte as it stands here".into(),
         },
-        (Name::Id, Kind::Null) => match kind {
+        (MemberName::Id, Kind::Null) => match kind {
             "error" => "the sender could not read the id of what it answers".into(),
             _ => "null is no id: leave it out for a notification".into(),
         },
-        (Name::Id, kind) => format!("must be a string or a number, is {kind}"),
-        (Name::Method, Kind::String) => {
+        (MemberName::Id, kind) => format!("must be a string or a number, is {kind}"),
+        (MemberName::Method, Kind::String) => {
             let known = Text::from_json(value).and_then(Text::to_str).and_then(|name| explain::in_a_line(&name));
             known.unwrap_or("what to do").to_owned()
         }
-        (Name::Method, kind) => format!("must be a string, is {kind}"),
-        (Name::Params, Kind::Object) => "what to do it with, by name".into(),
-        (Name::Params, Kind::Array) => "what to do it with, by position".into(),
-        (Name::Params, kind) => {
+        (MemberName::Method, kind) => format!("must be a string, is {kind}"),
+        (MemberName::Params, Kind::Object) => "what to do it with, by name".into(),
+        (MemberName::Params, Kind::Array) => "what to do it with, by position".into(),
+        (MemberName::Params, kind) => {
             format!("must be an object or an array, is {kind}: leave it out if there are none")
         }
-        (Name::Result, _) => "the request succeeded, and this came of it".into(),
-        (Name::Error, Kind::Object) => "the request failed, and this is why: code, message, perhaps data".into(),
-        (Name::Error, kind) => format!("must be an object with code and message, is {kind}"),
+        (MemberName::Result, _) => "the request succeeded, and this came of it".into(),
+        (MemberName::Error, Kind::Object) => "the request failed, and this is why: code, message, perhaps data".into(),
+        (MemberName::Error, kind) => format!("must be an object with code and message, is {kind}"),
     }
 }
 

@@ -15,7 +15,7 @@ pub use number::Decimal;
 pub(crate) use number::integer;
 pub(crate) use scan::{Place, Scanner, Value};
 pub(crate) use string::{name, unescape};
-pub use syntax::{Expected, Kind, Syntax};
+pub use syntax::{Expected, Kind, SyntaxError};
 
 /// One JSON value as the peer wrote it: checked against RFC 8259, not yet read.
 ///
@@ -34,11 +34,11 @@ impl<'a> Json<'a> {
     }
 
     /// Checks that `text` is one JSON value, at any depth, and borrows it without the white space around it.
-    pub fn parse(text: &'a [u8]) -> Result<Self, Syntax> {
+    pub fn parse(text: &'a [u8]) -> Result<Self, SyntaxError> {
         let mut scanner = Scanner::new(text, usize::MAX);
         let value = scanner.only_value()?;
         match scanner.bad_utf8() {
-            Some(at) => Err(Syntax { at, expected: Expected::Utf8 }),
+            Some(at) => Err(SyntaxError { at, expected: Expected::Utf8 }),
             None => Ok(Self::scanned(text, value)),
         }
     }

@@ -4,7 +4,7 @@
 //! inside a string leaves the structure intact, so the place is noted and the scan goes on.
 
 use super::nesting::Nesting;
-use super::{Expected, Kind, Syntax};
+use super::{Expected, Kind, SyntaxError};
 
 /// A value's place in the text, and what it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,14 +83,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// One value and nothing after it.
-    pub(crate) fn only_value(&mut self) -> Result<Value, Syntax> {
+    pub(crate) fn only_value(&mut self) -> Result<Value, SyntaxError> {
         let value = self.value()?;
         self.end()?;
         Ok(value)
     }
 
     /// Nothing but white space to the end of the text.
-    pub(crate) fn end(&mut self) -> Result<(), Syntax> {
+    pub(crate) fn end(&mut self) -> Result<(), SyntaxError> {
         match self.peek() {
             None => Ok(()),
             Some(_) => Err(self.expected(Expected::End)),
@@ -107,7 +107,7 @@ impl<'a> Scanner<'a> {
     /// Inside an object: the next member's name, with its value ahead for the caller to take, or `None` after the
     /// closing brace.
     #[inline]
-    pub(crate) fn member(&mut self, place: Place) -> Result<Option<Value>, Syntax> {
+    pub(crate) fn member(&mut self, place: Place) -> Result<Option<Value>, SyntaxError> {
         match (self.peek(), place) {
             (Some(b'}'), _) => {
                 self.leave();
@@ -123,7 +123,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Inside an array: `true` with the next element ahead for the caller to take, `false` after the closing bracket.
-    pub(crate) fn element(&mut self, place: Place) -> Result<bool, Syntax> {
+    pub(crate) fn element(&mut self, place: Place) -> Result<bool, SyntaxError> {
         match (self.peek(), place) {
             (Some(b']'), _) => {
                 self.leave();
@@ -153,7 +153,7 @@ impl<'a> Scanner<'a> {
 
     /// Any value.
     #[inline]
-    pub(crate) fn value(&mut self) -> Result<Value, Syntax> {
+    pub(crate) fn value(&mut self) -> Result<Value, SyntaxError> {
         let first = self.peek();
         let start = self.at;
         let kind = match first {
@@ -171,7 +171,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// An object or array with all that is in it, on a stack of one bit a level.
-    fn container(&mut self) -> Result<(), Syntax> {
+    fn container(&mut self) -> Result<(), SyntaxError> {
         let mut nesting = Nesting::default();
         // Each turn of the outer loop takes one value, each turn of the inner one what may follow it.
         loop {
@@ -227,7 +227,7 @@ impl<'a> Scanner<'a> {
 
     /// A member name and its colon.
     #[inline]
-    fn name(&mut self) -> Result<Value, Syntax> {
+    fn name(&mut self) -> Result<Value, SyntaxError> {
         if self.peek() != Some(b'"') {
             return Err(self.expected(Expected::MemberName));
         }
@@ -241,7 +241,7 @@ impl<'a> Scanner<'a> {
         Ok(Value { start, end, kind: Kind::String })
     }
 
-    fn scalar(&mut self, first: Option<u8>) -> Result<Kind, Syntax> {
+    fn scalar(&mut self, first: Option<u8>) -> Result<Kind, SyntaxError> {
         match first {
             Some(b'-' | b'0'..=b'9') => self.number().map(|()| Kind::Number),
             Some(b't') => self.literal(b"true").map(|()| Kind::True),
@@ -251,7 +251,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn literal(&mut self, word: &[u8]) -> Result<(), Syntax> {
+    fn literal(&mut self, word: &[u8]) -> Result<(), SyntaxError> {
         for &letter in word {
             if self.text.get(self.at) != Some(&letter) {
                 return Err(self.expected(Expected::Literal));
@@ -261,7 +261,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn number(&mut self) -> Result<(), Syntax> {
+    fn number(&mut self) -> Result<(), SyntaxError> {
         if self.text[self.at] == b'-' {
             self.at += 1;
         }
@@ -285,7 +285,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn digits(&mut self) -> Result<(), Syntax> {
+    fn digits(&mut self) -> Result<(), SyntaxError> {
         let start = self.at;
         while let Some(b'0'..=b'9') = self.text.get(self.at) {
             self.at += 1;
@@ -295,7 +295,7 @@ impl<'a> Scanner<'a> {
 
     /// A string with its quotes; `at` is on the opening one.
     #[inline]
-    fn string(&mut self) -> Result<(), Syntax> {
+    fn string(&mut self) -> Result<(), SyntaxError> {
         let mut rest = &self.text[self.at + 1..];
         // Eight bytes at a time: most strings are plain and end within a few turns. The others are none of this loop's.
         for _ in 0..SHORT_TURNS {
@@ -317,7 +317,7 @@ impl<'a> Scanner<'a> {
 
     /// The rest of a string of any length with anything in it, from `at` on, where a character begins.
     #[inline(never)]
-    fn rest_of_string(&mut self, at: usize) -> Result<(), Syntax> {
+    fn rest_of_string(&mut self, at: usize) -> Result<(), SyntaxError> {
         let text = self.text;
         let mut at = at;
         loop {
@@ -329,15 +329,15 @@ impl<'a> Scanner<'a> {
                 }
                 Some(b'\\') => at = escape(text, at)?,
                 Some(0x80..) => return self.string_beyond_ascii(at),
-                Some(_) => return Err(Syntax { at, expected: Expected::NoControlCharacter }),
-                None => return Err(Syntax { at, expected: Expected::ClosingQuote }),
+                Some(_) => return Err(SyntaxError { at, expected: Expected::NoControlCharacter }),
+                None => return Err(SyntaxError { at, expected: Expected::ClosingQuote }),
             }
         }
     }
 
     /// The rest of a string from its first byte beyond ASCII: find the end first, then check all of it as UTF-8 at once.
     #[cold]
-    fn string_beyond_ascii(&mut self, start: usize) -> Result<(), Syntax> {
+    fn string_beyond_ascii(&mut self, start: usize) -> Result<(), SyntaxError> {
         let text = self.text;
         let mut i = start;
         let end = loop {
@@ -345,10 +345,10 @@ impl<'a> Scanner<'a> {
                 let at = control_byte(&text[i..]).map_or(text.len(), |c| i + c);
                 let expected =
                     if at < text.len() { Expected::NoControlCharacter } else { Expected::ClosingQuote };
-                return Err(Syntax { at, expected });
+                return Err(SyntaxError { at, expected });
             };
             if let Some(control) = control_byte(&text[i..i + found]) {
-                return Err(Syntax { at: i + control, expected: Expected::NoControlCharacter });
+                return Err(SyntaxError { at: i + control, expected: Expected::NoControlCharacter });
             }
             i += found;
             if text[i] == b'"' {
@@ -365,26 +365,26 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn expected(&self, expected: Expected) -> Syntax {
-        Syntax { at: self.at, expected }
+    fn expected(&self, expected: Expected) -> SyntaxError {
+        SyntaxError { at: self.at, expected }
     }
 }
 
 /// The offset behind the escape sequence that begins at `i` with a backslash.
 ///
 /// Half of a surrogate pair is a valid escape (RFC 8259, section 8.2) and passes.
-fn escape(text: &[u8], i: usize) -> Result<usize, Syntax> {
+fn escape(text: &[u8], i: usize) -> Result<usize, SyntaxError> {
     match text.get(i + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(i + 2),
         Some(b'u') => {
             for at in i + 2..i + 6 {
                 if !text.get(at).is_some_and(u8::is_ascii_hexdigit) {
-                    return Err(Syntax { at, expected: Expected::HexDigit });
+                    return Err(SyntaxError { at, expected: Expected::HexDigit });
                 }
             }
             Ok(i + 6)
         }
-        _ => Err(Syntax { at: i + 1, expected: Expected::Escape }),
+        _ => Err(SyntaxError { at: i + 1, expected: Expected::Escape }),
     }
 }
 

@@ -33,20 +33,20 @@ impl fmt::Display for Kind {
 /// Where the text stops being JSON, and what should have stood there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Syntax {
+pub struct SyntaxError {
     /// The offset of the first byte that does not fit; the length of the text if it ends too early.
     pub at: usize,
     /// What the grammar allows there.
     pub expected: Expected,
 }
 
-impl fmt::Display for Syntax {
+impl fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at byte {}", self.expected, self.at)
     }
 }
 
-impl std::error::Error for Syntax {}
+impl std::error::Error for SyntaxError {}
 
 /// What the grammar allows at a place where something else stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::invalid::Rule;
 use super::parse::{Parsed, element};
 use super::{Invalid, Message, Shape};
-use crate::json::{Place, Scanner, Syntax};
+use crate::json::{Place, Scanner, SyntaxError};
 
 /// A batch: a JSON array that is not empty. Its elements may be anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +15,11 @@ pub struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     /// Goes over the array once for its syntax. The elements are read again when they are asked for.
-    pub(super) fn scan(frame: &'a [u8], scanner: &mut Scanner<'a>, max_depth: usize) -> Result<Parsed<'a>, Syntax> {
+    pub(super) fn scan(
+        frame: &'a [u8],
+        scanner: &mut Scanner<'a>,
+        max_depth: usize,
+    ) -> Result<Parsed<'a>, SyntaxError> {
         let start = scanner.at();
         let mut len = 0;
         scanner.enter();
@@ -48,16 +52,16 @@ impl<'a> Batch<'a> {
     }
 
     /// The elements, in order.
-    pub fn elements(self) -> Elements<'a> {
+    pub fn elements(self) -> BatchElements<'a> {
         let mut scanner = Scanner::new(self.frame, self.max_depth);
         scanner.peek();
         scanner.enter();
-        Elements { batch: self, scanner, place: Place::First }
+        BatchElements { batch: self, scanner, place: Place::First }
     }
 
     /// The text of each element, in order.
     pub fn texts(self) -> impl Iterator<Item = &'a [u8]> {
-        let Elements { mut scanner, mut place, .. } = self.elements();
+        let BatchElements { mut scanner, mut place, .. } = self.elements();
         std::iter::from_fn(move || {
             if !scanner.is_inside() || !scanner.element(place).ok()? {
                 return None;
@@ -97,13 +101,13 @@ impl<'a> Batch<'a> {
 
 /// The elements of a batch. See [`Batch::elements`].
 #[derive(Debug)]
-pub struct Elements<'a> {
+pub struct BatchElements<'a> {
     batch: Batch<'a>,
     scanner: Scanner<'a>,
     place: Place,
 }
 
-impl<'a> Iterator for Elements<'a> {
+impl<'a> Iterator for BatchElements<'a> {
     type Item = Result<Message<'a>, Invalid<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -72,7 +72,7 @@ pub enum Rule {
     /// A batch where none is allowed.
     BatchNotAllowed,
     /// A member of the envelope stands in it twice.
-    Duplicate(Name),
+    Duplicate(MemberName),
     /// No `jsonrpc`.
     NoVersion,
     /// `jsonrpc` is something else than the string `2.0`.
@@ -114,7 +114,7 @@ pub enum ErrorFault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are those of JSON-RPC")]
 #[expect(clippy::exhaustive_enums, reason = "the members are those of JSON-RPC 2.0")]
-pub enum Name {
+pub enum MemberName {
     Jsonrpc,
     Id,
     Method,
@@ -296,7 +296,7 @@ impl fmt::Display for ErrorFault {
     }
 }
 
-impl Name {
+impl MemberName {
     /// All of them, each at the place of its number.
     pub const ALL: [Self; 6] = [Self::Jsonrpc, Self::Id, Self::Method, Self::Params, Self::Result, Self::Error];
 

@@ -14,11 +14,11 @@ mod parse;
 mod parsed_frame;
 pub mod write;
 
-pub use batch::{Batch, Elements};
+pub use batch::{Batch, BatchElements};
 pub use code::{Code, ReservedCode};
 pub use error::{ErrorObject, ErrorRef};
 pub use id::Id;
-pub use invalid::{ErrorFault, Invalid, Name, Rule, Shape};
+pub use invalid::{ErrorFault, Invalid, MemberName, Rule, Shape};
 pub use message::{Message, Notification, Params, Request, Response};
 pub use parse::{DEFAULT_DEPTH, Parsed, parse};
 pub use parsed_frame::ParsedFrame;

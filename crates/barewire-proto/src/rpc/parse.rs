@@ -1,8 +1,8 @@
 //! A frame -> what it is: the members of the envelope, read once, then one table over those that are present.
 
-use super::invalid::{ErrorFault, Name, Rule, Shape};
+use super::invalid::{ErrorFault, MemberName, Rule, Shape};
 use super::{Batch, Code, ErrorRef, Id, Invalid, Message, Notification, Params, Request, Response};
-use crate::json::{self, Json, Kind, Place, Scanner, Syntax, Text, Value};
+use crate::json::{self, Json, Kind, Place, Scanner, SyntaxError, Text, Value};
 
 /// The default limit of nesting. serde_json, which reads what handlers ask for, goes no deeper.
 pub const DEFAULT_DEPTH: usize = 128;
@@ -41,11 +41,11 @@ pub fn parse(frame: &[u8], max_depth: usize) -> Parsed<'_> {
     };
     match parsed.and_then(|parsed| scanner.end().map(|()| parsed)) {
         Ok(parsed) => parsed,
-        Err(Syntax { at, expected }) => Parsed::Invalid(Invalid::shapeless(Rule::Syntax(expected), at)),
+        Err(SyntaxError { at, expected }) => Parsed::Invalid(Invalid::shapeless(Rule::Syntax(expected), at)),
     }
 }
 
-fn one<'a>(frame: &'a [u8], scanner: &mut Scanner<'a>, max_depth: usize) -> Result<Parsed<'a>, Syntax> {
+fn one<'a>(frame: &'a [u8], scanner: &mut Scanner<'a>, max_depth: usize) -> Result<Parsed<'a>, SyntaxError> {
     Ok(match Envelope::scan(frame, scanner)?.judge(max_depth) {
         Ok(message) => Parsed::Message(message),
         Err(invalid) => Parsed::Invalid(invalid),
@@ -81,23 +81,23 @@ struct Envelope<'a> {
     /// Which of them stand more than once.
     twice: [bool; 6],
     /// The first that does, and where it does.
-    duplicate: Option<(Name, usize)>,
+    duplicate: Option<(MemberName, usize)>,
     too_deep: Option<usize>,
     bad_utf8: Option<usize>,
 }
 
 /// The names as the scanner meets them.
-const NAMES: [(&[u8], Name); 6] = {
-    let [jsonrpc, id, method, params, result, error] = Name::ALL;
+const NAMES: [(&[u8], MemberName); 6] = {
+    let [jsonrpc, id, method, params, result, error] = MemberName::ALL;
     [spelled(jsonrpc), spelled(id), spelled(method), spelled(params), spelled(result), spelled(error)]
 };
 
-const fn spelled(name: Name) -> (&'static [u8], Name) {
+const fn spelled(name: MemberName) -> (&'static [u8], MemberName) {
     (name.as_str().as_bytes(), name)
 }
 
 impl<'a> Envelope<'a> {
-    fn scan(frame: &'a [u8], scanner: &mut Scanner<'a>) -> Result<Self, Syntax> {
+    fn scan(frame: &'a [u8], scanner: &mut Scanner<'a>) -> Result<Self, SyntaxError> {
         let at = scanner.at();
         let mut members = [None; 6];
         let (mut twice, mut duplicate) = ([false; 6], None);
@@ -122,7 +122,7 @@ impl<'a> Envelope<'a> {
 
     /// The table. A member counts as present whatever its value; which of them are present says what the frame is.
     fn judge(&self, max_depth: usize) -> Result<Message<'a>, Invalid<'a>> {
-        use Name::{Error, Id as IdName, Jsonrpc, Method, Params as ParamsName, Result as ResultName};
+        use MemberName::{Error, Id as IdName, Jsonrpc, Method, Params as ParamsName, Result as ResultName};
 
         if let Some(at) = self.bad_utf8 {
             return Err(self.refuse(Rule::BadUtf8, at));
@@ -173,7 +173,7 @@ impl<'a> Envelope<'a> {
     }
 
     fn error(&self, error: Json<'a>) -> Result<ErrorRef<'a>, Invalid<'a>> {
-        let start = self.members[Name::Error as usize].map_or(self.at, |value| value.start);
+        let start = self.members[MemberName::Error as usize].map_or(self.at, |value| value.start);
         let refuse = |fault, at| Err(self.refuse(Rule::BadError(fault), start + at));
         if error.kind() != Kind::Object {
             return refuse(ErrorFault::NotAnObject, 0);
@@ -201,34 +201,34 @@ impl<'a> Envelope<'a> {
         Ok(ErrorRef { code: Code::received(code), message, data: data.map(|(data, _)| data) })
     }
 
-    fn get(&self, name: Name) -> Option<Json<'a>> {
+    fn get(&self, name: MemberName) -> Option<Json<'a>> {
         self.members[name as usize].map(|value| Json::scanned(self.frame, value))
     }
 
     fn id(&self) -> IdIs<'a> {
-        match self.get(Name::Id) {
+        match self.get(MemberName::Id) {
             None => IdIs::Absent,
             Some(id) if id.kind() == Kind::Null => IdIs::Null,
             Some(id) => Id::from_json(id).map_or(IdIs::Bad, IdIs::Valid),
         }
     }
 
-    fn refuse_at(&self, rule: Rule, name: Name) -> Invalid<'a> {
+    fn refuse_at(&self, rule: Rule, name: MemberName) -> Invalid<'a> {
         self.refuse(rule, self.members[name as usize].map_or(self.at, |value| value.start))
     }
 
     /// A refusal under whatever of the envelope can be trusted: not a member that stands twice, nor one in bad UTF-8.
     #[cold]
     fn refuse(&self, rule: Rule, at: usize) -> Invalid<'a> {
-        let readable = |name: Name| {
+        let readable = |name: MemberName| {
             let value = self.members[name as usize]?;
             if self.twice[name as usize] { None } else { Json::parse(&self.frame[value.start..value.end]).ok() }
         };
-        let has = |name: Name| self.members[name as usize].is_some();
-        let id = readable(Name::Id).and_then(Id::from_json);
-        let method = readable(Name::Method).and_then(Text::from_json);
-        let outcome = has(Name::Result) || has(Name::Error);
-        let shape = match (has(Name::Method), has(Name::Id), outcome) {
+        let has = |name: MemberName| self.members[name as usize].is_some();
+        let id = readable(MemberName::Id).and_then(Id::from_json);
+        let method = readable(MemberName::Method).and_then(Text::from_json);
+        let outcome = has(MemberName::Result) || has(MemberName::Error);
+        let shape = match (has(MemberName::Method), has(MemberName::Id), outcome) {
             (false, _, true) => Shape::Response,
             (true, false, false) if method.is_some() => Shape::Notification,
             _ => Shape::Request,
