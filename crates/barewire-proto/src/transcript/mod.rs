@@ -13,9 +13,9 @@ mod write;
 
 pub use entry::{Bytes, Channel, End, Entry, Event, Framing, Header, Marks, Stream, Truncated, Word};
 pub use escape::{escape, is_clean};
-pub use note::{Closed, CutReason, Fault, Note, Party, Unknown, UnreadReason};
+pub use note::{CutReason, InjectedFault, Note, Party, StreamClose, UnknownNote, UnreadReason};
 pub use read::{WireError, WireFault, read, read_line};
-pub use record::{NotWhole, Recorder, restore};
+pub use record::{Recorder, RestoreError, restore};
 
 /// The version of the format that is written, and the newest that is read.
 pub const VERSION: u32 = 1;

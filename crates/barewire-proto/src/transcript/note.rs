@@ -38,7 +38,7 @@ pub enum Note {
     /// `eof >`: the sender closed the stream.
     Eof(Stream),
     /// `closed > …`: the receiver closed the stream, or the client its connection.
-    Closed(Closed),
+    Closed(StreamClose),
     /// `cut < …`: the stream ended before it was complete, or what was left of it was not passed on.
     Cut {
         /// The stream that ended.
@@ -51,13 +51,13 @@ pub enum Note {
     /// `signal N`: this signal was passed on to the program.
     Signal(i32),
     /// `fault …`: something was done to the bytes on purpose.
-    Fault(Fault),
+    Fault(InjectedFault),
     /// `exit code N`: the program ended by itself.
     ExitCode(i32),
     /// `exit signal N`: the program was ended by a signal.
     ExitSignal(i32),
     /// Something this version does not know, kept as it is. Only reading a transcript makes one.
-    Other(Unknown),
+    Other(UnknownNote),
 }
 
 /// One of the two ends of a connection.
@@ -73,7 +73,7 @@ pub enum Party {
 /// The receiving end of a stream that was closed while the sender might have gone on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Closed {
+pub enum StreamClose {
     /// `by the program`, `by the host`: on stdio, the receiver closed its end of the pipe or ended. With an error:
     /// `the program cannot be written to: …`.
     Pipe {
@@ -86,7 +86,7 @@ pub enum Closed {
     Connection,
 }
 
-impl Closed {
+impl StreamClose {
     /// Returns the stream that ended with it.
     pub const fn stream(&self) -> Stream {
         match self {
@@ -110,24 +110,24 @@ impl Closed {
 pub enum CutReason {
     /// Over HTTP, the client closed the connection.
     ClientClosed {
-        /// The error that told so, if it was one.
+        /// The error that client_status so, if it was one.
         error: Option<Vec<u8>>,
     },
     /// Over HTTP, the client sent something that is not passed on, and why it is not.
     ClientRefused(Vec<u8>),
     /// Over HTTP, the server closed the connection.
     ServerClosed {
-        /// The error that told so, if it was one.
+        /// The error that client_status so, if it was one.
         error: Option<Vec<u8>>,
         /// The status that the client was sent in place of the response.
-        told: Option<Vec<u8>>,
+        client_status: Option<Vec<u8>>,
     },
     /// Over HTTP, anything else failed.
     Failed {
         /// The failure.
         error: Vec<u8>,
         /// The status that the client was sent in place of the response.
-        told: Option<Vec<u8>>,
+        client_status: Option<Vec<u8>>,
     },
     /// Over HTTP, the tap ended before the exchange did.
     TapStopped,
@@ -138,9 +138,9 @@ pub enum CutReason {
 }
 
 impl CutReason {
-    /// Returns a failure that the client was not told of.
+    /// Returns a failure that the client was not client_status of.
     pub fn failed(error: impl Into<Vec<u8>>) -> Self {
-        Self::Failed { error: error.into(), told: None }
+        Self::Failed { error: error.into(), client_status: None }
     }
 
     /// Returns the party that ended the stream, if it was one of the two.
@@ -166,7 +166,7 @@ pub enum UnreadReason {
 /// Something that a tap did to the bytes on purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum InjectedFault {
     /// `seed N`: with this seed the same faults come again.
     Seed(u64),
     /// `< N NAME …`: a fault was applied to a message.
@@ -192,20 +192,20 @@ pub enum Fault {
 /// The text of an event that this version does not know. It comes only from a transcript: what is to be said has a variant.
 ///
 /// ```compile_fail
-/// use barewire_proto::transcript::{Note, Unknown};
-/// let note = Note::Other(Unknown(b"closed > by the program".to_vec()));
+/// use barewire_proto::transcript::{Note, UnknownNote};
+/// let note = Note::Other(UnknownNote(b"closed > by the program".to_vec()));
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct Unknown(pub(super) Vec<u8>);
+pub struct UnknownNote(pub(super) Vec<u8>);
 
-impl Unknown {
+impl UnknownNote {
     /// The text, as it was read.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
-impl fmt::Debug for Unknown {
+impl fmt::Debug for UnknownNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", String::from_utf8_lossy(&self.0))
     }
@@ -223,16 +223,17 @@ impl Note {
             | Self::Refused(text)
             | Self::Unread { why: UnreadReason::Encoded(text) | UnreadReason::NotHttp(text), .. }
             | Self::Cut { why: CutReason::ClientRefused(text), .. }
-            | Self::Fault(Fault::Applied { detail: text, .. })
-            | Self::Other(Unknown(text)) => (Some(text), None),
-            Self::Closed(Closed::Pipe { error, .. }) | Self::Cut { why: CutReason::ClientClosed { error }, .. } => {
-                (error.as_mut(), None)
+            | Self::Fault(InjectedFault::Applied { detail: text, .. })
+            | Self::Other(UnknownNote(text)) => (Some(text), None),
+            Self::Closed(StreamClose::Pipe { error, .. })
+            | Self::Cut { why: CutReason::ClientClosed { error }, .. } => (error.as_mut(), None),
+            Self::Cut { why: CutReason::ServerClosed { error, client_status }, .. } => {
+                (error.as_mut(), client_status.as_mut())
             }
-            Self::Cut { why: CutReason::ServerClosed { error, told }, .. } => (error.as_mut(), told.as_mut()),
-            Self::Cut { why: CutReason::Failed { error, told }, .. } => (Some(error), told.as_mut()),
+            Self::Cut { why: CutReason::Failed { error, client_status }, .. } => (Some(error), client_status.as_mut()),
             Self::Cut { why: CutReason::TapStopped | CutReason::HeldOpen | CutReason::Dropped(_), .. }
-            | Self::Closed(Closed::Connection)
-            | Self::Fault(Fault::Seed(_) | Fault::ReorderUndone { .. })
+            | Self::Closed(StreamClose::Connection)
+            | Self::Fault(InjectedFault::Seed(_) | InjectedFault::ReorderUndone { .. })
             | Self::Framing(_)
             | Self::Unasked
             | Self::Read(_)

@@ -1,7 +1,7 @@
 //! The text behind `@` <-> events. What is written is what was read, byte for byte.
 
 use super::entry::{Framing, Stream, Word};
-use super::note::{Closed, CutReason, Fault, Note, Unknown, UnreadReason};
+use super::note::{CutReason, InjectedFault, Note, StreamClose, UnknownNote, UnreadReason};
 
 impl Note {
     /// Returns the text of the event, as it stands in its line.
@@ -48,7 +48,7 @@ impl Note {
             _ => match Self::parse_told(word, rest) {
                 // A number may have been written in another way than it would be.
                 Some(note) if note.text() == text => note,
-                _ => Self::Other(Unknown(text.to_vec())),
+                _ => Self::Other(UnknownNote(text.to_vec())),
             },
         })
     }
@@ -65,20 +65,20 @@ impl Note {
             b"unasked" => Self::Unasked,
             b"refused" => Self::Refused(only(Stream::ToServer)?),
             b"unread" => Self::Unread { stream: stream()?, why: UnreadReason::parse(behind) },
-            b"closed" => Self::Closed(Closed::parse(stream()?, behind)?),
+            b"closed" => Self::Closed(StreamClose::parse(stream()?, behind)?),
             b"cut" => {
                 let stream = stream()?;
                 Self::Cut { stream, why: CutReason::parse(stream, behind)? }
             }
             b"left" => Self::Left,
             b"signal" => Self::Signal(number(rest)?),
-            b"fault" => Self::Fault(Fault::parse(rest)?),
+            b"fault" => Self::Fault(InjectedFault::parse(rest)?),
             _ => return None,
         })
     }
 }
 
-impl Closed {
+impl StreamClose {
     fn text(&self) -> Vec<u8> {
         match self {
             Self::Pipe { stream, error: None } => format!("by the {}", receiver(*stream)).into(),
@@ -118,10 +118,10 @@ impl CutReason {
         match self {
             Self::ClientClosed { error } => with_error(CLIENT_CLOSED, error.as_deref()),
             Self::ClientRefused(why) => join(CLIENT_REFUSED, why),
-            Self::ServerClosed { error, told } => {
-                with_status(with_error(SERVER_CLOSED, error.as_deref()), told.as_deref())
+            Self::ServerClosed { error, client_status } => {
+                with_status(with_error(SERVER_CLOSED, error.as_deref()), client_status.as_deref())
             }
-            Self::Failed { error, told } => with_status(error.clone(), told.as_deref()),
+            Self::Failed { error, client_status } => with_status(error.clone(), client_status.as_deref()),
             Self::TapStopped => TAP_STOPPED.into(),
             Self::HeldOpen => held_open(stream).into(),
             Self::Dropped(bytes) => format!("{bytes}{DROPPED}").into(),
@@ -145,11 +145,11 @@ impl CutReason {
         if let Some(error) = split_error(text, CLIENT_CLOSED) {
             return Some(Self::ClientClosed { error });
         }
-        let (text, told) = split_status(text);
+        let (text, client_status) = split_status(text);
         if let Some(error) = split_error(text, SERVER_CLOSED) {
-            return Some(Self::ServerClosed { error, told });
+            return Some(Self::ServerClosed { error, client_status });
         }
-        (!text.is_empty()).then(|| Self::Failed { error: text.to_vec(), told })
+        (!text.is_empty()).then(|| Self::Failed { error: text.to_vec(), client_status })
     }
 }
 
@@ -174,8 +174,8 @@ fn split_error(text: &[u8], what: &str) -> Option<Option<Vec<u8>>> {
     }
 }
 
-fn with_status(text: Vec<u8>, told: Option<&[u8]>) -> Vec<u8> {
-    match told {
+fn with_status(text: Vec<u8>, client_status: Option<&[u8]>) -> Vec<u8> {
+    match client_status {
         None => text,
         Some(status) => [&text, CLIENT_TOLD.as_bytes(), status].concat(),
     }
@@ -204,7 +204,7 @@ impl UnreadReason {
     }
 }
 
-impl Fault {
+impl InjectedFault {
     fn text(&self) -> Vec<u8> {
         match self {
             Self::Seed(seed) => format!("seed {seed}").into(),
@@ -238,7 +238,7 @@ const LEFT: &str = "left somebody whom the program has started still holds its s
 const CLIENT_CLOSED: &str = "the client closed the connection";
 const SERVER_CLOSED: &str = "the server closed the connection";
 const CLIENT_REFUSED: &str = "the client sent what is not passed on: ";
-const CLIENT_TOLD: &str = "; the client is told ";
+const CLIENT_TOLD: &str = "; the client is client_status ";
 const TAP_STOPPED: &str = "the tap was stopped";
 const DROPPED: &str = " bytes were there already";
 const ENCODED: &str = "the body is encoded: ";

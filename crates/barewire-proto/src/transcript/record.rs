@@ -62,22 +62,22 @@ impl Recorder {
 }
 
 /// The bytes of one stream, as they were; or why they are not all there.
-pub fn restore(entries: &[Entry], stream: Stream, channel: &Channel) -> Result<Vec<u8>, NotWhole> {
+pub fn restore(entries: &[Entry], stream: Stream, channel: &Channel) -> Result<Vec<u8>, RestoreError> {
     let mut out = Vec::new();
     for entry in entries {
         match entry {
             Entry::Bytes(bytes) if bytes.stream == stream && bytes.channel == *channel => {
                 if bytes.marks.truncated.is_some() {
-                    return Err(NotWhole::Truncated);
+                    return Err(RestoreError::Truncated);
                 }
                 if bytes.marks.redacted {
-                    return Err(NotWhole::Redacted);
+                    return Err(RestoreError::Redacted);
                 }
                 out.extend_from_slice(&bytes.payload);
                 out.extend_from_slice(bytes.end.as_bytes());
             }
             Entry::Event(Event { note: Note::Gap(gap, _), channel: gone, .. }) if *gap == stream && gone == channel => {
-                return Err(NotWhole::Gap);
+                return Err(RestoreError::Gap);
             }
             _ => {}
         }
@@ -88,7 +88,7 @@ pub fn restore(entries: &[Entry], stream: Stream, channel: &Channel) -> Result<V
 /// Why a transcript does not hold all bytes of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum NotWhole {
+pub enum RestoreError {
     /// A line was cut when it was recorded.
     Truncated,
     /// A secret was replaced.
@@ -97,7 +97,7 @@ pub enum NotWhole {
     Gap,
 }
 
-impl fmt::Display for NotWhole {
+impl fmt::Display for RestoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Truncated => "a line of the stream is truncated in the transcript",
@@ -107,4 +107,4 @@ impl fmt::Display for NotWhole {
     }
 }
 
-impl std::error::Error for NotWhole {}
+impl std::error::Error for RestoreError {}

@@ -9,7 +9,7 @@ use barewire_proto::http::mcp_name_source;
 use barewire_proto::json::Text;
 use barewire_proto::mcp::{RequestParams, Revision, Side, code};
 use barewire_proto::rpc::Message;
-use barewire_proto::transcript::{Closed, Event, Note, Stream};
+use barewire_proto::transcript::{StreamClose, Event, Note, Stream};
 
 use super::tools::Tools;
 use super::{Case, Setting};
@@ -117,7 +117,7 @@ impl Http {
         let Some(exchange) = exchange else { return };
         let channel = event.channel.as_str();
         match &event.note {
-            Note::Closed(Closed::Connection) | Note::Cut { .. } if self.said.len() < MOST => {
+            Note::Closed(StreamClose::Connection) | Note::Cut { .. } if self.said.len() < MOST => {
                 self.said.entry(channel.to_owned()).or_default().is_cut = true;
             }
             Note::Eof(Stream::ToClient) => {
