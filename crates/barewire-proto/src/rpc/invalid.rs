@@ -164,7 +164,7 @@ impl<'a> Invalid<'a> {
 
     fn from_too_long(long: &'a TooLong) -> Self {
         let rule = Rule::TooLong { limit: long.limit };
-        let Outline::Object { id, method, answers } = &long.outline else {
+        let Outline::Object { id, method, is_response } = &long.outline else {
             return Self::shapeless(rule, long.limit);
         };
         let text = |seen: &'a OutlineMember| match seen {
@@ -172,7 +172,7 @@ impl<'a> Invalid<'a> {
             OutlineMember::Absent | OutlineMember::Unreadable => None,
         };
         let method_text = text(method).and_then(|text| crate::json::Json::parse(text).ok()).and_then(Text::from_json);
-        let shape = match (method, method_text, id, answers) {
+        let shape = match (method, method_text, id, is_response) {
             (OutlineMember::Absent, _, _, true) => Shape::Response,
             (_, Some(_), OutlineMember::Absent, false) => Shape::Notification,
             _ => Shape::Request,
