@@ -225,7 +225,7 @@ impl OutlineScanner {
         // The scanner has not checked the name, and a name with a broken escape must not match.
         let name = Some(&self.text).filter(|text| !self.overflow && Json::parse(text).is_ok());
         let known = name.and_then(|text| {
-            json::name(
+            json::match_name(
                 &text[1..text.len() - 1],
                 &[
                     (b"id", ScannedMember::Id),

@@ -1,11 +1,11 @@
-//! What a JSON text is made of, and what it is not: kinds of values, and where a text stops being JSON.
+//! The kinds of JSON values, and syntax errors.
 
 use std::fmt;
 
-/// What a JSON value is.
+/// The kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are those of RFC 8259")]
-#[expect(clippy::exhaustive_enums, reason = "RFC 8259 has these")]
+#[expect(clippy::exhaustive_enums, reason = "the kinds are those of RFC 8259")]
 pub enum Kind {
     Object,
     Array,
@@ -30,13 +30,13 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Where the text stops being JSON, and what should have stood there.
+/// A syntax error: the offset, and what was expected there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SyntaxError {
-    /// The offset of the first byte that does not fit; the length of the text if it ends too early.
+    /// The offset of the first wrong byte; the length of the text if it ends too early.
     pub at: usize,
-    /// What the grammar allows there.
+    /// What the grammar requires there.
     pub expected: Expected,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for SyntaxError {
 
 impl std::error::Error for SyntaxError {}
 
-/// What the grammar allows at a place where something else stands.
+/// What the grammar requires at the offset of a syntax error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each has its sentence in Display")]

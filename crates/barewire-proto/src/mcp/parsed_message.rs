@@ -1,15 +1,15 @@
 //! A message that is kept with the members of its params: both are read once.
 
 use super::{RequestMeta, RequestParams};
-use crate::json::{Json, Value};
-use crate::rpc::{ParsedFrame, Message, Parsed, place};
+use crate::json::{Json, ValueSpan};
+use crate::rpc::{ParsedFrame, Message, Parsed, span_of};
 
 /// A frame with what it was parsed as, and the members of its params if they have been read.
 #[derive(Debug, Clone)]
 pub struct ParsedMessage<B> {
     frame: ParsedFrame<B>,
     /// Invariant: every place is that of a JSON value in the frame, which the scanner has accepted.
-    params: Option<ParamPlaces>,
+    params: Option<ParamSpans>,
 }
 
 impl<B: AsRef<[u8]>> ParsedMessage<B> {
@@ -21,7 +21,7 @@ impl<B: AsRef<[u8]>> ParsedMessage<B> {
             Parsed::Message(Message::Notification(told)) => Some(RequestParams::read(told.params)),
             _ => None,
         };
-        let params = params.map(|params| ParamPlaces::of(frame.bytes(), &params));
+        let params = params.map(|params| ParamSpans::new(frame.bytes(), &params));
         Self { frame, params }
     }
 
@@ -48,7 +48,7 @@ impl ParsedMessage<Box<[u8]>> {
     ///
     /// If `parsed` or `params` were not read from `frame`.
     pub fn copy(frame: &[u8], parsed: &Parsed<'_>, params: Option<&RequestParams<'_>>) -> Self {
-        let params = params.map(|params| ParamPlaces::of(frame, params));
+        let params = params.map(|params| ParamSpans::new(frame, params));
         Self { frame: ParsedFrame::copy(frame, parsed), params }
     }
 }
@@ -62,26 +62,26 @@ impl<B> From<ParsedFrame<B>> for ParsedMessage<B> {
 
 /// The places of the members of [`RequestParams`], and of its `_meta`.
 #[derive(Debug, Clone)]
-struct ParamPlaces {
-    name: Option<Value>,
-    uri: Option<Value>,
-    arguments: Option<Value>,
-    cursor: Option<Value>,
-    input_responses: Option<Value>,
-    request_state: Option<Value>,
-    meta: Option<Value>,
-    protocol_version: Option<Value>,
-    client_info: Option<Value>,
-    client_capabilities: Option<Value>,
-    log_level: Option<Value>,
-    traceparent: Option<Value>,
-    tracestate: Option<Value>,
-    baggage: Option<Value>,
+struct ParamSpans {
+    name: Option<ValueSpan>,
+    uri: Option<ValueSpan>,
+    arguments: Option<ValueSpan>,
+    cursor: Option<ValueSpan>,
+    input_responses: Option<ValueSpan>,
+    request_state: Option<ValueSpan>,
+    meta: Option<ValueSpan>,
+    protocol_version: Option<ValueSpan>,
+    client_info: Option<ValueSpan>,
+    client_capabilities: Option<ValueSpan>,
+    log_level: Option<ValueSpan>,
+    traceparent: Option<ValueSpan>,
+    tracestate: Option<ValueSpan>,
+    baggage: Option<ValueSpan>,
 }
 
-impl ParamPlaces {
-    fn of(frame: &[u8], params: &RequestParams<'_>) -> Self {
-        let at = |json: Option<Json<'_>>| json.map(|json| place(frame, json.as_bytes(), json.kind()));
+impl ParamSpans {
+    fn new(frame: &[u8], params: &RequestParams<'_>) -> Self {
+        let at = |json: Option<Json<'_>>| json.map(|json| span_of(frame, json.as_bytes(), json.kind()));
         let &RequestParams { name, uri, arguments, cursor, input_responses, request_state, meta } = params;
         let RequestMeta { json, protocol_version, client_info, client_capabilities, log_level, .. } = meta;
         let RequestMeta { traceparent, tracestate, baggage, .. } = meta;
@@ -104,7 +104,7 @@ impl ParamPlaces {
     }
 
     fn within<'a>(&self, frame: &'a [u8]) -> RequestParams<'a> {
-        let json = |value: Option<Value>| value.map(|value| Json::scanned(frame, value));
+        let json = |value: Option<ValueSpan>| value.map(|value| Json::scanned(frame, value));
         let meta = RequestMeta {
             json: json(self.meta),
             protocol_version: json(self.protocol_version),

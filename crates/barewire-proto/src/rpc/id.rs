@@ -50,21 +50,21 @@ impl<'a> Id<'a> {
         }
     }
 
-    fn value(&self) -> Value<'_> {
+    fn value(&self) -> IdValue<'_> {
         let text = self.text.as_bytes();
         if let [b'"', inner @ .., b'"'] = text {
-            return Value::String(unescape(inner));
+            return IdValue::String(unescape(inner));
         }
         match integer(text) {
-            Some(integer) => Value::Integer(integer),
-            None => Value::Number(Decimal::new(text)),
+            Some(integer) => IdValue::Integer(integer),
+            None => IdValue::Number(Decimal::new(text)),
         }
     }
 }
 
 /// What an id means. One number has one form here, so the derived comparison is by value.
 #[derive(PartialEq, Eq, Hash)]
-enum Value<'a> {
+enum IdValue<'a> {
     String(Cow<'a, [u8]>),
     Integer(i64),
     Number(Decimal),

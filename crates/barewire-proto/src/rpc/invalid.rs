@@ -141,15 +141,19 @@ impl<'a> Invalid<'a> {
     /// What the answer says: the code with its standard sentence, and rule, offset and limit as data.
     pub fn error(&self) -> ErrorObject {
         #[derive(serde::Serialize)]
-        struct Data {
+        struct InvalidData {
             rule: &'static str,
             offset: usize,
             #[serde(skip_serializing_if = "Option::is_none")]
             limit: Option<usize>,
             detail: String,
         }
-        let data =
-            Data { rule: self.rule.name(), offset: self.at, limit: self.rule.limit(), detail: self.rule.to_string() };
+        let data = InvalidData {
+            rule: self.rule.name(),
+            offset: self.at,
+            limit: self.rule.limit(),
+            detail: self.rule.to_string(),
+        };
         ErrorObject::standard(self.rule.code()).with_data(&data)
     }
 

@@ -22,5 +22,5 @@ pub use invalid::{ErrorFault, Invalid, MemberName, Rule, Shape};
 pub use message::{Message, Notification, Params, Request, Response};
 pub use parse::{DEFAULT_DEPTH, Parsed, parse};
 pub use parsed_frame::ParsedFrame;
-pub(crate) use parsed_frame::place;
+pub(crate) use parsed_frame::span_of;
 pub use write::Reply;

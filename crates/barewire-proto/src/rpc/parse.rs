@@ -2,7 +2,7 @@
 
 use super::invalid::{ErrorFault, MemberName, Rule, Shape};
 use super::{Batch, Code, ErrorRef, Id, Invalid, Message, Notification, Params, Request, Response};
-use crate::json::{self, Json, Kind, Place, Scanner, SyntaxError, Text, Value};
+use crate::json::{self, Json, Kind, Place, Scanner, SyntaxError, Text, ValueSpan};
 
 /// The default limit of nesting. serde_json, which reads what handlers ask for, goes no deeper.
 pub const DEFAULT_DEPTH: usize = 128;
@@ -32,7 +32,7 @@ pub enum Parsed<'a> {
 pub fn parse(frame: &[u8], max_depth: usize) -> Parsed<'_> {
     let mut scanner = Scanner::new(frame, max_depth);
     let parsed = match scanner.peek() {
-        Some(b'{') => one(frame, &mut scanner, max_depth),
+        Some(b'{') => parse_object(frame, &mut scanner, max_depth),
         Some(b'[') => Batch::scan(frame, &mut scanner, max_depth),
         _ => scanner.value().map(|value| {
             let rule = if scanner.bad_utf8().is_some() { Rule::BadUtf8 } else { Rule::NotAnObject };
@@ -45,8 +45,8 @@ pub fn parse(frame: &[u8], max_depth: usize) -> Parsed<'_> {
     }
 }
 
-fn one<'a>(frame: &'a [u8], scanner: &mut Scanner<'a>, max_depth: usize) -> Result<Parsed<'a>, SyntaxError> {
-    Ok(match Envelope::scan(frame, scanner)?.judge(max_depth) {
+fn parse_object<'a>(frame: &'a [u8], scanner: &mut Scanner<'a>, max_depth: usize) -> Result<Parsed<'a>, SyntaxError> {
+    Ok(match Envelope::scan(frame, scanner)?.classify(max_depth) {
         Ok(message) => Parsed::Message(message),
         Err(invalid) => Parsed::Invalid(invalid),
     })
@@ -61,7 +61,7 @@ pub(super) fn element<'a>(
     let again = "the batch was scanned before";
     scanner.forget_faults();
     if scanner.peek() == Some(b'{') {
-        return Envelope::scan(frame, scanner).expect(again).judge(max_depth);
+        return Envelope::scan(frame, scanner).expect(again).classify(max_depth);
     }
     let value = scanner.value().expect(again);
     let rule = match (value.kind, scanner.bad_utf8()) {
@@ -77,22 +77,22 @@ struct Envelope<'a> {
     frame: &'a [u8],
     /// Where its opening brace stands.
     at: usize,
-    members: [Option<Value>; 6],
+    members: [Option<ValueSpan>; 6],
     /// Which of them stand more than once.
-    twice: [bool; 6],
+    repeated: [bool; 6],
     /// The first that does, and where it does.
-    duplicate: Option<(MemberName, usize)>,
+    first_duplicate: Option<(MemberName, usize)>,
     too_deep: Option<usize>,
     bad_utf8: Option<usize>,
 }
 
 /// The names as the scanner meets them.
-const NAMES: [(&[u8], MemberName); 6] = {
+const MEMBER_NAMES: [(&[u8], MemberName); 6] = {
     let [jsonrpc, id, method, params, result, error] = MemberName::ALL;
-    [spelled(jsonrpc), spelled(id), spelled(method), spelled(params), spelled(result), spelled(error)]
+    [name_entry(jsonrpc), name_entry(id), name_entry(method), name_entry(params), name_entry(result), name_entry(error)]
 };
 
-const fn spelled(name: MemberName) -> (&'static [u8], MemberName) {
+const fn name_entry(name: MemberName) -> (&'static [u8], MemberName) {
     (name.as_str().as_bytes(), name)
 }
 
@@ -100,34 +100,34 @@ impl<'a> Envelope<'a> {
     fn scan(frame: &'a [u8], scanner: &mut Scanner<'a>) -> Result<Self, SyntaxError> {
         let at = scanner.at();
         let mut members = [None; 6];
-        let (mut twice, mut duplicate) = ([false; 6], None);
+        let (mut repeated, mut first_duplicate) = ([false; 6], None);
         scanner.enter();
         let mut place = Place::First;
         while let Some(name) = scanner.member(place)? {
-            let known = json::name(&frame[name.start + 1..name.end - 1], &NAMES);
+            let known = json::match_name(&frame[name.start + 1..name.end - 1], &MEMBER_NAMES);
             let value = scanner.value()?;
-            if let Some(name_is) = known {
-                let slot = &mut members[name_is as usize];
+            if let Some(member) = known {
+                let slot = &mut members[member as usize];
                 if slot.is_some() {
-                    twice[name_is as usize] = true;
-                    duplicate.get_or_insert((name_is, name.start));
+                    repeated[member as usize] = true;
+                    first_duplicate.get_or_insert((member, name.start));
                 }
                 *slot = Some(value);
             }
             place = Place::Next;
         }
         let (too_deep, bad_utf8) = (scanner.too_deep(), scanner.bad_utf8());
-        Ok(Self { frame, at, members, twice, duplicate, too_deep, bad_utf8 })
+        Ok(Self { frame, at, members, repeated, first_duplicate, too_deep, bad_utf8 })
     }
 
     /// The table. A member counts as present whatever its value; which of them are present says what the frame is.
-    fn judge(&self, max_depth: usize) -> Result<Message<'a>, Invalid<'a>> {
+    fn classify(&self, max_depth: usize) -> Result<Message<'a>, Invalid<'a>> {
         use MemberName::{Error, Id as IdName, Jsonrpc, Method, Params as ParamsName, Result as ResultName};
 
         if let Some(at) = self.bad_utf8 {
             return Err(self.refuse(Rule::BadUtf8, at));
         }
-        if let Some((name, at)) = self.duplicate {
+        if let Some((name, at)) = self.first_duplicate {
             return Err(self.refuse(Rule::Duplicate(name), at));
         }
         match self.get(Jsonrpc) {
@@ -142,12 +142,12 @@ impl<'a> Envelope<'a> {
             (Some(_), None, Some(_), _) => return Err(self.refuse_at(Rule::MethodAndOutcome, Error)),
             (None, Some(_), Some(_), _) => return Err(self.refuse_at(Rule::ResultAndError, Error)),
             (None, None, None, _) => return Err(self.refuse(Rule::NothingToDo, self.at)),
-            (None, None, Some(error), IdIs::Absent | IdIs::Null) => Message::OrphanError(self.error(error)?),
-            (_, _, _, IdIs::Null) => return Err(self.refuse_at(Rule::NullId, IdName)),
-            (_, _, _, IdIs::Bad) => return Err(self.refuse_at(Rule::BadId, IdName)),
-            (None, Some(_), None, IdIs::Absent) => return Err(self.refuse(Rule::NoId, self.at)),
-            (None, Some(result), None, IdIs::Valid(id)) => Message::Response(Response { id, outcome: Ok(result) }),
-            (None, None, Some(error), IdIs::Valid(id)) => {
+            (None, None, Some(error), IdMember::Absent | IdMember::Null) => Message::OrphanError(self.error(error)?),
+            (_, _, _, IdMember::Null) => return Err(self.refuse_at(Rule::NullId, IdName)),
+            (_, _, _, IdMember::Bad) => return Err(self.refuse_at(Rule::BadId, IdName)),
+            (None, Some(_), None, IdMember::Absent) => return Err(self.refuse(Rule::NoId, self.at)),
+            (None, Some(result), None, IdMember::Valid(id)) => Message::Response(Response { id, outcome: Ok(result) }),
+            (None, None, Some(error), IdMember::Valid(id)) => {
                 Message::Response(Response { id, outcome: Err(self.error(error)?) })
             }
             (Some(method), None, None, id) => {
@@ -160,7 +160,7 @@ impl<'a> Envelope<'a> {
                     None => None,
                 };
                 match id {
-                    IdIs::Valid(id) => Message::Request(Request { id, method, params }),
+                    IdMember::Valid(id) => Message::Request(Request { id, method, params }),
                     _ => Message::Notification(Notification { method, params }),
                 }
             }
@@ -205,11 +205,11 @@ impl<'a> Envelope<'a> {
         self.members[name as usize].map(|value| Json::scanned(self.frame, value))
     }
 
-    fn id(&self) -> IdIs<'a> {
+    fn id(&self) -> IdMember<'a> {
         match self.get(MemberName::Id) {
-            None => IdIs::Absent,
-            Some(id) if id.kind() == Kind::Null => IdIs::Null,
-            Some(id) => Id::from_json(id).map_or(IdIs::Bad, IdIs::Valid),
+            None => IdMember::Absent,
+            Some(id) if id.kind() == Kind::Null => IdMember::Null,
+            Some(id) => Id::from_json(id).map_or(IdMember::Bad, IdMember::Valid),
         }
     }
 
@@ -217,12 +217,12 @@ impl<'a> Envelope<'a> {
         self.refuse(rule, self.members[name as usize].map_or(self.at, |value| value.start))
     }
 
-    /// A refusal under whatever of the envelope can be trusted: not a member that stands twice, nor one in bad UTF-8.
+    /// A refusal under whatever of the envelope can be trusted: not a member that stands repeated, nor one in bad UTF-8.
     #[cold]
     fn refuse(&self, rule: Rule, at: usize) -> Invalid<'a> {
         let readable = |name: MemberName| {
             let value = self.members[name as usize]?;
-            if self.twice[name as usize] { None } else { Json::parse(&self.frame[value.start..value.end]).ok() }
+            if self.repeated[name as usize] { None } else { Json::parse(&self.frame[value.start..value.end]).ok() }
         };
         let has = |name: MemberName| self.members[name as usize].is_some();
         let id = readable(MemberName::Id).and_then(Id::from_json);
@@ -238,7 +238,7 @@ impl<'a> Envelope<'a> {
 }
 
 /// Absent, null and bad are three things.
-enum IdIs<'a> {
+enum IdMember<'a> {
     Absent,
     Null,
     Bad,

@@ -2,7 +2,7 @@
 
 use super::{Batch, Code, ErrorRef, Id, Invalid, Message, Notification, Params, Parsed, Request, Response};
 use super::{Rule, Shape, parse};
-use crate::json::{Json, Kind, Text, Value};
+use crate::json::{Json, Kind, Text, ValueSpan};
 
 /// A frame with what [`parse`] found in it, for as long as its bytes are held: in a queue, or while it waits for a handler.
 ///
@@ -17,32 +17,32 @@ use crate::json::{Json, Kind, Text, Value};
 pub struct ParsedFrame<B> {
     bytes: B,
     /// Invariant: every place is that of a JSON value in `bytes`, which the scanner has accepted.
-    content: Content,
+    content: FrameContent,
 }
 
 #[derive(Debug, Clone)]
-enum Content {
-    Request { id: Value, method: Value, params: Option<Value> },
-    Notification { method: Value, params: Option<Value> },
-    Result { id: Value, result: Value },
-    Error { id: Value, error: ErrorPlaces },
-    OrphanError(ErrorPlaces),
+enum FrameContent {
+    Request { id: ValueSpan, method: ValueSpan, params: Option<ValueSpan> },
+    Notification { method: ValueSpan, params: Option<ValueSpan> },
+    Result { id: ValueSpan, result: ValueSpan },
+    Error { id: ValueSpan, error: ErrorSpans },
+    OrphanError(ErrorSpans),
     Batch { len: usize, max_depth: usize },
-    Invalid { rule: Rule, at: usize, id: Option<Value>, method: Option<Value>, shape: Shape },
+    Invalid { rule: Rule, at: usize, id: Option<ValueSpan>, method: Option<ValueSpan>, shape: Shape },
 }
 
 #[derive(Debug, Clone, Copy)]
-struct ErrorPlaces {
+struct ErrorSpans {
     code: Code,
-    message: Value,
-    data: Option<Value>,
+    message: ValueSpan,
+    data: Option<ValueSpan>,
 }
 
 impl<B: AsRef<[u8]>> ParsedFrame<B> {
     /// Parses a frame and keeps it. See [`parse`].
     pub fn parse(bytes: B, max_depth: usize) -> Self {
         let frame = bytes.as_ref();
-        let content = Content::of(frame, &parse(frame, max_depth));
+        let content = FrameContent::from_parsed(frame, &parse(frame, max_depth));
         Self { bytes, content }
     }
 
@@ -64,20 +64,20 @@ impl ParsedFrame<Box<[u8]>> {
     ///
     /// If `parsed` was not read from `frame`.
     pub fn copy(frame: &[u8], parsed: &Parsed<'_>) -> Self {
-        Self { content: Content::of(frame, parsed), bytes: frame.into() }
+        Self { content: FrameContent::from_parsed(frame, parsed), bytes: frame.into() }
     }
 }
 
-impl Content {
-    fn of(frame: &[u8], parsed: &Parsed<'_>) -> Self {
-        let json = |json: Json<'_>| place(frame, json.as_bytes(), json.kind());
-        let text = |text: Text<'_>| place(frame, text.raw().as_bytes(), Kind::String);
+impl FrameContent {
+    fn from_parsed(frame: &[u8], parsed: &Parsed<'_>) -> Self {
+        let json = |json: Json<'_>| span_of(frame, json.as_bytes(), json.kind());
+        let text = |text: Text<'_>| span_of(frame, text.raw().as_bytes(), Kind::String);
         let id = |id: &Id<'_>| {
             let text = id.as_str().as_bytes();
             let kind = if text.starts_with(b"\"") { Kind::String } else { Kind::Number };
-            place(frame, text, kind)
+            span_of(frame, text, kind)
         };
-        let error = |error: &ErrorRef<'_>| ErrorPlaces {
+        let error = |error: &ErrorRef<'_>| ErrorSpans {
             code: error.code,
             message: text(error.message),
             data: error.data.map(json),
@@ -113,11 +113,8 @@ impl Content {
         let text = |value| Text::from_json(json(value)).expect("it is the place of a string");
         let id = |value| Id::from_json(json(value)).expect("it is the place of a string or a number");
         let params = |value| Params::from_json(json(value)).expect("it is the place of an object or an array");
-        let error = |error: ErrorPlaces| ErrorRef {
-            code: error.code,
-            message: text(error.message),
-            data: error.data.map(json),
-        };
+        let error =
+            |error: ErrorSpans| ErrorRef { code: error.code, message: text(error.message), data: error.data.map(json) };
         Parsed::Message(match *self {
             Self::Request { id: it, method, params: given } => {
                 Message::Request(Request { id: id(it), method: text(method), params: given.map(params) })
@@ -140,11 +137,11 @@ impl Content {
 }
 
 /// The place of `part` in `frame`, which it is borrowed from.
-pub(crate) fn place(frame: &[u8], part: &[u8], kind: Kind) -> Value {
+pub(crate) fn span_of(frame: &[u8], part: &[u8], kind: Kind) -> ValueSpan {
     let start = (part.as_ptr() as usize).checked_sub(frame.as_ptr() as usize);
     let end = start.map(|start| start + part.len()).filter(|end| *end <= frame.len());
     let (start, end) = start.zip(end).expect("it was read from this frame");
-    Value { start, end, kind }
+    ValueSpan { start, end, kind }
 }
 
 #[cfg(test)]
