@@ -1,8 +1,7 @@
-//! Frames <-> messages: the grammar of JSON-RPC 2.0, told by which members are present.
+//! Frames <-> messages: JSON-RPC 2.0. The members that are present decide what a frame is.
 //!
-//! [`parse`] reads a frame once and names what it is; a frame that is no message comes out as an [`Invalid`] that knows
-//! the rule it broke, where, and whether and under which id its sender is to be answered. [`Reply`] and the functions
-//! of [`mod@write`] go the other way.
+//! [`parse`] reads a frame once. A frame that is not a message becomes an [`Invalid`]: the rule it breaks, the offset,
+//! and whether and with which id it is answered. [`Reply`] and the functions of [`mod@write`] write messages.
 
 mod batch;
 mod code;

@@ -1,25 +1,26 @@
-//! A frame -> what it is: the members of the envelope, read once, then one table over those that are present.
+//! A frame -> a message, a batch or an error: reads the members of the envelope once, then one table decides by which
+//! are present.
 
 use super::invalid::{ErrorFault, MemberName, Rule, Shape};
 use super::{Batch, Code, ErrorRef, Id, Invalid, Message, Notification, Params, Request, Response};
 use crate::json::{self, Json, Kind, Place, Scanner, SyntaxError, Text, ValueSpan};
 
-/// The default limit of nesting. serde_json, which reads what handlers ask for, goes no deeper.
+/// The default limit of nesting: the same as that of serde_json, which deserializes parameters and results.
 pub const DEFAULT_DEPTH: usize = 128;
 
-/// What a frame turned out to be.
+/// The content of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a frame is an object, an array or neither")]
 pub enum Parsed<'a> {
     /// One message.
     Message(Message<'a>),
-    /// An array of what may be messages. Whether batches are allowed is for the caller to decide.
+    /// An array whose elements may be messages. The caller decides whether batches are allowed.
     Batch(Batch<'a>),
-    /// No message.
+    /// Not a message.
     Invalid(Invalid<'a>),
 }
 
-/// Reads a frame. What is nested deeper than `max_depth` levels is refused; the outermost object is the first level.
+/// Parses a frame. A message that is nested deeper than `max_depth` levels is invalid; the outermost object is level 1.
 ///
 /// ```
 /// use barewire_proto::rpc::{DEFAULT_DEPTH, Message, Parsed, parse};
@@ -52,7 +53,7 @@ fn parse_object<'a>(frame: &'a [u8], scanner: &mut Scanner<'a>, max_depth: usize
     })
 }
 
-/// An element of a batch, which the scanner has gone over before.
+/// Parses an element of a batch, which [`Batch::scan`] has scanned before.
 pub(super) fn element<'a>(
     frame: &'a [u8],
     scanner: &mut Scanner<'a>,
@@ -72,21 +73,21 @@ pub(super) fn element<'a>(
     Err(Invalid::shapeless(rule, value.start))
 }
 
-/// The members of one object, and what the scanner noted on the way.
+/// The members of a message object, and the faults that the scanner noted.
 struct Envelope<'a> {
     frame: &'a [u8],
-    /// Where its opening brace stands.
+    /// The offset of the opening brace.
     at: usize,
     members: [Option<ValueSpan>; 6],
-    /// Which of them stand more than once.
+    /// Whether each member occurs more than once.
     repeated: [bool; 6],
-    /// The first that does, and where it does.
+    /// The first repeated member, and the offset of its second occurrence.
     first_duplicate: Option<(MemberName, usize)>,
     too_deep: Option<usize>,
     bad_utf8: Option<usize>,
 }
 
-/// The names as the scanner meets them.
+/// The names of the members as bytes, for [`json::match_name`].
 const MEMBER_NAMES: [(&[u8], MemberName); 6] = {
     let [jsonrpc, id, method, params, result, error] = MemberName::ALL;
     [name_entry(jsonrpc), name_entry(id), name_entry(method), name_entry(params), name_entry(result), name_entry(error)]
@@ -120,7 +121,7 @@ impl<'a> Envelope<'a> {
         Ok(Self { frame, at, members, repeated, first_duplicate, too_deep, bad_utf8 })
     }
 
-    /// The table. A member counts as present whatever its value; which of them are present says what the frame is.
+    /// Decides what the object is by the members that are present. A member with any value, also null, is present.
     fn classify(&self, max_depth: usize) -> Result<Message<'a>, Invalid<'a>> {
         use MemberName::{Error, Id as IdName, Jsonrpc, Method, Params as ParamsName, Result as ResultName};
 
@@ -133,7 +134,7 @@ impl<'a> Envelope<'a> {
         match self.get(Jsonrpc) {
             None => return Err(self.refuse(Rule::NoVersion, self.at)),
             Some(version) if version.as_bytes() == br#""2.0""# => {}
-            // It may still be spelled with escapes.
+            // It may be written with escapes.
             Some(version) if Text::from_json(version).is_some_and(|version| version == "2.0") => {}
             Some(_) => return Err(self.refuse_at(Rule::BadVersion, Jsonrpc)),
         }
@@ -165,7 +166,7 @@ impl<'a> Envelope<'a> {
                 }
             }
         };
-        // Last, so that depth is the only thing wrong with what it refuses.
+        // Checked last, so that a message refused as too deep is valid otherwise.
         if let Some(at) = self.too_deep {
             return Err(self.refuse(Rule::TooDeep { limit: max_depth }, at));
         }
@@ -217,7 +218,7 @@ impl<'a> Envelope<'a> {
         self.refuse(rule, self.members[name as usize].map_or(self.at, |value| value.start))
     }
 
-    /// A refusal under whatever of the envelope can be trusted: not a member that stands repeated, nor one in bad UTF-8.
+    /// Returns the refusal, with the id and method if they can be trusted: neither repeated nor in bad UTF-8.
     #[cold]
     fn refuse(&self, rule: Rule, at: usize) -> Invalid<'a> {
         let readable = |name: MemberName| {
@@ -237,7 +238,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Absent, null and bad are three things.
+/// The member `id`. Absent, null and invalid are three different cases.
 enum IdMember<'a> {
     Absent,
     Null,
