@@ -127,7 +127,9 @@ impl FrameError {
 impl fmt::Display for FrameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLong(long) => write!(f, "frame of {} bytes is longer than {}", long.length, long.limit),
+            Self::TooLong(long) => {
+                write!(f, "frame of {} bytes is longer than the limit of {} bytes", long.length, long.limit)
+            }
             Self::BadHeader { fault, .. } => fault.fmt(f),
             Self::Truncated { .. } => f.write_str("the stream ended inside a frame"),
         }

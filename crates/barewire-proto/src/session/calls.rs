@@ -1,4 +1,4 @@
-//! What we asked: our calls that wait for an answer, and when each runs out of time.
+//! Our calls that wait for a response, and their timeouts.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -6,36 +6,36 @@ use std::time::Duration;
 use super::Effect;
 use crate::rpc::Id;
 
-/// The id of a call of ours: a number that is minted once.
+/// The id of one of our calls: a number that is never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallId(i64);
 
 impl CallId {
-    /// The id as it goes over the wire.
+    /// The id on the wire.
     pub fn id(self) -> Id<'static> {
         Id::from(self.0)
     }
 
-    /// The call of ours that `id` would name. Whether there ever was one is another question.
+    /// Returns the call id that `id` stands for, or `None` if `id` is not an integer. There need not be such a call.
     pub fn from_id(id: &Id<'_>) -> Option<Self> {
         id.integer().map(Self)
     }
 }
 
-/// A batch of ours, by a number that whoever sends it gives it.
+/// The number of a batch that we send. The driver chooses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(clippy::exhaustive_structs, reason = "a number and nothing else")]
 pub struct BatchId(pub u64);
 
-/// How long we wait for an answer.
+/// The time that we wait for the response to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CallTimeout {
-    /// How long without a sign of life. `None`: for ever.
+    /// The longest time without a response. `None` means no limit.
     pub timeout: Option<Duration>,
-    /// Whether progress is one.
+    /// Whether a progress notification restarts `timeout`.
     pub reset_by_progress: bool,
-    /// How long at the most, whatever progress there is.
+    /// The longest time in total, regardless of progress.
     pub at_most: Option<Duration>,
 }
 
@@ -44,11 +44,11 @@ setters! { CallTimeout { timeout: Option<Duration>, reset_by_progress: bool, at_
 #[derive(Debug, Default)]
 pub(super) struct OutstandingCalls {
     waiting: HashMap<CallId, OutstandingCall>,
-    /// When each of them runs out of time, soonest first.
+    /// The deadlines of the waiting calls, soonest first.
     deadlines: BTreeSet<(Duration, CallId)>,
-    /// Those we gave up, to tell a late answer from one that nobody asked for. Bounded: the oldest are forgotten.
+    /// The abandoned calls, to tell a late response from one that matches no call. Bounded: the oldest are dropped.
     abandoned: BTreeSet<CallId>,
-    /// Batches of which an answer has come in the array that is being read; `None` between two arrays.
+    /// The batches to which the batch that we are reading holds a response; `None` outside a batch.
     answered: Option<BTreeSet<BatchId>>,
     minted: i64,
 }
@@ -57,7 +57,7 @@ pub(super) struct OutstandingCalls {
 struct OutstandingCall {
     timeout: CallTimeout,
     deadline: Option<Duration>,
-    /// When it is over in any case.
+    /// The latest deadline, regardless of progress.
     end: Option<Duration>,
     batch: Option<BatchId>,
 }
@@ -101,14 +101,14 @@ impl OutstandingCalls {
         }
     }
 
-    /// Answers that come one by one say nothing about what is missing in an array.
+    /// Starts to note which batches are answered. Single responses say nothing about missing ones.
     pub(super) fn start_of_batch(&mut self) {
         self.answered = Some(BTreeSet::new());
     }
 
-    /// A call that was in one batch with one that has been answered, and was not answered itself.
+    /// Removes and returns a call without a response whose batch was answered in the batch that has just ended.
     pub(super) fn take_missing(&mut self) -> Option<CallId> {
-        // Without one, there is nothing to look for among all that wait.
+        // If no batch of ours was answered, there is no need to search the waiting calls.
         let answered = self.answered.take().filter(|answered| !answered.is_empty())?;
         let missing = self
             .waiting
@@ -118,9 +118,9 @@ impl OutstandingCalls {
             .min();
         if let Some(id) = missing {
             self.remove(id);
-            // It may come after all, from a peer that answers one by one.
+            // The response may still come, from a peer that answers requests one by one.
             self.abandon(id);
-            // There may be more.
+            // More calls may be missing.
             self.answered = Some(answered);
         }
         missing
@@ -184,6 +184,6 @@ fn deadline(now: Duration, timeout: CallTimeout, end: Option<Duration>) -> Optio
     }
 }
 
-/// How many calls that we gave up are remembered. An answer to one before them is reported as unknown, which costs a line
-/// in the log.
+/// The number of abandoned calls that are remembered. A late response to an older one is reported as unknown, which
+/// costs a line in the log.
 const MAX_ABANDONED_CALLS: usize = 1024;

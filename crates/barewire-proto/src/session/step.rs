@@ -1,130 +1,131 @@
-//! What can happen to a session, and what can follow from it.
+//! The events that a session takes, and the effects that it returns.
 
 use std::time::Duration;
 
 use super::{BatchId, CallId, CallTimeout, Ticket};
 use crate::rpc::{Code, ErrorObject, Id, Invalid};
 
-/// Something that happened.
+/// An event of a session.
 ///
-/// Its variants are built by their fields: a fact that is added to one is a fact that every driver has to give.
+/// The fields of the variants are public without constructors: a new field is a fact that every driver must provide.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum SessionEvent<'a> {
-    /// A request of theirs came.
+    /// The peer has sent a request.
     Request {
         /// Its id.
         id: &'a Id<'a>,
-        /// The length of its frame.
+        /// The length of its frame, in bytes.
         bytes: usize,
-        /// Whether an answer could be written: no more waits than may.
+        /// Whether there is room for the response: the output buffer is below its limit.
         room: bool,
-        /// Whether reading has to go on in any case: they have not read for a while, and may be waiting for us to.
+        /// Whether the peer has not read for a while. Then we must go on reading, as the peer may be blocked on writing
+        /// to us.
         stalled: bool,
     },
-    /// The request that was started last is not answered at once: from now on it is in flight.
+    /// The request that was started last is not answered immediately. From now on it is in flight.
     Defer {
-        /// What it was started with.
+        /// The ticket with which the request was started.
         ticket: Ticket,
         /// Its id.
         id: &'a Id<'a>,
-        /// The length of its frame.
+        /// The length of its frame, in bytes.
         bytes: usize,
     },
-    /// A request in flight has its answer, which is about to be written.
+    /// The response to a request in flight is about to be written.
     Answer {
-        /// What it was started with.
+        /// The ticket with which the request was started.
         ticket: Ticket,
         /// Its id.
         id: &'a Id<'a>,
     },
-    /// They no longer wait for the answer to this one.
+    /// The peer has cancelled its request with this id.
     Cancelled(&'a Id<'a>),
-    /// We want to ask.
+    /// We want to send a request.
     StartCall {
-        /// The time.
+        /// The current time.
         now: Duration,
-        /// How long we would wait.
+        /// The timeout of the call.
         timeout: CallTimeout,
-        /// The batch it is part of.
+        /// The batch that the request is part of.
         batch: Option<BatchId>,
     },
-    /// A response came.
+    /// The peer has sent a response with this id.
     Response(&'a Id<'a>),
-    /// An array begins.
+    /// A batch of the peer begins.
     StartOfBatch,
-    /// It has ended. To be repeated until nothing follows from it.
+    /// The batch has ended. The driver repeats this event until the effect is [`Effect::Nothing`].
     EndOfBatch,
-    /// One of our calls is being worked on.
+    /// The peer has reported progress on one of our calls.
     Progress {
-        /// Which.
+        /// The call.
         call: CallId,
-        /// The time.
+        /// The current time.
         now: Duration,
     },
-    /// We no longer wait for the answer to this one.
+    /// We no longer wait for the response to this call.
     AbandonCall(CallId),
-    /// Time has passed. To be repeated until nothing follows from it.
+    /// It is this time now. The driver repeats this event until the effect is [`Effect::Nothing`].
     Tick(Duration),
-    /// A frame came that is no message.
+    /// The peer has sent a frame that is not a message.
     Invalid(&'a Invalid<'a>),
-    /// They have sent their last byte: nothing we ask could be answered.
+    /// The peer has closed its stream: no response to a new call could come.
     Eof,
-    /// From now on nothing new is begun.
+    /// We are closing: from now on no new request is started.
     Close,
 }
 
-/// What is to be done.
+/// The effect of an event: what the driver has to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Effect {
-    /// Nothing.
+    /// Do nothing.
     Nothing,
-    /// Run the request's handler. Either answer before the next event, or say [`SessionEvent::Defer`].
+    /// Run the request's handler. Either answer before the next event, or send [`SessionEvent::Defer`].
     Start(Ticket),
-    /// Keep the request and run its handler when there is room. It is in flight.
+    /// Keep the request, and run its handler when there is room for the response. The request is in flight.
     Park(Ticket),
-    /// Do not take the request yet, and read nothing behind it; offer it again when something has changed.
+    /// Do not take the request yet, and do not read past it. Offer it again when something has changed.
     Hold,
     /// Refuse the request.
     Refuse(Refusal),
-    /// Refuse the frame that is no message, as [`Invalid::reply`] and [`Invalid::error`] have it.
+    /// Refuse the invalid frame with [`Invalid::reply`] and [`Invalid::error`].
     RejectFrame,
-    /// Write the answer: the id is free again.
+    /// Write the response. The id is free again.
     Answer,
-    /// Stop the handler of this request. It is forgotten already.
+    /// Stop the handler of this request, which is no longer in flight.
     #[non_exhaustive]
     Cancel {
-        /// What it was started with.
+        /// The ticket with which the request was started.
         ticket: Ticket,
-        /// What to answer, if anything.
+        /// The error code of the response, or `None` if the request is not answered.
         answer: Option<Code>,
     },
-    /// Ask under this id.
+    /// Send the request with this id.
     SendRequest(CallId),
-    /// It is too late to ask.
+    /// Do not send the request: the session is closing or the peer has closed its stream.
     Closed,
-    /// This call has its answer.
+    /// Settle this call with the response.
     Settle(CallId),
-    /// This call has been answered with something that is no response.
+    /// Settle this call with an error: the response to it is invalid.
     SettleInvalid(CallId),
-    /// An answer to what we no longer wait for. Drop it.
+    /// Drop the response: the call was abandoned.
     Late,
-    /// An answer to nothing we asked. Report and drop it.
+    /// Report and drop the response: its id matches no call.
     Unknown,
-    /// An answer to this call should have been in the array that has just ended, and was not.
+    /// Settle this call with an error: the batch that has just ended should have held its response.
     Missing(CallId),
-    /// Tell them that we no longer wait for this call.
+    /// Send the peer a cancel notification for this call.
     SendCancel(CallId),
-    /// This call has waited long enough. Tell them too.
+    /// Settle this call as timed out, and send the peer a cancel notification for it.
     TimedOut(CallId),
 }
 
-/// Why a request is not taken.
+/// The reason why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Its id is in flight.
+    /// Another request with its id is in flight.
     Duplicate,
     /// Too much is in flight.
     Busy,
@@ -133,12 +134,12 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// What the sender of a request with this id is told. Of a duplicate the id is in the data, because the answer goes out
-    /// [without it](crate::rpc::Reply::unnamed): it belongs to the other request.
+    /// Returns the error for a request with this id. For a duplicate, the data holds the id, because the response is
+    /// sent [without it](crate::rpc::Reply::unnamed): the id belongs to the other request.
     pub fn error(self, id: &Id<'_>) -> ErrorObject {
         #[derive(serde::Serialize)]
         #[serde(untagged)]
-        enum Data<'a> {
+        enum RefusalData<'a> {
             Duplicate { rule: &'static str, id: &'a serde_json::value::RawValue, detail: &'static str },
             Reason { reason: &'static str },
         }
@@ -146,14 +147,18 @@ impl Refusal {
             Self::Duplicate => {
                 let id = serde_json::from_str(id.as_str()).expect("an id is JSON");
                 let detail = "a request with this id is still in flight";
-                ErrorObject::standard(Code::INVALID_REQUEST).with_data(&Data::Duplicate {
+                ErrorObject::standard(Code::INVALID_REQUEST).with_data(&RefusalData::Duplicate {
                     rule: "duplicate-id",
                     id,
                     detail,
                 })
             }
-            Self::Busy => ErrorObject::standard(Code::INTERNAL_ERROR).with_data(&Data::Reason { reason: "busy" }),
-            Self::Closing => ErrorObject::standard(Code::INTERNAL_ERROR).with_data(&Data::Reason { reason: "closing" }),
+            Self::Busy => {
+                ErrorObject::standard(Code::INTERNAL_ERROR).with_data(&RefusalData::Reason { reason: "busy" })
+            }
+            Self::Closing => {
+                ErrorObject::standard(Code::INTERNAL_ERROR).with_data(&RefusalData::Reason { reason: "closing" })
+            }
         }
     }
 }
