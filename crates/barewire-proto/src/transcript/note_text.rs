@@ -1,10 +1,10 @@
-//! The text behind `@` <-> events. What is written is what was read, byte for byte.
+//! The text after `@` <-> events. An event that is read and written again has the same bytes.
 
 use super::entry::{Framing, Stream, Word};
 use super::note::{CutReason, InjectedFault, Note, StreamClose, UnknownNote, UnreadReason};
 
 impl Note {
-    /// Returns the text of the event, as it stands in its line.
+    /// Returns the text of the event as it stands in its line.
     pub fn text(&self) -> Vec<u8> {
         match self {
             Self::Open(what) => join("open ", what),
@@ -30,7 +30,7 @@ impl Note {
         }
     }
 
-    /// Reads the text of an event. `None` if it begins with a word that must not be used like this.
+    /// Reads the text of an event, or returns `None` if an event with this first word is malformed.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         let (word, rest) = split_word(text);
         let (second, behind) = split_word(rest);
@@ -45,16 +45,16 @@ impl Note {
             b"exit" if second == b"code" => Self::ExitCode(number(behind)?),
             b"exit" if second == b"signal" => Self::ExitSignal(number(behind)?),
             b"exit" | b"" => return None,
-            _ => match Self::parse_told(word, rest) {
-                // A number may have been written in another way than it would be.
+            _ => match Self::parse_tap_event(word, rest) {
+                // A number may be written in another form, such as with a leading zero.
                 Some(note) if note.text() == text => note,
                 _ => Self::Other(UnknownNote(text.to_vec())),
             },
         })
     }
 
-    /// Reads the events that a tap tells. Text that is none of them stands for something that this version does not know.
-    fn parse_told(word: &[u8], rest: &[u8]) -> Option<Self> {
+    /// Reads the events that only a tap writes. `None` means an event that this version does not know.
+    fn parse_tap_event(word: &[u8], rest: &[u8]) -> Option<Self> {
         let (second, behind) = split_word(rest);
         let stream = || Stream::from_sigil(second);
         let only = |wanted| (stream() == Some(wanted)).then(|| behind.to_vec());
@@ -104,7 +104,7 @@ impl StreamClose {
     }
 }
 
-/// On stdio, the party that reads a stream.
+/// Returns the word for the party that reads a stream on stdio.
 fn receiver(stream: Stream) -> &'static str {
     match stream {
         Stream::ToServer => "program",
@@ -113,7 +113,7 @@ fn receiver(stream: Stream) -> &'static str {
 }
 
 impl CutReason {
-    /// Returns the reason as it stands in the text of an event of `stream`.
+    /// Returns the text of the reason in an event of `stream`.
     pub fn text(&self, stream: Stream) -> Vec<u8> {
         match self {
             Self::ClientClosed { error } => with_error(CLIENT_CLOSED, error.as_deref()),
@@ -166,7 +166,7 @@ fn with_error(what: &str, error: Option<&[u8]>) -> Vec<u8> {
     error.map_or_else(|| what.into(), |error| [what.as_bytes(), b": ", error].concat())
 }
 
-/// Takes `what` off `text`: the error behind it, if there is one. `None` if the text is something else.
+/// Strips `what` from `text` and returns the error after it, if any. Returns `None` if `text` is neither.
 fn split_error(text: &[u8], what: &str) -> Option<Option<Vec<u8>>> {
     match text.strip_prefix(what.as_bytes())? {
         b"" => Some(None),
@@ -177,13 +177,13 @@ fn split_error(text: &[u8], what: &str) -> Option<Option<Vec<u8>>> {
 fn with_status(text: Vec<u8>, client_status: Option<&[u8]>) -> Vec<u8> {
     match client_status {
         None => text,
-        Some(status) => [&text, CLIENT_TOLD.as_bytes(), status].concat(),
+        Some(status) => [&text, CLIENT_STATUS.as_bytes(), status].concat(),
     }
 }
 
 fn split_status(text: &[u8]) -> (&[u8], Option<Vec<u8>>) {
-    match memchr::memmem::rfind(text, CLIENT_TOLD.as_bytes()) {
-        Some(at) => (&text[..at], Some(text[at + CLIENT_TOLD.len()..].to_vec())),
+    match memchr::memmem::rfind(text, CLIENT_STATUS.as_bytes()) {
+        Some(at) => (&text[..at], Some(text[at + CLIENT_STATUS.len()..].to_vec())),
         None => (text, None),
     }
 }
@@ -238,7 +238,7 @@ const LEFT: &str = "left somebody whom the program has started still holds its s
 const CLIENT_CLOSED: &str = "the client closed the connection";
 const SERVER_CLOSED: &str = "the server closed the connection";
 const CLIENT_REFUSED: &str = "the client sent what is not passed on: ";
-const CLIENT_TOLD: &str = "; the client is client_status ";
+const CLIENT_STATUS: &str = "; the client is client_status ";
 const TAP_STOPPED: &str = "the tap was stopped";
 const DROPPED: &str = " bytes were there already";
 const ENCODED: &str = "the body is encoded: ";
