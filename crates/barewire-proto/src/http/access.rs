@@ -1,4 +1,4 @@
-//! Which `Host` and `Origin` may talk to a server: what stands between it and a page that had its name rebound to this machine.
+//! The allowed values of `Host` and `Origin`: the protection of a server against DNS rebinding by a web page.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::origin::{Origin, default_port, split_scheme};
 use super::rejection::quoted;
 use super::{Headers, Rejection, RejectionRule, single};
 
-/// The hosts and origins that are let in. Equal after parsing lets in; nothing is searched for a part of itself.
+/// The allowed hosts and origins. They are compared after parsing, and never by substring.
 ///
 /// ```
 /// use barewire_proto::http::Access;
@@ -23,16 +23,16 @@ use super::{Headers, Rejection, RejectionRule, single};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
-    /// `None` lets all in.
+    /// `None` allows all.
     hosts: Option<Vec<AllowedHost>>,
-    /// `None` lets all in.
+    /// `None` allows all.
     origins: Option<Vec<AllowedOrigin>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct AllowedHost {
     host: Host,
-    /// `None` is any.
+    /// `None` allows any port.
     port: Option<u16>,
 }
 
@@ -56,47 +56,49 @@ enum Port {
 }
 
 impl Access {
-    /// For a server on this machine: `localhost`, `127.0.0.1` and `[::1]` as hosts and as origins, at any port.
+    /// Allows `localhost`, `127.0.0.1` and `[::1]` as hosts and as origins, at any port: for a server on this machine.
     pub fn loopback() -> Self {
         let hosts = Host::loopback().map(|host| AllowedHost { host, port: None });
         let origins = Host::loopback().map(|host| AllowedOrigin::Tuple { scheme: Scheme::Web, host, port: Port::Any });
         Self { hosts: Some(hosts.to_vec()), origins: Some(origins.to_vec()) }
     }
 
-    /// Nobody, until somebody is let in. A request without an `Origin` comes from no page and needs only its host.
+    /// Allows no host and no origin. A request without an `Origin` does not come from a page and only needs an allowed
+    /// host.
     pub fn deny_all() -> Self {
         Self { hosts: Some(Vec::new()), origins: Some(Vec::new()) }
     }
 
-    /// Lets a host in: `example.com` at any port, `example.com:8080` at that one.
+    /// Allows a host: `example.com` at any port, `example.com:8080` at that port only.
     pub fn allow_host(&mut self, host: &str) -> Result<(), BadAccess> {
         let Authority { host, port } = Authority::parse(host.as_bytes()).map_err(|why| BadAccess::new(host, why))?;
         self.hosts.get_or_insert_default().push(AllowedHost { host, port });
         Ok(())
     }
 
-    /// Lets an origin in: `https://example.com` at the scheme's port, `https://example.com:*` at any, `example.com` at any and
-    /// with `http` as well, or `null`.
+    /// Allows an origin: `https://example.com` at the default port, `https://example.com:*` at any port, `example.com`
+    /// with `http` and `https` at any port, or `null`.
     pub fn allow_origin(&mut self, origin: &str) -> Result<(), BadAccess> {
         let allowed = AllowedOrigin::parse(origin).map_err(|why| BadAccess::new(origin, why))?;
         self.origins.get_or_insert_default().push(allowed);
         Ok(())
     }
 
-    /// Lets all hosts in. For a server behind something that checks them.
+    /// Allows all hosts: for a server behind a proxy that checks them.
     pub fn allow_any_host(&mut self) {
         self.hosts = None;
     }
 
-    /// Lets pages from everywhere in. For a server that has nothing to protect, or that asks everybody who they are.
+    /// Allows all origins: for a server that has nothing to protect, or that requires authorization.
     pub fn allow_any_origin(&mut self) {
         self.origins = None;
     }
 
-    /// Looks at the headers, and at `target`: the `:authority` of HTTP/2, or the host of a request line that holds a whole URL.
+    /// Checks the headers, and `target`: the `:authority` of HTTP/2, or the host of a request line with an absolute
+    /// URL.
     ///
-    /// All the hosts that a request names must be let in, as we do not know which of them was looked at before us. At least one
-    /// must be named, and `Host` only once.
+    /// All hosts in a request must be allowed, as we do not know which of them a proxy has used. There must be at least
+    /// one, and `Host` may occur only once.
     pub fn check(&self, target: Option<&[u8]>, headers: &(impl Headers + ?Sized)) -> Result<(), Rejection> {
         let host = single(headers, "host")
             .map_err(|_| refused(RejectionRule::Host, "Host stands more than once".to_owned()))?;
@@ -114,10 +116,10 @@ impl Access {
     fn check_host(&self, named: &[u8]) -> Result<(), Rejection> {
         let refuse = |why: &dyn fmt::Display| refused(RejectionRule::Host, format!("Host {}: {why}", quoted(named)));
         let Authority { host, port } = Authority::parse(named).map_err(|why| refuse(&why))?;
-        let lets_in =
+        let allows =
             |allowed: &AllowedHost| allowed.host == host && allowed.port.is_none_or(|allowed| Some(allowed) == port);
         match &self.hosts {
-            Some(hosts) if !hosts.iter().any(lets_in) => Err(refuse(&"not one that this server answers to")),
+            Some(hosts) if !hosts.iter().any(allows) => Err(refuse(&"not one that this server answers to")),
             _ => Ok(()),
         }
     }
@@ -127,7 +129,7 @@ impl Access {
             |why: &dyn fmt::Display| refused(RejectionRule::Origin, format!("Origin {}: {why}", quoted(named)));
         let origin = Origin::parse(named).map_err(|why| refuse(&why))?;
         match &self.origins {
-            Some(origins) if !origins.iter().any(|allowed| allowed.lets_in(&origin)) => {
+            Some(origins) if !origins.iter().any(|allowed| allowed.allows(&origin)) => {
                 Err(refuse(&"pages from there may not use this server"))
             }
             _ => Ok(()),
@@ -166,7 +168,7 @@ impl AllowedOrigin {
         Ok(Self::Tuple { scheme: Scheme::Is(scheme), host, port })
     }
 
-    fn lets_in(&self, origin: &Origin) -> bool {
+    fn allows(&self, origin: &Origin) -> bool {
         let (Self::Tuple { scheme, host, port }, Origin::Tuple { scheme: its, host: from, port: at }) = (self, origin)
         else {
             return matches!((self, origin), (Self::Null, Origin::Null));
@@ -183,7 +185,7 @@ impl AllowedOrigin {
     }
 }
 
-/// Something that was to be let in is neither a host nor an origin.
+/// The error for a host or origin that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadAccess {
     text: String,
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_hosts_is_compared_and_not_searched() {
+    fn hosts_are_compared_and_not_searched() {
         let access = hosts(&["example.com", "api.example.com:8443", "[2001:db8::1]"]);
         for (host, ok) in [
             ("example.com", true),
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn every_host_that_is_named_must_be_let_in() {
+    fn every_host_in_a_request_must_be_allowed() {
         let access = Access::loopback();
         for (target, headers, ok) in [
             (None, &[][..], false),
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn any_host_is_still_a_host() {
+    fn a_host_must_be_valid_even_if_all_are_allowed() {
         let mut access = Access::deny_all();
         access.allow_any_host();
         assert_eq!(rule(&access, None, &[("host", "anything.example")]), None);
@@ -270,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn origins_are_let_in_as_they_are_listed() {
+    fn only_listed_origins_are_allowed() {
         let mut access = hosts(&["example.com"]);
         for origin in ["https://app.example", "http://dev.example:*", "tools.example", "both.example:81"] {
             access.allow_origin(origin).expect(origin);
@@ -300,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_cannot_be_listed() {
+    fn invalid_hosts_and_origins_cannot_be_listed() {
         for host in ["", "*", "*.example.com", "http://example.com", "a/b"] {
             assert!(Access::deny_all().allow_host(host).is_err(), "{host}");
         }

@@ -1,4 +1,5 @@
-//! Which era a server of HTTP is of, told by how it answers: modern, then `initialize`, then the transport of 2024-11-05.
+//! Finding the era of an HTTP server by its responses: try a modern request, then `initialize`, then the transport of
+//! 2024-11-05.
 //!
 //! MCP 2026-07-28, basic/transports/streamable-http, "Backward Compatibility".
 
@@ -6,42 +7,42 @@ use super::ResponseKind;
 use crate::mcp::code;
 use crate::rpc::Code;
 
-/// What has been tried.
+/// An attempt to find the era of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the specification has these")]
 pub enum Attempt {
-    /// A request with all that a modern one has.
+    /// A modern request.
     Modern,
     /// `initialize`, without a session.
     Initialize,
-    /// A GET, for the stream that HTTP+SSE opens with.
+    /// A GET that opens the stream of HTTP+SSE.
     Sse,
 }
 
-/// What is to be done next.
+/// The next step of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a client must act on each")]
 pub enum NextStep {
-    /// The server is of the era that was tried. What is wrong, if something is, is the request.
+    /// Stay with the era that was tried: the server supports it. An error is about the request.
     Stay,
-    /// It depends on the response in the body: [`next_after_response`].
+    /// Read the response in the body: see [`next_after_response`].
     Read,
     /// Try `initialize`.
     Initialize,
     /// Try HTTP+SSE.
     Sse,
-    /// Show who asks, then try the same again.
+    /// Authorize, then try the same again.
     Authorize,
-    /// There is nothing more to try.
+    /// Give up.
     Fail,
 }
 
-/// What the answer to a try says of the server.
+/// Returns the next step after the response to an attempt.
 ///
-/// | tried | answer | next |
+/// | attempt | response | next step |
 /// |---|---|---|
 /// | anything | 401 | authorize |
-/// | anything | 403, a redirect, 408, 429, 502 to 504; success with something else than MCP | fail |
+/// | anything | 403, a redirect, 408, 429, 502 to 504; success with another body than MCP | fail |
 /// | modern | JSON or events | read the response |
 /// | modern | an error of the modern era; -32601 with 404 | stay |
 /// | modern | any other 4xx or 5xx | `initialize` |
@@ -51,8 +52,8 @@ pub enum NextStep {
 /// | HTTP+SSE | events | stay |
 /// | HTTP+SSE | any other | fail |
 ///
-/// A 400 with -32602 may be a modern server that misses something in `_meta`, and a legacy one that does not know the
-/// parameters; ours are complete, so it is legacy.
+/// A 400 with -32602 may come from a modern server for an incomplete `_meta`, or from a legacy server that does not
+/// know the parameters. Our `_meta` is complete, so the server is legacy.
 pub fn fall_back(tried: Attempt, answer: &ResponseKind) -> NextStep {
     let status = match answer {
         ResponseKind::Unauthorized => return NextStep::Authorize,
@@ -79,10 +80,10 @@ pub fn fall_back(tried: Attempt, answer: &ResponseKind) -> NextStep {
     }
 }
 
-/// What a response in an answer of success says of the server; `error` is the code of its error, if it is one.
+/// Returns the next step after a JSON-RPC response with a success status. `error` is its error code, if it is an error.
 ///
-/// A modern server sends its own errors with a status that says so. One that comes with a status of success, and with no code
-/// of the modern era, is that of a legacy server which did not know the method.
+/// A modern server sends its errors with an error status. An error with a success status and without a code of the
+/// modern era comes from a legacy server that does not know the method.
 pub fn next_after_response(tried: Attempt, error: Option<Code>) -> NextStep {
     match (tried, error) {
         (_, None) => NextStep::Stay,
@@ -104,7 +105,7 @@ mod tests {
     fn all_of_the_table() {
         use NextStep::{Authorize, Fail, Initialize, Read, Sse, Stay};
         let json = "application/json";
-        // For each answer: after a modern request, after `initialize`, after a GET.
+        // The next steps after a modern request, after `initialize` and after a GET.
         for (status, content_type, body, modern, initialize, sse) in [
             (200, json, String::new(), Read, Read, Fail),
             (200, "text/event-stream", String::new(), Read, Read, Stay),
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_says_the_rest() {
+    fn next_step_after_a_response_with_success() {
         let [modern, unknown] = [-32022, -32601].map(|code| Some(Code::received(code)));
         for (tried, error, next) in [
             (Attempt::Modern, None, NextStep::Stay),

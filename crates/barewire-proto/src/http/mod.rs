@@ -1,4 +1,4 @@
-//! Streamable HTTP without HTTP: methods, header values and bodies in, decisions out.
+//! The rules of Streamable HTTP, without I/O: methods, header values and bodies -> decisions.
 //!
 //! ```text
 //! server:  admit(method, headers)  ->  Verb  ->  ParsedMessage::read(body)  ->  plan(headers, message)  ->  Plan
@@ -6,8 +6,8 @@
 //! client:  mirror::encode, HeaderParams::headers  ->  …  ->  ResponseKind::classify(status, body)  ->  fall_back
 //! ```
 //!
-//! Nothing here reads a socket or knows an HTTP library: [`Headers`] is all that is asked of one. The rules are those of MCP
-//! 2026-07-28, basic/transports/streamable-http, and for sessions those of 2025-11-25, basic/transports.
+//! This module reads no socket and depends on no HTTP library: it needs only [`Headers`] from one. The rules are those
+//! of MCP 2026-07-28, basic/transports/streamable-http, and for sessions those of 2025-11-25, basic/transports.
 
 mod access;
 mod base64;

@@ -1,4 +1,4 @@
-//! Arguments of a tool <-> the headers that repeat them: written by a client, checked by a server.
+//! The arguments of a tool <-> the headers that repeat them: a client writes the headers, a server checks them.
 //!
 //! MCP 2026-07-28, basic/transports/streamable-http, "Custom Headers from Tool Parameters".
 
@@ -8,21 +8,21 @@ use std::fmt;
 use super::header::PARAM;
 use super::mirror::{decode, encode};
 use super::rejection::quoted;
-use super::schema::{Annotated, annotated};
+use super::schema::{AnnotatedProperty, annotated};
 use super::{BadAnnotation, Headers, Rejection, RejectionRule, single};
 use crate::json::{Json, Kind, Text, integer};
 
 /// The headers that repeat arguments of one tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeaderParams {
-    params: Vec<Annotated>,
+    params: Vec<AnnotatedProperty>,
 }
 
-/// The largest integer that all the JSON there is agrees on: 2^53 - 1.
-const SAFE: i64 = 9_007_199_254_740_991;
+/// The largest integer that all JSON implementations represent exactly: 2^53 - 1.
+const MAX_SAFE_INTEGER: i64 = 9_007_199_254_740_991;
 
 impl HeaderParams {
-    /// Reads the `x-mcp-header` of an `inputSchema`, or says why the tool is not valid.
+    /// Reads the `x-mcp-header` annotations of an `inputSchema`. On an error, the tool is not valid.
     ///
     /// ```
     /// use barewire_proto::http::HeaderParams;
@@ -38,41 +38,41 @@ impl HeaderParams {
         annotated(schema).map(|params| Self { params })
     }
 
-    /// Whether there are none.
+    /// Whether the tool has no such headers.
     pub fn is_empty(&self) -> bool {
         self.params.is_empty()
     }
 
-    /// What a client sends along with these arguments. For an argument that is null or not there it sends nothing.
+    /// Returns the headers that a client sends with these arguments. An absent or null argument has no header.
     pub fn headers(&self, arguments: Option<Json<'_>>) -> Result<Vec<(String, String)>, BadArgument> {
         let mut headers = Vec::new();
         for param in &self.params {
             let Some(found) = find(arguments, &param.path) else { continue };
-            let value = Value::of(found).map_err(|fault| BadArgument { property: param.property(), fault })?;
+            let value = ArgumentValue::of(found).map_err(|fault| BadArgument { property: param.property(), fault })?;
             headers.push((param.header(), encode(&value.text()).into_owned()));
         }
         Ok(headers)
     }
 
-    /// Whether the headers of a request say what its arguments say.
+    /// Checks that the headers of a request match its arguments.
     ///
-    /// | argument | header | |
+    /// | argument | header | result |
     /// |---|---|---|
-    /// | absent, null | absent | is in order |
-    /// | absent, null | there | [`RejectionRule::Mismatch`]: somebody was told of a value that is not there |
-    /// | there | absent | [`RejectionRule::MissingHeader`] |
-    /// | there | twice, or cannot be decoded | [`RejectionRule::BadHeader`] |
-    /// | there | another value | [`RejectionRule::Mismatch`] |
-    /// | no string, integer or boolean; an integer beyond 2^53 - 1 | there | [`RejectionRule::Mismatch`] |
-    /// | there | the same value; of an integer the same number, as 42.0 is 42 | is in order |
+    /// | absent, null | absent | valid |
+    /// | absent, null | present | [`RejectionRule::Mismatch`] |
+    /// | present | absent | [`RejectionRule::MissingHeader`] |
+    /// | present | twice, or cannot be decoded | [`RejectionRule::BadHeader`] |
+    /// | present | a different value | [`RejectionRule::Mismatch`] |
+    /// | not a string, integer or boolean; an integer beyond 2^53 - 1 | present | [`RejectionRule::Mismatch`] |
+    /// | present | the same value; 42.0 is the same integer as 42 | valid |
     ///
-    /// `Mcp-Param-*` headers that the tool has not asked for are ignored.
+    /// Other `Mcp-Param-*` headers are ignored.
     pub fn check(&self, arguments: Option<Json<'_>>, headers: &(impl Headers + ?Sized)) -> Result<(), Rejection> {
         self.params.iter().try_for_each(|param| param.check(find(arguments, &param.path), headers))
     }
 }
 
-impl Annotated {
+impl AnnotatedProperty {
     fn header(&self) -> String {
         format!("Mcp-Param-{}", self.name)
     }
@@ -106,7 +106,7 @@ impl Annotated {
             Ok(value) => value,
             Err(bad) => return refuse(RejectionRule::BadHeader, format_args!("is {}: {bad}", quoted(said))),
         };
-        match Value::of(argument) {
+        match ArgumentValue::of(argument) {
             Ok(meant) if meant.is(&value) => Ok(()),
             Ok(meant) => {
                 let (said, meant) = (quoted(value.as_bytes()), quoted(meant.text().as_bytes()));
@@ -119,7 +119,8 @@ impl Annotated {
     }
 }
 
-/// The value at the end of a path. A null is none, and of a name that stands twice the last counts, as for a map.
+/// Returns the value at a path, or `None` if it is absent or null. If a name occurs twice, the last one counts, as in a
+/// map.
 fn find<'a>(arguments: Option<Json<'a>>, path: &[Box<[u8]>]) -> Option<Json<'a>> {
     let mut json = arguments?;
     for name in path {
@@ -130,22 +131,25 @@ fn find<'a>(arguments: Option<Json<'a>>, path: &[Box<[u8]>]) -> Option<Json<'a>>
     (json.kind() != Kind::Null).then_some(json)
 }
 
-/// What can be repeated in a header.
-enum Value<'a> {
+/// A value that can be repeated in a header.
+enum ArgumentValue<'a> {
     Text(Cow<'a, str>),
     Integer(i64),
 }
 
-impl<'a> Value<'a> {
-    fn of(json: Json<'a>) -> Result<Self, Fault> {
+impl<'a> ArgumentValue<'a> {
+    fn of(json: Json<'a>) -> Result<Self, ArgumentFault> {
         match json.kind() {
-            Kind::String => Text::from_json(json).and_then(Text::to_str).map(Self::Text).ok_or(Fault::HalfPair),
+            Kind::String => {
+                Text::from_json(json).and_then(Text::to_str).map(Self::Text).ok_or(ArgumentFault::LoneSurrogate)
+            }
             Kind::True | Kind::False => Ok(Self::Text(Cow::Borrowed(json.as_str()))),
             Kind::Number => {
-                let integer = integer(json.as_bytes()).filter(|integer| (-SAFE..=SAFE).contains(integer));
-                integer.map(Self::Integer).ok_or(Fault::Number)
+                let integer =
+                    integer(json.as_bytes()).filter(|integer| (-MAX_SAFE_INTEGER..=MAX_SAFE_INTEGER).contains(integer));
+                integer.map(Self::Integer).ok_or(ArgumentFault::Number)
             }
-            Kind::Object | Kind::Array | Kind::Null => Err(Fault::NotPrimitive),
+            Kind::Object | Kind::Array | Kind::Null => Err(ArgumentFault::NotPrimitive),
         }
     }
 
@@ -167,26 +171,26 @@ impl<'a> Value<'a> {
     }
 }
 
-/// An argument that has to be repeated in a header and cannot be.
+/// An argument that must be repeated in a header, but cannot be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadArgument {
     property: String,
-    fault: Fault,
+    fault: ArgumentFault,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
+enum ArgumentFault {
     NotPrimitive,
     Number,
-    HalfPair,
+    LoneSurrogate,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ArgumentFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotPrimitive => "it must be a string, an integer or a boolean",
             Self::Number => "a number must be an integer between -9007199254740991 and 9007199254740991",
-            Self::HalfPair => "it holds half of a surrogate pair, which is not text",
+            Self::LoneSurrogate => "it holds half of a surrogate pair, which is not text",
         })
     }
 }
@@ -219,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_repeats_what_there_is() {
+    fn a_client_repeats_the_arguments_that_are_present() {
         for (arguments, expected) in [
             ("{}", &[][..]),
             ("null", &[]),
@@ -249,14 +253,14 @@ mod tests {
             found.sort_unstable();
             expected.sort_unstable();
             assert_eq!(found, expected, "{arguments}");
-            // What we write is what we take.
+            // The server accepts the headers that the client writes.
             assert!(params().check(json(arguments), &headers[..]).is_ok(), "{arguments}");
         }
         assert_eq!(params().headers(None), Ok(Vec::new()));
     }
 
     #[test]
-    fn what_cannot_be_repeated_is_not_sent() {
+    fn arguments_that_cannot_be_repeated_are_an_error() {
         for arguments in [
             r#"{"i":1.5}"#,
             r#"{"i":9007199254740992}"#,
@@ -271,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_compares_what_is_said_with_what_is_meant() {
+    fn a_server_compares_headers_with_arguments() {
         let none = None;
         let mismatch = Some(RejectionRule::Mismatch);
         let bad = Some(RejectionRule::BadHeader);
@@ -306,7 +310,7 @@ mod tests {
             (r#"{"i":42}"#, &[("mcp-param-int", "0x2a")], mismatch),
             (r#"{"i":42}"#, &[("mcp-param-int", "+42")], mismatch),
             (r#"{"i":42}"#, &[("mcp-param-int", "")], mismatch),
-            // One number to a double, two to us.
+            // The same number as a double, but different integers.
             (r#"{"i":9007199254740993}"#, &[("mcp-param-int", "9007199254740992")], mismatch),
             (r#"{"i":9007199254740993}"#, &[("mcp-param-int", "9007199254740993")], mismatch),
             (r#"{"b":true}"#, &[("mcp-param-bool", "true")], none),

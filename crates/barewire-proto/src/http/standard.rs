@@ -1,7 +1,7 @@
-//! `Mcp-Method` and `Mcp-Name`: what a modern request says in its headers must be what it says in its body.
+//! `Mcp-Method` and `Mcp-Name`: the headers of a modern request must match its body.
 //!
-//! Whoever is between client and server decides by the headers, and the server by the body. If they could differ, a request
-//! would be two: MCP 2026-07-28, basic/transports/streamable-http, "Server Validation".
+//! An intermediary decides by the headers, and the server by the body. If they differed, the two would see different
+//! requests: MCP 2026-07-28, basic/transports/streamable-http, "Server Validation".
 
 use super::header::{METHOD, NAME};
 use super::mirror::decode;
@@ -15,12 +15,12 @@ pub(super) fn check(
     method: Text<'_>,
     params: &RequestParams<'_>,
 ) -> Result<(), Rejection> {
-    // A method has no other form than its own: it is compared as it stands.
+    // A method is never encoded in the header.
     let said = required(headers, METHOD, "Mcp-Method")?;
-    same("Mcp-Method", "method", said, &method.to_bytes())?;
-    let Some((source, whom)) = mcp_name_source(&method.to_name(), params) else { return Ok(()) };
-    let Some(whom) = whom.and_then(|whom: Json<'_>| Text::from_json(whom)) else {
-        // Nothing to repeat, so nothing may be said. That it is missing is for who serves the method to say.
+    check_same("Mcp-Method", "method", said, &method.to_bytes())?;
+    let Some((source, name)) = mcp_name_source(&method.to_name(), params) else { return Ok(()) };
+    let Some(name) = name.and_then(|name: Json<'_>| Text::from_json(name)) else {
+        // There is nothing to repeat, so the header must be absent. The method itself reports the missing parameter.
         return match single(headers, NAME) {
             Ok(None) => Ok(()),
             _ => Err(Rejection::new(
@@ -32,10 +32,11 @@ pub(super) fn check(
     let said = required(headers, NAME, "Mcp-Name")?;
     let said = decode(said)
         .map_err(|bad| Rejection::new(RejectionRule::BadHeader, format!("Mcp-Name {}: {bad}", quoted(said))))?;
-    same("Mcp-Name", source, said.as_bytes(), &whom.to_bytes())
+    check_same("Mcp-Name", source, said.as_bytes(), &name.to_bytes())
 }
 
-/// Whom a request is about that has to say so in `Mcp-Name`: where in its body that stands, and what is there.
+/// Returns the parameter that a request must repeat in `Mcp-Name`: its path in the body, and its value. `None` for
+/// methods without this header.
 pub fn mcp_name_source<'a>(method: &str, params: &RequestParams<'a>) -> Option<(&'static str, Option<Json<'a>>)> {
     match method {
         "tools/call" | "prompts/get" => Some(("params.name", params.name)),
@@ -57,7 +58,7 @@ fn required<'h>(headers: &'h (impl Headers + ?Sized), name: &str, spelled: &str)
     }
 }
 
-fn same(header: &str, source: &str, said: &[u8], meant: &[u8]) -> Result<(), Rejection> {
+fn check_same(header: &str, source: &str, said: &[u8], meant: &[u8]) -> Result<(), Rejection> {
     if said == meant {
         return Ok(());
     }
