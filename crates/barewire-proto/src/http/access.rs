@@ -309,7 +309,7 @@ mod tests {
         for origin in ["", "*", "https://*.example.com", "https://a/", "https://a:1:*", "https://:*"] {
             assert!(Access::deny_all().allow_origin(origin).is_err(), "{origin}");
         }
-        let said = Access::deny_all().allow_host("a b").expect_err("a space").to_string();
-        assert!(said.starts_with("\"a b\": the host must be"), "{said}");
+        let text = Access::deny_all().allow_host("a b").expect_err("a space").to_string();
+        assert!(text.starts_with("\"a b\": the host must be"), "{text}");
     }
 }

@@ -84,7 +84,7 @@ impl AnnotatedProperty {
     fn check(&self, argument: Option<Json<'_>>, headers: &(impl Headers + ?Sized)) -> Result<(), Rejection> {
         let refuse = |rule, why: fmt::Arguments<'_>| Err(Rejection::new(rule, format!("{} {why}", self.header())));
         let name = format!("{PARAM}{}", self.name.to_ascii_lowercase());
-        let said = match (single(headers, &name), argument) {
+        let sent = match (single(headers, &name), argument) {
             (Err(_), _) => {
                 return refuse(RejectionRule::BadHeader, format_args!("stands more than once: send it once"));
             }
@@ -96,21 +96,24 @@ impl AnnotatedProperty {
                     format_args!("is missing: repeat argument {property} there"),
                 );
             }
-            (Ok(Some(said)), _) => said,
+            (Ok(Some(sent)), _) => sent,
         };
         let Some(argument) = argument else {
             let property = self.property();
             return refuse(RejectionRule::Mismatch, format_args!("is there and argument {property} is not"));
         };
-        let value = match decode(said) {
+        let value = match decode(sent) {
             Ok(value) => value,
-            Err(bad) => return refuse(RejectionRule::BadHeader, format_args!("is {}: {bad}", quoted(said))),
+            Err(bad) => return refuse(RejectionRule::BadHeader, format_args!("is {}: {bad}", quoted(sent))),
         };
         match ArgumentValue::of(argument) {
-            Ok(meant) if meant.is(&value) => Ok(()),
-            Ok(meant) => {
-                let (said, meant) = (quoted(value.as_bytes()), quoted(meant.text().as_bytes()));
-                refuse(RejectionRule::Mismatch, format_args!("is {said} and argument {} is {meant}", self.property()))
+            Ok(expected) if expected.is(&value) => Ok(()),
+            Ok(expected) => {
+                let (sent, expected) = (quoted(value.as_bytes()), quoted(expected.text().as_bytes()));
+                refuse(
+                    RejectionRule::Mismatch,
+                    format_args!("is {sent} and argument {} is {expected}", self.property()),
+                )
             }
             Err(fault) => {
                 refuse(RejectionRule::Mismatch, format_args!("cannot repeat argument {}: {fault}", self.property()))
@@ -160,12 +163,12 @@ impl<'a> ArgumentValue<'a> {
         }
     }
 
-    fn is(&self, said: &str) -> bool {
+    fn is(&self, sent: &str) -> bool {
         match self {
-            Self::Text(text) => text == said,
-            Self::Integer(meant) => {
-                let number = Json::parse(said.as_bytes()).ok().filter(|json| json.kind() == Kind::Number);
-                number.and_then(|number| integer(number.as_bytes())) == Some(*meant)
+            Self::Text(text) => text == sent,
+            Self::Integer(expected) => {
+                let number = Json::parse(sent.as_bytes()).ok().filter(|json| json.kind() == Kind::Number);
+                number.and_then(|number| integer(number.as_bytes())) == Some(*expected)
             }
         }
     }

@@ -259,10 +259,10 @@ mod tests {
     #[test]
     fn a_body_has_an_id_or_no_such_member() {
         let gone = Rejection::session_gone();
-        let said = body(&gone);
-        assert!(said.starts_with(r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"No such session"#), "{said}");
-        let said = body(&gone.answering(&Id::from("a\"b")));
-        assert!(said.starts_with(r#"{"jsonrpc":"2.0","id":"a\"b","error":{"#), "{said}");
+        let text = body(&gone);
+        assert!(text.starts_with(r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"No such session"#), "{text}");
+        let text = body(&gone.answering(&Id::from("a\"b")));
+        assert!(text.starts_with(r#"{"jsonrpc":"2.0","id":"a\"b","error":{"#), "{text}");
     }
 
     #[test]

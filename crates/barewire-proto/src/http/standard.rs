@@ -16,8 +16,8 @@ pub(super) fn check(
     params: &RequestParams<'_>,
 ) -> Result<(), Rejection> {
     // A method is never encoded in the header.
-    let said = required(headers, METHOD, "Mcp-Method")?;
-    check_same("Mcp-Method", "method", said, &method.to_bytes())?;
+    let value = required(headers, METHOD, "Mcp-Method")?;
+    check_same("Mcp-Method", "method", value, &method.to_bytes())?;
     let Some((source, name)) = mcp_name_source(&method.to_name(), params) else { return Ok(()) };
     let Some(name) = name.and_then(|name: Json<'_>| Text::from_json(name)) else {
         // There is nothing to repeat, so the header must be absent. The method itself reports the missing parameter.
@@ -29,10 +29,10 @@ pub(super) fn check(
             )),
         };
     };
-    let said = required(headers, NAME, "Mcp-Name")?;
-    let said = decode(said)
-        .map_err(|bad| Rejection::new(RejectionRule::BadHeader, format!("Mcp-Name {}: {bad}", quoted(said))))?;
-    check_same("Mcp-Name", source, said.as_bytes(), &name.to_bytes())
+    let value = required(headers, NAME, "Mcp-Name")?;
+    let value = decode(value)
+        .map_err(|bad| Rejection::new(RejectionRule::BadHeader, format!("Mcp-Name {}: {bad}", quoted(value))))?;
+    check_same("Mcp-Name", source, value.as_bytes(), &name.to_bytes())
 }
 
 /// Returns the parameter that a request must repeat in `Mcp-Name`: its path in the body, and its value. `None` for
@@ -58,13 +58,13 @@ fn required<'h>(headers: &'h (impl Headers + ?Sized), name: &str, spelled: &str)
     }
 }
 
-fn check_same(header: &str, source: &str, said: &[u8], meant: &[u8]) -> Result<(), Rejection> {
-    if said == meant {
+fn check_same(header: &str, source: &str, value: &[u8], expected: &[u8]) -> Result<(), Rejection> {
+    if value == expected {
         return Ok(());
     }
-    let (said, meant) = (quoted(said), quoted(meant));
+    let (value, expected) = (quoted(value), quoted(expected));
     Err(Rejection::new(
         RejectionRule::Mismatch,
-        format!("{header} is {said} and {source} in the body is {meant}: send the same"),
+        format!("{header} is {value} and {source} in the body is {expected}: send the same"),
     ))
 }

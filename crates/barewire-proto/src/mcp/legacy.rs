@@ -142,7 +142,7 @@ impl HandshakePolicy<'_> {
 }
 
 impl HandshakeRule {
-    /// Its name, for programs.
+    /// The name, for programs.
     pub fn name(self) -> &'static str {
         match self {
             Self::BeforeInitialize => "before-initialize",

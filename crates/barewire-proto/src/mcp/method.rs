@@ -6,7 +6,7 @@ use super::{Capability, ClientCapability, Revision, ServerCapability};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Method {
-    /// As it stands on the wire.
+    /// The name on the wire.
     pub name: &'static str,
     /// Whether it is answered.
     pub kind: MethodKind,
@@ -50,7 +50,7 @@ pub enum Side {
 pub struct Availability {
     /// The first revision in which it may.
     pub since: Revision,
-    /// The last one.
+    /// The last revision in which it may.
     pub until: Revision,
     /// What must have been declared, by whoever has it.
     pub needs: Option<Capability>,
@@ -102,7 +102,7 @@ impl Method {
         [self.by_client, self.by_server].into_iter().flatten().map(|sent| sent.since).min()
     }
 
-    /// The last one.
+    /// The last revision in which it may.
     pub fn until(&self) -> Option<Revision> {
         [self.by_client, self.by_server].into_iter().flatten().map(|sent| sent.until).max()
     }

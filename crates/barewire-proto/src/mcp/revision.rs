@@ -33,7 +33,7 @@ pub enum Era {
 }
 
 impl Revision {
-    /// All of them, the oldest first.
+    /// All revisions, the oldest first.
     pub const ALL: [Self; 5] =
         [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
     /// The last one that opens with `initialize`.
@@ -41,7 +41,7 @@ impl Revision {
     /// The newest one.
     pub const LATEST: Self = Self::V2026_07_28;
 
-    /// As it stands on the wire.
+    /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
