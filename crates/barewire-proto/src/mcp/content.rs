@@ -190,7 +190,7 @@ setters! { EmbeddedResource { annotations: Option<Annotations>, meta: Option<Met
 
 /// The contents of a resource: text, or bytes in Base64.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged, try_from = "Contents")]
+#[serde(untagged, try_from = "ContentsMembers")]
 #[non_exhaustive]
 pub enum ResourceContents {
     /// Text.
@@ -293,7 +293,7 @@ setters! { BlobResourceContents { mime_type: Option<impl Into<String>>, meta: Op
 /// The members of both kinds. The members that are present decide the kind.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Contents {
+struct ContentsMembers {
     uri: String,
     mime_type: Option<String>,
     text: Option<String>,
@@ -302,10 +302,10 @@ struct Contents {
     meta: Option<Meta>,
 }
 
-impl TryFrom<Contents> for ResourceContents {
+impl TryFrom<ContentsMembers> for ResourceContents {
     type Error = &'static str;
 
-    fn try_from(Contents { uri, mime_type, text, blob, meta }: Contents) -> Result<Self, Self::Error> {
+    fn try_from(ContentsMembers { uri, mime_type, text, blob, meta }: ContentsMembers) -> Result<Self, Self::Error> {
         match (text, blob) {
             (Some(text), None) => Ok(Self::Text(TextResourceContents { uri, mime_type, text, meta })),
             (None, Some(blob)) => Ok(Self::Blob(BlobResourceContents { uri, mime_type, blob, meta })),

@@ -100,7 +100,7 @@ impl<'de> Deserialize<'de> for ElicitParams {
         /// The members of both modes.
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Members {
+        struct ElicitMembers {
             mode: Option<String>,
             message: String,
             requested_schema: Option<Box<RawValue>>,
@@ -110,8 +110,8 @@ impl<'de> Deserialize<'de> for ElicitParams {
             meta: Option<Meta>,
         }
 
-        let Members { mode, message, requested_schema, url, elicitation_id, meta } =
-            Members::deserialize(from)?;
+        let ElicitMembers { mode, message, requested_schema, url, elicitation_id, meta } =
+            ElicitMembers::deserialize(from)?;
         match mode.as_deref() {
             None | Some("form") => {
                 let requested_schema =

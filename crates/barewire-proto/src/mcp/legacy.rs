@@ -1,7 +1,7 @@
-//! The legacy era: the handshake, as one table of (state, event).
+//! The handshake of the legacy era, as one table of (state, event).
 //!
-//! `initialize` agrees on a revision for the connection, `notifications/initialized` opens it. MCP 2025-11-25,
-//! basic/lifecycle. Nothing elsewhere decides what is allowed when.
+//! `initialize` agrees on a revision for the connection, and `notifications/initialized` opens it: MCP 2025-11-25,
+//! basic/lifecycle. No other code decides which request is allowed in which state.
 
 use std::fmt;
 
@@ -10,24 +10,24 @@ use serde::Serialize;
 use super::Revision;
 use crate::rpc::{Code, ErrorObject};
 
-/// How far a connection has come with the handshake, as its server sees it.
+/// The state of the handshake of a connection, on the side of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::exhaustive_enums, reason = "the legacy handshake is finished: no later revision has one")]
 pub enum Handshake {
-    /// Nothing is agreed.
+    /// No revision is agreed.
     #[default]
     Fresh,
-    /// `initialize` has been answered with this revision, and `notifications/initialized` is awaited.
+    /// `initialize` was answered with this revision; `notifications/initialized` has not come yet.
     Initializing(Revision),
-    /// Everything may be asked.
+    /// The handshake is complete: all requests are allowed.
     Ready(Revision),
 }
 
-/// What comes from the client.
+/// A message of the client, as far as the handshake depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the legacy handshake is finished: no later revision has one")]
 pub enum HandshakeEvent<'a> {
-    /// `initialize`, asking for this revision.
+    /// `initialize` with this requested revision.
     Initialize(&'a str),
     /// `notifications/initialized`.
     Initialized,
@@ -37,15 +37,15 @@ pub enum HandshakeEvent<'a> {
     Request,
 }
 
-/// What is to be done about it.
+/// The effect of a message of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a server must act on each")]
 pub enum HandshakeEffect {
-    /// Serve it as this revision has it.
+    /// Serve the message in this revision.
     Serve(Revision),
-    /// Refuse it.
+    /// Refuse the request.
     Refuse(HandshakeRule),
-    /// Nothing: it changes nothing and asks for nothing.
+    /// Ignore the notification.
     Ignore,
 }
 
@@ -53,30 +53,30 @@ pub enum HandshakeEffect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HandshakeRule {
-    /// Only `ping` before `initialize`.
+    /// Only `ping` is allowed before `initialize`.
     BeforeInitialize,
-    /// Only `ping` before `notifications/initialized`.
+    /// Only `ping` is allowed before `notifications/initialized`.
     BeforeInitialized,
-    /// One `initialize` a connection.
+    /// Only one `initialize` is allowed per connection.
     SecondInitialize,
-    /// There is no revision with a handshake here.
+    /// The server supports no revision with a handshake.
     NoHandshake,
-    /// Nor one without the metadata of the modern era.
+    /// The server supports only modern revisions, and the request lacks their metadata.
     NoMeta,
 }
 
-/// How the handshake is to be taken.
+/// The settings of the handshake.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct HandshakePolicy<'a> {
-    /// The revisions that are served, in ascending order.
+    /// The revisions that the server supports, in ascending order.
     pub supported: &'a [Revision],
-    /// Whether requests are served before the handshake is complete.
+    /// Whether requests are allowed before the handshake is complete.
     pub lenient: bool,
 }
 
 impl Handshake {
-    /// The transition: something has come, and this is to be done about it.
+    /// Applies a message of the client and returns its effect.
     #[inline]
     pub fn step(&mut self, event: HandshakeEvent<'_>, policy: HandshakePolicy<'_>) -> HandshakeEffect {
         match (*self, event) {
@@ -104,12 +104,12 @@ impl Handshake {
                 Some(_) => HandshakeEffect::Refuse(HandshakeRule::BeforeInitialize),
                 None => HandshakeEffect::Refuse(HandshakeRule::NoMeta),
             },
-            // Without an `initialize` it opens nothing, and twice it changes nothing.
+            // Before `initialize`, or a second time, it has no effect.
             (Self::Fresh | Self::Ready(_), HandshakeEvent::Initialized) => HandshakeEffect::Ignore,
         }
     }
 
-    /// The revision that is agreed.
+    /// The agreed revision.
     pub fn revision(self) -> Option<Revision> {
         match self {
             Self::Fresh => None,
@@ -119,7 +119,7 @@ impl Handshake {
 }
 
 impl<'a> HandshakePolicy<'a> {
-    /// The handshake as the specification has it, over these revisions, in ascending order.
+    /// The handshake of the specification, with these revisions in ascending order.
     #[inline]
     pub const fn new(supported: &'a [Revision]) -> Self {
         Self { supported, lenient: false }
@@ -129,13 +129,13 @@ impl<'a> HandshakePolicy<'a> {
 setters! { HandshakePolicy<'a> { lenient: bool } }
 
 impl HandshakePolicy<'_> {
-    /// The revision that was asked for if it is served; if not, the latest that is.
+    /// Returns the requested revision if it is supported, else the latest supported one.
     fn agree(self, asked: &str) -> Option<Revision> {
         let asked = Revision::parse(asked).filter(|asked| !asked.is_modern() && self.supported.contains(asked));
         asked.or_else(|| self.latest())
     }
 
-    /// The latest revision with a handshake.
+    /// Returns the latest supported revision with a handshake.
     fn latest(self) -> Option<Revision> {
         self.supported.iter().copied().filter(|revision| !revision.is_modern()).max()
     }
@@ -153,18 +153,18 @@ impl HandshakeRule {
         }
     }
 
-    /// What the sender of a request that breaks it is told.
+    /// Returns the error for a request that breaks the rule.
     pub fn error(self, supported: &[Revision]) -> ErrorObject {
         let (code, more) = match self {
             Self::NoHandshake => (Code::METHOD_NOT_FOUND, ""),
             Self::NoMeta => (Code::INVALID_PARAMS, ""),
-            // It may as well be meant for the modern era.
+            // The request may also be a modern one without its metadata.
             Self::BeforeInitialize if supported.iter().any(|it| it.is_modern()) => {
                 (Code::INVALID_REQUEST, ", unless _meta says the protocol version")
             }
             Self::BeforeInitialize | Self::BeforeInitialized | Self::SecondInitialize => (Code::INVALID_REQUEST, ""),
         };
-        // MCP 2026-07-28, basic/versioning: an error to `initialize` SHOULD name the versions that would do.
+        // MCP 2026-07-28, basic/versioning: an error response to `initialize` SHOULD list the supported versions.
         let supported = matches!(self, Self::NoHandshake | Self::NoMeta).then_some(supported);
         let data = HandshakeRuleData { rule: self.name(), supported };
         let standard = code.message().unwrap_or_default();
@@ -224,7 +224,7 @@ mod tests {
             (ready, HandshakeEvent::Initialize("2024-11-05"), ready, Refuse(HandshakeRule::SecondInitialize)),
         ] {
             assert_eq!(step(state, event, false), (next, effect), "{state:?} {event:?}");
-            // Who is lenient serves requests earlier, and changes nothing else.
+            // A lenient server serves requests earlier. Nothing else changes.
             let effect = match (state, event) {
                 (Handshake::Fresh, HandshakeEvent::Request) => Serve(latest),
                 (Handshake::Initializing(_), HandshakeEvent::Request) => Serve(OLD),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_revision_is_what_was_asked_for_or_the_latest_there_is() {
+    fn the_requested_revision_is_agreed_or_else_the_latest() {
         let agreed = |supported: &[Revision], asked: &str| {
             let mut state = Handshake::Fresh;
             state.step(HandshakeEvent::Initialize(asked), HandshakePolicy { supported, lenient: false });
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lacks_both_a_handshake_and_metadata_is_told_of_either() {
+    fn a_request_without_handshake_and_metadata_gets_an_error_that_names_both() {
         let error = |supported: &[Revision]| HandshakeRule::BeforeInitialize.error(supported);
         assert!(error(&Revision::ALL).message.ends_with("unless _meta says the protocol version"));
         assert!(error(&[OLD]).message.ends_with("before initialize"));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_handshake_the_refusal_says_what_there_is() {
+    fn without_a_handshake_the_error_lists_the_supported_revisions() {
         let mut state = Handshake::Fresh;
         let policy = HandshakePolicy { supported: &[Revision::V2026_07_28], lenient: true };
         assert_eq!(state.step(HandshakeEvent::Initialize("2025-11-25"), policy), HandshakeEffect::Refuse(HandshakeRule::NoHandshake));

@@ -1,7 +1,7 @@
-//! The modern era: a request's `_meta` -> whether it is modern at all, and whether it may be served.
+//! The modern era: the `_meta` of a request -> whether the request is modern, and whether it can be served.
 //!
-//! There is no handshake and no state: MCP 2026-07-28, basic/index, "Statelessness". Each request says which revision it is
-//! written in and what its sender can do, and is judged by that alone.
+//! There is no handshake and no state: MCP 2026-07-28, basic/index, "Statelessness". Each request carries its revision
+//! and the capabilities of the client.
 
 use serde::Serialize;
 
@@ -9,49 +9,49 @@ use super::{LoggingLevel, RequestMeta, Revision, code, key};
 use crate::json::{Json, Kind, Text};
 use crate::rpc::{Code, ErrorObject};
 
-/// What a modern request says about itself, found to be in order.
+/// The valid `_meta` of a modern request.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ModernMeta<'a> {
-    /// The revision it is written in.
+    /// The revision of the request.
     pub revision: Revision,
-    /// What its sender can do: an object.
+    /// The capabilities of the client: an object.
     pub client_capabilities: Json<'a>,
-    /// From which level on it wants log messages; none at all without.
+    /// The minimum level of log messages to send; `None` for no log messages.
     pub log_level: Option<LoggingLevel>,
 }
 
-/// Why a request of the modern era is not served.
+/// The reason why a modern request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BadMeta {
-    /// A member that every request must have is missing.
+    /// A required member is missing.
     Missing(&'static str),
-    /// A member is not what it has to be.
+    /// A member has a wrong type or value; with its name and the expected value.
     Wrong(&'static str, &'static str),
-    /// The revision is none that is served.
+    /// The revision is not supported.
     Unsupported {
-        /// What the request is written in.
+        /// The revision of the request.
         requested: String,
-        /// What is served.
+        /// The supported modern revisions.
         supported: Vec<Revision>,
     },
 }
 
-/// Judges a request: `None` if it is none of the modern era.
+/// Checks the `_meta` of a request. Returns `None` if the request is not modern.
 ///
-/// A server of no modern revision takes all requests for legacy ones. To a client that looks for the era of a server, -32022
-/// would be the sign of a modern one, to which it must not fall back with `initialize`: MCP 2026-07-28,
+/// A server that supports no modern revision treats all requests as legacy. It must not send -32022: a client takes
+/// that code as a sign of a modern server, and then does not fall back to `initialize`. MCP 2026-07-28,
 /// basic/transports/stdio, "Backward Compatibility".
 ///
-/// | `protocolVersion` | `clientCapabilities` | the request |
+/// | `protocolVersion` | `clientCapabilities` | result |
 /// |---|---|---|
-/// | absent | absent | is legacy, unless only the modern era has its method |
-/// | absent | there | lacks the revision: -32602 |
-/// | no string | | is malformed: -32602 |
-/// | not served | | -32022 with those that are |
-/// | served | absent, or no object | is malformed: -32602 |
-/// | served | an object | is served |
+/// | absent | absent | legacy, unless only the modern era has the method |
+/// | absent | present | the revision is missing: -32602 |
+/// | not a string | | malformed: -32602 |
+/// | not supported | | -32022 with the supported revisions |
+/// | supported | absent, or not an object | malformed: -32602 |
+/// | supported | an object | valid |
 #[inline]
 pub fn check_meta<'a>(
     method: &str,
@@ -87,7 +87,7 @@ pub fn check_meta<'a>(
 }
 
 impl BadMeta {
-    /// What the sender is told.
+    /// Returns the error for the request.
     pub fn error(&self) -> ErrorObject {
         match self {
             Self::Missing(name) => {
@@ -98,14 +98,14 @@ impl BadMeta {
             }
             Self::Unsupported { requested, supported } => {
                 ErrorObject::new(code::UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version")
-                    .with_data(&Unsupported { supported, requested })
+                    .with_data(&UnsupportedData { supported, requested })
             }
         }
     }
 }
 
 #[derive(Serialize)]
-struct Unsupported<'a> {
+struct UnsupportedData<'a> {
     supported: &'a [Revision],
     requested: &'a str,
 }
@@ -151,14 +151,14 @@ mod tests {
     }
 
     #[test]
-    fn a_method_of_the_modern_era_needs_its_metadata() {
+    fn a_modern_method_needs_metadata() {
         for method in ["server/discover", "subscriptions/listen"] {
             assert_eq!(judged(method, "{}"), Err(BadMeta::Missing(key::PROTOCOL_VERSION)));
         }
     }
 
     #[test]
-    fn a_server_of_the_legacy_era_sees_no_modern_requests() {
+    fn a_legacy_server_treats_all_requests_as_legacy() {
         let meta = format!("{{{VERSION}:\"2026-07-28\",{CAPABILITIES}:{{}}}}");
         let meta = RequestMeta::read(Json::parse(meta.as_bytes()).expect("JSON"));
         for method in ["tools/list", "server/discover"] {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_level_must_be_one() {
+    fn the_log_level_must_be_valid() {
         let with = |level: &str| {
             let level = format!("\"io.modelcontextprotocol/logLevel\":{level}");
             judged("tools/list", &format!("{{{VERSION}:\"2026-07-28\",{CAPABILITIES}:{{}},{level}}}"))

@@ -1,14 +1,14 @@
-//! A message that is kept with the members of its params: both are read once.
+//! A frame together with its parsed message and the members of its params, so that both are read only once.
 
 use super::{RequestMeta, RequestParams};
 use crate::json::{Json, ValueSpan};
 use crate::rpc::{ParsedFrame, Message, Parsed, span_of};
 
-/// A frame with what it was parsed as, and the members of its params if they have been read.
+/// A frame with its parsed message, and the members of its params if they were read.
 #[derive(Debug, Clone)]
 pub struct ParsedMessage<B> {
     frame: ParsedFrame<B>,
-    /// Invariant: every place is that of a JSON value in the frame, which the scanner has accepted.
+    /// Invariant: every span is that of a JSON value in the frame that the scanner has accepted.
     params: Option<ParamSpans>,
 }
 
@@ -18,49 +18,49 @@ impl<B: AsRef<[u8]>> ParsedMessage<B> {
         let frame = ParsedFrame::parse(bytes, max_depth);
         let params = match frame.parsed() {
             Parsed::Message(Message::Request(request)) => Some(RequestParams::read(request.params)),
-            Parsed::Message(Message::Notification(told)) => Some(RequestParams::read(told.params)),
+            Parsed::Message(Message::Notification(notification)) => Some(RequestParams::read(notification.params)),
             _ => None,
         };
         let params = params.map(|params| ParamSpans::new(frame.bytes(), &params));
         Self { frame, params }
     }
 
-    /// The frame itself.
+    /// The bytes of the frame.
     pub fn bytes(&self) -> &[u8] {
         self.frame.bytes()
     }
 
-    /// Returns what the frame was found to be. Nothing is parsed for it.
+    /// Returns the result of parsing, without parsing again.
     pub fn parsed(&self) -> Parsed<'_> {
         self.frame.parsed()
     }
 
-    /// Returns the members of the params, if they have been read. Nothing is parsed for it.
+    /// Returns the members of the params, if they were read, without parsing again.
     pub fn params(&self) -> Option<RequestParams<'_>> {
         self.params.as_ref().map(|params| params.within(self.bytes()))
     }
 }
 
 impl ParsedMessage<Box<[u8]>> {
-    /// Keeps a copy of a frame that has been parsed, and of the members of its params if they have been read.
+    /// Copies a frame that was parsed, and the members of its params if they were read.
     ///
     /// # Panics
     ///
-    /// If `parsed` or `params` were not read from `frame`.
+    /// Panics if `parsed` or `params` were not read from `frame`.
     pub fn copy(frame: &[u8], parsed: &Parsed<'_>, params: Option<&RequestParams<'_>>) -> Self {
         let params = params.map(|params| ParamSpans::new(frame, params));
         Self { frame: ParsedFrame::copy(frame, parsed), params }
     }
 }
 
-/// A frame whose params have not been read.
+/// A frame whose params were not read.
 impl<B> From<ParsedFrame<B>> for ParsedMessage<B> {
     fn from(frame: ParsedFrame<B>) -> Self {
         Self { frame, params: None }
     }
 }
 
-/// The places of the members of [`RequestParams`], and of its `_meta`.
+/// The spans of the members of [`RequestParams`], and of its `_meta`.
 #[derive(Debug, Clone)]
 struct ParamSpans {
     name: Option<ValueSpan>,
@@ -132,19 +132,19 @@ mod tests {
     use super::*;
     use crate::rpc::{DEFAULT_DEPTH, parse};
 
-    /// As text, because members that are read have no order of their own.
+    /// The params as text, to compare them.
     fn shown(params: &RequestParams<'_>) -> String {
         format!("{params:?}")
     }
 
     #[test]
-    fn only_one_message_has_params() {
+    fn a_batch_has_no_params() {
         let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"m","params":{"name":"a"}}]"#;
         assert!(ParsedMessage::read(batch, DEFAULT_DEPTH).params().is_none());
     }
 
     #[test]
-    fn kept_params_are_what_was_read() {
+    fn a_parsed_message_returns_the_params_that_were_read() {
         let params = [
             r#""params":{"name":"a","arguments":{"x":1},"uri":"u:","cursor":"c","inputResponses":{},"requestState":"s"}"#,
             r#""params":{"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"info","traceparent":"t","tracestate":"u","baggage":"v"}}"#,
