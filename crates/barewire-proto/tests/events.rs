@@ -1,6 +1,7 @@
-//! Runs the transcripts of `testdata/transcript`: an `@` line in, `=` the event that it is.
+//! Runs the transcripts of `testdata/transcript`: each `@` line is read as the event in the `=` line after it.
 //!
-//! Every line must be written as it was read. `BLESS=1 cargo test` rewrites the `=` lines; the review is `git diff`.
+//! Every line must be written exactly as it was read. `BLESS=1 cargo test` rewrites the `=` lines; the review is `git
+//! diff`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +11,7 @@ use barewire_proto::transcript::{
 };
 
 #[test]
-fn every_event_is_read_as_what_it_is_and_written_as_it_was() {
+fn every_event_is_read_and_written_again_unchanged() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/transcript/events.wire");
     let text = std::fs::read_to_string(&file).expect("readable");
     let mut blessed = String::new();
@@ -54,7 +55,7 @@ fn every_event_has_a_row_in_the_description_of_the_format() {
     }
 }
 
-/// The first part of what [`line`] says of each variant.
+/// The beginning of the text that [`line`] returns for each variant.
 const ALL: &[&str] = &[
     "open",
     "failed",

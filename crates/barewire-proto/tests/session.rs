@@ -1,6 +1,6 @@
 //! The session: transcripts of `testdata/session`, and random interleavings against a naive reference.
 //!
-//! In a transcript `>` is a frame of theirs, `@` something that happens on our side, and `=` what follows from it.
+//! In a transcript `>` is a frame of the peer, `@` an event on our side, and `=` the effect.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -24,15 +24,15 @@ fn transcripts() {
     for file in files {
         let text = std::fs::read_to_string(&file).expect("readable");
         let entries = read(text.as_bytes()).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let mut scene = Scene::default();
+        let mut runner = SessionRunner::default();
         let mut blessed = String::new();
         for entry in entries {
             let follows = match &entry {
                 Entry::Expect(_) => continue,
-                Entry::Bytes(bytes) => scene.frame(&bytes.payload),
+                Entry::Bytes(bytes) => runner.frame(&bytes.payload),
                 Entry::Event(event) => match &event.note {
-                    Note::Other(text) => scene.event(std::str::from_utf8(text.as_bytes()).expect("UTF-8")),
-                    note => panic!("{note:?} is nothing that happens to a session"),
+                    Note::Other(text) => runner.event(std::str::from_utf8(text.as_bytes()).expect("UTF-8")),
+                    note => panic!("{note:?} is not an event of a session"),
                 },
                 _ => Vec::new(),
             };
@@ -52,19 +52,19 @@ fn transcripts() {
     }
 }
 
-/// A session in a transcript, with what its driver would know.
-struct Scene {
+/// The session of a transcript, with the state that its driver would have.
+struct SessionRunner {
     session: Session,
     conventions: Conventions,
     room: bool,
     now: Duration,
     started: BTreeMap<String, (Ticket, Id<'static>, usize)>,
-    /// In the order they were made.
+    /// The calls, in the order in which they were started.
     calls: Vec<CallId>,
     tickets: Vec<Ticket>,
 }
 
-impl Default for Scene {
+impl Default for SessionRunner {
     fn default() -> Self {
         Self {
             session: Session::default(),
@@ -78,7 +78,7 @@ impl Default for Scene {
     }
 }
 
-impl Scene {
+impl SessionRunner {
     fn frame(&mut self, frame: &[u8]) -> Vec<String> {
         match parse(frame, DEFAULT_DEPTH) {
             Parsed::Message(Message::Request(request)) => {
@@ -164,10 +164,10 @@ impl Scene {
                 let (ticket, id, _) = self.started.remove(id).expect("started");
                 self.session.step(SessionEvent::Answer { ticket, id: &id })
             }
-            ["ask", ref patience @ ..] => {
+            ["ask", ref options @ ..] => {
                 let mut wanted = CallTimeout::default();
                 let mut batch = None;
-                for word in patience {
+                for word in options {
                     match word.split_once('=') {
                         Some(("timeout", time)) => wanted.timeout = Some(seconds(time)),
                         Some(("at-most", time)) => wanted.at_most = Some(seconds(time)),
@@ -197,12 +197,12 @@ impl Scene {
                 }
             }
             ["close"] => self.session.step(SessionEvent::Close),
-            _ => panic!("{text} is nothing that happens"),
+            _ => panic!("unknown event: {text}"),
         };
         vec![self.show(effect)]
     }
 
-    /// Tickets and calls are named by the order in which they came.
+    /// The text of an effect. Tickets and calls are numbered by the order in which they came.
     fn show(&self, effect: Effect) -> String {
         let call = |call: CallId| format!("call {}", call.id());
         let ticket = |ticket: Ticket| {
@@ -230,14 +230,14 @@ impl Scene {
             Effect::Missing(id) => format!("missing {}", call(id)),
             Effect::SendCancel(id) => format!("tell them that we forget {}", call(id)),
             Effect::TimedOut(id) => format!("timed out {}", call(id)),
-            other => panic!("{other:?} has no words here"),
+            other => panic!("{other:?} has no text here"),
         }
     }
 }
 
-/// What can happen in the model: numbers pick among what is there.
+/// An event of the model. Numbers choose among the requests and calls that exist.
 #[derive(Debug, Clone)]
-enum Happens {
+enum ModelEvent {
     Request { id: u8, spelling: bool, bytes: usize, room: bool, defer: bool },
     Answer(u8),
     Cancelled(u8),
@@ -250,31 +250,31 @@ enum Happens {
     Close,
 }
 
-fn happens() -> impl Strategy<Value = Happens> {
+fn model_events() -> impl Strategy<Value = ModelEvent> {
     prop_oneof![
         8 => (0..6u8, any::<bool>(), 0..40usize, prop::bool::weighted(0.8), any::<bool>()).prop_map(
-            |(id, spelling, bytes, room, defer)| Happens::Request { id, spelling, bytes, room, defer }
+            |(id, spelling, bytes, room, defer)| ModelEvent::Request { id, spelling, bytes, room, defer }
         ),
-        4 => (0..8u8).prop_map(Happens::Answer),
-        2 => (0..6u8).prop_map(Happens::Cancelled),
+        4 => (0..8u8).prop_map(ModelEvent::Answer),
+        2 => (0..6u8).prop_map(ModelEvent::Cancelled),
         4 => (prop::option::of(1..9u8), any::<bool>(), prop::option::of(1..20u8))
-            .prop_map(|(timeout, reset, at_most)| Happens::Ask { timeout, reset, at_most }),
-        4 => (0..12u8).prop_map(Happens::Response),
-        1 => (0..12u8).prop_map(Happens::Garbled),
-        2 => (0..12u8).prop_map(Happens::Progress),
-        2 => (0..12u8).prop_map(Happens::Forget),
-        3 => (0..4u8).prop_map(Happens::Pass),
-        1 => Just(Happens::Close),
+            .prop_map(|(timeout, reset, at_most)| ModelEvent::Ask { timeout, reset, at_most }),
+        4 => (0..12u8).prop_map(ModelEvent::Response),
+        1 => (0..12u8).prop_map(ModelEvent::Garbled),
+        2 => (0..12u8).prop_map(ModelEvent::Progress),
+        2 => (0..12u8).prop_map(ModelEvent::Forget),
+        3 => (0..4u8).prop_map(ModelEvent::Pass),
+        1 => Just(ModelEvent::Close),
     ]
 }
 
-/// Number of the call, when it runs out of time, when at the latest, by how much progress helps.
+/// The number of a call, its deadline, its latest deadline, and the extension by progress.
 type Asked = (i64, Option<u64>, Option<u64>, Option<u64>);
 
-/// The naive reference: lists that are searched from end to end, and rules in the words of the specification.
+/// The naive reference: lists with linear search, and rules as in the specification.
 #[derive(Default)]
 struct Reference {
-    /// Value of the id, ticket, bytes, parked.
+    /// The value of the id, the ticket, the bytes, and whether the request is parked.
     owed: Vec<(u8, Ticket, usize, bool)>,
     asked: Vec<Asked>,
     given_up: Vec<i64>,
@@ -314,14 +314,14 @@ impl Reference {
     }
 }
 
-fn model(events: Vec<Happens>) {
+fn model(events: Vec<ModelEvent>) {
     let mut session = Session::new(Settings::default().limits(model_limits()));
     let mut reference = Reference::default();
-    // The driver's part: what was started and is not finished, cancelled ones included.
+    // The state of the driver: the requests that were started and not finished, including cancelled ones.
     let mut started: VecDeque<(u8, Ticket)> = VecDeque::new();
     let mut calls: Vec<CallId> = Vec::new();
     let spelled = |id: u8, spelling: bool| {
-        // Two spellings of one value.
+        // Two spellings of the same value.
         let text = if spelling { format!("{id}.0") } else { id.to_string() };
         Id::parse(text.as_bytes()).expect("a number").into_owned()
     };
@@ -329,7 +329,7 @@ fn model(events: Vec<Happens>) {
         let now = Duration::from_secs(reference.now);
         let pick = |n: u8| (!calls.is_empty()).then(|| calls[usize::from(n) % calls.len()]);
         match event {
-            Happens::Request { id, spelling, bytes, room, defer } => {
+            ModelEvent::Request { id, spelling, bytes, room, defer } => {
                 let wire = spelled(id, spelling);
                 let expected = reference.request(id, bytes, room);
                 let effect = session.step(SessionEvent::Request { id: &wire, bytes, room, stalled: false });
@@ -353,7 +353,7 @@ fn model(events: Vec<Happens>) {
                     other => panic!("{other:?}"),
                 }
             }
-            Happens::Answer(n) => {
+            ModelEvent::Answer(n) => {
                 let Some(at) = (!started.is_empty()).then(|| usize::from(n) % started.len()) else {
                     continue;
                 };
@@ -363,7 +363,7 @@ fn model(events: Vec<Happens>) {
                 assert_eq!(effect, owed.map_or(Effect::Nothing, |_| Effect::Answer));
                 owed.map(|at| reference.owed.remove(at));
             }
-            Happens::Cancelled(id) => {
+            ModelEvent::Cancelled(id) => {
                 let owed = reference.owed.iter().position(|owed| owed.0 == id);
                 let effect = session.step(SessionEvent::Cancelled(&spelled(id, true)));
                 match (effect, owed) {
@@ -374,11 +374,11 @@ fn model(events: Vec<Happens>) {
                     (effect, owed) => assert_eq!((effect, owed), (Effect::Nothing, None)),
                 }
             }
-            Happens::Ask { timeout, reset, at_most } => {
-                let mut patience = CallTimeout::default().reset_by_progress(reset);
-                patience.timeout = timeout.map(|s| Duration::from_secs(s.into()));
-                patience.at_most = at_most.map(|s| Duration::from_secs(s.into()));
-                match session.step(SessionEvent::StartCall { now, timeout: patience, batch: None }) {
+            ModelEvent::Ask { timeout, reset, at_most } => {
+                let mut call_timeout = CallTimeout::default().reset_by_progress(reset);
+                call_timeout.timeout = timeout.map(|s| Duration::from_secs(s.into()));
+                call_timeout.at_most = at_most.map(|s| Duration::from_secs(s.into()));
+                match session.step(SessionEvent::StartCall { now, timeout: call_timeout, batch: None }) {
                     Effect::SendRequest(call) => {
                         assert!(!reference.closing);
                         reference.minted += 1;
@@ -396,8 +396,8 @@ fn model(events: Vec<Happens>) {
                     }
                 }
             }
-            Happens::Response(n) | Happens::Garbled(n) => {
-                let garbled = matches!(event, Happens::Garbled(_));
+            ModelEvent::Response(n) | ModelEvent::Garbled(n) => {
+                let garbled = matches!(event, ModelEvent::Garbled(_));
                 let call = pick(n);
                 let id = call.map_or(Id::from(7000), CallId::id);
                 let number = call.map(|call| call.id().integer().expect("a number"));
@@ -421,7 +421,7 @@ fn model(events: Vec<Happens>) {
                 };
                 assert_eq!(effect, expected);
             }
-            Happens::Progress(n) => {
+            ModelEvent::Progress(n) => {
                 let Some(call) = pick(n) else { continue };
                 let number = call.id().integer().expect("a number");
                 let asked = reference.asked.iter_mut().find(|ask| ask.0 == number);
@@ -431,7 +431,7 @@ fn model(events: Vec<Happens>) {
                     *due = [Some(reference.now + *step), *end].into_iter().flatten().min();
                 }
             }
-            Happens::Forget(n) => {
+            ModelEvent::Forget(n) => {
                 let Some(call) = pick(n) else { continue };
                 let number = call.id().integer().expect("a number");
                 let asked = reference.asked.iter().position(|ask| ask.0 == number);
@@ -441,7 +441,7 @@ fn model(events: Vec<Happens>) {
                     reference.given_up.push(reference.asked.remove(at).0);
                 }
             }
-            Happens::Pass(seconds) => {
+            ModelEvent::Pass(seconds) => {
                 reference.now += u64::from(seconds);
                 let now = Duration::from_secs(reference.now);
                 while let Some(overdue) = reference.overdue() {
@@ -453,7 +453,7 @@ fn model(events: Vec<Happens>) {
                 }
                 assert_eq!(session.step(SessionEvent::Tick(now)), Effect::Nothing);
             }
-            Happens::Close => {
+            ModelEvent::Close => {
                 session.step(SessionEvent::Close);
                 reference.closing = true;
             }
@@ -470,13 +470,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_interleaving_is_as_the_reference_has_it(events in prop::collection::vec(happens(), 0..120)) {
+    fn any_interleaving_matches_the_reference(events in prop::collection::vec(model_events(), 0..120)) {
         model(events);
     }
 }
 
 #[test]
-fn calls_that_were_given_up_are_not_remembered_for_ever() {
+fn only_the_last_abandoned_calls_are_remembered() {
     let mut session = Session::default();
     let mut first = None;
     for _ in 0..5000 {
