@@ -204,7 +204,7 @@ fn parsed_message(data: &[u8], parsed: &Parsed<'_>) {
     assert_eq!(kept.parsed(), *parsed);
     let params = match parsed {
         Parsed::Message(Message::Request(request)) => Some(RequestParams::read(request.params)),
-        Parsed::Message(Message::Notification(told)) => Some(RequestParams::read(told.params)),
+        Parsed::Message(Message::Notification(notification)) => Some(RequestParams::read(notification.params)),
         _ => None,
     };
     assert_eq!(format!("{:?}", kept.params()), format!("{params:?}"));
