@@ -116,10 +116,10 @@ pub fn sse(data: &[u8]) {
         Err(FrameError::TooLong(long)) => Some((String::new(), String::new(), long.length)),
         Err(_) => None,
     };
-    let seen: Vec<_> = events.iter().filter_map(data_of).collect();
+    let decoded: Vec<_> = events.iter().filter_map(data_of).collect();
     let naive = naive_events(stream);
-    assert_eq!(seen.len(), naive.len());
-    for ((name, id, length), (naive_name, naive_id, data)) in seen.iter().zip(&naive) {
+    assert_eq!(decoded.len(), naive.len());
+    for ((name, id, length), (naive_name, naive_id, data)) in decoded.iter().zip(&naive) {
         assert_eq!(*length, data.len() as u64);
         assert!(*length > limit as u64 || (name, id) == (naive_name, naive_id), "{name} {id}");
     }
@@ -200,14 +200,14 @@ pub fn content_length(data: &[u8]) {
 
 /// Checks that a [`ParsedMessage`] returns the same message and the same params as direct parsing.
 fn parsed_message(data: &[u8], parsed: &Parsed<'_>) {
-    let kept = ParsedMessage::read(data, 8);
-    assert_eq!(kept.parsed(), *parsed);
+    let message = ParsedMessage::read(data, 8);
+    assert_eq!(message.parsed(), *parsed);
     let params = match parsed {
         Parsed::Message(Message::Request(request)) => Some(RequestParams::read(request.params)),
         Parsed::Message(Message::Notification(notification)) => Some(RequestParams::read(notification.params)),
         _ => None,
     };
-    assert_eq!(format!("{:?}", kept.params()), format!("{params:?}"));
+    assert_eq!(format!("{:?}", message.params()), format!("{params:?}"));
     let copy = ParsedMessage::copy(data, parsed, params.as_ref());
     assert_eq!(copy.parsed(), *parsed);
     assert_eq!(format!("{:?}", copy.params()), format!("{params:?}"));
@@ -341,8 +341,8 @@ pub fn outline(data: &[u8]) {
     let FrameError::TooLong(long) = error else { panic!("{error:?}") };
     let refused = Invalid::from_frame(error);
     let bytes = data.strip_prefix(b"\xef\xbb\xbf").unwrap_or(data);
-    let kept = Json::parse(bytes.strip_suffix(b"\r").unwrap_or(bytes));
-    let Ok(json) = kept else { return };
+    let json = Json::parse(bytes.strip_suffix(b"\r").unwrap_or(bytes));
+    let Ok(json) = json else { return };
     if json.kind() != Kind::Object {
         assert_eq!(long.outline, Outline::Other);
         assert_eq!((refused.id, refused.shape), (None, Shape::Unknown));

@@ -90,7 +90,7 @@ impl Lines {
         (!is_blank(bytes)).then_some(Ok(Frame { offset, bytes, event: None }))
     }
 
-    /// Returns the next frame in the general case: lines that are cut across reads, blank, too long, or behind a BOM.
+    /// Returns the next frame in the general case: lines that are cut across reads, blank, too long, or after a BOM.
     fn assemble<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Option<Result<Frame<'s>, FrameError>> {
         loop {
             match self.state {

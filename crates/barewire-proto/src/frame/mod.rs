@@ -5,7 +5,7 @@
 //! | [`Lines`] | a line | MCP on stdio and sockets |
 //! | [`Sse`] | the data of a server-sent event | MCP over HTTP |
 //! | [`Body`] | the whole stream | MCP over HTTP |
-//! | [`ContentLength`] | a counted body behind headers | the Language Server Protocol |
+//! | [`ContentLength`] | headers and a body of counted bytes | the Language Server Protocol |
 //!
 //! A decoder takes the bytes of each read and returns the frames that are complete. A line or body that lies entirely
 //! within one read is borrowed from it; only an unfinished one is copied into the decoder. The frames do not depend on
@@ -30,7 +30,7 @@ pub trait Codec {
     /// Takes bytes from the front of `input` up to the end of a frame.
     ///
     /// `None` means that all of `input` was taken and no frame is complete: call again with more bytes. `Some(Err)`
-    /// means that this frame is lost; the next call continues behind it.
+    /// means that this frame is lost; the next call continues after it.
     fn next_frame<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Option<Result<Frame<'s>, FrameError>>;
 
     /// Ends the stream. Returns the frame that the end completes, or an error if the stream ended inside a frame; then

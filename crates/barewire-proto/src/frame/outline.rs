@@ -31,9 +31,9 @@ pub enum OutlineMember {
     /// The object has no such member.
     #[default]
     Absent,
-    /// The text of the member, which stands once in the object. It is not checked for valid JSON.
+    /// The text of the member, which occurs once in the object. It is not checked for valid JSON.
     Text(Box<[u8]>),
-    /// The member stands twice, is longer than 2 MiB, or is an object or array.
+    /// The member occurs twice, is longer than 2 MiB, or is an object or array.
     Unreadable,
 }
 
@@ -243,13 +243,13 @@ impl OutlineScanner {
 
     fn finish_value(&mut self) {
         let text = std::mem::take(&mut self.text);
-        let seen = match &mut self.member {
+        let member_slot = match &mut self.member {
             ScannedMember::Id => Some(&mut self.id),
             ScannedMember::Method => Some(&mut self.method),
             ScannedMember::Outcome | ScannedMember::Other => None,
         };
-        if let Some(seen) = seen {
-            *seen = match seen {
+        if let Some(member_slot) = member_slot {
+            *member_slot = match member_slot {
                 OutlineMember::Absent if !self.overflow => OutlineMember::Text(text.into()),
                 _ => OutlineMember::Unreadable,
             };
@@ -286,12 +286,12 @@ mod tests {
     }
 
     fn object(id: &str, method: &str, is_response: bool) -> Outline {
-        let seen = |text: &str| match text {
+        let member = |text: &str| match text {
             "" => OutlineMember::Absent,
             "?" => OutlineMember::Unreadable,
             text => OutlineMember::Text(text.as_bytes().into()),
         };
-        Outline::Object { id: seen(id), method: seen(method), is_response }
+        Outline::Object { id: member(id), method: member(method), is_response }
     }
 
     #[test]
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn the_memory_of_the_scanner_is_bounded() {
         let name = "i".repeat(1 << 20);
         let value = "v".repeat(3 << 20);
         let mut scan = OutlineScanner::default();

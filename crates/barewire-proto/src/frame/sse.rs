@@ -53,8 +53,8 @@ enum LinePosition {
     Bom(usize),
     /// Before the first byte of a line.
     Start,
-    /// In the name of a field that began at `start`. The first bytes of the name are kept.
-    Name { start: u64, kept: [u8; MAX_FIELD_NAME], length: usize },
+    /// In the name of a field that began at `start`. `prefix` holds the first bytes of the name.
+    Name { start: u64, prefix: [u8; MAX_FIELD_NAME], length: usize },
     /// After the colon, where one space is skipped.
     Colon(Field),
     /// In a field's value.
@@ -140,20 +140,20 @@ impl Sse {
             return false;
         }
         match &mut self.line {
-            LinePosition::Bom(seen) if BOM.get(*seen) == Some(&byte) => {
-                *seen += 1;
+            LinePosition::Bom(matched) if BOM.get(*matched) == Some(&byte) => {
+                *matched += 1;
                 self.take(input, 1);
                 false
             }
-            LinePosition::Bom(seen) => {
-                let seen = *seen;
-                if seen == 0 || seen == BOM.len() {
+            LinePosition::Bom(matched) => {
+                let matched = *matched;
+                if matched == 0 || matched == BOM.len() {
                     self.line = LinePosition::Start;
                 } else {
                     // The bytes looked like a BOM and were the start of a name.
-                    let mut kept = [0; MAX_FIELD_NAME];
-                    kept[..seen].copy_from_slice(&BOM[..seen]);
-                    self.line = LinePosition::Name { start: 0, kept, length: seen };
+                    let mut prefix = [0; MAX_FIELD_NAME];
+                    prefix[..matched].copy_from_slice(&BOM[..matched]);
+                    self.line = LinePosition::Name { start: 0, prefix, length: matched };
                 }
                 false
             }
@@ -162,17 +162,17 @@ impl Sse {
                     self.end_line(input, byte);
                     return self.end_event();
                 }
-                self.line = LinePosition::Name { start: self.taken, kept: [0; MAX_FIELD_NAME], length: 0 };
+                self.line = LinePosition::Name { start: self.taken, prefix: [0; MAX_FIELD_NAME], length: 0 };
                 false
             }
-            LinePosition::Name { start, kept, length } => {
+            LinePosition::Name { start, prefix, length } => {
                 let end = memchr::memchr3(b':', b'\r', b'\n', input);
                 let name = &input[..end.unwrap_or(input.len())];
-                for (place, byte) in kept.iter_mut().skip(*length).zip(name) {
+                for (place, byte) in prefix.iter_mut().skip(*length).zip(name) {
                     *place = *byte;
                 }
                 *length = length.saturating_add(name.len());
-                let (start, field) = (*start, Field::from_name(kept, *length));
+                let (start, field) = (*start, Field::from_name(prefix, *length));
                 self.take(input, name.len());
                 if end.is_some() {
                     self.begin_field(field, start);
@@ -369,8 +369,8 @@ impl Sse {
 }
 
 impl Field {
-    fn from_name(kept: &[u8], length: usize) -> Self {
-        match kept.get(..length) {
+    fn from_name(prefix: &[u8], length: usize) -> Self {
+        match prefix.get(..length) {
             Some(b"data") => Self::Data,
             Some(b"event") => Self::Event,
             Some(b"id") => Self::Id,

@@ -169,19 +169,22 @@ impl AllowedOrigin {
     }
 
     fn allows(&self, origin: &Origin) -> bool {
-        let (Self::Tuple { scheme, host, port }, Origin::Tuple { scheme: its, host: from, port: at }) = (self, origin)
+        let (
+            Self::Tuple { scheme, host, port },
+            Origin::Tuple { scheme: origin_scheme, host: origin_host, port: origin_port },
+        ) = (self, origin)
         else {
             return matches!((self, origin), (Self::Null, Origin::Null));
         };
         let scheme = match scheme {
-            Scheme::Web => matches!(its.as_str(), "http" | "https"),
-            Scheme::Is(scheme) => scheme == its,
+            Scheme::Web => matches!(origin_scheme.as_str(), "http" | "https"),
+            Scheme::Is(scheme) => scheme == origin_scheme,
         };
         let port = match port {
             Port::Any => true,
-            Port::Is(port) => port == at,
+            Port::Is(port) => port == origin_port,
         };
-        scheme && port && host == from
+        scheme && port && host == origin_host
     }
 }
 

@@ -234,9 +234,9 @@ impl<'a> ChallengeReader<'a> {
             match byte {
                 b'"' => return Some(String::from_utf8_lossy(&value).into_owned()),
                 b'\\' => {
-                    let (kept, rest) = rest.split_first()?;
+                    let (escaped, rest) = rest.split_first()?;
                     self.rest = rest;
-                    value.push(*kept);
+                    value.push(*escaped);
                 }
                 byte => value.push(*byte),
             }

@@ -414,9 +414,9 @@ fn long_plain_prefix(text: &[u8]) -> usize {
     let mut plain = 0;
     for chunk in text.chunks(CHUNK_BYTES) {
         let end = memchr::memchr2(b'"', b'\\', chunk).unwrap_or(chunk.len());
-        if chunk[..end].iter().fold(false, |odd, &b| odd | is_control_or_non_ascii(b)) {
-            let odd = chunk[..end].iter().position(|&b| is_control_or_non_ascii(b));
-            return plain + odd.expect("the fold has just met one");
+        if chunk[..end].iter().fold(false, |special, &b| special | is_control_or_non_ascii(b)) {
+            let special = chunk[..end].iter().position(|&b| is_control_or_non_ascii(b));
+            return plain + special.expect("the fold has just met one");
         }
         plain += end;
         if end < chunk.len() {
@@ -440,7 +440,7 @@ fn is_control_or_non_ascii(byte: u8) -> bool {
 
 /// Returns the offset of the first control character.
 fn control_byte(text: &[u8]) -> Option<usize> {
-    if text.iter().fold(false, |odd, &b| odd | (b < 0x20)) {
+    if text.iter().fold(false, |special, &b| special | (b < 0x20)) {
         text.iter().position(|&b| b < 0x20)
     } else {
         None
@@ -481,13 +481,13 @@ mod tests {
     #[test]
     fn a_byte_is_special_at_all_eight_positions_or_at_none() {
         for byte in 0..=255u8 {
-            let odd = byte < 0x20 || byte == b'"' || byte == b'\\' || byte >= 0x80;
+            let expected = byte < 0x20 || byte == b'"' || byte == b'\\' || byte >= 0x80;
             for place in 0..8 {
                 let mut eight = [b'x'; 8];
                 eight[place] = byte;
                 let special = special_bytes(u64::from_le_bytes(eight));
-                assert_eq!(special != 0, odd, "{byte:#x} at {place}");
-                if odd {
+                assert_eq!(special != 0, expected, "{byte:#x} at {place}");
+                if expected {
                     assert_eq!((special.trailing_zeros() / 8) as usize, place, "{byte:#x}");
                 }
             }

@@ -36,7 +36,7 @@ impl fmt::Display for Kind {
 pub struct SyntaxError {
     /// The offset of the first wrong byte; the length of the text if it ends too early.
     pub at: usize,
-    /// What the grammar requires there.
+    /// The requirement of the grammar at that offset.
     pub expected: Expected,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for SyntaxError {
 
 impl std::error::Error for SyntaxError {}
 
-/// What the grammar requires at the offset of a syntax error.
+/// A requirement of the grammar that a text does not meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each has its sentence in Display")]

@@ -88,7 +88,7 @@ impl Handshake {
                 *self = Self::Ready(revision);
                 HandshakeEffect::Serve(revision)
             }
-            (Self::Fresh, HandshakeEvent::Initialize(asked)) => match policy.agree(asked) {
+            (Self::Fresh, HandshakeEvent::Initialize(requested)) => match policy.agree(requested) {
                 Some(revision) => {
                     *self = Self::Initializing(revision);
                     HandshakeEffect::Serve(revision)
@@ -130,9 +130,9 @@ setters! { HandshakePolicy<'a> { lenient: bool } }
 
 impl HandshakePolicy<'_> {
     /// Returns the requested revision if it is supported, else the latest supported one.
-    fn agree(self, asked: &str) -> Option<Revision> {
-        let asked = Revision::parse(asked).filter(|asked| !asked.is_modern() && self.supported.contains(asked));
-        asked.or_else(|| self.latest())
+    fn agree(self, requested: &str) -> Option<Revision> {
+        let requested = Revision::parse(requested).filter(|requested| !requested.is_modern() && self.supported.contains(requested));
+        requested.or_else(|| self.latest())
     }
 
     /// Returns the latest supported revision with a handshake.
@@ -236,9 +236,9 @@ mod tests {
 
     #[test]
     fn the_requested_revision_is_agreed_or_else_the_latest() {
-        let agreed = |supported: &[Revision], asked: &str| {
+        let agreed = |supported: &[Revision], requested: &str| {
             let mut state = Handshake::Fresh;
-            state.step(HandshakeEvent::Initialize(asked), HandshakePolicy { supported, lenient: false });
+            state.step(HandshakeEvent::Initialize(requested), HandshakePolicy { supported, lenient: false });
             state.revision()
         };
         for revision in Revision::ALL {

@@ -294,18 +294,18 @@ impl FitTable {
     /// contain.
     fn value(&mut self, step: usize, uri: &[u8], empty: bool, unit: impl Fn(usize) -> Option<usize>) {
         // For the next edge: whether a value that continues there can end.
-        let mut goes_on = false;
+        let mut can_continue = false;
         for at in (0..=uri.len()).rev() {
             count_turn();
             if !self.is_edge(at) {
                 continue;
             }
-            let longer = goes_on && unit(at).is_some();
+            let longer = can_continue && unit(at).is_some();
             let ends = self.get(step + 1, at);
             if longer || (empty && ends) {
                 self.set(step, at);
             }
-            goes_on = longer || ends;
+            can_continue = longer || ends;
         }
     }
 

@@ -114,7 +114,7 @@ struct UnsupportedData<'a> {
 mod tests {
     use super::*;
 
-    fn judged(method: &str, meta: &str) -> Result<Option<Revision>, BadMeta> {
+    fn checked(method: &str, meta: &str) -> Result<Option<Revision>, BadMeta> {
         let meta = RequestMeta::read(Json::parse(meta.as_bytes()).expect("JSON"));
         check_meta(method, &meta, &Revision::ALL).map(|modern| modern.map(|modern| modern.revision))
     }
@@ -146,14 +146,14 @@ mod tests {
             (format!("{{{VERSION}:\"2026-07-28\",{CAPABILITIES}:{{}}}}"), modern.clone()),
             (format!("{{{VERSION}:\"2026-07-2\\u0038\",{CAPABILITIES}:{{\"x\":{{}}}}}}"), modern),
         ] {
-            assert_eq!(judged("tools/list", &meta), expected, "{meta}");
+            assert_eq!(checked("tools/list", &meta), expected, "{meta}");
         }
     }
 
     #[test]
     fn a_modern_method_needs_metadata() {
         for method in ["server/discover", "subscriptions/listen"] {
-            assert_eq!(judged(method, "{}"), Err(BadMeta::Missing(key::PROTOCOL_VERSION)));
+            assert_eq!(checked(method, "{}"), Err(BadMeta::Missing(key::PROTOCOL_VERSION)));
         }
     }
 
@@ -170,7 +170,7 @@ mod tests {
     fn the_log_level_must_be_valid() {
         let with = |level: &str| {
             let level = format!("\"io.modelcontextprotocol/logLevel\":{level}");
-            judged("tools/list", &format!("{{{VERSION}:\"2026-07-28\",{CAPABILITIES}:{{}},{level}}}"))
+            checked("tools/list", &format!("{{{VERSION}:\"2026-07-28\",{CAPABILITIES}:{{}},{level}}}"))
         };
         assert_eq!(with("\"warning\""), Ok(Some(Revision::V2026_07_28)));
         for bad in ["\"loud\"", "7", "null"] {

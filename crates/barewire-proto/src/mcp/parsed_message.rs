@@ -157,11 +157,11 @@ mod tests {
             let parsed = parse(frame.as_bytes(), DEFAULT_DEPTH);
             let Parsed::Message(Message::Request(request)) = &parsed else { panic!("{frame}") };
             let read = RequestParams::read(request.params);
-            let kept = ParsedMessage::read(frame.clone(), DEFAULT_DEPTH);
-            assert_eq!(kept.parsed(), parsed);
-            assert_eq!(kept.params().map(|kept| shown(&kept)), Some(shown(&read)));
+            let message = ParsedMessage::read(frame.clone(), DEFAULT_DEPTH);
+            assert_eq!(message.parsed(), parsed);
+            assert_eq!(message.params().map(|message| shown(&message)), Some(shown(&read)));
             let copy = ParsedMessage::copy(frame.as_bytes(), &parsed, Some(&read));
-            assert_eq!(copy.params().map(|kept| shown(&kept)), Some(shown(&read)));
+            assert_eq!(copy.params().map(|message| shown(&message)), Some(shown(&read)));
             assert!(ParsedMessage::copy(frame.as_bytes(), &parsed, None).params().is_none());
         }
     }

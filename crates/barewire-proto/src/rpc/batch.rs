@@ -89,12 +89,13 @@ impl<'a> Batch<'a> {
             let shape = Shape::Request;
             Invalid { rule: Rule::BatchNotAllowed, at: self.start(), id, method, shape }
         };
-        let asks = |element| match element {
+        let answered_with_id = |element| match element {
             Ok(Message::Request(request)) => Some((request.id, Some(request.method))),
             Err(Invalid { id: Some(id), method, shape: Shape::Request, .. }) => Some((id, method)),
             _ => None,
         };
-        let mut refused = self.elements().filter_map(asks).map(move |(id, method)| refuse(Some(id), method));
+        let mut refused =
+            self.elements().filter_map(answered_with_id).map(move |(id, method)| refuse(Some(id), method));
         let first = refused.next().unwrap_or_else(|| refuse(None, None));
         std::iter::once(first).chain(refused)
     }

@@ -71,7 +71,7 @@ pub enum Rule {
     NestedBatch,
     /// A batch where batches are not allowed.
     BatchNotAllowed,
-    /// A member of the envelope stands in the message twice.
+    /// A member of the envelope occurs twice.
     Duplicate(MemberName),
     /// No `jsonrpc`.
     NoVersion,
@@ -171,7 +171,7 @@ impl<'a> Invalid<'a> {
         let Outline::Object { id, method, is_response } = &long.outline else {
             return Self::shapeless(rule, long.limit);
         };
-        let text = |seen: &'a OutlineMember| match seen {
+        let text = |member: &'a OutlineMember| match member {
             OutlineMember::Text(text) => Some(&**text),
             OutlineMember::Absent | OutlineMember::Unreadable => None,
         };

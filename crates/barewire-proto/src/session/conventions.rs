@@ -36,7 +36,7 @@ pub struct ProgressConvention {
     pub method: &'static str,
     /// The member of its params that holds the token.
     pub token: &'static str,
-    /// The member that holds the reported value; `None` if the members of the value stand beside the token.
+    /// The member that holds the reported value; `None` if the members of the value are beside the token.
     pub value: Option<&'static str>,
 }
 
@@ -130,7 +130,7 @@ impl ProgressConvention {
 }
 
 /// Returns the params of the notification that reports `value` with `token`. Returns `None` if the members of `value`
-/// have to stand beside the token and `value` is not an object.
+/// have to be beside the token and `value` is not an object.
 pub fn progress_params(convention: &ProgressConvention, token: &Id<'_>, value: Json<'_>) -> Option<String> {
     let token = format!(r#"{{"{}":{token}"#, convention.token);
     match (convention.value, value.kind()) {
@@ -245,8 +245,8 @@ mod tests {
             assert_eq!(ask(Conventions::MCP, params).as_deref(), expected, "{params:?}");
         }
         assert_eq!(ask(Conventions::JSON_RPC, None).as_deref(), Some(r#"{"workDoneToken":7}"#));
-        let asked = ask(Conventions::MCP, Some("{}")).expect("an object");
-        let params = Json::parse(asked.as_bytes()).ok().and_then(Params::from_json);
+        let with_token = ask(Conventions::MCP, Some("{}")).expect("an object");
+        let params = Json::parse(with_token.as_bytes()).ok().and_then(Params::from_json);
         assert_eq!(ProgressTokenFinder::new(Conventions::MCP.progress).find(params), Some(token));
         let escaped = br#"{"_m\u0065ta":{"progress\u0054oken":7}}"#;
         let params = Json::parse(escaped).ok().and_then(Params::from_json);

@@ -163,7 +163,7 @@ pub struct Truncated {
 pub struct Event {
     /// The connection, if the transcript has several; empty otherwise.
     pub channel: Channel,
-    /// What happened.
+    /// The content of the event.
     pub note: Note,
     /// The time and other marks.
     pub marks: Marks,
