@@ -137,7 +137,7 @@ const fn notification(name: &'static str, summary: &'static str) -> Method {
 }
 
 /// Availability from one revision to another, without a required capability.
-const fn sent(since: Revision, until: Revision) -> Availability {
+const fn available(since: Revision, until: Revision) -> Availability {
     Availability { since, until, needs: None }
 }
 
@@ -173,11 +173,11 @@ use Capability::{Client as OfClient, Server as OfServer};
 use ClientCapability as C;
 use ServerCapability as S;
 
-const ALL: Availability = sent(Revision::V2024_11_05, Revision::LATEST);
-const LEGACY: Availability = sent(Revision::V2024_11_05, Revision::LATEST_LEGACY);
-const MODERN: Availability = sent(Revision::V2026_07_28, Revision::LATEST);
-const JUNE_2025: Availability = sent(Revision::V2025_06_18, Revision::LATEST_LEGACY);
-const NOVEMBER_2025: Availability = sent(Revision::V2025_11_25, Revision::V2025_11_25);
+const ALL: Availability = available(Revision::V2024_11_05, Revision::LATEST);
+const LEGACY: Availability = available(Revision::V2024_11_05, Revision::LATEST_LEGACY);
+const MODERN: Availability = available(Revision::V2026_07_28, Revision::LATEST);
+const JUNE_2025: Availability = available(Revision::V2025_06_18, Revision::LATEST_LEGACY);
+const NOVEMBER_2025: Availability = available(Revision::V2025_11_25, Revision::V2025_11_25);
 
 const META: &str = "the protocolVersion, clientInfo and clientCapabilities in the _meta of every request";
 const INPUT: &str = "an entry of inputRequests, in a result of resultType input_required";
