@@ -7,11 +7,11 @@
 //!
 //! ```
 //! use barewire_proto::rpc::Id;
-//! use barewire_proto::session::{Effect, SessionEvent, CallTimeout, Session};
+//! use barewire_proto::session::{CallTimeout, Effect, Session, SessionEvent};
 //!
 //! let mut session = Session::default();
-//! let Effect::SendRequest(call) = session.step(SessionEvent::StartCall { now: Default::default(), timeout: CallTimeout::default(), batch: None })
-//! else { panic!() };
+//! let start = SessionEvent::StartCall { now: Default::default(), timeout: CallTimeout::default(), batch: None };
+//! let Effect::SendRequest(call) = session.step(start) else { panic!() };
 //! assert_eq!(session.step(SessionEvent::Response(&Id::from("unknown"))), Effect::Unknown);
 //! assert_eq!(session.step(SessionEvent::Response(&call.id())), Effect::Settle(call));
 //! assert_eq!(session.step(SessionEvent::Response(&call.id())), Effect::Unknown);

@@ -28,7 +28,8 @@ pub enum Entry {
 pub struct Header {
     /// The version of the format.
     pub version: u32,
-    /// Facts in the order they were written; the values may be any bytes. `started` is the wall clock at time 0, in RFC 3339.
+    /// The facts in the order they were written. The values may be any bytes. `started` is the wall clock at time 0, in
+    /// RFC 3339.
     pub facts: Vec<(Word, Vec<u8>)>,
 }
 
