@@ -1,17 +1,17 @@
-//! What must hold for any bytes: one function a fuzz target, run by cargo-fuzz, by the property tests and over the
-//! corpus in `testdata/corpus`. Each panics if something does not hold.
+//! Properties that hold for any bytes: one function per fuzz target. They are run by cargo-fuzz, by the property tests
+//! and over the corpus in `testdata/corpus`, and panic if a property does not hold.
 
 use barewire_proto::frame::{Codec, ContentLength, Frame, FrameError, Lines, Outline, Sse};
 use barewire_proto::json::{Json, Kind};
-use barewire_proto::mcp::{KeptMessage, RequestParams};
+use barewire_proto::mcp::{ParsedMessage, RequestParams};
 use barewire_proto::rpc::{Id, Invalid, Message, Params, Parsed, Rule, Shape, parse, write};
 use barewire_proto::transcript::{Channel, Entry, Note, Recorder, Stream, is_clean, read, read_line, restore};
 use serde_json::value::RawValue;
 
-/// A check, and the name that its fuzz target and its corpus have.
+/// A check, with the name of its fuzz target and corpus.
 pub type Check = (&'static str, fn(&[u8]));
 
-/// All of them.
+/// All checks.
 pub const ALL: [Check; 7] = [
     ("lines", lines),
     ("sse", sse),
@@ -22,16 +22,16 @@ pub const ALL: [Check; 7] = [
     ("round_trip", round_trip),
 ];
 
-/// A frame with its bytes copied out, to compare.
+/// An owned copy of a frame, to compare.
 #[derive(Debug, PartialEq)]
-struct Owned {
+struct OwnedFrame {
     offset: u64,
     bytes: Vec<u8>,
     event: String,
     last_event_id: String,
 }
 
-impl From<Frame<'_>> for Owned {
+impl From<Frame<'_>> for OwnedFrame {
     fn from(Frame { offset, bytes, event, .. }: Frame<'_>) -> Self {
         let (event, last_event_id) = event.map_or(("", ""), |event| (event.name, event.last_event_id));
         let (event, last_event_id) = (event.to_owned(), last_event_id.to_owned());
@@ -39,23 +39,24 @@ impl From<Frame<'_>> for Owned {
     }
 }
 
-/// Decodes `stream` handed over in `pieces`.
-fn decode<'a, C: Codec>(mut codec: C, pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Result<Owned, FrameError>> {
+/// Decodes a stream that arrives in `pieces`.
+fn decode<'a, C: Codec>(mut codec: C, pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Result<OwnedFrame, FrameError>> {
     let mut frames = Vec::new();
     for mut piece in pieces {
         while let Some(frame) = codec.next_frame(&mut piece) {
-            frames.push(frame.map(Owned::from));
+            frames.push(frame.map(OwnedFrame::from));
         }
-        assert!(piece.is_empty(), "None means that all was taken");
+        assert!(piece.is_empty(), "None means that all bytes were taken");
     }
     while let Some(frame) = codec.finish() {
-        frames.push(frame.map(Owned::from));
+        frames.push(frame.map(OwnedFrame::from));
     }
     frames
 }
 
-/// Any split of the bytes gives the same frames: whole, byte by byte, and cut where the data says.
-fn any_split<C: Codec>(new: impl Fn() -> C, stream: &[u8], cuts: u8) -> Vec<Result<Owned, FrameError>> {
+/// Checks that any split of the bytes gives the same frames: whole, byte by byte, in pieces, and cut in two. Returns
+/// the frames.
+fn any_split<C: Codec>(new: impl Fn() -> C, stream: &[u8], cuts: u8) -> Vec<Result<OwnedFrame, FrameError>> {
     let whole = decode(new(), std::iter::once(stream));
     assert_eq!(decode(new(), stream.chunks(1)), whole, "byte by byte");
     assert_eq!(decode(new(), stream.chunks(usize::from(cuts % 13) + 2)), whole, "in pieces");
@@ -64,7 +65,7 @@ fn any_split<C: Codec>(new: impl Fn() -> C, stream: &[u8], cuts: u8) -> Vec<Resu
     whole
 }
 
-/// The first two bytes choose a limit and where to cut, the rest is the stream.
+/// Splits the data: the first byte is a limit, the second one chooses the cuts, and the rest is the stream.
 fn setup(data: &[u8]) -> Option<(usize, u8, &[u8])> {
     match data {
         [limit, cuts, stream @ ..] => Some((usize::from(*limit), *cuts, stream)),
@@ -110,25 +111,25 @@ fn memchr_count(bytes: &[u8]) -> usize {
 pub fn sse(data: &[u8]) {
     let Some((limit, cuts, stream)) = setup(data) else { return };
     let events = any_split(|| Sse::new(limit), stream, cuts);
-    let data_of = |event: &Result<Owned, FrameError>| match event {
+    let data_of = |event: &Result<OwnedFrame, FrameError>| match event {
         Ok(event) => Some((event.event.clone(), event.last_event_id.clone(), event.bytes.len() as u64)),
         Err(FrameError::TooLong(long)) => Some((String::new(), String::new(), long.length)),
         Err(_) => None,
     };
-    let seen: Vec<_> = events.iter().filter_map(data_of).collect();
+    let decoded: Vec<_> = events.iter().filter_map(data_of).collect();
     let naive = naive_events(stream);
-    assert_eq!(seen.len(), naive.len());
-    for ((name, id, length), (naive_name, naive_id, data)) in seen.iter().zip(&naive) {
+    assert_eq!(decoded.len(), naive.len());
+    for ((name, id, length), (naive_name, naive_id, data)) in decoded.iter().zip(&naive) {
         assert_eq!(*length, data.len() as u64);
         assert!(*length > limit as u64 || (name, id) == (naive_name, naive_id), "{name} {id}");
     }
     for event in events.iter().flatten() {
         assert!(event.bytes.len() <= limit);
-        // What came out can be sent again, unless it holds what no field can.
+        // A decoded event can be encoded again, unless its data is not UTF-8.
         let (Ok(data), id) = (std::str::from_utf8(&event.bytes), &event.last_event_id) else { continue };
         let mut out = Vec::new();
-        barewire_proto::frame::event(&mut out, Some(&event.event), Some(id), data)
-            .expect("nothing that was decoded holds a line break it could not be sent with");
+        barewire_proto::frame::sse_event(&mut out, Some(&event.event), Some(id), data)
+            .expect("a decoded event has no line break that cannot be encoded");
         let again = decode(Sse::default(), std::iter::once(&out[..]));
         let [Ok(again)] = &again[..] else { panic!("{again:?}") };
         assert_eq!((&again.bytes, &again.event), (&event.bytes, &event.event));
@@ -136,7 +137,7 @@ pub fn sse(data: &[u8]) {
     }
 }
 
-/// The events of a stream by the letter of WHATWG HTML, section 9.2.6, on the whole of it at once.
+/// Decodes a whole stream at once, literally as in WHATWG HTML, section 9.2.6.
 fn naive_events(stream: &[u8]) -> Vec<(String, String, Vec<u8>)> {
     let stream = stream.strip_prefix(b"\xef\xbb\xbf").unwrap_or(stream);
     let mut lines = vec![Vec::new()];
@@ -151,7 +152,7 @@ fn naive_events(stream: &[u8]) -> Vec<(String, String, Vec<u8>)> {
             byte => lines.last_mut().expect("one").push(byte),
         }
     }
-    // What stands behind the last line end is no line yet.
+    // The text after the last line end is not a line yet.
     lines.pop();
     let (mut events, mut data, mut event, mut id) = (Vec::new(), None::<Vec<u8>>, String::new(), String::new());
     for line in lines {
@@ -197,22 +198,23 @@ pub fn content_length(data: &[u8]) {
     assert_eq!(again.bytes, stream);
 }
 
-/// A frame that is kept is what it was parsed as, and so are the members of its params.
-fn kept(data: &[u8], parsed: &Parsed<'_>) {
-    let kept = KeptMessage::read(data, 8);
-    assert_eq!(kept.parsed(), *parsed);
+/// Checks that a [`ParsedMessage`] returns the same message and the same params as direct parsing.
+fn parsed_message(data: &[u8], parsed: &Parsed<'_>) {
+    let message = ParsedMessage::read(data, 8);
+    assert_eq!(message.parsed(), *parsed);
     let params = match parsed {
         Parsed::Message(Message::Request(request)) => Some(RequestParams::read(request.params)),
-        Parsed::Message(Message::Notification(told)) => Some(RequestParams::read(told.params)),
+        Parsed::Message(Message::Notification(notification)) => Some(RequestParams::read(notification.params)),
         _ => None,
     };
-    assert_eq!(format!("{:?}", kept.params()), format!("{params:?}"));
-    let copy = KeptMessage::copy(data, parsed, params.as_ref());
+    assert_eq!(format!("{:?}", message.params()), format!("{params:?}"));
+    let copy = ParsedMessage::copy(data, parsed, params.as_ref());
     assert_eq!(copy.parsed(), *parsed);
     assert_eq!(format!("{:?}", copy.params()), format!("{params:?}"));
 }
 
-/// The scanner accepts exactly what `serde_json` accepts as a raw value, and the table agrees with a naive one.
+/// The scanner accepts exactly what `serde_json` accepts as a raw value, and parsing agrees with a naive
+/// implementation.
 pub fn scanner(data: &[u8]) {
     let text = std::str::from_utf8(data).ok();
     let json = text.and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
@@ -222,7 +224,7 @@ pub fn scanner(data: &[u8]) {
     }
     let faults = |invalid: &Invalid<'_>| matches!(invalid.rule, Rule::Syntax(_) | Rule::BadUtf8);
     let parsed = parse(data, 8);
-    kept(data, &parsed);
+    parsed_message(data, &parsed);
     match parsed {
         Parsed::Message(message) => {
             assert!(json.is_some());
@@ -242,7 +244,7 @@ pub fn scanner(data: &[u8]) {
             assert_eq!(elements.len(), batch.len());
             assert!(batch.refusals().count() >= 1);
             let bad = elements.iter().any(|e| e.as_ref().is_err_and(faults));
-            assert_eq!(bad, json.is_none(), "bad UTF-8 is some element's fault");
+            assert_eq!(bad, json.is_none(), "bad UTF-8 makes some element invalid");
             if let Some(json) = json {
                 let apart: Vec<&RawValue> = serde_json::from_str(json.get()).expect("an array");
                 assert_eq!(apart.len(), elements.len());
@@ -265,13 +267,13 @@ pub fn scanner(data: &[u8]) {
     }
 }
 
-/// The members of an object by `serde_json`, with duplicates, in order.
+/// The members of an object as `serde_json` reads them, in order and with duplicates.
 struct Pairs(Vec<(String, Box<RawValue>)>);
 
 impl<'de> serde::Deserialize<'de> for Pairs {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visit;
-        impl<'de> serde::de::Visitor<'de> for Visit {
+        struct PairsVisitor;
+        impl<'de> serde::de::Visitor<'de> for PairsVisitor {
             type Value = Pairs;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
@@ -284,13 +286,13 @@ impl<'de> serde::Deserialize<'de> for Pairs {
                 Ok(Pairs(pairs))
             }
         }
-        deserializer.deserialize_map(Visit)
+        deserializer.deserialize_map(PairsVisitor)
     }
 }
 
-/// Judges an object a second time, in the plainest way there is.
-fn same_as_naive(data: &[u8], judged: &Result<Message<'_>, Invalid<'_>>) {
-    // A name with half of a surrogate pair is no Rust string, so there is nothing to compare with.
+/// Checks the result of parsing an object against a naive implementation.
+fn same_as_naive(data: &[u8], parsed: &Result<Message<'_>, Invalid<'_>>) {
+    // A Rust string cannot hold a name with half of a surrogate pair, so there is nothing to compare with.
     let Ok(Pairs(pairs)) = serde_json::from_slice::<Pairs>(data) else { return };
     let all = |name: &str| pairs.iter().filter(|(n, _)| n == name).map(|(_, v)| v.get()).collect::<Vec<_>>();
     let names = ["jsonrpc", "id", "method", "params", "result", "error"];
@@ -301,7 +303,7 @@ fn same_as_naive(data: &[u8], judged: &Result<Message<'_>, Invalid<'_>>) {
     let version = all("jsonrpc").first().is_some_and(|t| serde_json::from_str(t).is_ok_and(|s: String| s == "2.0"));
     let valid_id = is("id", "\"-0123456789") && has("id");
     let params = !has("params") || is("params", "{[");
-    let sound = version && !twice && params_or_answer(params, has("method"));
+    let sound = version && !twice && params_are_valid(params, has("method"));
     let kind = match (has("method"), has("result"), has("error"), has("id")) {
         (true, false, false, true) if sound && is("method", "\"") && valid_id => "request",
         (true, false, false, false) if sound && is("method", "\"") => "notification",
@@ -309,7 +311,7 @@ fn same_as_naive(data: &[u8], judged: &Result<Message<'_>, Invalid<'_>>) {
         (false, false, true, _) if sound && is("error", "{") && (valid_id || !has("id") || is("id", "n")) => "error",
         _ => "invalid",
     };
-    let ours = match judged {
+    let ours = match parsed {
         Ok(Message::Request(_)) => "request",
         Ok(Message::Notification(_)) => "notification",
         Ok(Message::Response(response)) if response.outcome.is_ok() => "result",
@@ -317,19 +319,19 @@ fn same_as_naive(data: &[u8], judged: &Result<Message<'_>, Invalid<'_>>) {
         Err(invalid) if matches!(invalid.rule, Rule::TooDeep { .. } | Rule::BadError(_)) => return,
         Err(_) => "invalid",
     };
-    assert_eq!(ours, kind, "{judged:?}");
-    // Nothing is answered under an id that is not the one and only.
-    if let Err(Invalid { id: Some(id), .. }) = judged {
-        assert_eq!(all("id"), [id.as_str()], "{judged:?}");
+    assert_eq!(ours, kind, "{parsed:?}");
+    // An id is only trusted if it is the only one in the object.
+    if let Err(Invalid { id: Some(id), .. }) = parsed {
+        assert_eq!(all("id"), [id.as_str()], "{parsed:?}");
     }
 }
 
-/// Responses have no use for `params`, so what it holds is not judged there.
-fn params_or_answer(params: bool, method: bool) -> bool {
+/// Whether `params` is valid, or ignored because the object has no `method`.
+fn params_are_valid(params: bool, method: bool) -> bool {
     params || !method
 }
 
-/// A frame that is skipped is answered under the same id and by the same shape as one that is kept.
+/// A frame that is too long has the same id and shape as if it had been parsed.
 pub fn outline(data: &[u8]) {
     if data.contains(&b'\n') || data.len() < 2 {
         return;
@@ -339,8 +341,8 @@ pub fn outline(data: &[u8]) {
     let FrameError::TooLong(long) = error else { panic!("{error:?}") };
     let refused = Invalid::from_frame(error);
     let bytes = data.strip_prefix(b"\xef\xbb\xbf").unwrap_or(data);
-    let kept = Json::parse(bytes.strip_suffix(b"\r").unwrap_or(bytes));
-    let Ok(json) = kept else { return };
+    let json = Json::parse(bytes.strip_suffix(b"\r").unwrap_or(bytes));
+    let Ok(json) = json else { return };
     if json.kind() != Kind::Object {
         assert_eq!(long.outline, Outline::Other);
         assert_eq!((refused.id, refused.shape), (None, Shape::Unknown));
@@ -352,7 +354,7 @@ pub fn outline(data: &[u8]) {
         Parsed::Message(Message::Response(response)) => (Some(response.id), Shape::Response),
         Parsed::Message(Message::OrphanError(_)) => (None, Shape::Response),
         Parsed::Invalid(invalid) => match invalid.rule {
-            // Two members of one name: a full read knows all the names, the outline only those it needs.
+            // A repeated member: parsing checks all names, the outline only those that it needs.
             Rule::Duplicate(_) => return,
             _ => (invalid.id, invalid.shape),
         },
@@ -361,7 +363,7 @@ pub fn outline(data: &[u8]) {
     assert_eq!((refused.id, refused.shape), (id, shape));
 }
 
-/// Transcripts: what was read can be written and read again, and any bytes can be recorded and restored.
+/// A transcript can be read, written and read again, and any bytes can be recorded and restored.
 pub fn wire(data: &[u8]) {
     if let Ok(entries) = read(data) {
         let mut text = String::new();
@@ -379,12 +381,13 @@ pub fn wire(data: &[u8]) {
     recorder.finish(None, &mut entries);
     let mut text = String::new();
     entries.iter().for_each(|entry| entry.write(&mut text));
-    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "safe to look at");
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "safe to show");
     let entries: Vec<Entry> = read(text.as_bytes()).expect("our own");
     assert_eq!(restore(&entries, Stream::ToClient, &channel).expect("whole"), stream);
 }
 
-/// The text of an event is written as it was read. Of events with strict forms only the meaning is kept, as of `gap > 007`.
+/// Checks that the text of an event is written as it was read. Strict events keep only their meaning: `gap > 007`
+/// becomes `gap > 7`.
 fn event_text(text: &[u8]) {
     if !is_clean(text) {
         return;
@@ -403,7 +406,7 @@ fn event_text(text: &[u8]) {
     assert!(is_strict || event.note.text() == text, "{event:?}");
 }
 
-/// What is written parses as what was meant, whatever it is made of.
+/// A message that is written and parsed again is the same.
 pub fn round_trip(data: &[u8]) {
     let Some((kind, cut, rest)) = setup(data) else { return };
     let (first, second) = rest.split_at(usize::from(cut) * rest.len() / 256);

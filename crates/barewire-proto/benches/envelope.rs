@@ -1,11 +1,11 @@
-//! What reading costs, beside what it is measured against, in one run.
+//! The cost of decoding and parsing, compared with a baseline in the same run.
 //!
 //! `cargo bench -p barewire-proto` prints two tables: the envelope of four messages against `serde_json` into
 //! `RawValue` fields, and line splitting against a bare `memchr` loop. The contenders take turns in short rounds, so
 //! that a noisy machine disturbs both alike; a figure is the median of its rounds.
 //!
-//! `cargo bench -p barewire-proto -- once CASE CONTENDER` runs one of them 1000 times and prints nothing, to be counted by
-//! `valgrind --tool=callgrind`.
+//! `cargo bench -p barewire-proto -- once CASE CONTENDER` runs one of them 1000 times and prints nothing, for `valgrind
+//! --tool=callgrind`.
 
 #![allow(clippy::print_stdout, reason = "a program whose output is a table")]
 
@@ -18,7 +18,7 @@ use barewire_proto::rpc::{self, Message, Parsed};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The envelope as a careful `serde_json` user reads it: borrowed, nothing parsed that is not looked at.
+/// The envelope as a careful user of `serde_json` reads it: borrowed, and with unparsed members.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     jsonrpc: &'a str,
@@ -97,7 +97,7 @@ fn ours_lines(stream: &[u8]) {
     black_box(total);
 }
 
-/// The same, with nothing but the search: what is left of a piece is moved to the front of the buffer.
+/// The baseline: only the search. The rest of a piece is moved to the front of the buffer.
 fn bare_memchr(stream: &[u8]) {
     let (mut source, mut buffer, mut held, mut total) = (stream, vec![0; PIECE], 0, 0);
     loop {
@@ -121,7 +121,7 @@ fn bare_memchr(stream: &[u8]) {
     black_box(total);
 }
 
-/// The line in pieces of 4 KiB. Both ways keep it whole, because its end comes in a piece of its own.
+/// Decodes the line in pieces of 4 KiB. Both ways buffer the whole line, because its end comes in a separate piece.
 fn in_pieces(line: &[u8]) {
     keep(line.chunks(4096));
 }

@@ -1,15 +1,15 @@
-//! The wire of the Model Context Protocol as data: bytes in, messages out, and back, without a runtime.
+//! The wire format of the Model Context Protocol: bytes <-> messages, without a runtime.
 //!
 //! ```text
 //! bytes  ->  frame  ->  rpc  ->  session  ->  mcp  ->  …     read: Codec::next_frame, rpc::parse, Session::step
 //! bytes  <-  frame  <-  rpc  <-  session  <-  mcp  <-  …     write: rpc::write and Reply, inside Codec::encode
-//!            │                       └─ http: what Streamable HTTP adds: headers and messages in, decisions out
-//!            └─ transcript: the same bytes as text, for people and tests
+//! │                       └─ http: the rules of Streamable HTTP: headers and messages in, decisions out
+//! └─ transcript: the same bytes as text, for people and tests
 //! ```
 //!
-//! Nothing here touches the world: no sockets, no clock, no threads, no randomness. Bytes and times are arguments, so
-//! every rule can be tested by calling a function. The layers stand on each other in the order of the list below and
-//! never look up; `json` is the ground they share.
+//! The crate does no I/O: no sockets, no clock, no threads, no randomness. Bytes and times are arguments, so every rule
+//! can be tested by calling a function. Each module depends only on modules before it in the list below; `json` is the
+//! base of all.
 //!
 //! ```
 //! use barewire_proto::frame::{Codec, Lines};
@@ -44,7 +44,7 @@
 #[macro_use]
 mod setters;
 
-#[rustfmt::skip] // in the order of the data
+#[rustfmt::skip] // in the order of their dependencies
 pub mod json;
 pub mod frame;
 pub mod rpc;

@@ -1,9 +1,11 @@
-//! A list of fields -> methods that set them one by one, for types that others cannot build by naming their fields.
+//! A list of fields -> setter methods, for `#[non_exhaustive]` types, which other crates cannot build by naming the
+//! fields.
 
-/// Writes a setter for each field: it has the field's name, takes its value, and returns the whole, so that calls chain.
+/// Generates a setter for each field. It has the name of the field, takes the value, and returns `Self`, so that calls
+/// can be chained.
 ///
-/// The list repeats the types of the fields. `Option<…>` means that the setter takes what is inside, and `impl Into<…>` that
-/// it takes what can become that.
+/// The list repeats the types of the fields. For `Option<…>` the setter takes the inner type; for `impl Into<…>` it
+/// takes any type that converts.
 macro_rules! setters {
     ($type:ident $(<$life:lifetime>)? { $($fields:tt)* }) => {
         impl $(<$life>)? $type $(<$life>)? {

@@ -1,14 +1,17 @@
-//! Runs the transcripts of `testdata/transcript`: an `@` line in, `=` the event that it is.
+//! Runs the transcripts of `testdata/transcript`: each `@` line is read as the event in the `=` line after it.
 //!
-//! Every line must be written as it was read. `BLESS=1 cargo test` rewrites the `=` lines; the review is `git diff`.
+//! Every line must be written exactly as it was read. `BLESS=1 cargo test` rewrites the `=` lines; the review is `git
+//! diff`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use barewire_proto::transcript::{Closed, CutReason, Entry, Fault, Note, Party, Stream, UnreadReason, escape, read};
+use barewire_proto::transcript::{
+    CutReason, Entry, InjectedFault, Note, Party, Stream, StreamClose, UnreadReason, escape, read,
+};
 
 #[test]
-fn every_event_is_read_as_what_it_is_and_written_as_it_was() {
+fn every_event_is_read_and_written_again_unchanged() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/transcript/events.wire");
     let text = std::fs::read_to_string(&file).expect("readable");
     let mut blessed = String::new();
@@ -52,7 +55,7 @@ fn every_event_has_a_row_in_the_description_of_the_format() {
     }
 }
 
-/// The first part of what [`line`] says of each variant.
+/// The beginning of the text that [`line`] returns for each variant.
 const ALL: &[&str] = &[
     "open",
     "failed",
@@ -108,8 +111,8 @@ fn line(note: &Note) -> String {
         Note::Eof(stream) => format!("eof, {}", name(*stream)),
         Note::Closed(closed) => {
             let (kind, error) = match closed {
-                Closed::Pipe { error, .. } => ("pipe", error.as_deref()),
-                Closed::Connection => ("connection", None),
+                StreamClose::Pipe { error, .. } => ("pipe", error.as_deref()),
+                StreamClose::Connection => ("connection", None),
                 other => panic!("{other:?}"),
             };
             let error = error.map_or(String::new(), |error| format!(": {}", text(error)));
@@ -119,8 +122,10 @@ fn line(note: &Note) -> String {
             let (kind, detail, told) = match why {
                 CutReason::ClientClosed { error } => ("client closed", error.as_deref(), None),
                 CutReason::ClientRefused(why) => ("client refused", Some(&why[..]), None),
-                CutReason::ServerClosed { error, told } => ("server closed", error.as_deref(), told.as_deref()),
-                CutReason::Failed { error, told } => ("failed", Some(&error[..]), told.as_deref()),
+                CutReason::ServerClosed { error, client_status } => {
+                    ("server closed", error.as_deref(), client_status.as_deref())
+                }
+                CutReason::Failed { error, client_status } => ("failed", Some(&error[..]), client_status.as_deref()),
                 CutReason::TapStopped => ("tap stopped", None, None),
                 CutReason::HeldOpen => ("held open", None, None),
                 CutReason::Dropped(bytes) => {
@@ -134,11 +139,11 @@ fn line(note: &Note) -> String {
         }
         Note::Left => "left".into(),
         Note::Signal(signal) => format!("signal: {signal}"),
-        Note::Fault(Fault::Seed(seed)) => format!("fault seed: {seed}"),
-        Note::Fault(Fault::Applied { stream, message, name: fault, detail }) => {
+        Note::Fault(InjectedFault::Seed(seed)) => format!("fault seed: {seed}"),
+        Note::Fault(InjectedFault::Applied { stream, message, name: fault, detail }) => {
             format!("fault applied, {}, message {message}: {} [{}]", name(*stream), fault.as_str(), text(detail))
         }
-        Note::Fault(Fault::ReorderUndone { stream, message }) => {
+        Note::Fault(InjectedFault::ReorderUndone { stream, message }) => {
             format!("fault reorder undone, {}, message {message}", name(*stream))
         }
         Note::ExitCode(code) => format!("exit code: {code}"),

@@ -1,7 +1,8 @@
-//! What a server of HTTP does with a request, row by row: method, headers and body -> who serves it, or status, code and rule.
+//! The decisions of an HTTP server, row by row: method, headers and body -> the plan, or the status, code and rule of
+//! the rejection.
 
 use barewire_proto::http::{Access, Plan, Rejection, Verb, admit, plan};
-use barewire_proto::mcp::{KeptMessage, Revision};
+use barewire_proto::mcp::{ParsedMessage, Revision};
 use barewire_proto::rpc::DEFAULT_DEPTH;
 
 type Row<'a> = &'a [(&'a str, &'a str)];
@@ -10,7 +11,7 @@ const DUAL: &[Revision] = &Revision::ALL;
 const MODERN: &[Revision] = &[Revision::V2026_07_28];
 const LEGACY: &[Revision] = &[Revision::V2025_03_26, Revision::V2025_11_25];
 
-/// `status code rule`, and that the body says so.
+/// Returns `status code rule`, and checks that the body matches.
 fn refused(rejection: &Rejection) -> String {
     let mut body = Vec::new();
     rejection.body(&mut body);
@@ -40,7 +41,7 @@ fn admitted(method: &str, headers: Row<'_>, supported: &[Revision]) -> String {
 }
 
 fn planned(headers: Row<'_>, body: &str, supported: &[Revision]) -> String {
-    match plan(headers, &KeptMessage::read(body, DEFAULT_DEPTH), supported) {
+    match plan(headers, &ParsedMessage::read(body, DEFAULT_DEPTH), supported) {
         Ok(Plan::Modern(revision)) => format!("modern {revision}"),
         Ok(Plan::Initialize) => "initialize".to_owned(),
         Ok(Plan::Session { id, revision }) => {
@@ -61,7 +62,7 @@ const V2025: (&str, &str) = ("MCP-Protocol-Version", "2025-11-25");
 const V999: (&str, &str) = ("MCP-Protocol-Version", "v999.0.0");
 
 #[test]
-#[rustfmt::skip] // a row is a line
+#[rustfmt::skip] // one row per line
 fn methods_and_media_types() {
     for (method, headers, expected) in [
         ("POST", &[HOST, TYPE, BOTH][..], "post"),
@@ -77,12 +78,12 @@ fn methods_and_media_types() {
         ("POST", &[HOST, TYPE, EVENTS], "406 -32600 accept"),
         ("POST", &[HOST, TYPE, ("accept", "application/json"), EVENTS], "post"),
         ("POST", &[HOST, TYPE, ("accept", "*/*, text/event-stream;q=0")], "406 -32600 accept"),
-        // The order: who, what, in which form.
+        // The order of the checks: host and origin, method, media types.
         ("POST", &[("host", "evil.com")], "403 -32600 host"),
         ("PUT", &[("host", "evil.com")], "403 -32600 host"),
         ("PUT", &[HOST, ("content-type", "text/plain")], "405 -32600 method"),
         ("POST", &[HOST, ("content-type", "text/plain"), ("accept", "text/html")], "415 -32600 content-type"),
-        // The header of a revision is looked at with the body.
+        // The revision in the header is checked together with the body.
         ("POST", &[HOST, TYPE, BOTH, V999], "post"),
         ("OPTIONS", &[HOST], "405 -32600 method"),
         ("HEAD", &[HOST], "405 -32600 method"),
@@ -118,7 +119,7 @@ fn methods_and_media_types() {
 }
 
 #[test]
-#[rustfmt::skip] // a row is a line
+#[rustfmt::skip] // one row per line
 fn a_server_of_one_era() {
     for (method, headers, supported, expected) in [
         ("POST", &[HOST, TYPE, BOTH][..], MODERN, "post"),
@@ -134,7 +135,7 @@ fn a_server_of_one_era() {
     let allow = |method, supported| {
         let rejected =
             admit(method, None, &[HOST][..], &Access::loopback(), supported).expect_err("not allowed");
-        rejected.allow.expect("a 405 says what is")
+        rejected.allow.expect("a 405 lists the allowed methods")
     };
     assert_eq!(allow("OPTIONS", DUAL), "GET, POST, DELETE");
     assert_eq!(allow("OPTIONS", LEGACY), "GET, POST, DELETE");
@@ -142,7 +143,7 @@ fn a_server_of_one_era() {
 }
 
 #[test]
-#[rustfmt::skip] // a row is a line
+#[rustfmt::skip] // one row per line
 fn hosts_and_origins_of_this_machine() {
     for (host, lets_in) in [
         ("localhost", true),
@@ -259,7 +260,7 @@ const VERSION: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""
 const CAPABILITIES: &str = r#""io.modelcontextprotocol/clientCapabilities":{}"#;
 
 #[test]
-#[rustfmt::skip] // a row is a line
+#[rustfmt::skip] // one row per line
 fn eras() {
     let list = ("Mcp-Method", "tools/list");
     let meta = |version| with_meta("tools/list", "", version);
@@ -331,7 +332,7 @@ fn eras() {
         (&[V2025, SESSION], meta("2025-11-25"), "400 -32022 unsupported-version", "400 -32022 unsupported-version", "session abc 2025-11-25"),
         (&[V2025, SESSION], only(CAPABILITIES), "400 -32602 meta", "400 -32022 unsupported-version", "session abc 2025-11-25"),
         (&[V2025, SESSION], only(number), "400 -32602 meta", "400 -32022 unsupported-version", "session abc 2025-11-25"),
-        // A header that names nothing that is served.
+        // A header with an unsupported revision.
         (&[V999, list], meta("v999.0.0"), "400 -32022 unsupported-version", "400 -32022 unsupported-version", "400 -32600 unknown-version"),
         (&[V999, list], LIST.to_owned(), "400 -32022 unsupported-version", "400 -32022 unsupported-version", "400 -32600 unknown-version"),
         (&[V999, SESSION], LIST.to_owned(), "400 -32022 unsupported-version", "400 -32022 unsupported-version", "400 -32600 unknown-version"),
@@ -341,7 +342,7 @@ fn eras() {
         (&[V999, SESSION], BATCH.to_owned(), "400 -32022 unsupported-version", "400 -32022 unsupported-version", "400 -32600 unknown-version"),
         (&[V999, list], meta("2026-07-28"), "400 -32020 header-mismatch", "400 -32020 header-mismatch", "400 -32600 unknown-version"),
         (&[("mcp-protocol-version", ""), SESSION], LIST.to_owned(), "400 -32022 unsupported-version", "400 -32022 unsupported-version", "400 -32600 unknown-version"),
-        // A header that cannot be read.
+        // An invalid header.
         (&[V2026, V2026, list], meta("2026-07-28"), "400 -32020 bad-header", "400 -32020 bad-header", "400 -32600 repeated-header"),
         (&[V2025, V2026, list], meta("2026-07-28"), "400 -32020 bad-header", "400 -32020 bad-header", "400 -32600 repeated-header"),
         (&[V2025, V2025, SESSION], LIST.to_owned(), "400 -32020 bad-header", "400 -32020 bad-header", "400 -32600 repeated-header"),
@@ -350,7 +351,7 @@ fn eras() {
         (&[("mcp-protocol-version", "2026–07–28"), list], meta("2026-07-28"), "400 -32020 bad-header", "400 -32020 bad-header", "400 -32600 unknown-version"),
         (&[("mcp-protocol-version", "\t2026-07-28 "), list], meta("2026-07-28"), "modern 2026-07-28", "modern 2026-07-28", "400 -32600 unknown-version"),
         (&[("MCP-PROTOCOL-VERSION", "2026-07-28"), list], meta(r"2026-07-2\u0038"), "modern 2026-07-28", "modern 2026-07-28", "400 -32600 unknown-version"),
-        // No message, whatever the headers say.
+        // A body that is not a message, with any headers.
         (&[V2026, list], "{".to_owned(), "400 -32700 syntax", "400 -32700 syntax", "400 -32700 syntax"),
         (&[V999], String::new(), "400 -32700 syntax", "400 -32700 syntax", "400 -32700 syntax"),
         (&[SESSION], "[]".to_owned(), "400 -32600 empty-batch", "400 -32600 empty-batch", "400 -32600 empty-batch"),
@@ -365,8 +366,8 @@ fn eras() {
 }
 
 #[test]
-#[rustfmt::skip] // a row is a line
-fn headers_say_what_the_body_says() {
+#[rustfmt::skip] // one row per line
+fn headers_must_match_the_body() {
     let call =
         |name: &str| with_meta("tools/call", &format!(r#""name":{name},"arguments":{{}}"#), "2026-07-28");
     let read = |uri: &str| with_meta("resources/read", &format!(r#""uri":{uri}"#), "2026-07-28");
@@ -393,7 +394,7 @@ fn headers_say_what_the_body_says() {
         // A method is never encoded.
         (&[("mcp-method", "=?base64?dG9vbHMvbGlzdA==?=")], list.clone(), mismatch),
         (&[is_list, is_list], list.clone(), bad),
-        // Of others the name is nobody's business.
+        // Other methods ignore `Mcp-Name`.
         (&[is_list, name("x"), name("y")], list.clone(), ok),
         (&[is_call, name("add")], call("\"add\""), ok),
         (&[is_call, name("  add  ")], call("\"add\""), ok),
@@ -419,12 +420,12 @@ fn headers_say_what_the_body_says() {
         (&[is_call, name("=?base64?PT9iYXNlNjQ/YT89?=")], call("\"=?base64?a?=\""), ok),
         (&[is_call, name("=?base64?a?=")], call("\"=?base64?a?=\""), bad),
         (&[is_call, name("=?base64?7aCA?=")], call(r#""\ud800""#), bad),
-        // Without a name there is nothing to repeat; that it is missing is said by who serves it.
+        // Without a name in the body there is nothing to repeat. The method itself reports that it is missing.
         (&[is_call], call("7"), ok),
         (&[is_call, name("7")], call("7"), mismatch),
         (&[is_call], with_meta("tools/call", "", "2026-07-28"), ok),
         (&[is_call, name("x")], with_meta("tools/call", "", "2026-07-28"), mismatch),
-        // Of a name that stands twice the last counts, here and for who serves it.
+        // The last of two names counts, here and for the method itself.
         (&[is_call, name("b")], with_meta("tools/call", r#""name":"a","name":"b""#, "2026-07-28"), ok),
         (&[is_call, name("a")], with_meta("tools/call", r#""name":"a","name":"b""#, "2026-07-28"), mismatch),
         (&[("mcp-method", "prompts/get"), name("p")], with_meta("prompts/get", r#""name":"p""#, "2026-07-28"), ok),
@@ -433,7 +434,7 @@ fn headers_say_what_the_body_says() {
         (&[is_read, name("file:///b")], read("\"file:///a\""), mismatch),
         (&[is_read], read("\"file:///a\""), missing),
         (&[is_read, name("n")], with_meta("resources/read", r#""name":"n","uri":"u""#, "2026-07-28"), mismatch),
-        // The method is looked at before the name, and both after `_meta`.
+        // The method is checked before the name, and both after `_meta`.
         (&[name("x")], call("\"add\""), missing),
         (&[("mcp-method", "x"), name("x")], call("\"add\""), mismatch),
         (&[], with_only("tools/list", VERSION), "400 -32602 meta"),
@@ -444,9 +445,9 @@ fn headers_say_what_the_body_says() {
 }
 
 #[test]
-fn a_refusal_says_what_to_do_under_the_id_of_the_request() {
+fn a_rejection_says_what_to_do_and_has_the_id_of_the_request() {
     let refuse = |headers: Row<'_>, body: &str, supported: &[Revision]| {
-        let rejection = plan(headers, &KeptMessage::read(body, DEFAULT_DEPTH), supported).expect_err("refused");
+        let rejection = plan(headers, &ParsedMessage::read(body, DEFAULT_DEPTH), supported).expect_err("refused");
         let mut out = Vec::new();
         rejection.body(&mut out);
         serde_json::from_slice::<serde_json::Value>(&out).expect("JSON")

@@ -1,12 +1,12 @@
-//! Each layer stands on those before it and never looks up, and none of them touches the world.
+//! Each layer depends only on the layers below it, and none of them does I/O.
 
 use std::fs;
 use std::path::Path;
 
-/// In the order of the data.
+/// The layers, from the lowest on.
 const LAYERS: [&str; 7] = ["json", "frame", "rpc", "session", "mcp", "http", "transcript"];
 
-/// What a layer may stand on besides itself.
+/// The layers that a layer may use besides itself.
 fn below(layer: &str) -> &'static [&'static str] {
     match layer {
         "json" => &[],
@@ -15,13 +15,13 @@ fn below(layer: &str) -> &'static [&'static str] {
         "session" => &["json", "rpc"],
         "mcp" => &["json", "rpc", "session"],
         "http" => &["json", "rpc", "mcp"],
-        // A transcript is bytes and text; it knows nothing of what they mean.
+        // A transcript is bytes and text without a meaning.
         "transcript" => &[],
-        other => panic!("{other} has no place in the order: give it one"),
+        other => panic!("{other} is not in the order of layers: add it"),
     }
 }
 
-/// Every source file of the crate, with the layer it belongs to and without comments.
+/// All source files of the crate without comments, as (layer, file, text).
 fn sources() -> Vec<(String, String, String)> {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = Vec::new();
@@ -31,7 +31,7 @@ fn sources() -> Vec<(String, String, String)> {
         }
         let name = layer.file_name().expect("a name").to_string_lossy().into_owned();
         for file in fs::read_dir(&layer).expect("a folder").map(|entry| entry.expect("entry").path()) {
-            assert!(!file.is_dir(), "{} is a folder: teach this test to go into it", file.display());
+            assert!(!file.is_dir(), "{} is a folder: this test does not go into folders yet", file.display());
             let text = fs::read_to_string(&file).expect("UTF-8");
             found.push((name.clone(), file.display().to_string(), without_comments(&text)));
         }
@@ -54,7 +54,7 @@ fn no_layer_uses_one_that_comes_after_it() {
             assert!(allowed, "{file}: {layer} uses {used}, which is not below it");
         }
         for hidden in ["use crate::{", "super::super", "use super::{self", "crate::*"] {
-            assert!(!code.contains(hidden), "{file}: {hidden} hides which layer is meant from this test");
+            assert!(!code.contains(hidden), "{file}: {hidden} hides from this test which layer is used");
         }
         seen.insert(layer);
     }
@@ -62,7 +62,7 @@ fn no_layer_uses_one_that_comes_after_it() {
 }
 
 #[test]
-fn nothing_touches_the_world() {
+fn no_layer_does_io() {
     let world = [
         "std::net",
         "std::fs",
@@ -88,7 +88,7 @@ fn nothing_touches_the_world() {
         ("no layer".into(), file.into(), without_comments(&text))
     });
     for (_, file, code) in sources().into_iter().chain(above) {
-        assert!(!code.contains("use std::{"), "{file}: name the module in the path, so that this test can read it");
+        assert!(!code.contains("use std::{"), "{file}: write the module in the path, so that this test can find it");
         for word in world {
             assert!(!code.contains(word), "{file}: {word}");
         }
@@ -114,5 +114,5 @@ fn the_manifest_names_three_dependencies_and_no_features() {
     }
     assert_eq!(dependencies, ["memchr", "serde", "serde_json"]);
     assert!(!manifest.contains("[features]"));
-    assert!(!manifest.contains("target."), "no dependency hides behind a platform");
+    assert!(!manifest.contains("target."), "no dependency is limited to a platform");
 }

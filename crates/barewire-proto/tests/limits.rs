@@ -1,4 +1,5 @@
-//! What reading costs in memory, whatever the peer sends. Counted by the allocator, so it does not depend on the machine.
+//! The memory that decoding and parsing use for hostile input. The allocator counts it, so the result does not depend
+//! on the machine.
 
 use allocation_counter::measure;
 use barewire_proto::frame::{Codec, ContentLength, Frame, FrameError, Lines, Sse};
@@ -8,7 +9,7 @@ const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 
 #[test]
-fn a_message_whose_parts_are_not_asked_for_allocates_nothing() {
+fn parsing_a_message_allocates_nothing() {
     let long = format!(r#"{{"jsonrpc":"2.0","id":"x","method":"m","params":["{}"]}}"#, "é".repeat(MIB));
     let frames: [&[u8]; 8] = [
         br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":[1,2,{"b":null}]}}}"#,
@@ -43,7 +44,7 @@ fn a_line_in_one_read_is_not_copied() {
 }
 
 #[test]
-fn a_million_levels_cost_a_bit_each_and_the_id_is_recovered() {
+fn a_million_levels_take_one_bit_each_and_the_id_is_found() {
     let levels = 1_000_000;
     let frame = [
         &br#"{"jsonrpc":"2.0","method":"m","params":"#[..],
@@ -56,10 +57,10 @@ fn a_million_levels_cost_a_bit_each_and_the_id_is_recovered() {
         let Parsed::Invalid(invalid) = parse(&frame, DEFAULT_DEPTH) else { panic!("too deep") };
         assert_eq!(invalid.rule, Rule::TooDeep { limit: DEFAULT_DEPTH });
         assert_eq!(invalid.at, br#"{"jsonrpc":"2.0","method":"m","params":"#.len() + DEFAULT_DEPTH - 1);
-        assert_eq!(invalid.id.expect("the id stands behind it").as_str(), "\"deep\"");
+        assert_eq!(invalid.id.expect("the id stands after it").as_str(), "\"deep\"");
     });
     assert!(counted.bytes_max < (MIB / 2) as u64, "{counted:?}");
-    // Allowed, it is a request like any other.
+    // With a higher limit it is an ordinary request.
     assert!(matches!(parse(&frame, usize::MAX), Parsed::Message(Message::Request(_))));
 }
 
@@ -73,7 +74,7 @@ fn an_id_of_a_mebibyte_is_echoed() {
     assert_eq!(String::from_utf8(out).expect("UTF-8"), format!(r#"{{"jsonrpc":"2.0","id":{id},"result":null}}"#));
 }
 
-/// Feeds `codec` the stream, and says what came out and what it cost.
+/// Decodes a stream. Returns the lengths of the frames, and the total and the peak of the allocated bytes.
 fn feed(codec: &mut impl Codec, pieces: impl Iterator<Item = Vec<u8>>) -> (Vec<Result<usize, FrameError>>, u64, u64) {
     let mut seen = Vec::new();
     let counted = measure(|| {
@@ -93,17 +94,17 @@ fn a_line_of_64_mib_in_small_pieces_is_copied_a_bounded_number_of_times() {
     let pieces = (0..64 * MIB / (4 * KIB)).map(|_| vec![b'x'; 4 * KIB]).chain([b"\n".to_vec()]);
     let (seen, peak, total) = feed(&mut lines, pieces);
     assert_eq!(seen, [Ok(64 * MIB)]);
-    // Doubling moves every byte at most twice on the average; the pieces themselves are allocated once.
+    // Doubling moves every byte at most twice on average; the pieces themselves are allocated once.
     assert!(total < 64 * MIB as u64 * 4, "{total} bytes allocated in all");
     assert!(peak < 64 * MIB as u64 * 2, "{peak} bytes at once");
-    // The call after the frame has let go of it.
+    // The call after the frame has freed it.
     assert!(lines.capacity() <= 64 * KIB, "{} bytes kept", lines.capacity());
     lines.trim();
-    assert_eq!(lines.capacity(), 0, "nothing at all is kept by who is told so");
+    assert_eq!(lines.capacity(), 0, "trim frees all memory");
 }
 
 #[test]
-fn what_is_over_the_limit_is_skipped_in_constant_memory_and_answered() {
+fn a_frame_over_the_limit_is_skipped_in_constant_memory_and_answered() {
     let head = br#"{"jsonrpc":"2.0","method":"m","params":[""#.to_vec();
     let tail = br#""],"id":77}"#.to_vec();
     let body = || (0..256).map(|_| vec![b'x'; MIB]);
@@ -112,7 +113,7 @@ fn what_is_over_the_limit_is_skipped_in_constant_memory_and_answered() {
         let [Err(error), Ok(2)] = seen else { panic!("{seen:?}") };
         let invalid = Invalid::from_frame(error);
         assert_eq!(invalid.shape, Shape::Request);
-        assert_eq!(invalid.id.expect("it stands last").as_str(), "77");
+        assert_eq!(invalid.id.expect("the id stands last").as_str(), "77");
         let FrameError::TooLong(long) = error else { panic!("{error:?}") };
         assert_eq!(long.length, length as u64);
     };
@@ -137,7 +138,7 @@ fn what_is_over_the_limit_is_skipped_in_constant_memory_and_answered() {
 }
 
 #[test]
-fn an_announced_length_is_not_believed() {
+fn no_memory_is_allocated_for_an_announced_length() {
     let header = format!("Content-Length: {}\r\n\r\n{{", 63 * MIB).into_bytes();
     let (seen, _, total) = feed(&mut ContentLength::default(), [header].into_iter());
     assert!(seen.is_empty());
@@ -145,7 +146,7 @@ fn an_announced_length_is_not_believed() {
 }
 
 #[test]
-fn endless_fields_and_headers_are_held_to_a_cap() {
+fn endless_fields_and_headers_take_bounded_memory() {
     let endless = |start: &str| [start.as_bytes().to_vec()].into_iter().chain((0..64).map(|_| vec![b'x'; MIB]));
     for field in ["event: ", "id: ", "retry: ", ": ", "unknown: ", ""] {
         let (_, peak, _) = feed(&mut Sse::default(), endless(field));
@@ -155,9 +156,9 @@ fn endless_fields_and_headers_are_held_to_a_cap() {
     assert!(peak < 2 * MIB as u64, "{peak}");
 }
 
-/// Where the scanner changes from short to long runs and from chunk to chunk, every odd byte is still found.
+/// The scanner finds every special byte also where it switches from short to long runs and from chunk to chunk.
 #[test]
-fn long_strings_are_judged_like_short_ones() {
+fn long_strings_are_checked_like_short_ones() {
     let odd: [&[u8]; 7] = [b"\"", b"\\", b"\\n", b"\x1f", b"\x7f", "é".as_bytes(), b"\xff"];
     for length in (56..82).chain(120..140).chain(16_440..16_460).chain(32_830..32_840) {
         for at in [0, 1, 7, 8, 9, 63, 64, 65, length - 10, length - 2, length - 1, length] {
@@ -176,11 +177,11 @@ fn long_strings_are_judged_like_short_ones() {
 }
 
 #[test]
-fn small_events_cost_little_whatever_stands_between_them() {
+fn small_events_take_little_memory_with_any_lines_between_them() {
     let start = [b"id: ".to_vec(), vec![b'i'; 60 * KIB], b"\n\n".to_vec()].into_iter();
     for filler in [&b":\n"[..], b"\n", b"x\n"] {
         let (_, _, total) = feed(&mut Sse::default(), start.clone().chain([filler.repeat(100_000)]));
-        // The id is decoded once, and nothing is copied for the lines behind it; the pieces are in the count.
+        // The id is decoded once, and the lines after it are not copied. The pieces are included in the count.
         assert!(total < 2 * MIB as u64, "{filler:?} {total}");
     }
 }

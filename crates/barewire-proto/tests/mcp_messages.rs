@@ -1,7 +1,7 @@
-//! The types of MCP: each message of `testdata/messages` is read as the type that the `@` line before it names.
+//! The types of MCP: each message of `testdata/messages` is read as the type in the `@` line before it.
 //!
-//! `=` is what is written of it again: `the same`, other text, or why it was refused. What was written is read and
-//! written once more and must not change. `BLESS=1 cargo test` rewrites the `=` lines.
+//! The `=` line is the message as it is written again: `the same`, other text, or the error of reading it. The written
+//! text is read and written once more and must not change. `BLESS=1 cargo test` rewrites the `=` lines.
 
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,7 @@ fn messages() {
             entry.write(&mut blessed);
             match &entry {
                 Entry::Event(event) => {
-                    let Note::Other(name) = &event.note else { panic!("{:?} is no type", event.note) };
+                    let Note::Other(name) = &event.note else { panic!("{:?} is not a type", event.note) };
                     let name = std::str::from_utf8(name.as_bytes()).expect("UTF-8");
                     let (name, found) = TYPES.iter().find(|(known, _)| *known == name).expect(name);
                     unread.retain(|unread| unread != name);
@@ -85,7 +85,7 @@ fn written(of: Again, text: &str) -> String {
 }
 
 #[test]
-fn what_is_built_is_what_is_meant() {
+fn constructors_set_the_right_members() {
     assert_eq!(
         json(&CallToolResult::error("no such city")),
         r#"{"content":[{"type":"text","text":"no such city"}],"isError":true}"#
@@ -114,7 +114,7 @@ fn json(value: &impl Serialize) -> String {
 }
 
 #[test]
-fn what_is_declared_is_what_is_had() {
+fn has_returns_the_declared_capabilities() {
     use ClientCapability as C;
     let all = [
         C::Roots,
@@ -132,7 +132,7 @@ fn what_is_declared_is_what_is_had() {
     for capability in all {
         let only = ClientCapabilities::only(capability);
         for other in all {
-            // What stands below another includes it, and elicitation that says nothing means forms.
+            // A nested capability includes its parent, and an empty elicitation capability means forms.
             let below = capability.as_str().starts_with(&format!("{}.", other.as_str()));
             let forms = capability == C::Elicitation && other == C::ElicitationForm;
             assert_eq!(only.has(other), capability == other || below || forms, "{capability:?}: {other:?}");

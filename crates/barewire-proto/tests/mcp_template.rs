@@ -1,5 +1,5 @@
-//! URI templates: the examples of RFC 6570, what is refused and where, and random templates against a matcher that
-//! tries everything.
+//! URI templates: the examples of RFC 6570, the errors and their offsets, and random templates against an exhaustive
+//! matcher.
 
 use barewire_proto::mcp::{Template, TemplateFault};
 use proptest::prelude::*;
@@ -91,18 +91,18 @@ fn takes_the_values_out_of_a_uri() {
         ("note://{id}", "note://a%20b%2Fc", Some(&[("id", "a b/c")])),
         ("note://{id}", "note://gr\u{fc}n", Some(&[("id", "gr\u{fc}n")])),
         ("note://{id}", "note://a:b@c,d", Some(&[("id", "a:b@c,d")])),
-        // A value is not nothing, and not a path.
+        // A value is not empty, and not a path.
         ("note://{id}", "note://", None),
         ("note://{id}", "note://a/b", None),
         ("note://{id}", "note://a?b", None),
         ("note://{id}", "note://a#b", None),
         ("note://{id}", "NOTE://a", None),
         ("note://{id}", "note:/", None),
-        // Percent signs that encode nothing, and bytes that are no text.
+        // Percent signs that encode nothing, and bytes that are not UTF-8.
         ("note://{id}", "note://50%", None),
         ("note://{id}", "note://%zz", None),
         ("note://{id}", "note://%ff", None),
-        // What is encoded is not cut in two.
+        // A percent-encoded byte is not split.
         ("{a}1", "%41", None),
         ("{a}1", "%411", Some(&[("a", "A")])),
         ("file:///{+path}", "file:///a/b?c#d", Some(&[("path", "a/b?c#d")])),
@@ -110,7 +110,7 @@ fn takes_the_values_out_of_a_uri() {
         ("test://template/{id}/data", "test://template/123/data", Some(&[("id", "123")])),
         ("test://template/{id}/data", "test://template/123/dat", None),
         ("test://template/{id}/data", "test://template/123/data/", None),
-        // The first takes as much as it can.
+        // The first value is as long as possible.
         ("{a}-{b}", "1-2-3", Some(&[("a", "1-2"), ("b", "3")])),
         ("{a}-{b}-{c}", "-----", Some(&[("a", "-"), ("b", "-"), ("c", "-")])),
         ("{a}{b}", "xyz", Some(&[("a", "xy"), ("b", "z")])),
@@ -119,7 +119,7 @@ fn takes_the_values_out_of_a_uri() {
         ("{a}{b}", "x%C3%A9", Some(&[("a", "x"), ("b", "\u{e9}")])),
         ("{a}{b}", "%C3%A9", None),
         ("{a}%A9{b}", "x%C3%A9y", None),
-        // A narrow value behind a wide one.
+        // A value with few allowed characters after one with many.
         ("{+a}-{b}", "x/-y/-z", Some(&[("a", "x/-y/"), ("b", "z")])),
         ("{a}-{+b}", "x/-y", None),
         ("{a,b}", "1,2", Some(&[("a", "1"), ("b", "2")])),
@@ -153,7 +153,7 @@ fn takes_the_values_out_of_a_uri() {
         ("x{?a}{&b}", "x?a=1&b=2", Some(&[("a", "1"), ("b", "2")])),
         ("x{?a}{#f}", "x?a=1#top", Some(&[("a", "1"), ("f", "top")])),
         ("x?k=1{&a}", "x?k=1", Some(&[])),
-        // What stands in the template fits as it is and as it is expanded.
+        // A literal matches as it is written and percent-encoded.
         ("caf\u{e9}/{a}", "caf\u{e9}/1", Some(&[("a", "1")])),
         ("caf\u{e9}/{a}", "caf%C3%A9/1", Some(&[("a", "1")])),
         ("plain:text", "plain:text", Some(&[])),
@@ -170,7 +170,7 @@ fn takes_the_values_out_of_a_uri() {
 }
 
 #[test]
-fn says_what_is_wrong_with_a_template_and_where() {
+fn errors_have_the_fault_and_the_offset() {
     use TemplateFault as F;
     let cases = [
         ("note://{id", 7, F::Unclosed),
@@ -218,14 +218,14 @@ fn names_are_those_between_braces() {
     assert_eq!(template.to_string(), template.as_str());
 }
 
-/// A template of a few pieces, as it is written.
+/// The text of a template with a few parts.
 fn template() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[-/.x?&;=#,]{1,2}".prop_map(|literal| literal),
         ("[+#./;?&]?", 1..3_usize)
             .prop_map(|(operator, names)| format!("{{{operator}{}}}", vec!["@"; names].join(","))),
     ];
-    // The names are given last, so that none stands twice.
+    // The names are inserted last, so that none occurs twice.
     prop::collection::vec(piece, 1..5).prop_map(|pieces| {
         let mut names = 'a'..;
         let name = |c| if c == '@' { names.next().expect("few") } else { c };
@@ -233,7 +233,7 @@ fn template() -> impl Strategy<Value = String> {
     })
 }
 
-/// All the ways in which a URI fits, found by trying them; the values are raw.
+/// Returns all ways in which a URI matches, by trying them. The values are not decoded.
 fn naive<'u>(template: &str, uri: &'u str) -> Vec<Vec<(char, &'u str)>> {
     fn value<'u>(
         name: char,
@@ -319,7 +319,7 @@ fn naive<'u>(template: &str, uri: &'u str) -> Vec<Vec<(char, &'u str)>> {
     }
 }
 
-/// A template with values in it that are not encoded, so that it is hard to tell where they end.
+/// Returns a template with values that are not encoded, so that their ends are ambiguous.
 fn filled(template: &str, values: &[String]) -> String {
     let mut uri = String::new();
     let mut values = values.iter();
@@ -355,9 +355,9 @@ fn filled(template: &str, values: &[String]) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// The first way that a matcher finds that tries all, the longest values first.
+    /// The result is the first match of an exhaustive matcher that tries the longest values first.
     #[test]
-    fn finds_what_trying_everything_finds(
+    fn matches_like_an_exhaustive_matcher(
         template in template(),
         any in "[-/.x?&;=#,a-c]{0,9}",
         values in prop::collection::vec("[-/.x?&;=#,a-c]{0,2}", 8),
@@ -373,9 +373,9 @@ proptest! {
         }
     }
 
-    /// A URI that was expanded fits, whatever the values are, but for what ends one in a list.
+    /// An expanded URI matches for all values without list separators.
     #[test]
-    fn what_was_expanded_fits(template in template(), values in prop::collection::vec("[^%,.]{1,4}", 8)) {
+    fn an_expanded_uri_matches(template in template(), values in prop::collection::vec("[^%,.]{1,4}", 8)) {
         let template = Template::parse(&template).expect("a template");
         let value = |name: &str| values.get(usize::from(name.as_bytes()[0] - b'a')).map(String::as_str);
         let uri = template.expand(value);
@@ -383,15 +383,15 @@ proptest! {
         prop_assert!(found.is_some(), "{} and {}", template, uri);
         let found = found.expect("just seen");
         let again = template.expand(|name| found.iter().find(|(n, _)| *n == name).map(|(_, v)| v.as_str()));
-        // However it was split, the same URI comes of it, but for what is encoded in one place and not in another.
+        // The values may be split differently, but they expand to the same URI, apart from percent-encoding.
         let plain = |uri: &str| Template::parse("{+all}").expect("a template").matches(uri).map(|mut all| all.remove(0).1);
         prop_assert_eq!(plain(&again), plain(&uri));
     }
 
-    /// With values that have nothing of what stands between them, they come back.
+    /// Values without separators are found again.
     #[test]
-    fn simple_values_come_back(template in template(), values in prop::collection::vec("[A-Z\u{e9} ]{1,4}", 8)) {
-        // With nothing between two values there is no telling where the first ends.
+    fn simple_values_are_found_again(template in template(), values in prop::collection::vec("[A-Z\u{e9} ]{1,4}", 8)) {
+        // Without a separator between two values, the end of the first is ambiguous.
         let template = Template::parse(&template.replace("}{", "}-{")).expect("a template");
         let value = |name: &str| values.get(usize::from(name.as_bytes()[0] - b'a')).map(String::as_str);
         let uri = template.expand(value);

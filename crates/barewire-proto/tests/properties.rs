@@ -1,4 +1,4 @@
-//! What must hold for any bytes, tried with bytes made to hit it and with the corpus that fuzzing has found.
+//! Properties that hold for any bytes, tested with bytes that resemble the wire and with the corpus of the fuzzer.
 
 #[path = "../../../fuzz/checks.rs"]
 #[allow(unreachable_pub, clippy::cast_possible_truncation, reason = "also the body of the fuzz targets")]
@@ -9,7 +9,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 #[test]
-fn what_fuzzing_found_still_holds() {
+fn the_corpus_of_the_fuzzer_passes() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/corpus");
     for (name, check) in checks::ALL {
         let folder = corpus.join(name);
@@ -17,7 +17,7 @@ fn what_fuzzing_found_still_holds() {
         let mut count = 0;
         for file in files.map(|file| file.expect("a file").path()) {
             let bytes = std::fs::read(&file).expect("readable");
-            // The name of the file is what a failure has to say.
+            // The name of the file identifies a failure.
             println_name(&file);
             check(&bytes);
             count += 1;
@@ -26,13 +26,13 @@ fn what_fuzzing_found_still_holds() {
     }
 }
 
-/// Shown by the test harness when a check fails.
+/// Prints the name of a file, which the test harness shows if the check fails.
 #[allow(clippy::print_stdout)]
 fn println_name(file: &Path) {
     println!("{}", file.display());
 }
 
-/// Bytes of which many are what JSON, SSE, headers and transcripts are made of.
+/// Bytes with many parts of JSON, SSE, headers and transcripts.
 fn wire_like() -> impl Strategy<Value = Vec<u8>> {
     let word = prop_oneof![
         8 => prop::sample::select(vec![
@@ -55,18 +55,18 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_split_of_lines_is_no_split(bytes in wire_like()) { checks::lines(&bytes) }
+    fn lines_do_not_depend_on_the_split(bytes in wire_like()) { checks::lines(&bytes) }
     #[test]
-    fn any_split_of_events_is_no_split(bytes in wire_like()) { checks::sse(&bytes) }
+    fn events_do_not_depend_on_the_split(bytes in wire_like()) { checks::sse(&bytes) }
     #[test]
-    fn any_split_of_bodies_is_no_split(bytes in wire_like()) { checks::content_length(&bytes) }
+    fn bodies_do_not_depend_on_the_split(bytes in wire_like()) { checks::content_length(&bytes) }
     #[test]
     fn the_scanner_accepts_exactly_json(bytes in wire_like()) {
         checks::scanner(&bytes);
         checks::scanner(&bytes[2..]);
     }
     #[test]
-    fn what_is_skipped_is_answered_as_if_kept(bytes in wire_like()) { checks::outline(&bytes[2..]) }
+    fn a_skipped_frame_is_answered_like_a_parsed_one(bytes in wire_like()) { checks::outline(&bytes[2..]) }
     #[test]
     fn transcripts_restore_what_was_recorded(bytes in wire_like()) {
         checks::wire(&bytes);
@@ -75,7 +75,7 @@ proptest! {
     #[test]
     fn write_then_parse_is_identity(bytes in wire_like()) { checks::round_trip(&bytes) }
     #[test]
-    fn plain_noise_harms_nobody(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn all_properties_hold_for_random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         checks::ALL.iter().for_each(|(_, check)| check(&bytes));
     }
 }

@@ -1,6 +1,7 @@
-//! Runs the transcripts of `testdata/frame` and `testdata/rpc`: bytes in, `=` what must be understood.
+//! Runs the transcripts of `testdata/frame` and `testdata/rpc`: bytes in, and `=` lines for the frames and messages
+//! that must come out.
 //!
-//! A case is the bytes up to its `=` lines. Framing input is also cut at every byte, and must give the same.
+//! A case is the bytes up to its `=` lines. Framing input is also cut at every byte, and must give the same result.
 //! `BLESS=1 cargo test` rewrites the `=` lines; the review is `git diff`.
 
 use std::fmt::Write;
@@ -27,7 +28,7 @@ fn framing() {
             let bytes: Vec<&[u8]> = stream.chunks(1).collect();
             assert_eq!(settings.decode(&bytes), whole, "byte by byte");
             let trimmed = Settings { trim: true, ..settings.clone() };
-            assert_eq!(trimmed.decode(&bytes), whole, "byte by byte, with memory given back after each");
+            assert_eq!(trimmed.decode(&bytes), whole, "byte by byte, with memory freed after each");
             whole
         },
     );
@@ -40,7 +41,7 @@ fn grammar() {
         "rpc",
         |note| settings.set(note),
         |settings, case| {
-            let [frame] = case else { panic!("a frame a case") };
+            let [frame] = case else { panic!("expected one frame per case") };
             match parse(&frame.payload, settings.depth) {
                 Parsed::Message(message) => vec![message_line(&message)],
                 Parsed::Invalid(invalid) => vec![invalid_line(&invalid)],
@@ -60,13 +61,13 @@ fn grammar() {
     );
 }
 
-/// What `@` lines say of the cases behind them.
+/// The settings in `@` lines, which apply to the cases after them.
 #[derive(Clone, Debug)]
 struct Settings {
     framing: Framing,
     limit: usize,
     depth: usize,
-    /// Tell the decoder to give back its memory whenever it can be told.
+    /// Whether to free the memory of the decoder after every call.
     trim: bool,
 }
 
@@ -86,7 +87,7 @@ impl Settings {
                 Some(("depth", depth)) => self.depth = depth.parse().expect("a number"),
                 _ => panic!("unknown setting {}", escape(text.as_bytes())),
             },
-            Some(note) => panic!("{note:?} is no setting"),
+            Some(note) => panic!("{note:?} is not a setting"),
         }
         self.clone()
     }
@@ -212,7 +213,7 @@ fn run(
                 Entry::Bytes(bytes) => case.push(bytes),
                 _ => {}
             }
-            // The case ends where its expectations stand, or would stand.
+            // The case ends before its expectations, or before the next case if it has none.
             if !case.is_empty() && !matches!(entries.peek(), Some(Entry::Bytes(_))) {
                 let name = format!("{} {}", file.display(), escape(&case[0].payload));
                 println_case(&name);
@@ -237,7 +238,7 @@ fn run(
     assert!(cases > 0);
 }
 
-/// Shown by the test harness when a case fails.
+/// Prints the name of a case, which the test harness shows if the case fails.
 #[allow(clippy::print_stdout)]
 fn println_case(name: &str) {
     println!("{name}");

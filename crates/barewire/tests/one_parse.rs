@@ -50,13 +50,13 @@ fn calls(line: &str) -> usize {
         !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | ':' | '_')) && !before.ends_with("fn ")
     };
     let free = line.match_indices("parse(").filter(|(at, _)| is_free(*at)).count();
-    let named = ["KeptFrame::parse(", "KeptMessage::read(", "RequestParams::read(", "RequestMeta::read("];
+    let named = ["ParsedFrame::parse(", "ParsedMessage::read(", "RequestParams::read(", "RequestMeta::read("];
     free + named.iter().map(|call| line.matches(call).count()).sum::<usize>()
 }
 
 #[test]
 fn calls_are_distinguished_from_other_parsers() {
     assert_eq!(calls("let parsed = parse(&frame, depth);"), 1);
-    assert_eq!(calls("match KeptMessage::read(body, depth) {}"), 1);
+    assert_eq!(calls("match ParsedMessage::read(body, depth) {}"), 1);
     assert_eq!(calls("Json::parse(text); text.parse(); fn parse(text: &str) {}; reparse(text)"), 0);
 }

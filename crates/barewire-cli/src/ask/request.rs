@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use barewire::client::{Client, ClientError};
-use barewire_proto::mcp::{Kind, Method, Prompt, Side, Tool};
+use barewire_proto::mcp::{Method, MethodKind, Prompt, Side, Tool};
 use barewire_workbench::load::with_meta;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -159,7 +159,7 @@ impl PreparedRequest {
 
     /// Whether it is a notification, which has no response.
     pub(crate) fn is_notification(&self) -> bool {
-        Method::find(&self.method).is_some_and(|method| method.kind == Kind::Notification)
+        Method::find(&self.method).is_some_and(|method| method.kind == MethodKind::Notification)
             || (Method::find(&self.method).is_none() && self.method.starts_with("notifications/"))
     }
 

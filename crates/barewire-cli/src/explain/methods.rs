@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use barewire_proto::mcp::method::TASKS;
-use barewire_proto::mcp::{Capability, Kind, Method, Revision, Sent, Side};
+use barewire_proto::mcp::{Availability, Capability, Method, MethodKind, Revision, Side};
 use serde_json::{Value, json};
 
 use super::wrapped;
@@ -24,7 +24,7 @@ pub(super) fn show(method: &Method, output: &mut Output, as_json: bool) -> io::R
     }
     writeln!(output)?;
     wrapped(output, "Params:     ", params)?;
-    if method.kind == Kind::Request {
+    if method.kind == MethodKind::Request {
         wrapped(output, "Result:     ", result)?;
     }
     for (from, sent, needs) in senders(method) {
@@ -51,8 +51,8 @@ fn value(method: &Method) -> Value {
         Capability::Client(it) => json!({"side": "client", "capability": it.as_str()}),
         Capability::Server(it) => json!({"side": "server", "capability": it.as_str()}),
     };
-    let sent = |from: &str, sent: Option<Sent>| {
-        let Sent { since, until, needs: declared, .. } = sent?;
+    let sent = |from: &str, sent: Option<Availability>| {
+        let Availability { since, until, needs: declared, .. } = sent?;
         Some(json!({"from": from, "since": since, "until": until, "needs": declared.map(needs)}))
     };
     let sent = [sent("client", method.by_client), sent("server", method.by_server)];
@@ -62,7 +62,7 @@ fn value(method: &Method) -> Value {
         "note": note,
         "kind": kind(method),
         "params": params,
-        "result": (method.kind == Kind::Request).then_some(result),
+        "result": (method.kind == MethodKind::Request).then_some(result),
         "from": sender(method),
         "since": method.since(),
         "until": method.until(),
@@ -80,8 +80,8 @@ pub(super) fn span(since: Revision, until: Revision) -> String {
 
 pub(super) fn kind(method: &Method) -> &'static str {
     match method.kind {
-        Kind::Request => "request",
-        Kind::Notification => "notification",
+        MethodKind::Request => "request",
+        MethodKind::Notification => "notification",
     }
 }
 
@@ -124,7 +124,7 @@ fn senders(method: &Method) -> Vec<(&'static str, Sent, Option<String>)> {
         .collect()
 }
 
-fn declared(sent: &Sent, needs: Capability) -> String {
+fn declared(sent: &Availability, needs: Capability) -> String {
     let whose = match needs {
         Capability::Client(_) => "client",
         Capability::Server(_) => "server",

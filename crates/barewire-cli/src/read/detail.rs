@@ -61,8 +61,8 @@ impl<'a> MessageDetail<'a> {
     pub(super) fn members(&self) -> Vec<(Member<'a>, usize, String)> {
         let before = self.text.iter().take_while(|b| b.is_ascii_whitespace()).count();
         let Ok(object) = Json::parse(self.text) else { return Vec::new() };
-        let mut count = [0; Name::ALL.len()];
-        for name in object.members().filter_map(|member| Name::of(member.name)) {
+        let mut count = [0; MemberName::ALL.len()];
+        for name in object.members().filter_map(|member| MemberName::of(member.name)) {
             count[name as usize] += 1;
         }
         let detail = |member: Member<'a>| {
@@ -103,7 +103,7 @@ fn members(output: &mut Output, part: &MessageDetail<'_>) -> io::Result<()> {
 /// Returns the meaning of a member in a message of this kind.
 fn meaning(kind: &str, name: Name, value: Json<'_>) -> String {
     match (name, value.kind()) {
-        (Name::Jsonrpc, _) if Text::from_json(value).is_some_and(|text| text == "2.0") => {
+        (MemberName::Jsonrpc, _) if Text::from_json(value).is_some_and(|text| text == "2.0") => {
             "the version; on every message, and always this string".into()
         }
         (Name::Jsonrpc, _) => "must be the string \"2.0\"".into(),

@@ -1,60 +1,60 @@
-//! The base protocol of LSP: header lines, a blank line, and a body of as many bytes as `Content-Length` says.
+//! The base protocol of LSP: header lines, a blank line, and a body with the number of bytes in `Content-Length`.
 //!
-//! The length a peer announces is never believed for allocation: the body grows as it comes.
+//! No memory is allocated for an announced length: the buffer grows as the body arrives.
 
 use std::fmt;
 
-use super::outline::Scan;
-use super::{BOM, Codec, DEFAULT_LIMIT, Frame, FrameError, hold, release};
+use super::outline::OutlineScanner;
+use super::{BOM, Codec, DEFAULT_LIMIT, Frame, FrameError, append_bounded, release};
 
 /// The decoder and encoder of `Content-Length` framing.
 #[derive(Debug)]
 pub struct ContentLength {
     limit: usize,
-    mode: Mode,
-    /// The unfinished header line or body; in [`Mode::Given`], the body the last frame was borrowed from.
+    state: ContentLengthState,
+    /// The unfinished header line or body; in [`ContentLengthState::Delivered`], the body that was returned.
     partial: Vec<u8>,
-    /// How many bytes of the stream have been taken.
+    /// The number of bytes of the stream taken so far.
     taken: u64,
-    /// Where the header block of the current frame began in the stream.
+    /// The offset of the current frame's header block in the stream.
     start: u64,
 }
 
 #[derive(Debug)]
-enum Mode {
-    /// In a header line.
-    Headers(Headers),
-    /// In a body that fits.
+enum ContentLengthState {
+    /// Reading a header line.
+    Headers(HeaderBlock),
+    /// Reading a body within the limit.
     Body { length: usize },
-    /// In a body that does not.
-    Skip { length: u64, left: u64, scan: Box<Scan> },
-    /// Behind a body that was given out.
-    Given,
-    /// Behind a bad header, looking for the next `Content-Length:`, of which this many bytes are matched.
+    /// Reading a body over the limit. It is scanned for its id and method, and not kept.
+    Skip { length: u64, left: u64, scan: Box<OutlineScanner> },
+    /// The body has ended and was returned. It is still in `partial`.
+    Delivered,
+    /// After a bad header, searching for the next `Content-Length:`, of which this many bytes have matched.
     Lost { matched: usize },
 }
 
-/// What the header lines so far have said.
+/// The header lines of the current frame so far.
 #[derive(Debug, Default, Clone, Copy)]
-struct Headers {
+struct HeaderBlock {
     length: Option<u64>,
-    /// There was a line.
+    /// Whether there was a header line.
     any: bool,
 }
 
-/// Why a header block does not say how long its body is.
+/// A fault for which the length of the body is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HeaderFault {
     /// A line without a colon.
     NotAHeader,
-    /// A line that begins like a JSON message: the peer may be speaking newline-delimited JSON.
+    /// A line that begins like a JSON message: the peer may be using newline-delimited JSON.
     Json,
     /// The block ended without a `Content-Length`.
     NoLength,
-    /// A `Content-Length` that is no number, or no number this machine can count to.
+    /// A `Content-Length` that is not a number, or does not fit in 64 bits.
     BadLength,
-    /// Two `Content-Length`s that differ.
+    /// Two `Content-Length` headers with different values.
     TwoLengths,
     /// A header line of 8 KiB or more.
     TooLong,
@@ -80,9 +80,15 @@ impl Default for ContentLength {
 }
 
 impl ContentLength {
-    /// Bodies of at most `limit` bytes.
+    /// A decoder for bodies of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Self { limit, mode: Mode::Headers(Headers::default()), partial: Vec::new(), taken: 0, start: 0 }
+        Self {
+            limit,
+            state: ContentLengthState::Headers(HeaderBlock::default()),
+            partial: Vec::new(),
+            taken: 0,
+            start: 0,
+        }
     }
 
     fn take<'i>(&mut self, input: &mut &'i [u8], count: usize) -> &'i [u8] {
@@ -92,18 +98,18 @@ impl ContentLength {
         taken
     }
 
-    /// Between two frames: the next header block begins here.
+    /// Starts the next header block at the current position.
     fn restart(&mut self) {
         release(&mut self.partial);
-        self.mode = Mode::Headers(Headers::default());
+        self.state = ContentLengthState::Headers(HeaderBlock::default());
         self.start = self.taken;
     }
 
-    /// Takes bytes of a header line, up to its end if that is in `input`.
-    fn header_bytes(&mut self, headers: Headers, input: &mut &[u8]) -> Result<(), HeaderFault> {
-        let room = LONGEST_HEADER - self.partial.len();
+    /// Takes bytes of a header line, up to its end if `input` holds it.
+    fn header_bytes(&mut self, headers: HeaderBlock, input: &mut &[u8]) -> Result<(), HeaderFault> {
+        let room = MAX_HEADER_LINE - self.partial.len();
         let newline = memchr::memchr(b'\n', &input[..room.min(input.len())]);
-        // A peer that sends a message a line has a `{` where no header can have one. A line end would come too late.
+        // A peer that uses newline-delimited JSON sends `{` or `[` here. Report it now: the line may be very long.
         if self.partial.is_empty() && matches!(input.first(), Some(b'{' | b'[')) {
             return Err(HeaderFault::Json);
         }
@@ -119,32 +125,32 @@ impl ContentLength {
             let next = self.header_line(headers, line.strip_suffix(b"\r").unwrap_or(&line));
             line.clear();
             self.partial = line;
-            self.mode = next?;
+            self.state = next?;
         }
         Ok(())
     }
 
-    /// What comes after a whole header line.
-    fn header_line(&mut self, mut headers: Headers, line: &[u8]) -> Result<Mode, HeaderFault> {
+    /// Reads a complete header line and returns the next state.
+    fn header_line(&mut self, mut headers: HeaderBlock, line: &[u8]) -> Result<ContentLengthState, HeaderFault> {
         if line.is_empty() {
             let Some(length) = headers.length else {
                 if headers.any {
                     return Err(HeaderFault::NoLength);
                 }
-                // A blank line between two frames does no harm.
+                // A blank line between two frames is tolerated.
                 self.start = self.taken;
-                return Ok(Mode::Headers(headers));
+                return Ok(ContentLengthState::Headers(headers));
             };
             return Ok(match usize::try_from(length) {
-                Ok(length) if length <= self.limit => Mode::Body { length },
-                _ => Mode::Skip { length, left: length, scan: Box::default() },
+                Ok(length) if length <= self.limit => ContentLengthState::Body { length },
+                _ => ContentLengthState::Skip { length, left: length, scan: Box::default() },
             });
         }
         // A BOM at the start of the stream is tolerated.
         let line = if self.start == 0 && !headers.any { line.strip_prefix(BOM).unwrap_or(line) } else { line };
         headers.any = true;
         let colon = memchr::memchr(b':', line).ok_or(HeaderFault::NotAHeader)?;
-        if line[..colon].eq_ignore_ascii_case(&MARK[..MARK.len() - 1]) {
+        if line[..colon].eq_ignore_ascii_case(&CONTENT_LENGTH[..CONTENT_LENGTH.len() - 1]) {
             let digits = line[colon + 1..].trim_ascii();
             let length = Some(digits)
                 .filter(|digits| digits.iter().all(u8::is_ascii_digit))
@@ -155,53 +161,54 @@ impl ContentLength {
             }
             headers.length = Some(length);
         }
-        Ok(Mode::Headers(headers))
+        Ok(ContentLengthState::Headers(headers))
     }
 
-    /// Looks for the next header that can be a frame's first.
+    /// Searches for the next `Content-Length:`, where a new header block may begin.
     fn find_header(&mut self, mut matched: usize, input: &mut &[u8]) {
         while let [byte, ..] = **input {
             self.take(input, 1);
-            // The first letter of the mark stands nowhere else in it, so a mismatch begins anew at most with this byte.
+            // A mismatch: only this byte can start a new match, as the first letter, `c`, occurs nowhere else in the
+            // name.
             matched = match byte.to_ascii_lowercase() {
-                lower if lower == MARK[matched] => matched + 1,
-                lower => usize::from(lower == MARK[0]),
+                lower if lower == CONTENT_LENGTH[matched] => matched + 1,
+                lower => usize::from(lower == CONTENT_LENGTH[0]),
             };
-            if matched == MARK.len() {
-                self.start = self.taken - MARK.len() as u64;
+            if matched == CONTENT_LENGTH.len() {
+                self.start = self.taken - CONTENT_LENGTH.len() as u64;
                 self.partial.clear();
-                self.partial.extend_from_slice(MARK);
-                self.mode = Mode::Headers(Headers::default());
+                self.partial.extend_from_slice(CONTENT_LENGTH);
+                self.state = ContentLengthState::Headers(HeaderBlock::default());
                 return;
             }
         }
-        self.mode = Mode::Lost { matched };
+        self.state = ContentLengthState::Lost { matched };
     }
 }
 
 impl Codec for ContentLength {
     fn next_frame<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Option<Result<Frame<'s>, FrameError>> {
         loop {
-            match &mut self.mode {
-                Mode::Given => self.restart(),
-                Mode::Headers(headers) => {
+            match &mut self.state {
+                ContentLengthState::Delivered => self.restart(),
+                ContentLengthState::Headers(headers) => {
                     if input.is_empty() {
                         return None;
                     }
                     let headers = *headers;
                     if let Err(fault) = self.header_bytes(headers, input) {
                         self.partial.clear();
-                        self.mode = Mode::Lost { matched: 0 };
+                        self.state = ContentLengthState::Lost { matched: 0 };
                         return Some(Err(FrameError::BadHeader { offset: self.start, fault }));
                     }
                 }
-                Mode::Body { length } => {
+                ContentLengthState::Body { length } => {
                     let length = *length;
                     let offset = self.taken - self.partial.len() as u64;
                     let left = length - self.partial.len();
                     if input.len() < left {
                         let bytes = self.take(input, input.len());
-                        hold(&mut self.partial, bytes, length);
+                        append_bounded(&mut self.partial, bytes, length);
                         return None;
                     }
                     let bytes = self.take(input, left);
@@ -209,11 +216,11 @@ impl Codec for ContentLength {
                         self.restart();
                         return Some(Ok(Frame { offset, bytes, event: None }));
                     }
-                    hold(&mut self.partial, bytes, length);
-                    self.mode = Mode::Given;
+                    append_bounded(&mut self.partial, bytes, length);
+                    self.state = ContentLengthState::Delivered;
                     return Some(Ok(Frame { offset, bytes: &self.partial, event: None }));
                 }
-                Mode::Skip { length, left, scan } => {
+                ContentLengthState::Skip { length, left, scan } => {
                     let count = usize::try_from(*left).map_or(input.len(), |left| left.min(input.len()));
                     let (bytes, rest) = input.split_at(count);
                     scan.feed(bytes);
@@ -228,7 +235,7 @@ impl Codec for ContentLength {
                     self.restart();
                     return Some(Err(scan.finish(offset, length, self.limit)));
                 }
-                Mode::Lost { matched } => {
+                ContentLengthState::Lost { matched } => {
                     let matched = *matched;
                     if input.is_empty() {
                         return None;
@@ -240,11 +247,11 @@ impl Codec for ContentLength {
     }
 
     fn finish(&mut self) -> Option<Result<Frame<'_>, FrameError>> {
-        let whole = match &self.mode {
-            Mode::Headers(headers) => !headers.any && self.partial.is_empty(),
-            // What was lost has been reported.
-            Mode::Given | Mode::Lost { .. } => true,
-            Mode::Body { .. } | Mode::Skip { .. } => false,
+        let whole = match &self.state {
+            ContentLengthState::Headers(headers) => !headers.any && self.partial.is_empty(),
+            // The skipped bytes were reported with the bad header.
+            ContentLengthState::Delivered | ContentLengthState::Lost { .. } => true,
+            ContentLengthState::Body { .. } | ContentLengthState::Skip { .. } => false,
         };
         let offset = self.start;
         self.restart();
@@ -256,13 +263,16 @@ impl Codec for ContentLength {
     }
 
     fn trim(&mut self) {
-        match self.mode {
-            Mode::Given => {
+        match self.state {
+            ContentLengthState::Delivered => {
                 self.partial = Vec::new();
                 self.restart();
             }
-            Mode::Headers(_) if self.partial.is_empty() => self.partial = Vec::new(),
-            Mode::Headers(_) | Mode::Body { .. } | Mode::Skip { .. } | Mode::Lost { .. } => {}
+            ContentLengthState::Headers(_) if self.partial.is_empty() => self.partial = Vec::new(),
+            ContentLengthState::Headers(_)
+            | ContentLengthState::Body { .. }
+            | ContentLengthState::Skip { .. }
+            | ContentLengthState::Lost { .. } => {}
         }
     }
 
@@ -274,8 +284,8 @@ impl Codec for ContentLength {
     }
 }
 
-/// What a frame's first header begins with, in lower case.
-const MARK: &[u8] = b"content-length:";
+/// The header name with its colon, in lower case.
+const CONTENT_LENGTH: &[u8] = b"content-length:";
 
-/// No header of the base protocol comes near; what does is not one.
-const LONGEST_HEADER: usize = 8 * 1024;
+/// The longest header line, in bytes. The headers of the base protocol are far shorter.
+const MAX_HEADER_LINE: usize = 8 * 1024;

@@ -1,39 +1,39 @@
-//! Newline-delimited JSON: one frame a line, `\n` or `\r\n`, blank lines skipped, a BOM at the start tolerated.
+//! Newline-delimited JSON: one frame per line, ended by `\n` or `\r\n`. Blank lines and a BOM at the start are skipped.
 
-use super::outline::Scan;
-use super::{BOM, Codec, DEFAULT_LIMIT, Frame, FrameError, hold, release};
+use super::outline::OutlineScanner;
+use super::{BOM, Codec, DEFAULT_LIMIT, Frame, FrameError, append_bounded, release};
 use crate::json::flatten;
 
 /// The decoder and encoder of newline-delimited JSON.
 #[derive(Debug)]
 pub struct Lines {
     limit: usize,
-    mode: Mode,
-    /// The first bytes of an unfinished line; in [`Mode::Given`], the line the last frame was borrowed from.
+    state: LinesState,
+    /// The first bytes of an unfinished line; in [`LinesState::Delivered`], the line that was returned.
     partial: Vec<u8>,
-    /// Where the line that is being read began in the stream.
+    /// The offset of the current line in the stream.
     start: u64,
 }
 
 #[derive(Debug)]
-enum Mode {
-    /// At the start of the stream, after this many bytes of a BOM.
+enum LinesState {
+    /// At the start of the stream; this many bytes of a BOM have matched.
     Start(usize),
-    /// In a line.
+    /// Reading a line.
     Line,
-    /// Between two lines, with the one before still in `partial`.
-    Given,
-    /// In a line that is too long, and is looked over instead of kept.
-    Skip(Box<Skip>),
+    /// Between two lines. The previous line was returned and is still in `partial`.
+    Delivered,
+    /// Reading a line that is too long. It is scanned for its id and method, and not kept.
+    Skip(Box<SkippedLine>),
 }
 
 #[derive(Debug)]
-struct Skip {
-    scan: Scan,
+struct SkippedLine {
+    scan: OutlineScanner,
     length: u64,
-    /// There was nothing but white space so far.
+    /// Whether all bytes so far are white space.
     blank: bool,
-    /// The last byte was `\r`, which is part of the line only if more of it follows.
+    /// Whether the last byte was `\r`, which belongs to the line only if another byte but `\n` follows.
     ends_in_cr: bool,
 }
 
@@ -44,80 +44,80 @@ impl Default for Lines {
 }
 
 impl Lines {
-    /// Frames of at most `limit` bytes, the line break not counted.
+    /// A decoder for frames of at most `limit` bytes, without the line break.
     pub fn new(limit: usize) -> Self {
-        Self { limit, mode: Mode::Start(0), partial: Vec::new(), start: 0 }
+        Self { limit, state: LinesState::Start(0), partial: Vec::new(), start: 0 }
     }
 
-    /// Steps over a BOM if the stream begins with one.
-    fn start(&mut self, mut seen: usize, input: &mut &[u8]) {
-        while seen < BOM.len() && input.first() == Some(&BOM[seen]) {
+    /// Skips a BOM at the start of the stream.
+    fn skip_bom(&mut self, mut matched: usize, input: &mut &[u8]) {
+        while matched < BOM.len() && input.first() == Some(&BOM[matched]) {
             *input = &input[1..];
-            seen += 1;
+            matched += 1;
         }
-        if seen == BOM.len() {
+        if matched == BOM.len() {
             self.start = BOM.len() as u64;
-            self.mode = Mode::Line;
+            self.state = LinesState::Line;
         } else if input.is_empty() {
-            self.mode = Mode::Start(seen);
+            self.state = LinesState::Start(matched);
         } else {
-            self.end_start(seen);
+            self.no_bom(matched);
         }
     }
 
-    /// What looked like a BOM was none.
-    fn end_start(&mut self, seen: usize) {
-        self.partial.extend_from_slice(&BOM[..seen]);
-        self.mode = Mode::Line;
+    /// Starts the first line with the bytes that looked like a BOM and were not one.
+    fn no_bom(&mut self, matched: usize) {
+        self.partial.extend_from_slice(&BOM[..matched]);
+        self.state = LinesState::Line;
     }
 
-    /// Goes over from keeping the line to looking it over.
-    fn skip(&mut self) {
-        let mut skip = Box::<Skip>::default();
+    /// Switches from keeping the current line to scanning it.
+    fn start_skipping(&mut self) {
+        let mut skip = Box::<SkippedLine>::default();
         skip.feed(&self.partial);
         release(&mut self.partial);
-        self.mode = Mode::Skip(skip);
+        self.state = LinesState::Skip(skip);
     }
 
-    /// The frame in `line`, or `None` if it is blank.
+    /// Returns the frame in `line`, or `None` if the line is blank.
     fn frame<'a>(&self, line: &'a [u8], offset: u64) -> Option<Result<Frame<'a>, FrameError>> {
         let bytes = line.strip_suffix(b"\r").unwrap_or(line);
         if bytes.len() > self.limit {
-            let mut skip = Skip::default();
+            let mut skip = SkippedLine::default();
             skip.feed(line);
             return self.too_long(skip, offset).map(Err);
         }
         (!is_blank(bytes)).then_some(Ok(Frame { offset, bytes, event: None }))
     }
 
-    /// The general case: lines cut across reads, blank, too long, or behind a BOM.
+    /// Returns the next frame in the general case: lines that are cut across reads, blank, too long, or after a BOM.
     fn assemble<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Option<Result<Frame<'s>, FrameError>> {
         loop {
-            match self.mode {
-                Mode::Given => {
+            match self.state {
+                LinesState::Delivered => {
                     release(&mut self.partial);
-                    self.mode = Mode::Line;
+                    self.state = LinesState::Line;
                 }
-                Mode::Start(seen) => self.start(seen, input),
-                Mode::Line | Mode::Skip(_) => {}
+                LinesState::Start(matched) => self.skip_bom(matched, input),
+                LinesState::Line | LinesState::Skip(_) => {}
             }
             let newline = memchr::memchr(b'\n', input);
             let (bytes, rest) = input.split_at(newline.unwrap_or(input.len()));
             *input = rest.get(1..).unwrap_or(rest);
 
-            // One byte more than the limit may be the `\r` of a `\r\n`.
+            // The byte after the limit may be the `\r` of a `\r\n`.
             let room = self.limit.saturating_add(1);
-            if let Mode::Line = self.mode
+            if let LinesState::Line = self.state
                 && self.partial.len() + bytes.len() > room
             {
-                self.skip();
+                self.start_skipping();
             }
             let offset = self.start;
-            if let Mode::Skip(skip) = &mut self.mode {
+            if let LinesState::Skip(skip) = &mut self.state {
                 skip.feed(bytes);
                 newline?;
                 let skip = std::mem::take(skip);
-                self.mode = Mode::Line;
+                self.state = LinesState::Line;
                 self.start += skip.length + 1;
                 match self.too_long(*skip, offset) {
                     Some(error) => return Some(Err(error)),
@@ -125,7 +125,7 @@ impl Lines {
                 }
             }
             if newline.is_none() {
-                hold(&mut self.partial, bytes, room);
+                append_bounded(&mut self.partial, bytes, room);
                 return None;
             }
             if self.partial.is_empty() {
@@ -135,18 +135,18 @@ impl Lines {
                     None => continue,
                 }
             }
-            hold(&mut self.partial, bytes, room);
+            append_bounded(&mut self.partial, bytes, room);
             self.start += self.partial.len() as u64 + 1;
-            self.mode = Mode::Given;
-            // Asked before, because a borrow that may be returned lasts to the end of the function.
+            self.state = LinesState::Delivered;
+            // Checked here and not by `frame`: a borrow that may be returned lasts to the end of the function.
             if !is_blank(&self.partial) {
                 return self.frame(&self.partial, offset);
             }
         }
     }
 
-    /// What is said of a line that was skipped; nothing if it was blank.
-    fn too_long(&self, skip: Skip, offset: u64) -> Option<FrameError> {
+    /// Returns the error for a line that was skipped, or `None` if it was blank.
+    fn too_long(&self, skip: SkippedLine, offset: u64) -> Option<FrameError> {
         let length = skip.length - u64::from(skip.ends_in_cr);
         (!skip.blank).then(|| skip.scan.finish(offset, length, self.limit))
     }
@@ -155,8 +155,8 @@ impl Lines {
 impl Codec for Lines {
     #[inline]
     fn next_frame<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Option<Result<Frame<'s>, FrameError>> {
-        // A line that lies whole in the input, as almost all do, is given out from there.
-        if let Mode::Line = self.mode
+        // The common case: the whole line is in the input, and the frame is borrowed from there.
+        if let LinesState::Line = self.state
             && self.partial.is_empty()
             && let Some(end) = memchr::memchr(b'\n', input)
             && let bytes @ [b'!'..=0xff, .., b' '..=0xff] = &input[..end]
@@ -172,21 +172,21 @@ impl Codec for Lines {
 
     fn finish(&mut self) -> Option<Result<Frame<'_>, FrameError>> {
         let offset = self.start;
-        match &mut self.mode {
-            Mode::Start(seen) => {
-                let seen = *seen;
-                self.end_start(seen);
+        match &mut self.state {
+            LinesState::Start(matched) => {
+                let matched = *matched;
+                self.no_bom(matched);
             }
-            Mode::Given => release(&mut self.partial),
-            Mode::Line => {}
-            Mode::Skip(skip) => {
+            LinesState::Delivered => release(&mut self.partial),
+            LinesState::Line => {}
+            LinesState::Skip(skip) => {
                 let skip = std::mem::take(skip);
-                self.mode = Mode::Line;
+                self.state = LinesState::Line;
                 self.start += skip.length;
                 return self.too_long(*skip, offset).map(Err);
             }
         }
-        self.mode = Mode::Given;
+        self.state = LinesState::Delivered;
         self.start += self.partial.len() as u64;
         self.frame(&self.partial, offset)
     }
@@ -196,13 +196,13 @@ impl Codec for Lines {
     }
 
     fn trim(&mut self) {
-        match self.mode {
-            Mode::Given => {
+        match self.state {
+            LinesState::Delivered => {
                 self.partial = Vec::new();
-                self.mode = Mode::Line;
+                self.state = LinesState::Line;
             }
-            Mode::Line if self.partial.is_empty() => self.partial = Vec::new(),
-            Mode::Line | Mode::Start(_) | Mode::Skip(_) => {}
+            LinesState::Line if self.partial.is_empty() => self.partial = Vec::new(),
+            LinesState::Line | LinesState::Start(_) | LinesState::Skip(_) => {}
         }
     }
 
@@ -218,13 +218,13 @@ fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|b| matches!(b, b' ' | b'\t' | b'\r'))
 }
 
-impl Default for Skip {
+impl Default for SkippedLine {
     fn default() -> Self {
-        Self { scan: Scan::default(), length: 0, blank: true, ends_in_cr: false }
+        Self { scan: OutlineScanner::default(), length: 0, blank: true, ends_in_cr: false }
     }
 }
 
-impl Skip {
+impl SkippedLine {
     fn feed(&mut self, bytes: &[u8]) {
         self.scan.feed(bytes);
         self.blank = self.blank && is_blank(bytes);

@@ -1,15 +1,15 @@
-//! Bytes <-> frames: where one message ends and the next begins, for four ways of saying so.
+//! Bytes <-> frames: four codecs that find where one message ends and the next begins.
 //!
 //! | codec | a frame is | used by |
 //! |---|---|---|
 //! | [`Lines`] | a line | MCP on stdio and sockets |
 //! | [`Sse`] | the data of a server-sent event | MCP over HTTP |
 //! | [`Body`] | the whole stream | MCP over HTTP |
-//! | [`ContentLength`] | a counted body behind headers | the Language Server Protocol |
+//! | [`ContentLength`] | headers and a body of counted bytes | the Language Server Protocol |
 //!
-//! A decoder is handed the bytes of each read and gives out the frames that are complete. A line or body that lies whole
-//! in the bytes of one read is borrowed from there; only an unfinished one is copied, into the decoder. However the
-//! stream is cut into reads, the frames are the same.
+//! A decoder takes the bytes of each read and returns the frames that are complete. A line or body that lies entirely
+//! within one read is borrowed from it; only an unfinished one is copied into the decoder. The frames do not depend on
+//! how the stream was cut into reads.
 
 mod body;
 mod content_length;
@@ -22,98 +22,100 @@ use std::fmt;
 pub use body::Body;
 pub use content_length::{ContentLength, HeaderFault};
 pub use lines::Lines;
-pub use outline::{Outline, Seen};
-pub use sse::{Event, Sse, comment, event, retry};
+pub use outline::{Outline, OutlineMember};
+pub use sse::{Sse, SseEvent, sse_comment, sse_event, sse_retry};
 
-/// One way of cutting a byte stream into frames, and of putting frames on a byte stream.
+/// A framing: decodes a byte stream into frames, and encodes messages as frames.
 pub trait Codec {
     /// Takes bytes from the front of `input` up to the end of a frame.
     ///
-    /// `None`: all of `input` is taken and the decoder keeps what it needs of it; come back with more. `Some(Err)`: this
-    /// frame is lost, the next call says what follows it.
+    /// `None` means that all of `input` was taken and no frame is complete: call again with more bytes. `Some(Err)`
+    /// means that this frame is lost; the next call continues after it.
     fn next_frame<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Option<Result<Frame<'s>, FrameError>>;
 
-    /// The stream has ended: the frame that its end completes, or that it broke off. Then `None`.
+    /// Ends the stream. Returns the frame that the end completes, or an error if the stream ended inside a frame; then
+    /// `None`.
     fn finish(&mut self) -> Option<Result<Frame<'_>, FrameError>>;
 
-    /// How much memory the decoder holds: for an unfinished frame, for the one it gave out last, or for the next.
+    /// The memory that the decoder holds, in bytes: for an unfinished frame, for the last frame returned, or for the
+    /// next.
     fn capacity(&self) -> usize;
 
-    /// Gives back memory that no unfinished frame needs, the frame that was given out last included.
+    /// Frees memory that no unfinished frame needs, including the memory of the last frame returned.
     fn trim(&mut self);
 
-    /// Puts one message on the wire: `write` appends it to what it is given, the codec adds what makes it a frame.
+    /// Appends one message as a frame: `write` appends the message, the codec adds the framing around it.
     fn encode(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>));
 }
 
-/// A frame: the bytes of one message, and where in the stream they stand. Borrowed from the input or from the decoder.
+/// The bytes of one message and their position in the stream, borrowed from the input or from the decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Frame<'a> {
-    /// Where the first of `bytes` stands in the stream; of an SSE event, where its first field does.
+    /// The offset of the first byte in the stream; for an SSE event, the offset of its first field.
     pub offset: u64,
-    /// The message, without what framed it.
+    /// The message, without its framing.
     pub bytes: &'a [u8],
-    /// What an SSE event says besides its data.
-    pub event: Option<Event<'a>>,
+    /// The name and id of an SSE event. `None` for the other framings.
+    pub event: Option<SseEvent<'a>>,
 }
 
 impl<'a> Frame<'a> {
-    /// A frame that is its bytes and no more.
+    /// A frame without an SSE event.
     #[inline]
     pub const fn new(offset: u64, bytes: &'a [u8]) -> Self {
         Self { offset, bytes, event: None }
     }
 }
 
-setters! { Frame<'a> { event: Option<Event<'a>> } }
+setters! { Frame<'a> { event: Option<SseEvent<'a>> } }
 
-/// A frame that could not be given out.
+/// An error in place of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// Longer than the limit. It was skipped, and looked over on the way.
+    /// The frame is longer than the limit. It was skipped, and scanned for its id and method meanwhile.
     TooLong(Box<TooLong>),
-    /// Headers that do not say how long the body is. Skipped up to the next `Content-Length:`.
+    /// The headers do not give the length of the body. The stream is skipped up to the next `Content-Length:`.
     BadHeader {
-        /// Where the header block began in the stream.
+        /// The offset of the header block in the stream.
         offset: u64,
-        /// What is wrong with it.
+        /// The fault in the header block.
         fault: HeaderFault,
     },
     /// The stream ended inside a frame.
     Truncated {
-        /// Where the frame began in the stream.
+        /// The offset of the frame in the stream.
         offset: u64,
     },
 }
 
-/// What is known of a frame that was skipped because of its length.
+/// A frame that was skipped because it is too long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TooLong {
-    /// Where the frame began in the stream.
+    /// The offset of the frame in the stream.
     pub offset: u64,
     /// Its length in bytes.
     pub length: u64,
-    /// The limit it broke.
+    /// The limit that it exceeds.
     pub limit: usize,
-    /// What it was, as far as its sender needs an answer.
+    /// Its id and method, as far as a response to its sender needs them.
     pub outline: Outline,
     /// Its first bytes, at most 80, for the log.
-    pub begins: Box<[u8]>,
+    pub prefix: Box<[u8]>,
 }
 
 impl FrameError {
-    /// How the frame began, as far as that is known.
-    pub fn begins(&self) -> &[u8] {
+    /// The first bytes of the frame; empty if they are not known.
+    pub fn prefix(&self) -> &[u8] {
         match self {
-            Self::TooLong(too_long) => &too_long.begins,
+            Self::TooLong(too_long) => &too_long.prefix,
             Self::BadHeader { .. } | Self::Truncated { .. } => b"",
         }
     }
 
-    /// Where the frame began in the stream.
+    /// The offset of the frame in the stream.
     pub fn offset(&self) -> u64 {
         match self {
             Self::TooLong(too_long) => too_long.offset,
@@ -125,7 +127,9 @@ impl FrameError {
 impl fmt::Display for FrameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLong(long) => write!(f, "frame of {} bytes is longer than {}", long.length, long.limit),
+            Self::TooLong(long) => {
+                write!(f, "frame of {} bytes is longer than the limit of {} bytes", long.length, long.limit)
+            }
             Self::BadHeader { fault, .. } => fault.fmt(f),
             Self::Truncated { .. } => f.write_str("the stream ended inside a frame"),
         }
@@ -134,16 +138,16 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// What no SSE field can hold.
+/// A value that no SSE field can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// A line break in the named SSE field would end the field, and what follows would be read as another.
+    /// A line break in the SSE field. It would end the field, and the rest would be read as another field.
     LineBreak {
         /// The field.
         field: &'static str,
     },
-    /// An event id with a NUL in it is ignored by every receiver.
+    /// A NUL in an event id. Receivers must ignore such an id.
     Nul,
 }
 
@@ -158,31 +162,32 @@ impl fmt::Display for EncodeError {
 
 impl std::error::Error for EncodeError {}
 
-/// The default limit of a frame. A file of 45 MiB still fits as Base64, and the official SDKs' buffers end below it.
+/// The default limit for the length of a frame. A file of 45 MiB fits as Base64, and the buffers of the official SDKs
+/// are smaller than this.
 pub const DEFAULT_LIMIT: usize = 64 * 1024 * 1024;
 
-/// What a buffer keeps for the next message while it is used; one that has held more gives the memory back at once. Half of it
-/// holds a message of a mebibyte, and what holds that grows by doubling.
-pub const KEPT: usize = 2 * 1024 * 1024 + 1024;
+/// The largest capacity that a buffer keeps for the next message; a buffer that has grown beyond it is freed as soon as
+/// it is empty. A message of 1 MiB fits in half of it, and buffers grow by doubling.
+pub const MAX_KEPT_CAPACITY: usize = 2 * 1024 * 1024 + 1024;
 
-/// U+FEFF in UTF-8: some editors and shells put it before the first byte of a stream.
+/// The byte order mark, U+FEFF in UTF-8: some editors and shells write it at the start of a stream.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Appends `more` to `held`, doubling its room but never beyond what `limit` lets it hold.
-fn hold(held: &mut Vec<u8>, more: &[u8], limit: usize) {
-    let needed = held.len() + more.len();
-    if needed > held.capacity() {
-        let doubled = (held.capacity() * 2).min(limit).max(needed);
-        held.reserve_exact(doubled - held.len());
+/// Appends `more` to `buffer`. The capacity doubles when it is full, but only up to `limit` or to the bytes needed.
+fn append_bounded(buffer: &mut Vec<u8>, more: &[u8], limit: usize) {
+    let needed = buffer.len() + more.len();
+    if needed > buffer.capacity() {
+        let doubled = (buffer.capacity() * 2).min(limit).max(needed);
+        buffer.reserve_exact(doubled - buffer.len());
     }
-    held.extend_from_slice(more);
+    buffer.extend_from_slice(more);
 }
 
-/// Empties `held`, and lets go of its memory if that was for one large frame.
-fn release(held: &mut Vec<u8>) {
-    if held.capacity() > KEPT {
-        *held = Vec::new();
+/// Clears `buffer`, and frees its memory if it has grown beyond [`MAX_KEPT_CAPACITY`].
+fn release(buffer: &mut Vec<u8>) {
+    if buffer.capacity() > MAX_KEPT_CAPACITY {
+        *buffer = Vec::new();
     } else {
-        held.clear();
+        buffer.clear();
     }
 }

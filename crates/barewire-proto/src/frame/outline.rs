@@ -1,64 +1,64 @@
-//! The bytes of a frame that is too long to keep -> the id and method its sender needs an answer by.
+//! The bytes of a frame that is too long to keep -> the id and method that a response to it needs.
 //!
-//! The scan is fed piece by piece, wherever the pieces are cut, and holds no more than the id and the method. It finds
-//! them wherever they stand: some SDKs write the id last. It follows the structure of the outermost object and counts
-//! brackets below it; it is no judge of the JSON inside, because the frame is refused anyhow.
+//! The scanner takes the frame in pieces, cut anywhere, and keeps only the id and the method. It finds them at any
+//! position: some SDKs write the id last. It follows the structure of the outermost object and counts brackets below
+//! it. It does not validate the JSON inside, because the frame is refused in any case.
 
 use super::{FrameError, TooLong};
 use crate::json::{self, Json};
 
-/// What a skipped frame was.
+/// The outline of a skipped frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a frame is an object or is none")]
+#[expect(clippy::exhaustive_enums, reason = "a frame is an object or it is not")]
 pub enum Outline {
-    /// An object, with those of its members that tell what it asks for.
+    /// An object, with the members that tell a request, a notification and a response apart.
     Object {
         /// The member `id`.
-        id: Seen,
+        id: OutlineMember,
         /// The member `method`.
-        method: Seen,
-        /// It has a `result` or an `error`.
-        answers: bool,
+        method: OutlineMember,
+        /// Whether it has a `result` or an `error`.
+        is_response: bool,
     },
-    /// An array, a scalar, or no JSON as far as was looked.
+    /// An array, a scalar, or not JSON as far as the scanner checks.
     Other,
 }
 
-/// A member of a skipped frame.
+/// The member `id` or `method` of a skipped frame.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a member is absent, readable or neither")]
-pub enum Seen {
-    /// It is not there.
+pub enum OutlineMember {
+    /// The object has no such member.
     #[default]
     Absent,
-    /// It is there once, and this is its text. Whether that is valid has not been checked.
+    /// The text of the member, which occurs once in the object. It is not checked for valid JSON.
     Text(Box<[u8]>),
-    /// It is there, but twice, or longer than 2 MiB, or it is an object or array.
+    /// The member occurs twice, is longer than 2 MiB, or is an object or array.
     Unreadable,
 }
 
-/// The scan, between two pieces.
+/// The scanner, between two pieces of the frame.
 #[derive(Debug, Default)]
-pub(super) struct Scan {
-    state: State,
+pub(super) struct OutlineScanner {
+    state: ScanState,
     /// The member whose value is being read.
-    member: Member,
-    /// The text of a name or of a value that is kept.
+    member: ScannedMember,
+    /// The text of the current name or value, if it is kept.
     text: Vec<u8>,
-    /// `text` is over its cap and no longer complete.
+    /// Whether `text` has reached its limit and is incomplete.
     overflow: bool,
-    id: Seen,
-    method: Seen,
-    answers: bool,
+    id: OutlineMember,
+    method: OutlineMember,
+    is_response: bool,
     /// The first bytes of the frame.
-    begins: Vec<u8>,
+    prefix: Vec<u8>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-enum State {
+enum ScanState {
     #[default]
     Start,
-    /// Before a name; right after the opening brace there may be none.
+    /// Before a name. Directly after the opening brace the object may also end.
     Name {
         first: bool,
     },
@@ -86,132 +86,133 @@ enum State {
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
-enum Member {
+enum ScannedMember {
     Id,
     Method,
-    Answer,
+    Outcome,
     #[default]
     Other,
 }
 
-impl Scan {
-    /// Goes on with the next bytes of the frame.
+impl OutlineScanner {
+    /// Scans the next bytes of the frame.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
-        let room = BEGINS - self.begins.len();
-        self.begins.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        let room = MAX_PREFIX_BYTES - self.prefix.len();
+        self.prefix.extend_from_slice(&bytes[..room.min(bytes.len())]);
         let mut rest = bytes;
         while !rest.is_empty() {
             rest = self.step(rest);
         }
     }
 
-    /// The frame is over.
+    /// Returns the error for the skipped frame, with what the scanner found.
     pub(super) fn finish(self, offset: u64, length: u64, limit: usize) -> FrameError {
-        let begins = self.begins.into();
+        let prefix = self.prefix.into();
         let outline = match self.state {
-            State::End => Outline::Object { id: self.id, method: self.method, answers: self.answers },
+            ScanState::End => Outline::Object { id: self.id, method: self.method, is_response: self.is_response },
             _ => Outline::Other,
         };
-        FrameError::TooLong(Box::new(TooLong { offset, length, limit, outline, begins }))
+        FrameError::TooLong(Box::new(TooLong { offset, length, limit, outline, prefix }))
     }
 
-    /// Takes at least one byte and returns those it has not taken.
+    /// Takes at least one byte and returns the rest.
     fn step<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let (byte, rest) = (bytes[0], &bytes[1..]);
         let white = matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
         self.state = match (self.state, byte) {
-            (State::Broken, _) => return &[],
-            (State::InName { .. } | State::InString { .. } | State::InNestedString { .. }, _) => {
+            (ScanState::Broken, _) => return &[],
+            (ScanState::InName { .. } | ScanState::InString { .. } | ScanState::InNestedString { .. }, _) => {
                 return self.in_string(bytes);
             }
-            (State::InScalar, b',' | b'}') => {
-                self.take_value();
-                self.state = State::AfterValue;
+            (ScanState::InScalar, b',' | b'}') => {
+                self.finish_value();
+                self.state = ScanState::AfterValue;
                 return bytes;
             }
-            (State::InScalar, _) if white => {
-                self.take_value();
-                State::AfterValue
+            (ScanState::InScalar, _) if white => {
+                self.finish_value();
+                ScanState::AfterValue
             }
-            (State::InScalar, _) => {
-                self.keep(&bytes[..1]);
-                State::InScalar
+            (ScanState::InScalar, _) => {
+                self.append_text(&bytes[..1]);
+                ScanState::InScalar
             }
-            (State::Nested { depth }, b'"') => State::InNestedString { depth, escaped: false },
-            (State::Nested { depth }, b'{' | b'[') => State::Nested { depth: depth + 1 },
-            (State::Nested { depth: 1 }, b'}' | b']') => State::AfterValue,
-            (State::Nested { depth }, b'}' | b']') => State::Nested { depth: depth - 1 },
-            (State::Nested { depth }, _) => State::Nested { depth },
+            (ScanState::Nested { depth }, b'"') => ScanState::InNestedString { depth, escaped: false },
+            (ScanState::Nested { depth }, b'{' | b'[') => ScanState::Nested { depth: depth + 1 },
+            (ScanState::Nested { depth: 1 }, b'}' | b']') => ScanState::AfterValue,
+            (ScanState::Nested { depth }, b'}' | b']') => ScanState::Nested { depth: depth - 1 },
+            (ScanState::Nested { depth }, _) => ScanState::Nested { depth },
             (state, _) if white => state,
-            (State::Start, b'{') => State::Name { first: true },
-            (State::Name { .. }, b'"') => {
+            (ScanState::Start, b'{') => ScanState::Name { first: true },
+            (ScanState::Name { .. }, b'"') => {
                 self.text.push(b'"');
-                State::InName { escaped: false }
+                ScanState::InName { escaped: false }
             }
-            (State::Name { first: true }, b'}') | (State::AfterValue, b'}') => State::End,
-            (State::Colon, b':') => State::Value,
-            (State::Value, b'"') => {
-                self.keep(b"\"");
-                State::InString { escaped: false }
+            (ScanState::Name { first: true }, b'}') | (ScanState::AfterValue, b'}') => ScanState::End,
+            (ScanState::Colon, b':') => ScanState::Value,
+            (ScanState::Value, b'"') => {
+                self.append_text(b"\"");
+                ScanState::InString { escaped: false }
             }
-            (State::Value, b'{' | b'[') => {
+            (ScanState::Value, b'{' | b'[') => {
                 self.overflow = true;
-                self.take_value();
-                State::Nested { depth: 1 }
+                self.finish_value();
+                ScanState::Nested { depth: 1 }
             }
-            (State::Value, b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => {
-                self.keep(&bytes[..1]);
-                State::InScalar
+            (ScanState::Value, b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => {
+                self.append_text(&bytes[..1]);
+                ScanState::InScalar
             }
-            (State::AfterValue, b',') => State::Name { first: false },
-            _ => State::Broken,
+            (ScanState::AfterValue, b',') => ScanState::Name { first: false },
+            _ => ScanState::Broken,
         };
         rest
     }
 
-    /// Inside a string, up to its end or the end of `bytes`.
+    /// Takes the bytes of a string, up to its end or the end of `bytes`, and returns the rest.
     fn in_string<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
-        let (State::InName { escaped } | State::InString { escaped } | State::InNestedString { escaped, .. }) =
-            &mut self.state
+        let (ScanState::InName { escaped }
+        | ScanState::InString { escaped }
+        | ScanState::InNestedString { escaped, .. }) = &mut self.state
         else {
             unreachable!("called inside a string only");
         };
-        // Behind a backslash stands one byte that is not looked at; then up to the next quote or backslash.
+        // The byte after a backslash is skipped. Then search for the next quote or backslash.
         let from = usize::from(std::mem::take(escaped));
         let Some(found) = memchr::memchr2(b'"', b'\\', &bytes[from..]) else {
-            self.keep(bytes);
+            self.append_text(bytes);
             return &[];
         };
         let (taken, rest) = bytes.split_at(from + found + 1);
         if taken.ends_with(b"\\") {
             *escaped = true;
-            self.keep(taken);
+            self.append_text(taken);
             return rest;
         }
         self.state = match self.state {
-            State::InName { .. } => {
-                self.keep(taken);
-                self.take_name();
-                State::Colon
+            ScanState::InName { .. } => {
+                self.append_text(taken);
+                self.finish_name();
+                ScanState::Colon
             }
-            State::InString { .. } => {
-                self.keep(taken);
-                self.take_value();
-                State::AfterValue
+            ScanState::InString { .. } => {
+                self.append_text(taken);
+                self.finish_value();
+                ScanState::AfterValue
             }
-            State::InNestedString { depth, .. } => State::Nested { depth },
+            ScanState::InNestedString { depth, .. } => ScanState::Nested { depth },
             other => other,
         };
         rest
     }
 
-    /// Adds to the text of a name or value, if it is one that matters.
-    fn keep(&mut self, bytes: &[u8]) {
+    /// Appends to the text of a name, or of the value of `id` or `method`.
+    fn append_text(&mut self, bytes: &[u8]) {
         let cap = match (self.state, self.member) {
-            (State::InNestedString { .. }, _) => return,
-            (State::InName { .. }, _) => LONGEST_NAME,
-            (_, Member::Id | Member::Method) => LONGEST_VALUE,
-            (_, Member::Answer | Member::Other) => return,
+            (ScanState::InNestedString { .. }, _) => return,
+            (ScanState::InName { .. }, _) => MAX_NAME_BYTES,
+            (_, ScannedMember::Id | ScannedMember::Method) => MAX_VALUE_BYTES,
+            (_, ScannedMember::Outcome | ScannedMember::Other) => return,
         };
         if self.overflow || self.text.len() + bytes.len() > cap {
             self.overflow = true;
@@ -220,77 +221,77 @@ impl Scan {
         }
     }
 
-    fn take_name(&mut self) {
-        // Checked here, because nothing else has: a name with a broken escape is nobody's.
+    fn finish_name(&mut self) {
+        // The scanner has not checked the name, and a name with a broken escape must not match.
         let name = Some(&self.text).filter(|text| !self.overflow && Json::parse(text).is_ok());
         let known = name.and_then(|text| {
-            json::name(
+            json::match_name(
                 &text[1..text.len() - 1],
                 &[
-                    (b"id", Member::Id),
-                    (b"method", Member::Method),
-                    (b"result", Member::Answer),
-                    (b"error", Member::Answer),
+                    (b"id", ScannedMember::Id),
+                    (b"method", ScannedMember::Method),
+                    (b"result", ScannedMember::Outcome),
+                    (b"error", ScannedMember::Outcome),
                 ],
             )
         });
-        self.member = known.unwrap_or(Member::Other);
-        self.answers |= self.member == Member::Answer;
+        self.member = known.unwrap_or(ScannedMember::Other);
+        self.is_response |= self.member == ScannedMember::Outcome;
         self.text.clear();
         self.overflow = false;
     }
 
-    fn take_value(&mut self) {
+    fn finish_value(&mut self) {
         let text = std::mem::take(&mut self.text);
-        let seen = match &mut self.member {
-            Member::Id => Some(&mut self.id),
-            Member::Method => Some(&mut self.method),
-            Member::Answer | Member::Other => None,
+        let member_slot = match &mut self.member {
+            ScannedMember::Id => Some(&mut self.id),
+            ScannedMember::Method => Some(&mut self.method),
+            ScannedMember::Outcome | ScannedMember::Other => None,
         };
-        if let Some(seen) = seen {
-            *seen = match seen {
-                Seen::Absent if !self.overflow => Seen::Text(text.into()),
-                _ => Seen::Unreadable,
+        if let Some(member_slot) = member_slot {
+            *member_slot = match member_slot {
+                OutlineMember::Absent if !self.overflow => OutlineMember::Text(text.into()),
+                _ => OutlineMember::Unreadable,
             };
         }
         self.overflow = false;
     }
 }
 
-/// As much of a skipped frame as a log quotes.
-const BEGINS: usize = 80;
+/// The number of bytes of a skipped frame that are kept for the log.
+const MAX_PREFIX_BYTES: usize = 80;
 
-/// `"method"` with every letter as `\u006d` has 38 bytes; no longer name is one we look for.
-const LONGEST_NAME: usize = 38;
+/// The longest name that can match: `"method"` with every letter escaped as `\u006d` has 38 bytes.
+const MAX_NAME_BYTES: usize = 38;
 
-/// An id or method of more than this is not kept: the memory of a skipped frame stays bounded by it. Ids of a mebibyte
-/// are to be echoed, and quotes and escapes count as well.
-const LONGEST_VALUE: usize = 2 * 1024 * 1024;
+/// The longest id or method that is kept; it bounds the memory of a skipped frame. An id of 1 MiB must be echoed, and
+/// its quotes and escapes count too.
+const MAX_VALUE_BYTES: usize = 2 * 1024 * 1024;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn outline(text: &str, piece: usize) -> Outline {
-        let mut scan = Scan::default();
+        let mut scan = OutlineScanner::default();
         text.as_bytes().chunks(piece).for_each(|bytes| scan.feed(bytes));
         finish(scan)
     }
 
-    fn finish(scan: Scan) -> Outline {
+    fn finish(scan: OutlineScanner) -> Outline {
         match scan.finish(0, 0, 0) {
             FrameError::TooLong(long) => long.outline,
             other => panic!("{other}"),
         }
     }
 
-    fn object(id: &str, method: &str, answers: bool) -> Outline {
-        let seen = |text: &str| match text {
-            "" => Seen::Absent,
-            "?" => Seen::Unreadable,
-            text => Seen::Text(text.as_bytes().into()),
+    fn object(id: &str, method: &str, is_response: bool) -> Outline {
+        let member = |text: &str| match text {
+            "" => OutlineMember::Absent,
+            "?" => OutlineMember::Unreadable,
+            text => OutlineMember::Text(text.as_bytes().into()),
         };
-        Outline::Object { id: seen(id), method: seen(method), answers }
+        Outline::Object { id: member(id), method: member(method), is_response }
     }
 
     #[test]
@@ -322,14 +323,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn the_memory_of_the_scanner_is_bounded() {
         let name = "i".repeat(1 << 20);
         let value = "v".repeat(3 << 20);
-        let mut scan = Scan::default();
+        let mut scan = OutlineScanner::default();
         let text = format!(r#"{{"{name}":"{value}","id":"{value}","method":"m"}}"#);
         for bytes in text.as_bytes().chunks(4096) {
             scan.feed(bytes);
-            assert!(scan.text.len() <= LONGEST_VALUE);
+            assert!(scan.text.len() <= MAX_VALUE_BYTES);
         }
         assert_eq!(finish(scan), object("?", r#""m""#, false));
     }

@@ -1,60 +1,61 @@
-//! Server-sent events (WHATWG HTML, section 9.2): fields on lines, an event at each blank line, its data the frame.
+//! Server-sent events (WHATWG HTML, section 9.2): one field per line, a blank line ends an event, its data is the
+//! frame.
 //!
-//! Lines end in LF, CR or CRLF. Comments and unknown fields pass by in constant memory. An event without data is not
-//! given out, but the id it may carry counts, as the standard has it.
+//! Lines end in LF, CR or CRLF. Comments and unknown fields are skipped in constant memory. An event without data is
+//! not returned as a frame, but its id still counts, as the standard requires.
 
 use std::time::Duration;
 
-use super::outline::Scan;
-use super::{BOM, Codec, DEFAULT_LIMIT, EncodeError, Frame, FrameError, hold};
+use super::outline::OutlineScanner;
+use super::{BOM, Codec, DEFAULT_LIMIT, EncodeError, Frame, FrameError, append_bounded};
 use crate::json::flatten;
 
 /// The decoder and encoder of an event stream.
 #[derive(Debug)]
 pub struct Sse {
     limit: usize,
-    line: Line,
-    /// The last byte was `\r`: a `\n` right behind it belongs to the same line end.
+    line: LinePosition,
+    /// Whether the last byte was `\r`: a `\n` directly after it belongs to the same line end.
     after_cr: bool,
-    /// How many bytes of the stream have been taken.
+    /// The number of bytes of the stream taken so far.
     taken: u64,
-    event: Pending,
-    /// The value of a field other than `data`, as far as it is read.
+    event: PendingEvent,
+    /// The value of the current field, unless the field is `data`, as far as it was read.
     value: Vec<u8>,
-    /// The last field `id` since the last blank line; it counts from the next one on.
+    /// The last field `id` since the last blank line. It becomes `last_event_id` at the next blank line.
     id: Option<String>,
     last_event_id: String,
     retry: Option<Duration>,
 }
 
-/// What an event says besides its data.
+/// The name and id of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Event<'a> {
-    /// Its type: the field `event`, or `message`.
+pub struct SseEvent<'a> {
+    /// The event type: the field `event`, or `message` without one.
     pub name: &'a str,
-    /// The id of the last event that had one: where to go on after a broken connection. Empty if there was none.
+    /// The id of the last event that had one, for resuming a broken stream. Empty if there was none.
     pub last_event_id: &'a str,
 }
 
-impl<'a> Event<'a> {
-    /// An event of this type, after the event with this id.
+impl<'a> SseEvent<'a> {
+    /// An event of this type and id.
     #[inline]
     pub const fn new(name: &'a str, last_event_id: &'a str) -> Self {
         Self { name, last_event_id }
     }
 }
 
-/// Where in a line the decoder is.
+/// The position of the decoder in a line.
 #[derive(Debug)]
-enum Line {
-    /// At the start of the stream, after this many bytes of a BOM.
+enum LinePosition {
+    /// At the start of the stream; this many bytes of a BOM have matched.
     Bom(usize),
     /// Before the first byte of a line.
     Start,
-    /// In the name of a field that began at `start`; its first bytes are kept.
-    Name { start: u64, kept: [u8; LONGEST_NAME], length: usize },
-    /// Behind the colon, where one space is skipped.
+    /// In the name of a field that began at `start`. `prefix` holds the first bytes of the name.
+    Name { start: u64, prefix: [u8; MAX_FIELD_NAME], length: usize },
+    /// After the colon, where one space is skipped.
     Colon(Field),
     /// In a field's value.
     Value(Field),
@@ -70,26 +71,26 @@ enum Field {
     Ignored,
 }
 
-/// The event that is being read.
+/// The event that the decoder is reading.
 #[derive(Debug, Default)]
-struct Pending {
-    /// Where its first field stands in the stream.
+struct PendingEvent {
+    /// The offset of its first field in the stream.
     start: Option<u64>,
     event: String,
-    data: Data,
+    data: EventData,
 }
 
 #[derive(Debug, Default)]
-enum Data {
+enum EventData {
     /// No `data` field so far.
     #[default]
     None,
-    /// The lines so far, joined by `\n`.
-    Kept(Vec<u8>),
-    /// The event was given out by the call before this one.
-    Given(Vec<u8>),
-    /// Too long to keep, and looked over instead.
-    Skipped(Box<Scan>, u64),
+    /// The `data` lines so far, joined by `\n`.
+    Buffered(Vec<u8>),
+    /// The previous call returned the event.
+    Delivered(Vec<u8>),
+    /// The data is too long. It is scanned for its id and method, and not kept. The number is its length.
+    Skipped(Box<OutlineScanner>, u64),
 }
 
 impl Default for Sse {
@@ -99,14 +100,14 @@ impl Default for Sse {
 }
 
 impl Sse {
-    /// Events with at most `limit` bytes of data.
+    /// A decoder for events with at most `limit` bytes of data.
     pub fn new(limit: usize) -> Self {
         Self {
             limit,
-            line: Line::Bom(0),
+            line: LinePosition::Bom(0),
             after_cr: false,
             taken: 0,
-            event: Pending::default(),
+            event: PendingEvent::default(),
             value: Vec::new(),
             id: None,
             last_event_id: String::new(),
@@ -114,12 +115,12 @@ impl Sse {
         }
     }
 
-    /// The id to send as `Last-Event-ID` when the stream has to be opened again. Empty if there is none.
+    /// The id to send as `Last-Event-ID` when the client reopens the stream. Empty if there is none.
     pub fn last_event_id(&self) -> &str {
         &self.last_event_id
     }
 
-    /// How long the server asked to wait before that.
+    /// The time that the server asks the client to wait before it reconnects.
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }
@@ -131,7 +132,7 @@ impl Sse {
         taken
     }
 
-    /// Takes the bytes up to the end of what the state is about; `true` if an event is complete.
+    /// Takes the bytes up to the end of the current part of the line. Returns true if an event is complete.
     fn step(&mut self, input: &mut &[u8]) -> bool {
         let byte = input[0];
         if std::mem::take(&mut self.after_cr) && byte == b'\n' {
@@ -139,39 +140,39 @@ impl Sse {
             return false;
         }
         match &mut self.line {
-            Line::Bom(seen) if BOM.get(*seen) == Some(&byte) => {
-                *seen += 1;
+            LinePosition::Bom(matched) if BOM.get(*matched) == Some(&byte) => {
+                *matched += 1;
                 self.take(input, 1);
                 false
             }
-            Line::Bom(seen) => {
-                let seen = *seen;
-                if seen == 0 || seen == BOM.len() {
-                    self.line = Line::Start;
+            LinePosition::Bom(matched) => {
+                let matched = *matched;
+                if matched == 0 || matched == BOM.len() {
+                    self.line = LinePosition::Start;
                 } else {
-                    // What looked like a BOM was the start of a name.
-                    let mut kept = [0; LONGEST_NAME];
-                    kept[..seen].copy_from_slice(&BOM[..seen]);
-                    self.line = Line::Name { start: 0, kept, length: seen };
+                    // The bytes looked like a BOM and were the start of a name.
+                    let mut prefix = [0; MAX_FIELD_NAME];
+                    prefix[..matched].copy_from_slice(&BOM[..matched]);
+                    self.line = LinePosition::Name { start: 0, prefix, length: matched };
                 }
                 false
             }
-            Line::Start => {
+            LinePosition::Start => {
                 if let b'\r' | b'\n' = byte {
                     self.end_line(input, byte);
                     return self.end_event();
                 }
-                self.line = Line::Name { start: self.taken, kept: [0; LONGEST_NAME], length: 0 };
+                self.line = LinePosition::Name { start: self.taken, prefix: [0; MAX_FIELD_NAME], length: 0 };
                 false
             }
-            Line::Name { start, kept, length } => {
+            LinePosition::Name { start, prefix, length } => {
                 let end = memchr::memchr3(b':', b'\r', b'\n', input);
                 let name = &input[..end.unwrap_or(input.len())];
-                for (place, byte) in kept.iter_mut().skip(*length).zip(name) {
+                for (place, byte) in prefix.iter_mut().skip(*length).zip(name) {
                     *place = *byte;
                 }
                 *length = length.saturating_add(name.len());
-                let (start, field) = (*start, Field::named(kept, *length));
+                let (start, field) = (*start, Field::from_name(prefix, *length));
                 self.take(input, name.len());
                 if end.is_some() {
                     self.begin_field(field, start);
@@ -181,19 +182,19 @@ impl Sse {
                         self.end_line(input, line_end);
                     } else {
                         self.take(input, 1);
-                        self.line = Line::Colon(field);
+                        self.line = LinePosition::Colon(field);
                     }
                 }
                 false
             }
-            Line::Colon(field) => {
-                self.line = Line::Value(*field);
+            LinePosition::Colon(field) => {
+                self.line = LinePosition::Value(*field);
                 if byte == b' ' {
                     self.take(input, 1);
                 }
                 false
             }
-            Line::Value(field) => {
+            LinePosition::Value(field) => {
                 let field = *field;
                 let end = memchr::memchr2(b'\r', b'\n', input);
                 let value = self.take(input, end.unwrap_or(input.len()));
@@ -210,7 +211,7 @@ impl Sse {
     fn end_line(&mut self, input: &mut &[u8], line_end: u8) {
         self.take(input, 1);
         self.after_cr = line_end == b'\r';
-        self.line = Line::Start;
+        self.line = LinePosition::Start;
     }
 
     fn begin_field(&mut self, field: Field, start: u64) {
@@ -220,44 +221,44 @@ impl Sse {
         self.event.start.get_or_insert(start);
         if field == Field::Data {
             match self.event.data {
-                Data::None => self.event.data = Data::Kept(Vec::new()),
+                EventData::None => self.event.data = EventData::Buffered(Vec::new()),
                 _ => self.add(Field::Data, b"\n"),
             }
         }
     }
 
-    /// Adds to the value of a field.
+    /// Appends to the value of a field.
     fn add(&mut self, field: Field, value: &[u8]) {
         match (field, &mut self.event.data) {
             (Field::Ignored, _) => {}
-            (Field::Data, Data::Kept(data)) if data.len() + value.len() > self.limit => {
-                let mut scan = Box::<Scan>::default();
+            (Field::Data, EventData::Buffered(data)) if data.len() + value.len() > self.limit => {
+                let mut scan = Box::<OutlineScanner>::default();
                 scan.feed(data);
                 scan.feed(value);
                 let length = (data.len() + value.len()) as u64;
-                self.event.data = Data::Skipped(scan, length);
+                self.event.data = EventData::Skipped(scan, length);
             }
-            (Field::Data, Data::Kept(data)) => hold(data, value, self.limit),
-            (Field::Data, Data::Skipped(scan, length)) => {
+            (Field::Data, EventData::Buffered(data)) => append_bounded(data, value, self.limit),
+            (Field::Data, EventData::Skipped(scan, length)) => {
                 scan.feed(value);
                 *length += value.len() as u64;
             }
-            (Field::Data, Data::None | Data::Given(_)) => unreachable!("begin_field comes first"),
+            (Field::Data, EventData::None | EventData::Delivered(_)) => unreachable!("begin_field comes first"),
             (Field::Event | Field::Id | Field::Retry, _) => {
-                // One byte over the cap is enough to tell later that it was too long.
-                let room = (LONGEST_VALUE + 1).saturating_sub(self.value.len());
+                // One byte over the limit is enough for `end_field` to see that the value is too long.
+                let room = (MAX_FIELD_VALUE + 1).saturating_sub(self.value.len());
                 self.value.extend_from_slice(&value[..value.len().min(room)]);
             }
         }
     }
 
-    /// A field's value is complete. A value that is too long is passed over like an unknown field.
+    /// Ends a field whose value is complete. A value that is too long is ignored like an unknown field.
     fn end_field(&mut self, field: Field) {
         if let Field::Data | Field::Ignored = field {
             return;
         }
         let value = std::mem::take(&mut self.value);
-        if value.len() > LONGEST_VALUE {
+        if value.len() > MAX_FIELD_VALUE {
             return;
         }
         let value = String::from_utf8_lossy(&value);
@@ -265,31 +266,32 @@ impl Sse {
             Field::Event => self.event.event = value.into_owned(),
             Field::Id if !value.contains('\0') => self.id = Some(value.into_owned()),
             Field::Retry if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) => {
-                // Only digits, so what does not fit is too large, and waits as long as can be said.
+                // The value is all digits, so parsing fails only if it is too large. Then the wait is the longest
+                // possible.
                 self.retry = Some(Duration::from_millis(value.parse().unwrap_or(u64::MAX)));
             }
             Field::Id | Field::Retry | Field::Data | Field::Ignored => {}
         }
     }
 
-    /// A blank line: `true` if there is something to give out.
+    /// Ends an event at a blank line. Returns true if the event has data.
     fn end_event(&mut self) -> bool {
         if let Some(id) = self.id.take() {
             self.last_event_id = id;
         }
         match self.event.data {
-            Data::None => {
-                self.event = Pending::default();
+            EventData::None => {
+                self.event = PendingEvent::default();
                 false
             }
             _ => true,
         }
     }
 
-    /// Forgets the event that was given out.
+    /// Drops the event that the previous call returned.
     fn release(&mut self) {
-        if let Data::Given(_) = self.event.data {
-            self.event = Pending::default();
+        if let EventData::Delivered(_) = self.event.data {
+            self.event = PendingEvent::default();
         }
     }
 }
@@ -299,28 +301,30 @@ impl Codec for Sse {
         self.release();
         while !input.is_empty() {
             if self.step(input) {
-                return Some(self.give());
+                return Some(self.deliver());
             }
         }
         None
     }
 
-    /// An event without its blank line is not an event (WHATWG HTML, section 9.2.6).
+    /// Ends the stream. An event without its blank line is incomplete (WHATWG HTML, section 9.2.6).
     fn finish(&mut self) -> Option<Result<Frame<'_>, FrameError>> {
         self.release();
-        let Pending { start, data, .. } = std::mem::take(&mut self.event);
-        (self.line, self.after_cr, self.id) = (Line::Start, false, None);
+        let PendingEvent { start, data, .. } = std::mem::take(&mut self.event);
+        (self.line, self.after_cr, self.id) = (LinePosition::Start, false, None);
         self.value.clear();
         match (start, data) {
-            (Some(offset), Data::Kept(_) | Data::Skipped(..)) => Some(Err(FrameError::Truncated { offset })),
+            (Some(offset), EventData::Buffered(_) | EventData::Skipped(..)) => {
+                Some(Err(FrameError::Truncated { offset }))
+            }
             _ => None,
         }
     }
 
     fn capacity(&self) -> usize {
         let data = match &self.event.data {
-            Data::None | Data::Skipped(..) => 0,
-            Data::Kept(data) | Data::Given(data) => data.capacity(),
+            EventData::None | EventData::Skipped(..) => 0,
+            EventData::Buffered(data) | EventData::Delivered(data) => data.capacity(),
         };
         data + self.value.capacity() + self.event.event.capacity()
     }
@@ -342,31 +346,31 @@ impl Codec for Sse {
 }
 
 impl Sse {
-    /// The event that a blank line has completed.
-    fn give(&mut self) -> Result<Frame<'_>, FrameError> {
+    /// Returns the event that a blank line has completed.
+    fn deliver(&mut self) -> Result<Frame<'_>, FrameError> {
         let offset = self.event.start.unwrap_or_default();
         let data = match std::mem::take(&mut self.event.data) {
-            Data::Skipped(scan, length) => {
-                self.event = Pending::default();
+            EventData::Skipped(scan, length) => {
+                self.event = PendingEvent::default();
                 return Err(scan.finish(offset, length, self.limit));
             }
-            Data::Kept(data) | Data::Given(data) => data,
-            Data::None => Vec::new(),
+            EventData::Buffered(data) | EventData::Delivered(data) => data,
+            EventData::None => Vec::new(),
         };
-        self.event.data = Data::Given(data);
-        let Data::Given(data) = &self.event.data else { unreachable!("it was set just now") };
+        self.event.data = EventData::Delivered(data);
+        let EventData::Delivered(data) = &self.event.data else { unreachable!("it was set just now") };
         let name = match self.event.event.as_str() {
             "" => "message",
             name => name,
         };
-        let event = Event { name, last_event_id: &self.last_event_id };
+        let event = SseEvent { name, last_event_id: &self.last_event_id };
         Ok(Frame { offset, bytes: data, event: Some(event) })
     }
 }
 
 impl Field {
-    fn named(kept: &[u8], length: usize) -> Self {
-        match kept.get(..length) {
+    fn from_name(prefix: &[u8], length: usize) -> Self {
+        match prefix.get(..length) {
             Some(b"data") => Self::Data,
             Some(b"event") => Self::Event,
             Some(b"id") => Self::Id,
@@ -376,15 +380,15 @@ impl Field {
     }
 }
 
-/// Appends an event with all its fields. Data of several lines is sent as several `data` fields.
+/// Appends an event with all its fields. Data with several lines becomes several `data` fields.
 ///
 /// ```
 /// let mut out = Vec::new();
-/// barewire_proto::frame::event(&mut out, Some("endpoint"), None, "/messages")?;
+/// barewire_proto::frame::sse_event(&mut out, Some("endpoint"), None, "/messages")?;
 /// assert_eq!(out, b"event: endpoint\ndata: /messages\n\n");
 /// # Ok::<(), barewire_proto::frame::EncodeError>(())
 /// ```
-pub fn event(out: &mut Vec<u8>, event: Option<&str>, id: Option<&str>, data: &str) -> Result<(), EncodeError> {
+pub fn sse_event(out: &mut Vec<u8>, event: Option<&str>, id: Option<&str>, data: &str) -> Result<(), EncodeError> {
     let one_line = |field, value: &str| match memchr::memchr2(b'\r', b'\n', value.as_bytes()) {
         Some(_) => Err(EncodeError::LineBreak { field }),
         None => Ok(()),
@@ -394,7 +398,7 @@ pub fn event(out: &mut Vec<u8>, event: Option<&str>, id: Option<&str>, data: &st
     if id.is_some_and(|id| id.contains('\0')) {
         return Err(EncodeError::Nul);
     }
-    // A `\r` would be read as a line end and come back as `\n`: not the data that was sent.
+    // The receiver would read a `\r` as a line end and turn it into `\n`: the data would change.
     if data.contains('\r') {
         return Err(EncodeError::LineBreak { field: "data" });
     }
@@ -416,8 +420,8 @@ pub fn event(out: &mut Vec<u8>, event: Option<&str>, id: Option<&str>, data: &st
     Ok(())
 }
 
-/// Appends a comment, which receivers ignore: it keeps an idle connection open.
-pub fn comment(out: &mut Vec<u8>, text: &str) -> Result<(), EncodeError> {
+/// Appends a comment, which receivers ignore. It keeps an idle connection open.
+pub fn sse_comment(out: &mut Vec<u8>, text: &str) -> Result<(), EncodeError> {
     if text.contains(['\r', '\n']) {
         return Err(EncodeError::LineBreak { field: "comment" });
     }
@@ -427,13 +431,14 @@ pub fn comment(out: &mut Vec<u8>, text: &str) -> Result<(), EncodeError> {
     Ok(())
 }
 
-/// Appends the field by which a server says how long to wait before connecting again.
-pub fn retry(out: &mut Vec<u8>, after: Duration) {
+/// Appends the field `retry`: the time that a client waits before it reconnects.
+pub fn sse_retry(out: &mut Vec<u8>, after: Duration) {
     out.extend_from_slice(format!("retry: {}\n", after.as_millis()).as_bytes());
 }
 
-/// A type or id of more than this is not one. The same number bounds header lines elsewhere.
-const LONGEST_VALUE: usize = 64 * 1024;
+/// The longest value of a field other than `data`, in bytes.
+const MAX_FIELD_VALUE: usize = 64 * 1024;
 
-/// `event` and `retry` are the longest names that mean something; one byte more tells a longer one apart.
-const LONGEST_NAME: usize = 6;
+/// The number of bytes of a name that are kept. `event` and `retry` are the longest known names; one more byte tells a
+/// longer name apart.
+const MAX_FIELD_NAME: usize = 6;

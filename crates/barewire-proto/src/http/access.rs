@@ -1,13 +1,13 @@
-//! Which `Host` and `Origin` may talk to a server: what stands between it and a page that had its name rebound to this machine.
+//! The allowed values of `Host` and `Origin`: the protection of a server against DNS rebinding by a web page.
 
 use std::fmt;
 
 use super::host::{Authority, BadAuthority, Host};
 use super::origin::{Origin, default_port, split_scheme};
 use super::rejection::quoted;
-use super::{Headers, Rejection, Rule, single};
+use super::{Headers, Rejection, RejectionRule, single};
 
-/// The hosts and origins that are let in. Equal after parsing lets in; nothing is searched for a part of itself.
+/// The allowed hosts and origins. They are compared after parsing, and never by substring.
 ///
 /// ```
 /// use barewire_proto::http::Access;
@@ -23,16 +23,16 @@ use super::{Headers, Rejection, Rule, single};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
-    /// `None` lets all in.
+    /// `None` allows all.
     hosts: Option<Vec<AllowedHost>>,
-    /// `None` lets all in.
+    /// `None` allows all.
     origins: Option<Vec<AllowedOrigin>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct AllowedHost {
     host: Host,
-    /// `None` is any.
+    /// `None` allows any port.
     port: Option<u16>,
 }
 
@@ -56,76 +56,80 @@ enum Port {
 }
 
 impl Access {
-    /// For a server on this machine: `localhost`, `127.0.0.1` and `[::1]` as hosts and as origins, at any port.
+    /// Allows `localhost`, `127.0.0.1` and `[::1]` as hosts and as origins, at any port: for a server on this machine.
     pub fn loopback() -> Self {
         let hosts = Host::loopback().map(|host| AllowedHost { host, port: None });
         let origins = Host::loopback().map(|host| AllowedOrigin::Tuple { scheme: Scheme::Web, host, port: Port::Any });
         Self { hosts: Some(hosts.to_vec()), origins: Some(origins.to_vec()) }
     }
 
-    /// Nobody, until somebody is let in. A request without an `Origin` comes from no page and needs only its host.
-    pub fn nobody() -> Self {
+    /// Allows no host and no origin. A request without an `Origin` does not come from a page and only needs an allowed
+    /// host.
+    pub fn deny_all() -> Self {
         Self { hosts: Some(Vec::new()), origins: Some(Vec::new()) }
     }
 
-    /// Lets a host in: `example.com` at any port, `example.com:8080` at that one.
+    /// Allows a host: `example.com` at any port, `example.com:8080` at that port only.
     pub fn allow_host(&mut self, host: &str) -> Result<(), BadAccess> {
         let Authority { host, port } = Authority::parse(host.as_bytes()).map_err(|why| BadAccess::new(host, why))?;
         self.hosts.get_or_insert_default().push(AllowedHost { host, port });
         Ok(())
     }
 
-    /// Lets an origin in: `https://example.com` at the scheme's port, `https://example.com:*` at any, `example.com` at any and
-    /// with `http` as well, or `null`.
+    /// Allows an origin: `https://example.com` at the default port, `https://example.com:*` at any port, `example.com`
+    /// with `http` and `https` at any port, or `null`.
     pub fn allow_origin(&mut self, origin: &str) -> Result<(), BadAccess> {
         let allowed = AllowedOrigin::parse(origin).map_err(|why| BadAccess::new(origin, why))?;
         self.origins.get_or_insert_default().push(allowed);
         Ok(())
     }
 
-    /// Lets all hosts in. For a server behind something that checks them.
+    /// Allows all hosts: for a server behind a proxy that checks them.
     pub fn allow_any_host(&mut self) {
         self.hosts = None;
     }
 
-    /// Lets pages from everywhere in. For a server that has nothing to protect, or that asks everybody who they are.
+    /// Allows all origins: for a server that has nothing to protect, or that requires authorization.
     pub fn allow_any_origin(&mut self) {
         self.origins = None;
     }
 
-    /// Looks at the headers, and at `target`: the `:authority` of HTTP/2, or the host of a request line that holds a whole URL.
+    /// Checks the headers, and `target`: the `:authority` of HTTP/2, or the host of a request line with an absolute
+    /// URL.
     ///
-    /// All the hosts that a request names must be let in, as we do not know which of them was looked at before us. At least one
-    /// must be named, and `Host` only once.
+    /// All hosts in a request must be allowed, as we do not know which of them a proxy has used. There must be at least
+    /// one, and `Host` may occur only once.
     pub fn check(&self, target: Option<&[u8]>, headers: &(impl Headers + ?Sized)) -> Result<(), Rejection> {
-        let host = single(headers, "host").map_err(|_| refused(Rule::Host, "Host stands more than once".to_owned()))?;
+        let host = single(headers, "host")
+            .map_err(|_| refused(RejectionRule::Host, "Host stands more than once".to_owned()))?;
         if target.is_none() && host.is_none() {
-            return Err(refused(Rule::Host, "Host is missing".to_owned()));
+            return Err(refused(RejectionRule::Host, "Host is missing".to_owned()));
         }
         for named in target.into_iter().chain(host) {
             self.check_host(named)?;
         }
-        let origin =
-            single(headers, "origin").map_err(|_| refused(Rule::Origin, "Origin stands more than once".to_owned()))?;
+        let origin = single(headers, "origin")
+            .map_err(|_| refused(RejectionRule::Origin, "Origin stands more than once".to_owned()))?;
         origin.map_or(Ok(()), |origin| self.check_origin(origin))
     }
 
     fn check_host(&self, named: &[u8]) -> Result<(), Rejection> {
-        let refuse = |why: &dyn fmt::Display| refused(Rule::Host, format!("Host {}: {why}", quoted(named)));
+        let refuse = |why: &dyn fmt::Display| refused(RejectionRule::Host, format!("Host {}: {why}", quoted(named)));
         let Authority { host, port } = Authority::parse(named).map_err(|why| refuse(&why))?;
-        let lets_in =
+        let allows =
             |allowed: &AllowedHost| allowed.host == host && allowed.port.is_none_or(|allowed| Some(allowed) == port);
         match &self.hosts {
-            Some(hosts) if !hosts.iter().any(lets_in) => Err(refuse(&"not one that this server answers to")),
+            Some(hosts) if !hosts.iter().any(allows) => Err(refuse(&"not one that this server answers to")),
             _ => Ok(()),
         }
     }
 
     fn check_origin(&self, named: &[u8]) -> Result<(), Rejection> {
-        let refuse = |why: &dyn fmt::Display| refused(Rule::Origin, format!("Origin {}: {why}", quoted(named)));
+        let refuse =
+            |why: &dyn fmt::Display| refused(RejectionRule::Origin, format!("Origin {}: {why}", quoted(named)));
         let origin = Origin::parse(named).map_err(|why| refuse(&why))?;
         match &self.origins {
-            Some(origins) if !origins.iter().any(|allowed| allowed.lets_in(&origin)) => {
+            Some(origins) if !origins.iter().any(|allowed| allowed.allows(&origin)) => {
                 Err(refuse(&"pages from there may not use this server"))
             }
             _ => Ok(()),
@@ -139,7 +143,7 @@ impl Default for Access {
     }
 }
 
-fn refused(rule: Rule, why: String) -> Rejection {
+fn refused(rule: RejectionRule, why: String) -> Rejection {
     Rejection::new(rule, why)
 }
 
@@ -164,24 +168,27 @@ impl AllowedOrigin {
         Ok(Self::Tuple { scheme: Scheme::Is(scheme), host, port })
     }
 
-    fn lets_in(&self, origin: &Origin) -> bool {
-        let (Self::Tuple { scheme, host, port }, Origin::Tuple { scheme: its, host: from, port: at }) = (self, origin)
+    fn allows(&self, origin: &Origin) -> bool {
+        let (
+            Self::Tuple { scheme, host, port },
+            Origin::Tuple { scheme: origin_scheme, host: origin_host, port: origin_port },
+        ) = (self, origin)
         else {
             return matches!((self, origin), (Self::Null, Origin::Null));
         };
         let scheme = match scheme {
-            Scheme::Web => matches!(its.as_str(), "http" | "https"),
-            Scheme::Is(scheme) => scheme == its,
+            Scheme::Web => matches!(origin_scheme.as_str(), "http" | "https"),
+            Scheme::Is(scheme) => scheme == origin_scheme,
         };
         let port = match port {
             Port::Any => true,
-            Port::Is(port) => port == at,
+            Port::Is(port) => port == origin_port,
         };
-        scheme && port && host == from
+        scheme && port && host == origin_host
     }
 }
 
-/// Something that was to be let in is neither a host nor an origin.
+/// The error for a host or origin that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadAccess {
     text: String,
@@ -207,14 +214,14 @@ mod tests {
     use super::*;
 
     fn hosts(allowed: &[&str]) -> Access {
-        let mut access = Access::nobody();
+        let mut access = Access::deny_all();
         for host in allowed {
             access.allow_host(host).expect(host);
         }
         access
     }
 
-    fn rule(access: &Access, target: Option<&str>, headers: &[(&str, &str)]) -> Option<Rule> {
+    fn rule(access: &Access, target: Option<&str>, headers: &[(&str, &str)]) -> Option<RejectionRule> {
         let found = access.check(target.map(str::as_bytes), headers);
         found.err().map(|rejection| {
             assert_eq!(rejection.status(), 403);
@@ -223,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_hosts_is_compared_and_not_searched() {
+    fn hosts_are_compared_and_not_searched() {
         let access = hosts(&["example.com", "api.example.com:8443", "[2001:db8::1]"]);
         for (host, ok) in [
             ("example.com", true),
@@ -237,12 +244,12 @@ mod tests {
             ("[2001:DB8:0::1]:80", true),
             ("localhost", false),
         ] {
-            assert_eq!(rule(&access, None, &[("Host", host)]), (!ok).then_some(Rule::Host), "{host}");
+            assert_eq!(rule(&access, None, &[("Host", host)]), (!ok).then_some(RejectionRule::Host), "{host}");
         }
     }
 
     #[test]
-    fn every_host_that_is_named_must_be_let_in() {
+    fn every_host_in_a_request_must_be_allowed() {
         let access = Access::loopback();
         for (target, headers, ok) in [
             (None, &[][..], false),
@@ -253,22 +260,22 @@ mod tests {
             (None, &[("host", "localhost"), ("host", "localhost")][..], false),
             (None, &[("host", "")][..], false),
         ] {
-            assert_eq!(rule(&access, target, headers), (!ok).then_some(Rule::Host), "{target:?} {headers:?}");
+            assert_eq!(rule(&access, target, headers), (!ok).then_some(RejectionRule::Host), "{target:?} {headers:?}");
         }
     }
 
     #[test]
-    fn any_host_is_still_a_host() {
-        let mut access = Access::nobody();
+    fn a_host_must_be_valid_even_if_all_are_allowed() {
+        let mut access = Access::deny_all();
         access.allow_any_host();
         assert_eq!(rule(&access, None, &[("host", "anything.example")]), None);
         for headers in [&[("host", "a b")][..], &[("host", "a"), ("host", "a")], &[]] {
-            assert_eq!(rule(&access, None, headers), Some(Rule::Host), "{headers:?}");
+            assert_eq!(rule(&access, None, headers), Some(RejectionRule::Host), "{headers:?}");
         }
     }
 
     #[test]
-    fn origins_are_let_in_as_they_are_listed() {
+    fn only_listed_origins_are_allowed() {
         let mut access = hosts(&["example.com"]);
         for origin in ["https://app.example", "http://dev.example:*", "tools.example", "both.example:81"] {
             access.allow_origin(origin).expect(origin);
@@ -288,24 +295,24 @@ mod tests {
             ("null", false),
         ] {
             let headers = [("host", "example.com"), ("origin", origin)];
-            assert_eq!(rule(&access, None, &headers), (!ok).then_some(Rule::Origin), "{origin}");
+            assert_eq!(rule(&access, None, &headers), (!ok).then_some(RejectionRule::Origin), "{origin}");
         }
         access.allow_origin("null").expect("null");
         assert_eq!(rule(&access, None, &[("host", "example.com"), ("origin", "null")]), None);
         access.allow_any_origin();
         assert_eq!(rule(&access, None, &[("host", "example.com"), ("origin", "https://x.example")]), None);
-        assert_eq!(rule(&access, None, &[("host", "example.com"), ("origin", "x")]), Some(Rule::Origin));
+        assert_eq!(rule(&access, None, &[("host", "example.com"), ("origin", "x")]), Some(RejectionRule::Origin));
     }
 
     #[test]
-    fn what_cannot_be_compared_cannot_be_listed() {
+    fn invalid_hosts_and_origins_cannot_be_listed() {
         for host in ["", "*", "*.example.com", "http://example.com", "a/b"] {
-            assert!(Access::nobody().allow_host(host).is_err(), "{host}");
+            assert!(Access::deny_all().allow_host(host).is_err(), "{host}");
         }
         for origin in ["", "*", "https://*.example.com", "https://a/", "https://a:1:*", "https://:*"] {
-            assert!(Access::nobody().allow_origin(origin).is_err(), "{origin}");
+            assert!(Access::deny_all().allow_origin(origin).is_err(), "{origin}");
         }
-        let said = Access::nobody().allow_host("a b").expect_err("a space").to_string();
-        assert!(said.starts_with("\"a b\": the host must be"), "{said}");
+        let text = Access::deny_all().allow_host("a b").expect_err("a space").to_string();
+        assert!(text.starts_with("\"a b\": the host must be"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! Base64 as RFC 4648, section 4, has it, and strictly: one text for each sequence of bytes.
+//! Strict Base64 (RFC 4648, section 4): each sequence of bytes has exactly one valid text.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -9,13 +9,14 @@ pub(super) fn encode(out: &mut String, bytes: &[u8]) {
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for at in 0..4 {
             let six = bits >> (18 - 6 * at) & 63;
-            // Three bytes have four letters, two have three, one has two.
+            // Three bytes take four letters, two bytes three, one byte two.
             out.push(if at <= three.len() { char::from(ALPHABET[six as usize]) } else { '=' });
         }
     }
 }
 
-/// The bytes of `text`, or `None` if it is not what [`encode`] writes: padding, alphabet, and no bits that are left over.
+/// Returns the bytes of `text`, or `None` if [`encode`] would not write it: wrong padding, a wrong letter, or unused
+/// bits that are set.
 pub(super) fn decode(text: &[u8]) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(4) {
         return None;
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn each_sequence_of_bytes_has_one_text() {
+    fn other_texts_are_refused() {
         for text in [
             "Zg",
             "Zg=",

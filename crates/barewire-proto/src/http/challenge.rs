@@ -1,14 +1,15 @@
-//! `WWW-Authenticate`: how a server says that it wants to know who asks. RFC 9110, section 11.6.1, and RFC 6750, section 3.
+//! `WWW-Authenticate`: the challenge of a server that requires authorization. RFC 9110, section 11.6.1, and RFC 6750,
+//! section 3.
 
 use std::fmt;
 
 use super::Headers;
 use super::header::is_tchar;
 
-/// The header.
+/// The name of the header.
 pub const WWW_AUTHENTICATE: &str = "www-authenticate";
 
-/// What a server says to have an access token sent.
+/// A challenge that asks for an access token.
 ///
 /// ```
 /// use barewire_proto::http::challenge::Bearer;
@@ -23,15 +24,15 @@ pub const WWW_AUTHENTICATE: &str = "www-authenticate";
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bearer<'a> {
-    /// What is protected, for people.
+    /// The name of the protected area, for people.
     pub realm: Option<&'a str>,
-    /// Where the metadata of the protected resource is.
+    /// The URL of the metadata of the protected resource.
     pub resource_metadata: Option<&'a str>,
-    /// `invalid_request`, `invalid_token` or `insufficient_scope`; none if there was no token at all.
+    /// `invalid_request`, `invalid_token` or `insufficient_scope`; `None` if the request had no token.
     pub error: Option<&'a str>,
-    /// What is needed, separated by spaces.
+    /// The required scopes, separated by spaces.
     pub scope: Option<&'a str>,
-    /// What went wrong, for people. What cannot stand there is replaced.
+    /// The description of the error, for people. Characters that are not allowed are replaced.
     pub error_description: Option<&'a str>,
 }
 
@@ -41,9 +42,9 @@ setters! { Bearer<'a> {
 } }
 
 impl Bearer<'_> {
-    /// The value of the header.
+    /// Returns the value of the header.
     pub fn value(&self) -> Result<String, BadValue> {
-        // RFC 6750 leaves out what would have to be escaped, and people leave it out of their parsers.
+        // RFC 6750 does not allow characters that need escapes here, and many parsers do not handle escapes.
         let description: Option<String> = self.error_description.map(|text| {
             let letter = |letter| match letter {
                 '"' => '\'',
@@ -81,11 +82,12 @@ impl Bearer<'_> {
     }
 }
 
-/// Something cannot stand in a challenge: it is not plain ASCII, or has quotes, backslashes or line ends in it.
+/// A parameter that is not allowed in a challenge: it has quotes, backslashes or line breaks, or is not printable
+/// ASCII.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BadValue {
-    /// The parameter.
+    /// The name of the parameter.
     pub name: &'static str,
 }
 
@@ -97,56 +99,58 @@ impl fmt::Display for BadValue {
 
 impl std::error::Error for BadValue {}
 
-/// A challenge as it was received, of any scheme.
+/// A received challenge of any scheme.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Challenge {
-    /// The scheme, as it is written. Schemes are equal in any case.
+    /// The scheme, as it was written. Schemes are compared without regard to case.
     pub scheme: String,
-    /// What a few schemes have in place of parameters.
+    /// The token that a few schemes have instead of parameters.
     pub token68: Option<String>,
     /// The parameters: names in lower case, values without their quotes.
     pub params: Vec<(String, String)>,
 }
 
 impl Challenge {
-    /// Whether it is of this scheme.
+    /// Whether the challenge has this scheme.
     pub fn is(&self, scheme: &str) -> bool {
         self.scheme.eq_ignore_ascii_case(scheme)
     }
 
-    /// A parameter, by its name in lower case. Of one that stands twice the first counts.
+    /// Returns a parameter by its name in lower case. If it occurs twice, the first one counts.
     pub fn param(&self, name: &str) -> Option<&str> {
         self.params.iter().find(|(found, _)| found == name).map(|(_, value)| &**value)
     }
 }
 
-/// More bytes of a header, or challenges, or parameters of one, are not read.
-const LONGEST: usize = 16 * 1024;
-const MOST: usize = 32;
+/// The number of bytes of a header that are read.
+const MAX_HEADER_BYTES: usize = 16 * 1024;
 
-/// The challenges of an answer, in order.
+/// The number of challenges that are read, and of parameters for each.
+const MAX_ITEMS: usize = 32;
+
+/// Returns the challenges of a response, in order.
 ///
-/// What cannot be read ends the header it stands in; what was read before it is kept, as half of the servers there are would
-/// be lost otherwise. At most 32 challenges of 32 parameters are read, and 16 KiB of each header.
+/// A syntax error ends the header in which it occurs. The challenges before it are kept, because many servers send
+/// malformed headers. At most 32 challenges with 32 parameters each and 16 KiB of each header are read.
 pub fn parse(headers: &(impl Headers + ?Sized)) -> Vec<Challenge> {
     let mut found = Vec::new();
     for value in headers.values(WWW_AUTHENTICATE) {
-        let mut reader = Reader { rest: &value[..value.len().min(LONGEST)] };
-        // `None` is a fault; it has been left behind what is found.
+        let mut reader = ChallengeReader { rest: &value[..value.len().min(MAX_HEADER_BYTES)] };
+        // `None` is a syntax error: the challenges before it are in `found`.
         let _ = reader.challenges(&mut found);
     }
     found
 }
 
-struct Reader<'a> {
+struct ChallengeReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ChallengeReader<'a> {
     fn challenges(&mut self, found: &mut Vec<Challenge>) -> Option<()> {
         self.commas();
-        while !self.rest.is_empty() && found.len() < MOST {
+        while !self.rest.is_empty() && found.len() < MAX_ITEMS {
             let scheme = self.token()?;
             if !matches!(self.rest, [] | [b' ' | b'\t' | b',', ..]) {
                 return None;
@@ -164,7 +168,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// Parameters, up to what is none: the scheme of the next challenge, or the end.
+    /// Reads parameters up to the scheme of the next challenge or the end of the header.
     fn params(&mut self, challenge: &mut Challenge) -> Option<()> {
         loop {
             let before = self.rest;
@@ -175,14 +179,14 @@ impl<'a> Reader<'a> {
             };
             self.spaces();
             if !self.eat(b'=') {
-                // A token by itself is the next scheme.
+                // A token without `=` is the next scheme.
                 self.rest = before;
                 return Some(());
             }
             self.spaces();
             let value = if self.eat(b'"') { self.quoted()? } else { self.token()? };
             let is_new = challenge.param(&name.to_ascii_lowercase()).is_none();
-            if is_new && challenge.params.len() < MOST {
+            if is_new && challenge.params.len() < MAX_ITEMS {
                 challenge.params.push((name.to_ascii_lowercase(), value));
             }
             self.spaces();
@@ -192,7 +196,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The end of the header or a comma, and the empty elements behind it.
+    /// Takes a comma and the empty elements after it, or nothing at the end of the header.
     fn end_of_element(&mut self) -> Option<()> {
         self.spaces();
         if !self.rest.is_empty() && self.rest.first() != Some(&b',') {
@@ -207,7 +211,7 @@ impl<'a> Reader<'a> {
         (!token.is_empty()).then(|| String::from_utf8_lossy(token).into_owned())
     }
 
-    /// Letters, then any number of `=`, then the end of the challenge; anything else is left where it is.
+    /// Takes letters, then any number of `=`, if the challenge ends there. Otherwise takes nothing.
     fn token68(&mut self) -> Option<String> {
         let before = self.rest;
         let letters = self.take(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte));
@@ -221,7 +225,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Up to the closing quote, without the backslashes that keep what is behind them.
+    /// Takes a quoted string up to its closing quote, and removes the backslashes of escapes.
     fn quoted(&mut self) -> Option<String> {
         let mut value = Vec::new();
         loop {
@@ -230,9 +234,9 @@ impl<'a> Reader<'a> {
             match byte {
                 b'"' => return Some(String::from_utf8_lossy(&value).into_owned()),
                 b'\\' => {
-                    let (kept, rest) = rest.split_first()?;
+                    let (escaped, rest) = rest.split_first()?;
                     self.rest = rest;
-                    value.push(*kept);
+                    value.push(*escaped);
                 }
                 byte => value.push(*byte),
             }
@@ -267,7 +271,7 @@ mod tests {
 
     use super::*;
 
-    /// `Scheme token68 name=value …`, a challenge a line.
+    /// The challenges as `Scheme token68 name=value …`.
     fn read(values: &[&[u8]]) -> Vec<String> {
         let headers: Vec<_> = values.iter().map(|value| ("WWW-Authenticate", *value)).collect();
         let line = |challenge: &Challenge| {
@@ -302,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_gets_out_of_its_quotes() {
+    fn no_value_can_leave_its_quotes() {
         for bad in ["a\r\nSet-Cookie: b", "a\"", "a\\", "ü", "a\0", "\x7f", "a\tb"] {
             let some = Some(bad);
             assert_eq!(Bearer { error: some, ..Bearer::default() }.value(), Err(BadValue { name: "error" }));
@@ -318,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn challenges_are_read_as_the_grammar_has_them() {
+    fn challenges_are_read_by_the_grammar() {
         for (values, expected) in [
             (&[&b""[..]][..], &[][..]),
             (&[b" , ,"], &[]),
@@ -337,9 +341,9 @@ mod tests {
             (&[b"Negotiate YWJj==, Bearer scope=a"], &["Negotiate YWJj==", r#"Bearer scope="a""#]),
             (&[b"Negotiate a-b._~+/=", b"Bearer error=x"], &["Negotiate a-b._~+/=", r#"Bearer error="x""#]),
             (&[b"Digest abc"], &["Digest abc"]),
-            // Of what stands twice the first counts.
+            // The first of two equal names counts.
             (&[b"Bearer scope=a, Scope=b"], &[r#"Bearer scope="a""#]),
-            // What cannot be read ends its header, and no other.
+            // A syntax error ends its header, but not the next one.
             (&[b"Bearer scope=\"a", b"Basic realm=x"], &["Bearer", r#"Basic realm="x""#]),
             (&[b"Bearer error=x, scope=\"a\\"], &[r#"Bearer error="x""#]),
             (&[b"Bearer error=x scope=y"], &[r#"Bearer error="x""#]),
@@ -361,24 +365,24 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_decides_how_much_is_kept() {
+    fn the_size_of_challenges_is_limited() {
         let many = "A, ".repeat(1000);
-        assert_eq!(read(&[many.as_bytes(), many.as_bytes()]).len(), MOST);
+        assert_eq!(read(&[many.as_bytes(), many.as_bytes()]).len(), MAX_ITEMS);
         let rich = format!("A {}", (0..1000).map(|at| format!("p{at}=1")).collect::<Vec<_>>().join(","));
         let challenges = parse(&[(WWW_AUTHENTICATE, &rich)][..]);
-        assert_eq!(challenges.iter().map(|challenge| challenge.params.len()).collect::<Vec<_>>(), [MOST]);
-        let long = format!("A p=\"{}\"", "x".repeat(LONGEST));
+        assert_eq!(challenges.iter().map(|challenge| challenge.params.len()).collect::<Vec<_>>(), [MAX_ITEMS]);
+        let long = format!("A p=\"{}\"", "x".repeat(MAX_HEADER_BYTES));
         assert_eq!(read(&[long.as_bytes()]), ["A"]);
     }
 
     proptest! {
         #[test]
-        fn no_bytes_are_too_odd_to_be_read(value in any::<Vec<u8>>()) {
+        fn parse_does_not_panic_on_any_bytes(value in any::<Vec<u8>>()) {
             parse(&[(WWW_AUTHENTICATE, value)][..]);
         }
 
         #[test]
-        fn what_looks_like_challenges_is_read_to_an_end(value in "[Aa=\", \\\\]{0,40}") {
+        fn parse_does_not_panic_on_text_like_challenges(value in "[Aa=\", \\\\]{0,40}") {
             parse(&[(WWW_AUTHENTICATE, value)][..]);
         }
     }

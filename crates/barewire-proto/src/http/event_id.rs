@@ -1,19 +1,19 @@
-//! The ids of events on our streams: which stream, and where in it.
+//! The ids of events on our streams: the stream, and the position in it.
 
 use std::fmt;
 
-/// `<stream>-<sequence>`, both decimal. A client sends the last one back, and it alone says where to go on.
+/// An event id: `<stream>-<sequence>`, both decimal. A client sends the last one back to resume the stream after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(clippy::exhaustive_structs, reason = "its text has two numbers")]
 pub struct EventId {
-    /// Which stream of the session.
+    /// The number of the stream in its session.
     pub stream: u64,
-    /// Which event of the stream.
+    /// The number of the event in its stream.
     pub sequence: u64,
 }
 
 impl EventId {
-    /// Reads what [`Self`] writes, and nothing that only looks like it: an id has one spelling.
+    /// Reads an id exactly as `Display` writes it, without leading zeros or signs.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let dash = text.iter().position(|byte| *byte == b'-')?;
         Some(Self { stream: number(&text[..dash])?, sequence: number(&text[dash + 1..])? })

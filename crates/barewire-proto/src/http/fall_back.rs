@@ -1,47 +1,48 @@
-//! Which era a server of HTTP is of, told by how it answers: modern, then `initialize`, then the transport of 2024-11-05.
+//! Finding the era of an HTTP server by its responses: try a modern request, then `initialize`, then the transport of
+//! 2024-11-05.
 //!
 //! MCP 2026-07-28, basic/transports/streamable-http, "Backward Compatibility".
 
-use super::Reading;
+use super::ResponseKind;
 use crate::mcp::code;
 use crate::rpc::Code;
 
-/// What has been tried.
+/// An attempt to find the era of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the specification has these")]
-pub enum Tried {
-    /// A request with all that a modern one has.
+pub enum Attempt {
+    /// A modern request.
     Modern,
     /// `initialize`, without a session.
     Initialize,
-    /// A GET, for the stream that HTTP+SSE opens with.
+    /// A GET that opens the stream of HTTP+SSE.
     Sse,
 }
 
-/// What is to be done next.
+/// The next step of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a client must act on each")]
-pub enum Next {
-    /// The server is of the era that was tried. What is wrong, if something is, is the request.
+pub enum NextStep {
+    /// Stay with the era that was tried: the server supports it. An error is about the request.
     Stay,
-    /// It depends on the response in the body: [`by_response`].
+    /// Read the response in the body: see [`next_after_response`].
     Read,
     /// Try `initialize`.
     Initialize,
     /// Try HTTP+SSE.
     Sse,
-    /// Show who asks, then try the same again.
+    /// Authorize, then try the same again.
     Authorize,
-    /// There is nothing more to try.
+    /// Give up.
     Fail,
 }
 
-/// What the answer to a try says of the server.
+/// Returns the next step after the response to an attempt.
 ///
-/// | tried | answer | next |
+/// | attempt | response | next step |
 /// |---|---|---|
 /// | anything | 401 | authorize |
-/// | anything | 403, a redirect, 408, 429, 502 to 504; success with something else than MCP | fail |
+/// | anything | 403, a redirect, 408, 429, 502 to 504; success with another body than MCP | fail |
 /// | modern | JSON or events | read the response |
 /// | modern | an error of the modern era; -32601 with 404 | stay |
 /// | modern | any other 4xx or 5xx | `initialize` |
@@ -51,44 +52,44 @@ pub enum Next {
 /// | HTTP+SSE | events | stay |
 /// | HTTP+SSE | any other | fail |
 ///
-/// A 400 with -32602 may be a modern server that misses something in `_meta`, and a legacy one that does not know the
-/// parameters; ours are complete, so it is legacy.
-pub fn fall_back(tried: Tried, answer: &Reading) -> Next {
+/// A 400 with -32602 may come from a modern server for an incomplete `_meta`, or from a legacy server that does not
+/// know the parameters. Our `_meta` is complete, so the server is legacy.
+pub fn fall_back(tried: Attempt, answer: &ResponseKind) -> NextStep {
     let status = match answer {
-        Reading::Unauthorized => return Next::Authorize,
-        Reading::Accepted | Reading::Forbidden { .. } => return Next::Fail,
-        Reading::Json if tried == Tried::Sse => return Next::Fail,
-        Reading::Events if tried == Tried::Sse => return Next::Stay,
-        Reading::Json | Reading::Events => return Next::Read,
-        Reading::SessionGone => 404,
-        Reading::Error { status, .. } | Reading::NotMcp { status, .. } => *status,
+        ResponseKind::Unauthorized => return NextStep::Authorize,
+        ResponseKind::Accepted | ResponseKind::Forbidden { .. } => return NextStep::Fail,
+        ResponseKind::Json if tried == Attempt::Sse => return NextStep::Fail,
+        ResponseKind::Events if tried == Attempt::Sse => return NextStep::Stay,
+        ResponseKind::Json | ResponseKind::Events => return NextStep::Read,
+        ResponseKind::SessionGone => 404,
+        ResponseKind::Error { status, .. } | ResponseKind::NotMcp { status, .. } => *status,
     };
     if !(400..=599).contains(&status) || matches!(status, 408 | 429 | 502..=504) {
-        return Next::Fail;
+        return NextStep::Fail;
     }
     let code = match answer {
-        Reading::Error { error, .. } => Some(error.code),
+        ResponseKind::Error { error, .. } => Some(error.code),
         _ => None,
     };
     let is_modern = code.is_some_and(code::is_modern);
     match tried {
-        Tried::Modern if is_modern || (status == 404 && code == Some(Code::METHOD_NOT_FOUND)) => Next::Stay,
-        Tried::Modern => Next::Initialize,
-        Tried::Initialize if !is_modern && matches!(status, 400 | 404 | 405) => Next::Sse,
-        Tried::Initialize | Tried::Sse => Next::Fail,
+        Attempt::Modern if is_modern || (status == 404 && code == Some(Code::METHOD_NOT_FOUND)) => NextStep::Stay,
+        Attempt::Modern => NextStep::Initialize,
+        Attempt::Initialize if !is_modern && matches!(status, 400 | 404 | 405) => NextStep::Sse,
+        Attempt::Initialize | Attempt::Sse => NextStep::Fail,
     }
 }
 
-/// What a response in an answer of success says of the server; `error` is the code of its error, if it is one.
+/// Returns the next step after a JSON-RPC response with a success status. `error` is its error code, if it is an error.
 ///
-/// A modern server sends its own errors with a status that says so. One that comes with a status of success, and with no code
-/// of the modern era, is that of a legacy server which did not know the method.
-pub fn by_response(tried: Tried, error: Option<Code>) -> Next {
+/// A modern server sends its errors with an error status. An error with a success status and without a code of the
+/// modern era comes from a legacy server that does not know the method.
+pub fn next_after_response(tried: Attempt, error: Option<Code>) -> NextStep {
     match (tried, error) {
-        (_, None) => Next::Stay,
-        (Tried::Modern, Some(error)) if code::is_modern(error) => Next::Stay,
-        (Tried::Modern, Some(_)) => Next::Initialize,
-        (Tried::Initialize | Tried::Sse, Some(_)) => Next::Fail,
+        (_, None) => NextStep::Stay,
+        (Attempt::Modern, Some(error)) if code::is_modern(error) => NextStep::Stay,
+        (Attempt::Modern, Some(_)) => NextStep::Initialize,
+        (Attempt::Initialize | Attempt::Sse, Some(_)) => NextStep::Fail,
     }
 }
 
@@ -102,9 +103,9 @@ mod tests {
 
     #[test]
     fn all_of_the_table() {
-        use Next::{Authorize, Fail, Initialize, Read, Sse, Stay};
+        use NextStep::{Authorize, Fail, Initialize, Read, Sse, Stay};
         let json = "application/json";
-        // For each answer: after a modern request, after `initialize`, after a GET.
+        // The next steps after a modern request, after `initialize` and after a GET.
         for (status, content_type, body, modern, initialize, sse) in [
             (200, json, String::new(), Read, Read, Fail),
             (200, "text/event-stream", String::new(), Read, Read, Stay),
@@ -135,23 +136,23 @@ mod tests {
             (503, json, error(-32603), Fail, Fail, Fail),
         ] {
             let content = (!content_type.is_empty()).then_some(content_type.as_bytes());
-            let answer = Reading::of(status, content, Some(body.as_bytes()), false);
-            let next = [Tried::Modern, Tried::Initialize, Tried::Sse].map(|tried| fall_back(tried, &answer));
+            let answer = ResponseKind::classify(status, content, Some(body.as_bytes()), false);
+            let next = [Attempt::Modern, Attempt::Initialize, Attempt::Sse].map(|tried| fall_back(tried, &answer));
             assert_eq!(next, [modern, initialize, sse], "{status} {content_type} {body}");
         }
     }
 
     #[test]
-    fn a_response_says_the_rest() {
+    fn next_step_after_a_response_with_success() {
         let [modern, unknown] = [-32022, -32601].map(|code| Some(Code::received(code)));
         for (tried, error, next) in [
-            (Tried::Modern, None, Next::Stay),
-            (Tried::Modern, modern, Next::Stay),
-            (Tried::Modern, unknown, Next::Initialize),
-            (Tried::Initialize, None, Next::Stay),
-            (Tried::Initialize, unknown, Next::Fail),
+            (Attempt::Modern, None, NextStep::Stay),
+            (Attempt::Modern, modern, NextStep::Stay),
+            (Attempt::Modern, unknown, NextStep::Initialize),
+            (Attempt::Initialize, None, NextStep::Stay),
+            (Attempt::Initialize, unknown, NextStep::Fail),
         ] {
-            assert_eq!(by_response(tried, error), next, "{tried:?} {error:?}");
+            assert_eq!(next_after_response(tried, error), next, "{tried:?} {error:?}");
         }
     }
 }

@@ -1,23 +1,24 @@
-//! What is asked of a list of headers: the values of a name.
+//! The headers of MCP, and reading values from a list of headers.
 
 use std::fmt;
 
-/// The revision that a message is written in, or that a session has agreed on.
+/// The revision of a message or of its session.
 pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
-/// The session that a message of the legacy era belongs to.
+/// The session of a legacy message.
 pub const SESSION_ID: &str = "mcp-session-id";
 /// The method of the request in the body.
 pub const METHOD: &str = "mcp-method";
-/// Whom the request in the body is about.
+/// The name or URI that the request in the body is about.
 pub const NAME: &str = "mcp-name";
-/// What the names of headers that repeat an argument begin with.
+/// The prefix of headers that repeat an argument.
 pub const PARAM: &str = "mcp-param-";
-/// The last event that a client has got of a stream.
+/// The id of the last event that the client received on a stream.
 pub const LAST_EVENT_ID: &str = "last-event-id";
 
 /// The headers of one HTTP request or response.
 pub trait Headers {
-    /// The values of a header, in order. The name is given in lower case; names are equal in any case.
+    /// Returns the values of a header, in order. `name` is in lower case; header names are compared without regard to
+    /// case.
     fn values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]>;
 }
 
@@ -28,33 +29,32 @@ impl<N: AsRef<str>, V: AsRef<[u8]>> Headers for [(N, V)] {
     }
 }
 
-/// A header stands twice that may stand once.
+/// A header occurs more than once, but may occur only once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Repeated;
+pub struct RepeatedHeader;
 
-impl fmt::Display for Repeated {
+impl fmt::Display for RepeatedHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the header stands more than once")
     }
 }
 
-impl std::error::Error for Repeated {}
+impl std::error::Error for RepeatedHeader {}
 
-/// The value of a header that may stand once, without the white space around it, which is not part of a value: RFC 9110,
-/// section 5.5.
+/// Returns the value of a header that may occur once, without the white space around it (RFC 9110, section 5.5).
 ///
-/// Two equal values are refused too: what is between the client and us may have read either of them.
-pub fn single<'a>(headers: &'a (impl Headers + ?Sized), name: &str) -> Result<Option<&'a [u8]>, Repeated> {
+/// Two values are refused even if they are equal: an intermediary may have read only one of them.
+pub fn single<'a>(headers: &'a (impl Headers + ?Sized), name: &str) -> Result<Option<&'a [u8]>, RepeatedHeader> {
     let mut values = headers.values(name);
     let value = values.next();
     match values.next() {
-        Some(_) => Err(Repeated),
+        Some(_) => Err(RepeatedHeader),
         None => Ok(value.map(trim)),
     }
 }
 
-/// Without the spaces and tabs around it.
+/// Strips the spaces and tabs around a value.
 pub(super) fn trim(value: &[u8]) -> &[u8] {
     let is_value = |byte: &u8| !matches!(byte, b' ' | b'\t');
     let start = value.iter().position(is_value).unwrap_or(value.len());
@@ -62,12 +62,12 @@ pub(super) fn trim(value: &[u8]) -> &[u8] {
     &value[start..end]
 }
 
-/// Whether it may stand in the name of a header, or in the name of a parameter in a value: RFC 9110, section 5.6.2.
+/// Whether the byte may occur in a token, such as the name of a header or parameter: RFC 9110, section 5.6.2.
 pub(super) fn is_tchar(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// The parts of a value between commas, or another separator, that stand outside of quotes; without white space around them.
+/// Splits a value at each separator outside quotes, and strips the white space around the parts.
 pub(super) fn split(value: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(value);
     std::iter::from_fn(move || {
@@ -93,10 +93,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_equal_in_any_case_and_values_lose_the_space_around_them() {
+    fn names_are_compared_without_case_and_values_are_trimmed() {
         let headers = [("Mcp-Name", " \t a b\t"), ("MCP-NAME", "c"), ("mcp-method", ""), ("x", "  ")];
         assert_eq!(headers[..].values(NAME).count(), 2);
-        assert_eq!(single(&headers[..], NAME), Err(Repeated));
+        assert_eq!(single(&headers[..], NAME), Err(RepeatedHeader));
         assert_eq!(single(&headers[..1], NAME), Ok(Some(&b"a b"[..])));
         assert_eq!(single(&headers[..], METHOD), Ok(Some(&b""[..])));
         assert_eq!(single(&headers[..], "x"), Ok(Some(&b""[..])));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn separators_in_quotes_separate_nothing() {
+    fn separators_in_quotes_are_ignored() {
         let parts = |value: &'static str| {
             split(value.as_bytes(), b',').map(|part| std::str::from_utf8(part).expect("ASCII")).collect::<Vec<_>>()
         };

@@ -1,32 +1,32 @@
-//! `Host` and the authority of a URL -> a host and a port, parsed, so that they can be compared and never searched in.
+//! `Host` and the authority of a URL -> a parsed host and port, which are compared exactly and never by substring.
 
-// Addresses as data. `core` could not open a connection if it wanted to.
+// Only the address types: `core` cannot open a connection.
 use core::net::{Ipv4Addr, Ipv6Addr};
 use std::fmt;
 
-/// A host, in the one spelling that it is compared in.
+/// A host, in normalized form.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[expect(clippy::exhaustive_enums, reason = "RFC 3986 has these")]
+#[expect(clippy::exhaustive_enums, reason = "the kinds of hosts are those of RFC 3986")]
 pub enum Host {
-    /// A name, in lower case. `localhost.` is another name than `localhost`.
+    /// A name, in lower case. `localhost.` differs from `localhost`.
     Name(String),
-    /// An address in four decimal numbers, the only spelling of it that is taken for one.
+    /// An IPv4 address, written as four decimal numbers. Other notations are refused.
     V4(Ipv4Addr),
-    /// An address in brackets.
+    /// An IPv6 address, written in brackets.
     V6(Ipv6Addr),
 }
 
-/// A host with the port, if there is one: what `Host` and `:authority` hold.
+/// A host and an optional port, as in `Host` and `:authority`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_structs, reason = "the parts are those of RFC 3986")]
 pub struct Authority {
     /// The host.
     pub host: Host,
-    /// The port, if it is written.
+    /// The port, if there is one.
     pub port: Option<u16>,
 }
 
-/// Why something is no authority.
+/// The reason why a text is not an authority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each has its sentence in Display")]
@@ -63,13 +63,13 @@ impl Authority {
 }
 
 fn number(digits: &[u8]) -> Option<u16> {
-    // A sign would be read as part of the number.
+    // `parse` would accept a sign.
     let all_digits = digits.iter().all(u8::is_ascii_digit);
     all_digits.then(|| std::str::from_utf8(digits).ok()?.parse().ok())?
 }
 
 impl Host {
-    /// The three that mean this machine.
+    /// The three hosts that mean this machine.
     pub fn loopback() -> [Self; 3] {
         [Self::Name("localhost".to_owned()), Self::V4(Ipv4Addr::LOCALHOST), Self::V6(Ipv6Addr::LOCALHOST)]
     }
@@ -79,7 +79,7 @@ impl Host {
             return Err(BadAuthority::Empty);
         }
         let text = std::str::from_utf8(text).map_err(|_| BadAuthority::Name)?.to_ascii_lowercase();
-        // One dot at the end is the root of all names; a name is no longer than this without it.
+        // One dot at the end is allowed and does not count for the length: it stands for the DNS root.
         let name = text.strip_suffix('.').unwrap_or(&text);
         let is_label = |label: &str| {
             let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -88,7 +88,7 @@ impl Host {
         if name.len() > 253 || !name.split('.').all(is_label) {
             return Err(BadAuthority::Name);
         }
-        // What ends in a number is an address to a browser, however odd it is: 0x7f.1 is 127.0.0.1. We know one spelling.
+        // A browser reads a name that ends in a number as an IPv4 address: 0x7f.1 is 127.0.0.1. We accept one notation.
         let last = name.rsplit('.').next().unwrap_or_default();
         let hex = last.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
         if hex || last.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_host_has_one_spelling() {
+    fn hosts_are_normalized() {
         for (written, spelled) in [
             ("localhost", "localhost"),
             ("LOCALHOST:8080", "localhost:8080"),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_is_refused() {
+    fn invalid_hosts_are_refused() {
         let long = format!("{}.com", "a".repeat(64));
         for (written, why) in [
             ("", BadAuthority::Empty),

@@ -1,21 +1,21 @@
-//! `Content-Type` and `Accept`: what a body is, and which bodies may be sent back.
+//! `Content-Type` and `Accept`: the media types of a request and its response.
 
 use super::header::{is_tchar, split};
 use super::rejection::quoted;
-use super::{Headers, Rejection, Rule, single};
+use super::{Headers, Rejection, RejectionRule, single};
 
-/// The two media types that MCP has.
+/// The two media types of MCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "Streamable HTTP has these")]
+#[expect(clippy::exhaustive_enums, reason = "the types are those of Streamable HTTP")]
 pub enum Media {
     /// `application/json`: one message.
     Json,
-    /// `text/event-stream`: several.
+    /// `text/event-stream`: several messages.
     Events,
 }
 
 impl Media {
-    /// As it stands in a header.
+    /// The media type in a header.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Json => "application/json",
@@ -23,26 +23,27 @@ impl Media {
         }
     }
 
-    /// Which of them the value of a `Content-Type` is, if it is one. JSON in another charset than UTF-8 is none.
+    /// Reads the value of a `Content-Type`. `None` for other media types and for a charset other than UTF-8.
     pub fn parse(value: &[u8]) -> Option<Self> {
-        // As nearly everybody writes it.
+        // The most common spelling.
         if value == Self::Json.as_str().as_bytes() {
             return Some(Self::Json);
         }
-        let range = Range::parse(value)?;
+        let range = MediaRange::parse(value)?;
         let found = [Self::Json, Self::Events].into_iter().find(|media| range.names(*media))?;
         let charset = range.params.iter().find(|(name, _)| name == "charset").map(|(_, value)| value.as_str());
-        // "utf8" is what many write, and no charset of its own.
+        // Many clients write "utf8", which is not a registered charset.
         matches!(charset, None | Some("utf-8" | "utf8")).then_some(found)
     }
 }
 
-/// The body of a POST must be JSON.
+/// Checks that the body of a POST is JSON and not encoded.
 pub(super) fn content_type(headers: &(impl Headers + ?Sized)) -> Result<(), Rejection> {
-    let refuse = |why: String| Rejection::new(Rule::ContentType, format!("{why}: send application/json in UTF-8"));
+    let refuse =
+        |why: String| Rejection::new(RejectionRule::ContentType, format!("{why}: send application/json in UTF-8"));
     let mut codings = headers.values("content-encoding");
     if let Some(coding) = codings.find(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
-        // What is between may have read what is in there, and we would read what is not.
+        // An intermediary that decodes the body would see another body than we do.
         return Err(refuse(format!("Content-Encoding {} is not taken", quoted(coding))));
     }
     match single(headers, "content-type") {
@@ -53,21 +54,22 @@ pub(super) fn content_type(headers: &(impl Headers + ?Sized)) -> Result<(), Reje
     }
 }
 
-/// All of `media` must be acceptable.
+/// Checks that the client accepts all of `media`.
 ///
-/// Without `Accept` everything is: RFC 9110, section 12.5.1. MCP has clients send one, but refusing what HTTP allows would only
-/// hit people who try a server by hand, and they read JSON as well as event streams.
+/// Without an `Accept` header everything is accepted: RFC 9110, section 12.5.1. MCP requires clients to send one, but a
+/// rejection would only affect people who try a server by hand, and they can read both media types.
 pub(super) fn accept(headers: &(impl Headers + ?Sized), media: &[Media]) -> Result<(), Rejection> {
     let mut values = headers.values("accept");
-    if values.next() == Some(USUAL) && values.next().is_none() {
+    if values.next() == Some(USUAL_ACCEPT) && values.next().is_none() {
         return Ok(());
     }
     let mut listed = false;
-    // For each of ours, the most specific range that names it and its weight; zero means no.
+    // For each of our media types, the specificity and weight of the most specific range that matches it. Weight 0
+    // means not accepted.
     let mut best = [(0, 0); 2];
     for element in headers.values("accept").flat_map(|value| split(value, b',')) {
         listed |= !element.is_empty();
-        let Some(range) = Range::parse(element) else { continue };
+        let Some(range) = MediaRange::parse(element) else { continue };
         for media in [Media::Json, Media::Events] {
             let place = &mut best[media as usize];
             let specific = range.specificity(media);
@@ -82,24 +84,24 @@ pub(super) fn accept(headers: &(impl Headers + ?Sized), media: &[Media]) -> Resu
         Some(missing) => {
             let all = media.iter().map(|media| media.as_str()).collect::<Vec<_>>().join(", ");
             let missing = missing.as_str();
-            Err(Rejection::new(Rule::Accept, format!("Accept does not list {missing}: send Accept: {all}")))
+            Err(Rejection::new(RejectionRule::Accept, format!("Accept does not list {missing}: send Accept: {all}")))
         }
     }
 }
 
-/// What nearly all clients send.
-const USUAL: &[u8] = b"application/json, text/event-stream";
+/// The `Accept` header of nearly all clients.
+const USUAL_ACCEPT: &[u8] = b"application/json, text/event-stream";
 
 /// `type/subtype; parameters`, all in lower case.
-struct Range {
+struct MediaRange {
     kind: String,
     subtype: String,
     params: Vec<(String, String)>,
-    /// In thousandths.
+    /// The weight `q`, in thousandths.
     weight: u16,
 }
 
-impl Range {
+impl MediaRange {
     fn parse(value: &[u8]) -> Option<Self> {
         let mut parts = split(value, b';');
         let full = parts.next()?;
@@ -122,7 +124,7 @@ impl Range {
         self.specificity(media) == 3
     }
 
-    /// 3 for the type itself, 2 for all of its kind, 1 for everything, 0 if it is not meant.
+    /// Returns 3 for `type/subtype`, 2 for `type/*`, 1 for `*/*`, and 0 if the range does not match.
     fn specificity(&self, media: Media) -> u8 {
         let (kind, subtype) = media.as_str().split_once('/').expect("a media type has a slash");
         match (self.kind.as_str(), self.subtype.as_str()) {
@@ -149,7 +151,7 @@ fn unquoted(text: &[u8]) -> Option<String> {
     String::from_utf8(value).ok().map(|value| value.to_ascii_lowercase())
 }
 
-/// 0 to 1 with up to three digits: RFC 9110, section 12.4.2.
+/// Reads a weight from 0 to 1 with up to three decimals: RFC 9110, section 12.4.2.
 fn qvalue(text: &str) -> Option<u16> {
     let (whole, digits) = text.split_once('.').unwrap_or((text, ""));
     if digits.len() > 3 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -168,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_is_json_in_utf_8() {
+    fn content_type_must_be_json_in_utf_8() {
         for (value, media) in [
             ("application/json", Some(Media::Json)),
             ("Application/JSON", Some(Media::Json)),
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_must_take_what_may_be_sent() {
+    fn accept_must_list_both_media_types() {
         let both = [Media::Json, Media::Events];
         for (values, ok) in [
             (&["application/json, text/event-stream"][..], true),

@@ -1,7 +1,7 @@
-//! What the body says <-> what a header may hold.
+//! A string from the body <-> the value of a header that repeats it.
 //!
-//! MCP 2026-07-28, basic/transports/streamable-http, "Value Encoding": what is plain ASCII stands as it is, all else in
-//! Base64 between two marks. `Mcp-Name` and `Mcp-Param-*` are written so, and no other header.
+//! MCP 2026-07-28, basic/transports/streamable-http, "Value Encoding": printable ASCII is sent unchanged, everything
+//! else in Base64 between two marks. Only `Mcp-Name` and `Mcp-Param-*` use this encoding.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::base64;
 const OPEN: &str = "=?base64?";
 const CLOSE: &str = "?=";
 
-/// The value of a header that means `value`.
+/// Returns the header value for `value`.
 ///
 /// ```
 /// use barewire_proto::http::mirror::{decode, encode};
@@ -19,13 +19,14 @@ const CLOSE: &str = "?=";
 /// assert_eq!(encode("us-west1"), "us-west1");
 /// assert_eq!(encode(" padded "), "=?base64?IHBhZGRlZCA=?=");
 /// assert_eq!(decode(b"=?base64?IHBhZGRlZCA=?=")?, " padded ");
-/// # Ok::<(), barewire_proto::http::mirror::Bad>(())
+/// # Ok::<(), barewire_proto::http::mirror::MirrorError>(())
 /// ```
 pub fn encode(value: &str) -> Cow<'_, str> {
-    // A tab could stand in a header, but not everything on the way leaves it one.
+    // HTTP allows a tab, but an intermediary may replace it with a space.
     let plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     let padded = value.starts_with(' ') || value.ends_with(' ');
-    // Marks that share their question mark are none, but who looks only for a beginning and an end takes them for some.
+    // `=?base64?=` is not marked, because the marks share a `?`. But a receiver that only checks prefix and suffix
+    // would decode it.
     let marked = value.starts_with(OPEN) && value.ends_with(CLOSE);
     if plain && !padded && !marked {
         return Cow::Borrowed(value);
@@ -37,41 +38,41 @@ pub fn encode(value: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// What the value of a header means. The white space around it has to be taken away before: it is not part of the value.
-pub fn decode(value: &[u8]) -> Result<Cow<'_, str>, Bad> {
-    // What HTTP allows in a value; a tab is part of it, though we never write one.
+/// Returns the string that a header value stands for. The caller has stripped the white space around the value.
+pub fn decode(value: &[u8]) -> Result<Cow<'_, str>, MirrorError> {
+    // The bytes that HTTP allows in a value, including the tab, which `encode` never writes.
     let plain = value.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
-    let text = std::str::from_utf8(value).ok().filter(|_| plain).ok_or(Bad::Letter)?;
+    let text = std::str::from_utf8(value).ok().filter(|_| plain).ok_or(MirrorError::NotPrintableAscii)?;
     match text.strip_prefix(OPEN).and_then(|rest| rest.strip_suffix(CLOSE)) {
         None => Ok(Cow::Borrowed(text)),
         Some(encoded) => {
-            let bytes = base64::decode(encoded.as_bytes()).ok_or(Bad::Base64)?;
-            String::from_utf8(bytes).map(Cow::Owned).map_err(|_| Bad::Utf8)
+            let bytes = base64::decode(encoded.as_bytes()).ok_or(MirrorError::Base64)?;
+            String::from_utf8(bytes).map(Cow::Owned).map_err(|_| MirrorError::Utf8)
         }
     }
 }
 
-/// Why the value of a header means nothing.
+/// The reason why a header value cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each has its sentence in Display")]
 #[non_exhaustive]
-pub enum Bad {
-    Letter,
+pub enum MirrorError {
+    NotPrintableAscii,
     Base64,
     Utf8,
 }
 
-impl fmt::Display for Bad {
+impl fmt::Display for MirrorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Letter => "what is not plain ASCII must be sent in Base64, as =?base64?…?=",
+            Self::NotPrintableAscii => "what is not plain ASCII must be sent in Base64, as =?base64?…?=",
             Self::Base64 => "what stands between =?base64? and ?= must be Base64, with its padding",
             Self::Utf8 => "what is sent in Base64 must be UTF-8",
         })
     }
 }
 
-impl std::error::Error for Bad {}
+impl std::error::Error for MirrorError {}
 
 #[cfg(test)]
 mod tests {
@@ -100,24 +101,24 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_refused() {
+    fn invalid_values_are_refused() {
         for (value, bad) in [
-            (&b"=?base64?SGVsbG8?="[..], Bad::Base64),
-            (b"=?base64?SGVs!!!bG8=?=", Bad::Base64),
-            (b"=?base64?SGVsbG9=?=", Bad::Base64),
-            (b"=?base64?SGVs bG8=?=", Bad::Base64),
-            (b"=?base64?SGVsbG8=?=?=", Bad::Base64),
-            (b"=?base64?/w==?=", Bad::Utf8),
-            (b"=?base64?7aC9?=", Bad::Utf8),
-            ("é".as_bytes(), Bad::Letter),
-            (b"a\xff", Bad::Letter),
-            (b"a\r\nb: c", Bad::Letter),
-            (b"a\0", Bad::Letter),
-            (b"\x7f", Bad::Letter),
+            (&b"=?base64?SGVsbG8?="[..], MirrorError::Base64),
+            (b"=?base64?SGVs!!!bG8=?=", MirrorError::Base64),
+            (b"=?base64?SGVsbG9=?=", MirrorError::Base64),
+            (b"=?base64?SGVs bG8=?=", MirrorError::Base64),
+            (b"=?base64?SGVsbG8=?=?=", MirrorError::Base64),
+            (b"=?base64?/w==?=", MirrorError::Utf8),
+            (b"=?base64?7aC9?=", MirrorError::Utf8),
+            ("é".as_bytes(), MirrorError::NotPrintableAscii),
+            (b"a\xff", MirrorError::NotPrintableAscii),
+            (b"a\r\nb: c", MirrorError::NotPrintableAscii),
+            (b"a\0", MirrorError::NotPrintableAscii),
+            (b"\x7f", MirrorError::NotPrintableAscii),
         ] {
             assert_eq!(decode(value), Err(bad), "{}", value.escape_ascii());
         }
-        // Marks in another case are none, and neither is half of them.
+        // Marks in another case, or only one of the two, do not count.
         for value in ["=?BASE64?SGVsbG8=?=", "=?base64?SGVsbG8=", "SGVsbG8=?=", "=?base64?=", "a\tb"] {
             assert_eq!(decode(value.as_bytes()).as_deref(), Ok(value));
         }
@@ -126,7 +127,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_a_value_and_means_what_it_meant(value in any::<String>()) {
+        fn an_encoded_value_is_printable_ascii_and_decodes_to_the_same(value in any::<String>()) {
             let encoded = encode(&value);
             prop_assert!(encoded.bytes().all(|byte| matches!(byte, b' '..=b'~')));
             prop_assert_eq!(encoded.trim(), &*encoded);
@@ -134,13 +135,13 @@ mod tests {
         }
 
         #[test]
-        fn what_is_close_to_the_marks_comes_back(value in "(=\\?base64\\?)?[A-Za-z=? ]{0,8}(\\?=)?") {
+        fn values_that_resemble_the_marks_survive(value in "(=\\?base64\\?)?[A-Za-z=? ]{0,8}(\\?=)?") {
             let encoded = encode(&value);
             prop_assert_eq!(&*decode(encoded.as_bytes()).expect("ours"), &*value);
         }
 
         #[test]
-        fn no_bytes_are_too_odd_to_be_looked_at(value in any::<Vec<u8>>()) {
+        fn decode_does_not_panic_on_any_bytes(value in any::<Vec<u8>>()) {
             let _ = decode(&value);
             if let Some(bytes) = base64::decode(&value) {
                 let mut again = String::new();

@@ -1,16 +1,15 @@
-//! Streamable HTTP without HTTP: methods, header values and bodies in, decisions out.
+//! The rules of Streamable HTTP, without I/O: methods, header values and bodies -> decisions.
 //!
 //! ```text
-//! server:  admit(method, headers)  ->  Verb  ->  KeptMessage::read(body)  ->  plan(headers, message)  ->  Plan
+//! server:  admit(method, headers)  ->  Verb  ->  ParsedMessage::read(body)  ->  plan(headers, message)  ->  Plan
 //!                                 \-> Rejection: a status, a rule and a JSON-RPC error             HeaderParams::check
-//! client:  mirror::encode, HeaderParams::headers  ->  …  ->  Reading::of(status, body)  ->  fall_back
+//! client:  mirror::encode, HeaderParams::headers  ->  …  ->  ResponseKind::classify(status, body)  ->  fall_back
 //! ```
 //!
-//! Nothing here reads a socket or knows an HTTP library: [`Headers`] is all that is asked of one. The rules are those of MCP
-//! 2026-07-28, basic/transports/streamable-http, and for sessions those of 2025-11-25, basic/transports.
+//! This module reads no socket and depends on no HTTP library: it needs only [`Headers`] from one. The rules are those
+//! of MCP 2026-07-28, basic/transports/streamable-http, and for sessions those of 2025-11-25, basic/transports.
 
 mod access;
-mod answer;
 mod base64;
 pub mod challenge;
 mod event_id;
@@ -23,22 +22,23 @@ mod origin;
 mod param;
 mod plan;
 mod rejection;
+mod response_kind;
 mod schema;
 mod standard;
 mod verb;
 mod version;
 
 pub use access::{Access, BadAccess};
-pub use answer::Reading;
 pub use event_id::EventId;
-pub use fall_back::{Next, Tried, by_response, fall_back};
-pub use header::{Headers, Repeated, single};
+pub use fall_back::{Attempt, NextStep, fall_back, next_after_response};
+pub use header::{Headers, RepeatedHeader, single};
 pub use host::{Authority, BadAuthority, Host};
 pub use media::Media;
 pub use origin::Origin;
 pub use param::{BadArgument, HeaderParams};
 pub use plan::{Plan, plan};
-pub use rejection::{Rejection, Rule};
+pub use rejection::{Rejection, RejectionRule};
+pub use response_kind::ResponseKind;
 pub use schema::BadAnnotation;
-pub use standard::about;
+pub use standard::mcp_name_source;
 pub use verb::{Verb, admit};

@@ -4,25 +4,26 @@ use std::fmt;
 
 use super::host::{Authority, BadAuthority, Host};
 
-/// Where the page is from that has a browser send a request.
+/// The origin of the page for which a browser sends a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[expect(clippy::exhaustive_enums, reason = "RFC 6454 has these")]
+#[expect(clippy::exhaustive_enums, reason = "the kinds of origins are those of RFC 6454")]
 pub enum Origin {
-    /// From nowhere that has a name: a file, a sandboxed frame, a redirect. All of them are equal on the wire, so it is nobody's.
+    /// An opaque origin, such as a file, a sandboxed frame or a redirect. All of them are `null` in the header, so they
+    /// cannot be told apart.
     Null,
-    /// From there.
+    /// A scheme, host and port.
     Tuple {
-        /// In lower case.
+        /// The scheme, in lower case.
         scheme: String,
         /// The host.
         host: Host,
-        /// The port, also if it is the scheme's own and not written.
+        /// The port; if none is written, the default port of the scheme.
         port: Option<u16>,
     },
 }
 
 impl Origin {
-    /// Reads `null` or `scheme://host[:port]`, with nothing behind it.
+    /// Reads `null` or `scheme://host[:port]`, with nothing after it.
     pub fn parse(text: &[u8]) -> Result<Self, BadAuthority> {
         if text == b"null" {
             return Ok(Self::Null);
@@ -34,7 +35,7 @@ impl Origin {
     }
 }
 
-/// The scheme in lower case, and what stands behind `://`.
+/// Returns the scheme in lower case, and the text after `://`.
 pub(super) fn split_scheme(text: &[u8]) -> Option<(String, &[u8])> {
     let at = text.windows(3).position(|three| three == b"://")?;
     let (scheme, rest) = (&text[..at], &text[at + 3..]);
@@ -44,7 +45,7 @@ pub(super) fn split_scheme(text: &[u8]) -> Option<(String, &[u8])> {
     Some((scheme.to_ascii_lowercase(), rest))
 }
 
-/// The port that an URL of this scheme means if it names none.
+/// The default port of a scheme.
 pub(super) fn default_port(scheme: &str) -> Option<u16> {
     match scheme {
         "http" | "ws" => Some(80),
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_has_one_spelling() {
+    fn origins_are_normalized() {
         for (written, spelled) in [
             ("null", "null"),
             ("http://localhost", "http://localhost"),
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_origin_is_refused() {
+    fn invalid_origins_are_refused() {
         for written in [
             "",
             "NULL",

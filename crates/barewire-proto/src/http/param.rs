@@ -1,4 +1,4 @@
-//! Arguments of a tool <-> the headers that repeat them: written by a client, checked by a server.
+//! The arguments of a tool <-> the headers that repeat them: a client writes the headers, a server checks them.
 //!
 //! MCP 2026-07-28, basic/transports/streamable-http, "Custom Headers from Tool Parameters".
 
@@ -8,21 +8,21 @@ use std::fmt;
 use super::header::PARAM;
 use super::mirror::{decode, encode};
 use super::rejection::quoted;
-use super::schema::{Annotated, annotated};
-use super::{BadAnnotation, Headers, Rejection, Rule, single};
+use super::schema::{AnnotatedProperty, annotated};
+use super::{BadAnnotation, Headers, Rejection, RejectionRule, single};
 use crate::json::{Json, Kind, Text, integer};
 
 /// The headers that repeat arguments of one tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeaderParams {
-    params: Vec<Annotated>,
+    params: Vec<AnnotatedProperty>,
 }
 
-/// The largest integer that all the JSON there is agrees on: 2^53 - 1.
-const SAFE: i64 = 9_007_199_254_740_991;
+/// The largest integer that all JSON implementations represent exactly: 2^53 - 1.
+const MAX_SAFE_INTEGER: i64 = 9_007_199_254_740_991;
 
 impl HeaderParams {
-    /// Reads the `x-mcp-header` of an `inputSchema`, or says why the tool is not valid.
+    /// Reads the `x-mcp-header` annotations of an `inputSchema`. On an error, the tool is not valid.
     ///
     /// ```
     /// use barewire_proto::http::HeaderParams;
@@ -38,41 +38,41 @@ impl HeaderParams {
         annotated(schema).map(|params| Self { params })
     }
 
-    /// Whether there are none.
+    /// Whether the tool has no such headers.
     pub fn is_empty(&self) -> bool {
         self.params.is_empty()
     }
 
-    /// What a client sends along with these arguments. For an argument that is null or not there it sends nothing.
+    /// Returns the headers that a client sends with these arguments. An absent or null argument has no header.
     pub fn headers(&self, arguments: Option<Json<'_>>) -> Result<Vec<(String, String)>, BadArgument> {
         let mut headers = Vec::new();
         for param in &self.params {
             let Some(found) = find(arguments, &param.path) else { continue };
-            let value = Value::of(found).map_err(|fault| BadArgument { property: param.property(), fault })?;
+            let value = ArgumentValue::of(found).map_err(|fault| BadArgument { property: param.property(), fault })?;
             headers.push((param.header(), encode(&value.text()).into_owned()));
         }
         Ok(headers)
     }
 
-    /// Whether the headers of a request say what its arguments say.
+    /// Checks that the headers of a request match its arguments.
     ///
-    /// | argument | header | |
+    /// | argument | header | result |
     /// |---|---|---|
-    /// | absent, null | absent | is in order |
-    /// | absent, null | there | [`Rule::Mismatch`]: somebody was told of a value that is not there |
-    /// | there | absent | [`Rule::MissingHeader`] |
-    /// | there | twice, or cannot be decoded | [`Rule::BadHeader`] |
-    /// | there | another value | [`Rule::Mismatch`] |
-    /// | no string, integer or boolean; an integer beyond 2^53 - 1 | there | [`Rule::Mismatch`] |
-    /// | there | the same value; of an integer the same number, as 42.0 is 42 | is in order |
+    /// | absent, null | absent | valid |
+    /// | absent, null | present | [`RejectionRule::Mismatch`] |
+    /// | present | absent | [`RejectionRule::MissingHeader`] |
+    /// | present | twice, or cannot be decoded | [`RejectionRule::BadHeader`] |
+    /// | present | a different value | [`RejectionRule::Mismatch`] |
+    /// | not a string, integer or boolean; an integer beyond 2^53 - 1 | present | [`RejectionRule::Mismatch`] |
+    /// | present | the same value; 42.0 is the same integer as 42 | valid |
     ///
-    /// `Mcp-Param-*` headers that the tool has not asked for are ignored.
+    /// Other `Mcp-Param-*` headers are ignored.
     pub fn check(&self, arguments: Option<Json<'_>>, headers: &(impl Headers + ?Sized)) -> Result<(), Rejection> {
         self.params.iter().try_for_each(|param| param.check(find(arguments, &param.path), headers))
     }
 }
 
-impl Annotated {
+impl AnnotatedProperty {
     fn header(&self) -> String {
         format!("Mcp-Param-{}", self.name)
     }
@@ -84,37 +84,46 @@ impl Annotated {
     fn check(&self, argument: Option<Json<'_>>, headers: &(impl Headers + ?Sized)) -> Result<(), Rejection> {
         let refuse = |rule, why: fmt::Arguments<'_>| Err(Rejection::new(rule, format!("{} {why}", self.header())));
         let name = format!("{PARAM}{}", self.name.to_ascii_lowercase());
-        let said = match (single(headers, &name), argument) {
+        let sent = match (single(headers, &name), argument) {
             (Err(_), _) => {
-                return refuse(Rule::BadHeader, format_args!("stands more than once: send it once"));
+                return refuse(RejectionRule::BadHeader, format_args!("stands more than once: send it once"));
             }
             (Ok(None), None) => return Ok(()),
             (Ok(None), Some(_)) => {
                 let property = self.property();
-                return refuse(Rule::MissingHeader, format_args!("is missing: repeat argument {property} there"));
+                return refuse(
+                    RejectionRule::MissingHeader,
+                    format_args!("is missing: repeat argument {property} there"),
+                );
             }
-            (Ok(Some(said)), _) => said,
+            (Ok(Some(sent)), _) => sent,
         };
         let Some(argument) = argument else {
             let property = self.property();
-            return refuse(Rule::Mismatch, format_args!("is there and argument {property} is not"));
+            return refuse(RejectionRule::Mismatch, format_args!("is there and argument {property} is not"));
         };
-        let value = match decode(said) {
+        let value = match decode(sent) {
             Ok(value) => value,
-            Err(bad) => return refuse(Rule::BadHeader, format_args!("is {}: {bad}", quoted(said))),
+            Err(bad) => return refuse(RejectionRule::BadHeader, format_args!("is {}: {bad}", quoted(sent))),
         };
-        match Value::of(argument) {
-            Ok(meant) if meant.is(&value) => Ok(()),
-            Ok(meant) => {
-                let (said, meant) = (quoted(value.as_bytes()), quoted(meant.text().as_bytes()));
-                refuse(Rule::Mismatch, format_args!("is {said} and argument {} is {meant}", self.property()))
+        match ArgumentValue::of(argument) {
+            Ok(expected) if expected.is(&value) => Ok(()),
+            Ok(expected) => {
+                let (sent, expected) = (quoted(value.as_bytes()), quoted(expected.text().as_bytes()));
+                refuse(
+                    RejectionRule::Mismatch,
+                    format_args!("is {sent} and argument {} is {expected}", self.property()),
+                )
             }
-            Err(fault) => refuse(Rule::Mismatch, format_args!("cannot repeat argument {}: {fault}", self.property())),
+            Err(fault) => {
+                refuse(RejectionRule::Mismatch, format_args!("cannot repeat argument {}: {fault}", self.property()))
+            }
         }
     }
 }
 
-/// The value at the end of a path. A null is none, and of a name that stands twice the last counts, as for a map.
+/// Returns the value at a path, or `None` if it is absent or null. If a name occurs twice, the last one counts, as in a
+/// map.
 fn find<'a>(arguments: Option<Json<'a>>, path: &[Box<[u8]>]) -> Option<Json<'a>> {
     let mut json = arguments?;
     for name in path {
@@ -125,22 +134,25 @@ fn find<'a>(arguments: Option<Json<'a>>, path: &[Box<[u8]>]) -> Option<Json<'a>>
     (json.kind() != Kind::Null).then_some(json)
 }
 
-/// What can be repeated in a header.
-enum Value<'a> {
+/// A value that can be repeated in a header.
+enum ArgumentValue<'a> {
     Text(Cow<'a, str>),
     Integer(i64),
 }
 
-impl<'a> Value<'a> {
-    fn of(json: Json<'a>) -> Result<Self, Fault> {
+impl<'a> ArgumentValue<'a> {
+    fn of(json: Json<'a>) -> Result<Self, ArgumentFault> {
         match json.kind() {
-            Kind::String => Text::from_json(json).and_then(Text::to_str).map(Self::Text).ok_or(Fault::HalfPair),
+            Kind::String => {
+                Text::from_json(json).and_then(Text::to_str).map(Self::Text).ok_or(ArgumentFault::LoneSurrogate)
+            }
             Kind::True | Kind::False => Ok(Self::Text(Cow::Borrowed(json.as_str()))),
             Kind::Number => {
-                let integer = integer(json.as_bytes()).filter(|integer| (-SAFE..=SAFE).contains(integer));
-                integer.map(Self::Integer).ok_or(Fault::Number)
+                let integer =
+                    integer(json.as_bytes()).filter(|integer| (-MAX_SAFE_INTEGER..=MAX_SAFE_INTEGER).contains(integer));
+                integer.map(Self::Integer).ok_or(ArgumentFault::Number)
             }
-            Kind::Object | Kind::Array | Kind::Null => Err(Fault::NotPrimitive),
+            Kind::Object | Kind::Array | Kind::Null => Err(ArgumentFault::NotPrimitive),
         }
     }
 
@@ -151,37 +163,37 @@ impl<'a> Value<'a> {
         }
     }
 
-    fn is(&self, said: &str) -> bool {
+    fn is(&self, sent: &str) -> bool {
         match self {
-            Self::Text(text) => text == said,
-            Self::Integer(meant) => {
-                let number = Json::parse(said.as_bytes()).ok().filter(|json| json.kind() == Kind::Number);
-                number.and_then(|number| integer(number.as_bytes())) == Some(*meant)
+            Self::Text(text) => text == sent,
+            Self::Integer(expected) => {
+                let number = Json::parse(sent.as_bytes()).ok().filter(|json| json.kind() == Kind::Number);
+                number.and_then(|number| integer(number.as_bytes())) == Some(*expected)
             }
         }
     }
 }
 
-/// An argument that has to be repeated in a header and cannot be.
+/// An argument that must be repeated in a header, but cannot be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadArgument {
     property: String,
-    fault: Fault,
+    fault: ArgumentFault,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
+enum ArgumentFault {
     NotPrimitive,
     Number,
-    HalfPair,
+    LoneSurrogate,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ArgumentFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotPrimitive => "it must be a string, an integer or a boolean",
             Self::Number => "a number must be an integer between -9007199254740991 and 9007199254740991",
-            Self::HalfPair => "it holds half of a surrogate pair, which is not text",
+            Self::LoneSurrogate => "it holds half of a surrogate pair, which is not text",
         })
     }
 }
@@ -214,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_repeats_what_there_is() {
+    fn a_client_repeats_the_arguments_that_are_present() {
         for (arguments, expected) in [
             ("{}", &[][..]),
             ("null", &[]),
@@ -244,14 +256,14 @@ mod tests {
             found.sort_unstable();
             expected.sort_unstable();
             assert_eq!(found, expected, "{arguments}");
-            // What we write is what we take.
+            // The server accepts the headers that the client writes.
             assert!(params().check(json(arguments), &headers[..]).is_ok(), "{arguments}");
         }
         assert_eq!(params().headers(None), Ok(Vec::new()));
     }
 
     #[test]
-    fn what_cannot_be_repeated_is_not_sent() {
+    fn arguments_that_cannot_be_repeated_are_an_error() {
         for arguments in [
             r#"{"i":1.5}"#,
             r#"{"i":9007199254740992}"#,
@@ -266,11 +278,11 @@ mod tests {
     }
 
     #[test]
-    fn a_server_compares_what_is_said_with_what_is_meant() {
+    fn a_server_compares_headers_with_arguments() {
         let none = None;
-        let mismatch = Some(Rule::Mismatch);
-        let bad = Some(Rule::BadHeader);
-        let missing = Some(Rule::MissingHeader);
+        let mismatch = Some(RejectionRule::Mismatch);
+        let bad = Some(RejectionRule::BadHeader);
+        let missing = Some(RejectionRule::MissingHeader);
         for (arguments, headers, rule) in [
             ("{}", &[][..], none),
             ("{}", &[("mcp-param-other", "x")], none),
@@ -301,7 +313,7 @@ mod tests {
             (r#"{"i":42}"#, &[("mcp-param-int", "0x2a")], mismatch),
             (r#"{"i":42}"#, &[("mcp-param-int", "+42")], mismatch),
             (r#"{"i":42}"#, &[("mcp-param-int", "")], mismatch),
-            // One number to a double, two to us.
+            // The same number as a double, but different integers.
             (r#"{"i":9007199254740993}"#, &[("mcp-param-int", "9007199254740992")], mismatch),
             (r#"{"i":9007199254740993}"#, &[("mcp-param-int", "9007199254740993")], mismatch),
             (r#"{"b":true}"#, &[("mcp-param-bool", "true")], none),

@@ -1,71 +1,74 @@
-//! The second decision: headers and the message of a POST -> who serves it, or a refusal.
+//! The second decision: headers and the message of a POST -> [`Plan`] or [`Rejection`].
 
 use super::rejection::quoted;
 use super::verb::{no_session, session_id};
 use super::version::{Version, has_legacy, has_modern, list, unsupported};
-use super::{Headers, Rejection, Rule, standard};
+use super::{Headers, Rejection, RejectionRule, standard};
 use crate::json::Text;
 use crate::mcp::modern::{self, BadMeta};
-use crate::mcp::{KeptMessage, RequestMeta, RequestParams, Revision, key};
+use crate::mcp::{ParsedMessage, RequestMeta, RequestParams, Revision, key};
 use crate::rpc::{Batch, Message, Parsed, Request};
 
-/// Who serves the message of a POST.
+/// The way in which a server handles the message of a POST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a server must act on each")]
 pub enum Plan<'h> {
-    /// Nobody but the request itself is needed: it is modern, its `_meta` is complete, and its headers say what its body says.
+    /// As a modern request, without a session. Its `_meta` is complete, and its headers match its body.
     Modern(Revision),
-    /// A new session: the message is `initialize`.
+    /// In a new session: the message is `initialize`.
     Initialize,
-    /// A session, if there is one of this id.
+    /// In the session with this id, if it exists.
     Session {
-        /// Which one.
+        /// The id of the session.
         id: &'h str,
-        /// What the request says the session has agreed on. It should be so and need not be: that another is served is enough.
+        /// The revision in the header, which should be the one that the session has agreed on. A different one that the
+        /// server supports is accepted as well.
         revision: Option<Revision>,
     },
-    /// A modern notification. There is none that a server of HTTP acts upon, so it is accepted and that is all.
+    /// Not at all: it is a modern notification, and over HTTP no modern notification has an effect on a server.
     Accepted,
 }
 
-/// Decides what to do with the message of a POST, by its headers and what it is; `supported` are the revisions that are served.
+/// Decides how to handle the message of a POST. `supported` are the revisions that the server supports.
 ///
-/// The body is judged first: what is no message is refused with 400, whatever its headers are. Then `MCP-Protocol-Version`
-/// is read, which may stand once (400), and compared with the revision in the `_meta` of the message, if it has one:
+/// The body is checked first: if it is not a message, the request is rejected with 400, regardless of the headers. Then
+/// `MCP-Protocol-Version`, which may occur once (else 400), is compared with the revision in the `_meta` of the
+/// message, if it has one:
 ///
-/// | `MCP-Protocol-Version` | `_meta` | message | |
+/// | `MCP-Protocol-Version` | `_meta` | message | decision |
 /// |---|---|---|---|
-/// | absent | modern | request, notification | [`Rule::MissingHeader`], -32020 |
-/// | differs from `_meta` | | request, notification | [`Rule::Mismatch`], -32020 |
-/// | not served | none, or the same | any | [`Rule::UnsupportedVersion`], -32022 |
-/// | modern | none, or incomplete | request | [`Rule::Meta`], -32602 |
+/// | absent | modern | request, notification | [`RejectionRule::MissingHeader`], -32020 |
+/// | differs from `_meta` | | request, notification | [`RejectionRule::Mismatch`], -32020 |
+/// | not supported | none, or the same | any | [`RejectionRule::UnsupportedVersion`], -32022 |
+/// | modern | none, or incomplete | request | [`RejectionRule::Meta`], -32602 |
 /// | modern | complete, the same | request | `Mcp-Method`, then `Mcp-Name` (-32020), then [`Plan::Modern`] |
 /// | modern | | notification | [`Plan::Accepted`] |
-/// | modern | | response | [`Rule::Response`], -32600 |
-/// | modern | | batch | [`Rule::Batch`], -32600 |
-/// | legacy | the same | request | [`Rule::UnsupportedVersion`], -32022: `_meta` is of the modern era |
-/// | legacy | incomplete | request | [`Rule::Meta`], -32602 |
+/// | modern | | response | [`RejectionRule::Response`], -32600 |
+/// | modern | | batch | [`RejectionRule::Batch`], -32600 |
+/// | legacy | the same | request | [`RejectionRule::UnsupportedVersion`], -32022: `_meta` is of the modern era |
+/// | legacy | incomplete | request | [`RejectionRule::Meta`], -32602 |
 /// | absent, legacy | none | `initialize` | [`Plan::Initialize`], whatever session it names |
 /// | absent, legacy | none | other, with a session | [`Plan::Session`] |
-/// | absent, legacy | none | other, without | [`Rule::NoSession`], -32600 |
-/// | absent, legacy | none | batch with `initialize` or a modern message, or without a session | [`Rule::Batch`], -32600 |
+/// | absent, legacy | none | other, without | [`RejectionRule::NoSession`], -32600 |
+/// | absent, legacy | none | batch with `initialize` or a modern message, or without a session | [`RejectionRule::Batch`], -32600 |
 ///
-/// Of a server without a legacy revision the last four are refused: with [`Rule::MissingHeader`], a response and a batch as
-/// above. To a server without a modern revision `_meta` says nothing, and a revision that is not served is
-/// [`Rule::UnknownVersion`] with -32600, as -32022 would tell a client that the server is modern.
+/// A server that supports no legacy revision rejects the last four cases with [`RejectionRule::MissingHeader`], or a
+/// response and a batch as above. A server that supports no modern revision ignores `_meta`, and rejects an unsupported
+/// revision with [`RejectionRule::UnknownVersion`] and -32600, because -32022 would tell a client that the server is
+/// modern.
 pub fn plan<'h>(
     headers: &'h (impl Headers + ?Sized),
-    body: &KeptMessage<impl AsRef<[u8]>>,
+    body: &ParsedMessage<impl AsRef<[u8]>>,
     supported: &[Revision],
 ) -> Result<Plan<'h>, Rejection> {
     let params = body.params().unwrap_or_default();
     match &body.parsed() {
         Parsed::Invalid(invalid) => Err(Rejection::invalid(invalid)),
-        Parsed::Message(Message::Request(asked)) => {
-            request(headers, asked, &params, supported).map_err(|rejection| rejection.answering(&asked.id))
+        Parsed::Message(Message::Request(request)) => {
+            plan_request(headers, request, &params, supported).map_err(|rejection| rejection.answering(&request.id))
         }
         Parsed::Message(Message::Notification(_)) => {
-            let version = agreed(Version::read(headers, supported)?, &params.meta, supported)?;
+            let version = checked_version(Version::read(headers, supported)?, &params.meta, supported)?;
             match version {
                 Version::Modern(_) => Ok(Plan::Accepted),
                 _ if !has_legacy(supported) => Err(no_version(supported)),
@@ -73,53 +76,53 @@ pub fn plan<'h>(
             }
         }
         Parsed::Message(Message::Response(_) | Message::OrphanError(_)) => {
-            let version = agreed(Version::read(headers, supported)?, &RequestMeta::default(), supported)?;
+            let version = checked_version(Version::read(headers, supported)?, &RequestMeta::default(), supported)?;
             if matches!(version, Version::Modern(_)) || !has_legacy(supported) {
                 let why = "A response answers nothing here: a modern server sends no requests";
-                return Err(Rejection::new(Rule::Response, why));
+                return Err(Rejection::new(RejectionRule::Response, why));
             }
             session("A response", headers, version)
         }
-        Parsed::Batch(batch) => several(headers, *batch, supported),
+        Parsed::Batch(batch) => plan_batch(headers, *batch, supported),
     }
 }
 
-fn request<'h>(
+fn plan_request<'h>(
     headers: &'h (impl Headers + ?Sized),
-    asked: &Request<'_>,
+    request: &Request<'_>,
     params: &RequestParams<'_>,
     supported: &[Revision],
 ) -> Result<Plan<'h>, Rejection> {
-    let version = agreed(Version::read(headers, supported)?, &params.meta, supported)?;
-    let judge = || modern::judge(&asked.method.to_name(), &params.meta, supported);
+    let version = checked_version(Version::read(headers, supported)?, &params.meta, supported)?;
+    let check_meta = || modern::check_meta(&request.method.to_name(), &params.meta, supported);
     match version {
-        Version::Modern(_) => match judge() {
-            Ok(Some(judged)) => {
-                standard::check(headers, asked.method, params)?;
-                Ok(Plan::Modern(judged.revision))
+        Version::Modern(_) => match check_meta() {
+            Ok(Some(meta)) => {
+                standard::check(headers, request.method, params)?;
+                Ok(Plan::Modern(meta.revision))
             }
             Ok(None) => Err(Rejection::meta(&BadMeta::Missing(key::PROTOCOL_VERSION))),
             Err(bad) => Err(Rejection::meta(&bad)),
         },
-        // What can be judged has a modern `_meta`, which a legacy header cannot be the same as.
-        Version::Legacy(_) if is_modern(&params.meta) && has_modern(supported) => match judge() {
+        // `check_meta` fails here: `_meta` names no modern revision, or it would differ from the legacy header.
+        Version::Legacy(_) if is_modern(&params.meta) && has_modern(supported) => match check_meta() {
             Err(bad) => Err(Rejection::meta(&bad)),
             Ok(_) => Err(Rejection::meta(&BadMeta::Missing(key::PROTOCOL_VERSION))),
         },
         _ if !has_legacy(supported) => Err(no_version(supported)),
-        _ if asked.method == "initialize" => Ok(Plan::Initialize),
+        _ if request.method == "initialize" => Ok(Plan::Initialize),
         _ => session("The request", headers, version),
     }
 }
 
-/// A batch: each of its elements is for the session to judge, but none of them may be what makes no sense in one.
-fn several<'h>(
+/// Decides about a batch. The session checks its elements, but `initialize` and modern messages are rejected here.
+fn plan_batch<'h>(
     headers: &'h (impl Headers + ?Sized),
     batch: Batch<'_>,
     supported: &[Revision],
 ) -> Result<Plan<'h>, Rejection> {
-    let refuse = |why| Err(Rejection::new(Rule::Batch, why));
-    let version = agreed(Version::read(headers, supported)?, &RequestMeta::default(), supported)?;
+    let refuse = |why| Err(Rejection::new(RejectionRule::Batch, why));
+    let version = checked_version(Version::read(headers, supported)?, &RequestMeta::default(), supported)?;
     if matches!(version, Version::Modern(_)) || !has_legacy(supported) {
         return refuse("A modern message is posted by itself: send each in a request of its own");
     }
@@ -142,18 +145,22 @@ fn several<'h>(
     Ok(in_session(id, version))
 }
 
-/// The header, found not to contradict `_meta`, and to name something that is served.
-fn agreed<'h>(version: Version<'h>, meta: &RequestMeta<'_>, supported: &[Revision]) -> Result<Version<'h>, Rejection> {
+/// Returns the version in the header, if it matches `_meta` and is supported.
+fn checked_version<'h>(
+    version: Version<'h>,
+    meta: &RequestMeta<'_>,
+    supported: &[Revision],
+) -> Result<Version<'h>, Rejection> {
     if has_modern(supported) {
         let Some(header) = version.text() else {
             return if is_modern(meta) { Err(no_version(supported)) } else { Ok(version) };
         };
-        // What is no string is judged where it is needed.
+        // `check_meta` rejects a revision that is not a string.
         let written = meta.protocol_version.and_then(Text::from_json);
         if let Some(written) = written.filter(|written| *written != header) {
             let (header, written) = (quoted(header.as_bytes()), quoted(&written.to_bytes()));
             let why = format!("MCP-Protocol-Version is {header} and the revision in _meta is {written}: send the same");
-            return Err(Rejection::new(Rule::Mismatch, why));
+            return Err(Rejection::new(RejectionRule::Mismatch, why));
         }
     }
     match version {
@@ -162,15 +169,18 @@ fn agreed<'h>(version: Version<'h>, meta: &RequestMeta<'_>, supported: &[Revisio
     }
 }
 
-/// Whether it says anything that only a modern message says.
+/// Whether `_meta` has a member that only modern messages have.
 fn is_modern(meta: &RequestMeta<'_>) -> bool {
     meta.protocol_version.is_some() || meta.client_capabilities.is_some()
 }
 
-/// The refusal of what must have the header. For a legacy client it may be the only thing that its user gets to see.
+/// Returns the rejection of a message without the version header. It may be all that the user of a legacy client sees.
 fn no_version(supported: &[Revision]) -> Rejection {
     let served = list(supported);
-    Rejection::new(Rule::MissingHeader, format!("MCP-Protocol-Version is missing: this server speaks {served}"))
+    Rejection::new(
+        RejectionRule::MissingHeader,
+        format!("MCP-Protocol-Version is missing: this server speaks {served}"),
+    )
 }
 
 fn session<'h>(what: &str, headers: &'h (impl Headers + ?Sized), version: Version<'_>) -> Result<Plan<'h>, Rejection> {

@@ -1,4 +1,4 @@
-//! A request that is not served: which rule it broke, the status, and the JSON-RPC error in the body.
+//! The rejection of an HTTP request: the rule, the status, and the JSON-RPC error in the body.
 
 use std::fmt;
 
@@ -6,81 +6,81 @@ use crate::mcp::code;
 use crate::mcp::modern::BadMeta;
 use crate::rpc::{self, Code, ErrorObject, Id, Invalid};
 
-/// An answer that says no.
+/// The rejection of an HTTP request.
 #[derive(Debug, Clone)]
-#[must_use = "a request that is refused is told so"]
+#[must_use = "a rejected request must be answered"]
 #[non_exhaustive]
 pub struct Rejection {
-    /// The rule that was broken. It decides the status.
-    pub rule: Rule,
-    /// What the body says.
+    /// The rule that the request breaks. It decides the status.
+    pub rule: RejectionRule,
+    /// The error in the body.
     pub error: ErrorObject,
-    /// What it is said under; the body has no `id` without.
+    /// The id of the request; without one, the body has no `id`.
     pub id: Option<Id<'static>>,
     /// The value of `Allow`, which a 405 must have.
     pub allow: Option<&'static str>,
 }
 
-/// What a request must hold to, named by how it was broken.
+/// A rule for HTTP requests, named after the way it is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Rule {
-    /// The host is missing, no host, or not one that is let in.
+pub enum RejectionRule {
+    /// The host is missing, invalid or not allowed.
     Host,
-    /// The page is from somewhere that is not let in.
+    /// The origin is invalid or not allowed.
     Origin,
-    /// The method of HTTP is none that does something here.
+    /// The HTTP method is not allowed.
     Method,
-    /// The body is said to be something else than JSON.
+    /// The `Content-Type` is not JSON.
     ContentType,
-    /// The client does not take what may be sent back.
+    /// The `Accept` header does not list the media types of the response.
     Accept,
-    /// Who sends it is not known, or no longer.
+    /// The client is not authenticated, or its token has expired.
     Unauthorized,
-    /// Who sends it may not do this.
+    /// The client is not allowed to do this.
     Forbidden,
     /// The body has more bytes than the limit.
     TooLong,
-    /// The body took longer to come than it may.
+    /// The body took too long to arrive.
     TooSlow,
     /// The body ended before it was complete.
     Broken,
-    /// There is no room for it now.
+    /// The server is busy.
     Busy,
-    /// There is nothing at the path.
+    /// The path does not exist.
     Path,
-    /// The event after which a stream is to go on is not known, or what followed it no longer is.
+    /// The stream cannot be resumed: its last event is unknown, or the events after it are gone.
     EventGone,
-    /// The body is no message.
+    /// The body is not a message.
     Body(rpc::Rule),
-    /// A batch where none is allowed.
+    /// A batch is not allowed here.
     Batch,
-    /// A response where nothing was asked.
+    /// A response where the server sends no requests.
     Response,
-    /// It needs a session and names none.
+    /// The message needs a session, and there is no `Mcp-Session-Id`.
     NoSession,
-    /// What it names as its session cannot be one.
+    /// The `Mcp-Session-Id` is invalid.
     BadSession,
-    /// The session it names is over, or never was.
+    /// The session has ended or never existed.
     SessionGone,
-    /// A header stands twice, in the legacy era.
+    /// A header occurs more than once, in a legacy request.
     Repeated,
-    /// `MCP-Protocol-Version` is no revision of the legacy era that is served, where no other is.
+    /// `MCP-Protocol-Version` is not supported, on a server that supports only legacy revisions.
     UnknownVersion,
-    /// The revision is not served.
+    /// The revision is not supported, on a server that supports a modern revision.
     UnsupportedVersion,
-    /// The `_meta` of a modern request is incomplete, or wrong.
+    /// The `_meta` of a modern request is incomplete or invalid.
     Meta,
     /// A header that a modern request must have is missing.
     MissingHeader,
-    /// A header of a modern request cannot be read.
+    /// A header of a modern request is invalid.
     BadHeader,
-    /// A header of a modern request says something else than its body.
+    /// A header of a modern request differs from its body.
     Mismatch,
 }
 
-impl Rule {
-    /// The status that a refusal by this rule has.
+impl RejectionRule {
+    /// The status of a rejection by this rule.
     pub fn status(self) -> u16 {
         match self {
             Self::Body(rpc::Rule::TooLong { .. }) | Self::TooLong => 413,
@@ -109,8 +109,8 @@ impl Rule {
         }
     }
 
-    /// The code of its error. Those of the modern era are only used where a modern revision is served: to a client that looks
-    /// for the era of a server they are the sign of one.
+    /// The error code of a rejection by this rule. The codes of the modern era are used only if the server supports a
+    /// modern revision, because a client takes them as a sign of a modern server.
     pub fn code(self) -> Code {
         match self {
             Self::Body(rule) => rule.code(),
@@ -140,7 +140,7 @@ impl Rule {
         }
     }
 
-    /// A short name that does not change, for programs.
+    /// The short name of the rule, for programs. It does not change.
     pub fn name(self) -> &'static str {
         match self {
             Self::Host => "host",
@@ -174,52 +174,55 @@ impl Rule {
 }
 
 impl Rejection {
-    /// A refusal with status and code of the rule. `message` says what is wrong and what to do about it.
-    pub fn new(rule: Rule, message: impl Into<String>) -> Self {
+    /// A rejection with the status and code of the rule. `message` says what is wrong and what to do.
+    pub fn new(rule: RejectionRule, message: impl Into<String>) -> Self {
         Self::with(rule, ErrorObject::new(rule.code(), message))
     }
 
-    fn with(rule: Rule, error: ErrorObject) -> Self {
+    fn with(rule: RejectionRule, error: ErrorObject) -> Self {
         Self { rule, error, id: None, allow: None }
     }
 
-    /// The body is no message.
+    /// A rejection of a body that is not a message.
     pub fn invalid(invalid: &Invalid<'_>) -> Self {
-        // Nobody waits under the id of a response, and a notification has none.
+        // No id for responses and notifications: they are not answered.
         let id = invalid.reply().and_then(|reply| reply.into_owned().id().cloned());
-        Self { id, ..Self::with(Rule::Body(invalid.rule), invalid.error()) }
+        Self { id, ..Self::with(RejectionRule::Body(invalid.rule), invalid.error()) }
     }
 
-    /// The body has more than `limit` bytes.
+    /// A rejection of a body with more than `limit` bytes.
     pub fn too_long(limit: usize) -> Self {
-        Self::new(Rule::TooLong, format!("The body is longer than {limit} bytes"))
+        Self::new(RejectionRule::TooLong, format!("The body is longer than {limit} bytes"))
     }
 
-    /// The session is over, or never was: MCP has its client begin another.
+    /// A rejection for a session that has ended or never existed. The client then starts a new one.
     pub fn session_gone() -> Self {
-        Self::new(Rule::SessionGone, "No such session: send initialize without Mcp-Session-Id to begin another")
+        Self::new(
+            RejectionRule::SessionGone,
+            "No such session: send initialize without Mcp-Session-Id to begin another",
+        )
     }
 
     pub(super) fn meta(bad: &BadMeta) -> Self {
         let rule = match bad {
-            BadMeta::Unsupported { .. } => Rule::UnsupportedVersion,
-            BadMeta::Missing(_) | BadMeta::Wrong(..) => Rule::Meta,
+            BadMeta::Unsupported { .. } => RejectionRule::UnsupportedVersion,
+            BadMeta::Missing(_) | BadMeta::Wrong(..) => RejectionRule::Meta,
         };
         Self::with(rule, bad.error())
     }
 
-    /// The same, as the answer to a request.
+    /// Sets the id of the request that is rejected.
     pub fn answering(mut self, id: &Id<'_>) -> Self {
         self.id = Some(id.clone().into_owned());
         self
     }
 
-    /// The status of the answer.
+    /// The status of the response.
     pub fn status(&self) -> u16 {
         self.rule.status()
     }
 
-    /// Appends the body of the answer, which is `application/json`.
+    /// Appends the body of the response, which is `application/json`.
     pub fn body(&self, out: &mut Vec<u8>) {
         rpc::write::error(out, self.id.as_ref(), &self.error);
     }
@@ -233,11 +236,11 @@ impl fmt::Display for Rejection {
 
 impl std::error::Error for Rejection {}
 
-/// What a client has sent, for a sentence about it: on one line, and not longer than it takes to find it again.
+/// Quotes text from a client for a message: on one line, and cut to a length that is enough to recognize it.
 pub(super) fn quoted(text: &[u8]) -> String {
-    const LONGEST: usize = 60;
+    const MAX_QUOTED_CHARS: usize = 60;
     let text = String::from_utf8_lossy(text);
-    let short: String = text.chars().take(LONGEST).collect();
+    let short: String = text.chars().take(MAX_QUOTED_CHARS).collect();
     let more = if short.len() < text.len() { "…" } else { "" };
     format!("{short:?}{more}")
 }
@@ -256,14 +259,14 @@ mod tests {
     #[test]
     fn a_body_has_an_id_or_no_such_member() {
         let gone = Rejection::session_gone();
-        let said = body(&gone);
-        assert!(said.starts_with(r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"No such session"#), "{said}");
-        let said = body(&gone.answering(&Id::from("a\"b")));
-        assert!(said.starts_with(r#"{"jsonrpc":"2.0","id":"a\"b","error":{"#), "{said}");
+        let text = body(&gone);
+        assert!(text.starts_with(r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"No such session"#), "{text}");
+        let text = body(&gone.answering(&Id::from("a\"b")));
+        assert!(text.starts_with(r#"{"jsonrpc":"2.0","id":"a\"b","error":{"#), "{text}");
     }
 
     #[test]
-    fn what_is_no_message_is_refused_under_the_id_that_somebody_waits_under() {
+    fn an_invalid_body_is_rejected_with_the_id_of_its_request() {
         for (frame, status, begins) in [
             ("{", 400, r#"{"jsonrpc":"2.0","error":{"code":-32700,"#),
             (r#"{"jsonrpc":"2.0","id":7,"method":1}"#, 400, r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"#),
@@ -278,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_quoted_is_one_short_line() {
+    fn quoted_text_is_one_short_line() {
         assert_eq!(quoted(b"a\r\nb\0"), r#""a\r\nb\0""#);
         assert_eq!(quoted(b"\xff"), "\"\u{fffd}\"");
         assert!(quoted(&[b'a'; 1000]).len() < 80);

@@ -1,4 +1,4 @@
-//! The `inputSchema` of a tool -> which of its properties are repeated in headers, or why the tool is not valid.
+//! The `inputSchema` of a tool -> the properties that are repeated in headers, or an error if the tool is not valid.
 //!
 //! MCP 2026-07-28, basic/transports/streamable-http, "Schema Extension".
 
@@ -9,112 +9,114 @@ use super::header::is_tchar;
 use super::rejection::quoted;
 use crate::json::{Json, Kind, Text};
 
-/// The keyword.
+/// The keyword of the annotation.
 const ANNOTATION: &str = "x-mcp-header";
 
-/// Levels of JSON. Each level is gone over once for every level above it, and no message that is read has more.
-const DEEPEST: usize = 128;
+/// The deepest nesting of a schema. Each level is scanned once for every level above it. No message that we read is
+/// nested deeper.
+const MAX_SCHEMA_DEPTH: usize = 128;
 
-/// Headers of one tool. Few HTTP implementations take more than a hundred in all.
-const MOST: usize = 64;
+/// The number of header parameters of one tool. Few HTTP implementations accept more than a hundred headers in total.
+const MAX_HEADER_PARAMS: usize = 64;
 
 /// A property that is repeated in a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Annotated {
-    /// What the header's name ends with.
+pub(super) struct AnnotatedProperty {
+    /// The part of the header's name after `Mcp-Param-`.
     pub(super) name: String,
-    /// The names that lead to the value in the arguments.
+    /// The path of the value in the arguments.
     pub(super) path: Vec<Box<[u8]>>,
 }
 
-/// Why a tool is not valid: something is wrong with an `x-mcp-header` of its schema. A client of HTTP leaves such a tool out.
+/// A fault in an `x-mcp-header` of a schema, for which the tool is not valid. An HTTP client omits such a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BadAnnotation {
-    /// It is something else than a string; with the property.
+    /// The annotation is not a string; with the property.
     NotAString(String),
-    /// It is empty; with the property.
+    /// The annotation is empty; with the property.
     Empty(String),
-    /// It cannot stand in the name of a header; with the annotation.
+    /// The annotation has characters that a header name cannot have; with the annotation.
     NotAToken(String),
-    /// Two properties have it, in whatever case; with the annotation.
+    /// Two properties have the same annotation, compared without regard to case; with the annotation.
     Twice(String),
-    /// The property is no string, integer or boolean; with the property.
+    /// The property is not a string, integer or boolean; with the property.
     NotPrimitive(String),
-    /// It stands where `properties` alone does not lead to; with the annotation.
+    /// The annotation is at a place that is not reached through `properties` alone; with the annotation.
     Elsewhere(String),
-    /// The schema is nested too deep to be looked through.
+    /// The schema is nested too deep.
     TooDeep,
-    /// There are too many of them.
+    /// The schema has too many annotations.
     TooMany,
 }
 
-/// Where something stands in a schema.
+/// A position in a schema.
 #[derive(Clone, Copy)]
-enum At {
-    /// The schema of the arguments themselves.
+enum SchemaPosition {
+    /// The root: the schema of the arguments object.
     Root,
-    /// Where a chain of `properties` leads to; with the last of its steps.
+    /// A property that is reached through `properties` alone; with the last step of its path.
     Property(usize),
     /// Anywhere else.
     Elsewhere,
 }
 
-/// What is still to be looked at.
-enum Todo {
+/// A part of the schema that the walk has still to visit.
+enum WalkItem {
     /// A schema.
-    Schema(At),
-    /// An object of schemas under names that are nobody's keywords; the properties of a schema that stands there.
-    Properties(At),
+    Schema(SchemaPosition),
+    /// An object whose values are schemas and whose names are not keywords, such as the value of `properties`; with the
+    /// position of its schema.
+    Properties(SchemaPosition),
     /// The value of any other keyword, or an element of it.
     Other,
 }
 
-/// One step on the way to a property. The way itself is put together only for those that are asked for.
-struct Step<'a> {
+/// One step of the path to a property. The whole path is built only for annotated properties.
+struct PathStep<'a> {
     from: Option<usize>,
     name: Text<'a>,
 }
 
-/// All annotations, in no order that means something.
-pub(super) fn annotated(schema: Json<'_>) -> Result<Vec<Annotated>, BadAnnotation> {
+/// Returns all annotated properties, in no particular order.
+pub(super) fn annotated(schema: Json<'_>) -> Result<Vec<AnnotatedProperty>, BadAnnotation> {
     let text = schema.as_bytes();
-    // Most schemas have none. One that is spelled with escapes has a backslash.
+    // Most schemas have no annotation. If the keyword is written with escapes, the text has a backslash.
     let none = memchr::memmem::find(text, ANNOTATION.as_bytes()).is_none();
     if none && memchr::memchr(b'\\', text).is_none() {
         return Ok(Vec::new());
     }
-    Walk { steps: Vec::new(), todo: VecDeque::new(), found: Vec::new() }.run(schema)
+    SchemaWalk { steps: Vec::new(), todo: VecDeque::new(), found: Vec::new() }.run(schema)
 }
 
-struct Walk<'a> {
-    steps: Vec<Step<'a>>,
-    todo: VecDeque<(Json<'a>, Todo, usize)>,
-    found: Vec<Annotated>,
+struct SchemaWalk<'a> {
+    steps: Vec<PathStep<'a>>,
+    todo: VecDeque<(Json<'a>, WalkItem, usize)>,
+    found: Vec<AnnotatedProperty>,
 }
 
-impl<'a> Walk<'a> {
-    fn run(mut self, schema: Json<'a>) -> Result<Vec<Annotated>, BadAnnotation> {
-        self.push(schema, Todo::Schema(At::Root), 0)?;
+impl<'a> SchemaWalk<'a> {
+    fn run(mut self, schema: Json<'a>) -> Result<Vec<AnnotatedProperty>, BadAnnotation> {
+        self.push(schema, WalkItem::Schema(SchemaPosition::Root), 0)?;
         while let Some((json, todo, depth)) = self.todo.pop_front() {
             match (todo, json.kind()) {
-                (Todo::Schema(at), _) => self.schema(json, at, depth)?,
-                (Todo::Properties(at), _) => self.properties(json, at, depth)?,
-                (Todo::Other, Kind::Array) => {
+                (WalkItem::Schema(at), _) => self.schema(json, at, depth)?,
+                (WalkItem::Properties(at), _) => self.properties(json, at, depth)?,
+                (WalkItem::Other, Kind::Array) => {
                     for element in json.elements() {
-                        self.push(element, Todo::Other, depth)?;
+                        self.push(element, WalkItem::Other, depth)?;
                     }
                 }
-                (Todo::Other, _) => self.schema(json, At::Elsewhere, depth)?,
+                (WalkItem::Other, _) => self.schema(json, SchemaPosition::Elsewhere, depth)?,
             }
         }
         Ok(self.found)
     }
 
-    fn push(&mut self, json: Json<'a>, todo: Todo, depth: usize) -> Result<(), BadAnnotation> {
-        // Nothing else can hold an annotation.
+    fn push(&mut self, json: Json<'a>, todo: WalkItem, depth: usize) -> Result<(), BadAnnotation> {
+        // Only objects and arrays can hold an annotation.
         if matches!(json.kind(), Kind::Object | Kind::Array) {
-            if depth == DEEPEST {
+            if depth == MAX_SCHEMA_DEPTH {
                 return Err(BadAnnotation::TooDeep);
             }
             self.todo.push_back((json, todo, depth + 1));
@@ -122,7 +124,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn schema(&mut self, schema: Json<'a>, at: At, depth: usize) -> Result<(), BadAnnotation> {
+    fn schema(&mut self, schema: Json<'a>, at: SchemaPosition, depth: usize) -> Result<(), BadAnnotation> {
         let (mut annotation, mut kind) = (None, None);
         for member in schema.members() {
             let todo = match &*member.name.to_name() {
@@ -134,40 +136,45 @@ impl<'a> Walk<'a> {
                     kind = Some(member.value);
                     continue;
                 }
-                // Values, and names of properties: whatever stands there is no keyword.
+                // Values and names of properties: they hold no keywords.
                 "enum" | "const" | "default" | "example" | "examples" | "required" | "dependentRequired" => {
                     continue;
                 }
-                "properties" => Todo::Properties(at),
+                "properties" => WalkItem::Properties(at),
                 "patternProperties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies" => {
-                    Todo::Properties(At::Elsewhere)
+                    WalkItem::Properties(SchemaPosition::Elsewhere)
                 }
-                // Also of keywords that are not known here: a `$ref` may lead into them.
-                _ => Todo::Other,
+                // Also unknown keywords: a `$ref` may point into them.
+                _ => WalkItem::Other,
             };
             self.push(member.value, todo, depth)?;
         }
-        annotation.map_or(Ok(()), |annotation| self.found(annotation, kind, at))
+        annotation.map_or(Ok(()), |annotation| self.add_annotation(annotation, kind, at))
     }
 
-    fn properties(&mut self, properties: Json<'a>, at: At, depth: usize) -> Result<(), BadAnnotation> {
+    fn properties(&mut self, properties: Json<'a>, at: SchemaPosition, depth: usize) -> Result<(), BadAnnotation> {
         for member in properties.members() {
             let from = match at {
-                At::Elsewhere => {
-                    self.push(member.value, Todo::Other, depth)?;
+                SchemaPosition::Elsewhere => {
+                    self.push(member.value, WalkItem::Other, depth)?;
                     continue;
                 }
-                At::Root => None,
-                At::Property(step) => Some(step),
+                SchemaPosition::Root => None,
+                SchemaPosition::Property(step) => Some(step),
             };
-            self.steps.push(Step { from, name: member.name });
-            self.push(member.value, Todo::Schema(At::Property(self.steps.len() - 1)), depth)?;
+            self.steps.push(PathStep { from, name: member.name });
+            self.push(member.value, WalkItem::Schema(SchemaPosition::Property(self.steps.len() - 1)), depth)?;
         }
         Ok(())
     }
 
-    fn found(&mut self, annotation: Json<'a>, kind: Option<Json<'a>>, at: At) -> Result<(), BadAnnotation> {
-        let At::Property(step) = at else {
+    fn add_annotation(
+        &mut self,
+        annotation: Json<'a>,
+        kind: Option<Json<'a>>,
+        at: SchemaPosition,
+    ) -> Result<(), BadAnnotation> {
+        let SchemaPosition::Property(step) = at else {
             return Err(BadAnnotation::Elsewhere(quoted(annotation.as_bytes())));
         };
         let path = self.path(step);
@@ -188,17 +195,17 @@ impl<'a> Walk<'a> {
         if self.found.iter().any(|other| other.name.eq_ignore_ascii_case(name)) {
             return Err(BadAnnotation::Twice(quoted(name.as_bytes())));
         }
-        if self.found.len() == MOST {
+        if self.found.len() == MAX_HEADER_PARAMS {
             return Err(BadAnnotation::TooMany);
         }
-        self.found.push(Annotated { name: name.to_owned(), path });
+        self.found.push(AnnotatedProperty { name: name.to_owned(), path });
         Ok(())
     }
 
     fn path(&self, last: usize) -> Vec<Box<[u8]>> {
         let mut path = Vec::new();
         let mut next = Some(last);
-        while let Some(Step { from, name }) = next.map(|step| &self.steps[step]) {
+        while let Some(PathStep { from, name }) = next.map(|step| &self.steps[step]) {
             path.push(name.to_bytes().into());
             next = *from;
         }
@@ -207,7 +214,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// `string`, `integer` or `boolean`. `null` may stand beside it, as the specification says what is done with a null.
+/// Whether the type is `string`, `integer` or `boolean`, or one of them with `null`: the specification defines what
+/// happens to a null.
 fn is_primitive(kind: Json<'_>) -> bool {
     let named = |json: Json<'_>, names: &[&str]| {
         Text::from_json(json).is_some_and(|text| names.iter().any(|name| text == *name))
@@ -233,8 +241,8 @@ impl fmt::Display for BadAnnotation {
             Self::Elsewhere(name) => {
                 write!(f, "x-mcp-header {name} must stand at a property that only properties lead to")
             }
-            Self::TooDeep => write!(f, "the schema is nested deeper than {DEEPEST} levels"),
-            Self::TooMany => write!(f, "the schema has more than {MOST} x-mcp-header"),
+            Self::TooDeep => write!(f, "the schema is nested deeper than {MAX_SCHEMA_DEPTH} levels"),
+            Self::TooMany => write!(f, "the schema has more than {MAX_HEADER_PARAMS} x-mcp-header"),
         }
     }
 }
@@ -256,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_are_found_where_properties_lead() {
+    fn annotations_are_found_through_properties() {
         for (schema, expected) in [
             ("{}", &[][..]),
             ("true", &[]),
@@ -270,14 +278,14 @@ mod tests {
                 r#"{"properties":{"a":{"type":"object","properties":{"b":{"properties":{"c":{"type":"string","x-mcp-header":"Deep"}}}}}}}"#,
                 &[("Deep", "a.b.c")],
             ),
-            // Spelled with an escape it is still one.
+            // The keyword may be written with escapes.
             (r#"{"properties":{"\u0061":{"type":"string","x-mcp-heade\u0072":"\u0041"}}}"#, &[("A", "a")]),
             (r#"{"properties":{"a":{"type":["string","null"],"x-mcp-header":"A"}}}"#, &[("A", "a")]),
             (
                 r#"{"properties":{"a":{"$ref":"x","type":"string","x-mcp-header":"!#$%&'*+-.^_`|~09"}}}"#,
                 &[("!#$%&'*+-.^_`|~09", "a")],
             ),
-            // No annotations: names of properties, and values.
+            // Names of properties and values are not annotations.
             (r#"{"properties":{"x-mcp-header":{"type":"string"}}}"#, &[]),
             (r#"{"properties":{"x-mcp-header":{"type":"string","x-mcp-header":"A"}}}"#, &[("A", "x-mcp-header")]),
             (r#"{"properties":{"properties":{"properties":{"x-mcp-header":{"type":"string"}}}}}"#, &[]),
@@ -292,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn an_annotation_anywhere_else_spoils_the_tool() {
+    fn an_annotation_anywhere_else_is_an_error() {
         let annotated = r#"{"type":"string","x-mcp-header":"A"}"#;
         for schema in [
             r#"{"type":"string","x-mcp-header":"A"}"#.to_owned(),
@@ -399,7 +407,7 @@ mod tests {
             let property = |at| format!(r#""p{at}":{{"type":"string","x-mcp-header":"H{at}"}}"#);
             format!(r#"{{"properties":{{{}}}}}"#, (0..count).map(property).collect::<Vec<_>>().join(","))
         };
-        assert_eq!(found(&many(MOST)).map(|found| found.len()), Ok(MOST));
-        assert_eq!(found(&many(MOST + 1)), Err(BadAnnotation::TooMany));
+        assert_eq!(found(&many(MAX_HEADER_PARAMS)).map(|found| found.len()), Ok(MAX_HEADER_PARAMS));
+        assert_eq!(found(&many(MAX_HEADER_PARAMS + 1)), Err(BadAnnotation::TooMany));
     }
 }

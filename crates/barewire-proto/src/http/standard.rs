@@ -1,12 +1,12 @@
-//! `Mcp-Method` and `Mcp-Name`: what a modern request says in its headers must be what it says in its body.
+//! `Mcp-Method` and `Mcp-Name`: the headers of a modern request must match its body.
 //!
-//! Whoever is between client and server decides by the headers, and the server by the body. If they could differ, a request
-//! would be two: MCP 2026-07-28, basic/transports/streamable-http, "Server Validation".
+//! An intermediary decides by the headers, and the server by the body. If they differed, the two would see different
+//! requests: MCP 2026-07-28, basic/transports/streamable-http, "Server Validation".
 
 use super::header::{METHOD, NAME};
 use super::mirror::decode;
 use super::rejection::quoted;
-use super::{Headers, Rejection, Rule, single};
+use super::{Headers, Rejection, RejectionRule, single};
 use crate::json::{Json, Text};
 use crate::mcp::RequestParams;
 
@@ -15,28 +15,29 @@ pub(super) fn check(
     method: Text<'_>,
     params: &RequestParams<'_>,
 ) -> Result<(), Rejection> {
-    // A method has no other form than its own: it is compared as it stands.
-    let said = required(headers, METHOD, "Mcp-Method")?;
-    same("Mcp-Method", "method", said, &method.to_bytes())?;
-    let Some((source, whom)) = about(&method.to_name(), params) else { return Ok(()) };
-    let Some(whom) = whom.and_then(|whom: Json<'_>| Text::from_json(whom)) else {
-        // Nothing to repeat, so nothing may be said. That it is missing is for who serves the method to say.
+    // A method is never encoded in the header.
+    let value = required(headers, METHOD, "Mcp-Method")?;
+    check_same("Mcp-Method", "method", value, &method.to_bytes())?;
+    let Some((source, name)) = mcp_name_source(&method.to_name(), params) else { return Ok(()) };
+    let Some(name) = name.and_then(|name: Json<'_>| Text::from_json(name)) else {
+        // There is nothing to repeat, so the header must be absent. The method itself reports the missing parameter.
         return match single(headers, NAME) {
             Ok(None) => Ok(()),
             _ => Err(Rejection::new(
-                Rule::Mismatch,
+                RejectionRule::Mismatch,
                 format!("Mcp-Name repeats {source}, and the body has no such string"),
             )),
         };
     };
-    let said = required(headers, NAME, "Mcp-Name")?;
-    let said =
-        decode(said).map_err(|bad| Rejection::new(Rule::BadHeader, format!("Mcp-Name {}: {bad}", quoted(said))))?;
-    same("Mcp-Name", source, said.as_bytes(), &whom.to_bytes())
+    let value = required(headers, NAME, "Mcp-Name")?;
+    let value = decode(value)
+        .map_err(|bad| Rejection::new(RejectionRule::BadHeader, format!("Mcp-Name {}: {bad}", quoted(value))))?;
+    check_same("Mcp-Name", source, value.as_bytes(), &name.to_bytes())
 }
 
-/// Whom a request is about that has to say so in `Mcp-Name`: where in its body that stands, and what is there.
-pub fn about<'a>(method: &str, params: &RequestParams<'a>) -> Option<(&'static str, Option<Json<'a>>)> {
+/// Returns the parameter that a request must repeat in `Mcp-Name`: its path in the body, and its value. `None` for
+/// methods without this header.
+pub fn mcp_name_source<'a>(method: &str, params: &RequestParams<'a>) -> Option<(&'static str, Option<Json<'a>>)> {
     match method {
         "tools/call" | "prompts/get" => Some(("params.name", params.name)),
         "resources/read" => Some(("params.uri", params.uri)),
@@ -46,21 +47,24 @@ pub fn about<'a>(method: &str, params: &RequestParams<'a>) -> Option<(&'static s
 
 fn required<'h>(headers: &'h (impl Headers + ?Sized), name: &str, spelled: &str) -> Result<&'h [u8], Rejection> {
     match single(headers, name) {
-        Err(_) => Err(Rejection::new(Rule::BadHeader, format!("{spelled} stands more than once: send it once"))),
-        Ok(None) => {
-            Err(Rejection::new(Rule::MissingHeader, format!("{spelled} is missing: repeat there what the body says")))
+        Err(_) => {
+            Err(Rejection::new(RejectionRule::BadHeader, format!("{spelled} stands more than once: send it once")))
         }
+        Ok(None) => Err(Rejection::new(
+            RejectionRule::MissingHeader,
+            format!("{spelled} is missing: repeat there what the body says"),
+        )),
         Ok(Some(value)) => Ok(value),
     }
 }
 
-fn same(header: &str, source: &str, said: &[u8], meant: &[u8]) -> Result<(), Rejection> {
-    if said == meant {
+fn check_same(header: &str, source: &str, value: &[u8], expected: &[u8]) -> Result<(), Rejection> {
+    if value == expected {
         return Ok(());
     }
-    let (said, meant) = (quoted(said), quoted(meant));
+    let (value, expected) = (quoted(value), quoted(expected));
     Err(Rejection::new(
-        Rule::Mismatch,
-        format!("{header} is {said} and {source} in the body is {meant}: send the same"),
+        RejectionRule::Mismatch,
+        format!("{header} is {value} and {source} in the body is {expected}: send the same"),
     ))
 }

@@ -1,35 +1,35 @@
-//! The first decision, before a body is read: method and headers -> what is wanted, or a refusal.
+//! The first decision, before the body is read: HTTP method and headers -> [`Verb`] or [`Rejection`].
 
 use super::header::{LAST_EVENT_ID, SESSION_ID};
 use super::media::{self, Media};
 use super::rejection::quoted;
 use super::version::{Version, has_legacy, unsupported};
-use super::{Access, Headers, Rejection, Rule, single};
+use super::{Access, Headers, Rejection, RejectionRule, single};
 use crate::mcp::Revision;
 
-/// What a request wants.
+/// The purpose of an HTTP request, by its method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a server must act on each")]
 pub enum Verb<'h> {
-    /// To have the message in its body handled: [`plan`](super::plan()).
+    /// Handles the message in the body: see [`plan`](super::plan()).
     Post,
-    /// The stream of a session, or the rest of one that broke.
+    /// Opens the stream of a session, or resumes a broken one.
     Get {
-        /// Which session.
+        /// The id of the session.
         session: &'h str,
-        /// The last event that was received, as it was written: see [`EventId`](super::EventId).
+        /// The id of the last event that the client received, as it was written: see [`EventId`](super::EventId).
         last_event_id: Option<&'h [u8]>,
     },
-    /// To end a session.
+    /// Ends a session.
     Delete {
-        /// Which session.
+        /// The id of the session.
         session: &'h str,
     },
 }
 
-/// Whether a request may go on, and as what.
+/// Decides by method and headers whether a request is admitted.
 ///
-/// | looked at, in this order | refused with |
+/// | check, in this order | status of the rejection |
 /// |---|---|
 /// | `Host` and `target`, `Origin`: [`Access::check`] | 403 |
 /// | the method: POST; GET and DELETE if a legacy revision is served | 405 |
@@ -54,9 +54,10 @@ pub fn admit<'h>(
         "GET" if has_legacy(supported) => {
             media::accept(headers, &[Media::Events])?;
             let session = session(method, headers, supported)?;
-            let last = single(headers, LAST_EVENT_ID)
-                .map_err(|_| Rejection::new(Rule::Repeated, "Last-Event-ID stands more than once: send it once"))?;
-            // The empty id is how the standard of event streams says that there was none.
+            let last = single(headers, LAST_EVENT_ID).map_err(|_| {
+                Rejection::new(RejectionRule::Repeated, "Last-Event-ID stands more than once: send it once")
+            })?;
+            // In event streams an empty id means that there is none.
             Ok(Verb::Get { session, last_event_id: last.filter(|id| !id.is_empty()) })
         }
         "DELETE" if has_legacy(supported) => Ok(Verb::Delete { session: session(method, headers, supported)? }),
@@ -64,7 +65,7 @@ pub fn admit<'h>(
     }
 }
 
-/// The session of a GET or DELETE, neither of which the modern era has.
+/// Returns the session of a GET or DELETE. The modern era has neither.
 fn session<'h>(
     method: &str,
     headers: &'h (impl Headers + ?Sized),
@@ -81,22 +82,26 @@ fn session<'h>(
 fn not_allowed(method: &str, supported: &[Revision]) -> Rejection {
     let allow = if has_legacy(supported) { "GET, POST, DELETE" } else { "POST" };
     let message = format!("Method {} is not allowed: use {allow}", quoted(method.as_bytes()));
-    Rejection { allow: Some(allow), ..Rejection::new(Rule::Method, message) }
+    Rejection { allow: Some(allow), ..Rejection::new(RejectionRule::Method, message) }
 }
 
 pub(super) fn no_session(what: &str) -> Rejection {
     let message = format!("{what} needs a session: send initialize, then repeat its Mcp-Session-Id");
-    Rejection::new(Rule::NoSession, message)
+    Rejection::new(RejectionRule::NoSession, message)
 }
 
-/// What `Mcp-Session-Id` holds: visible ASCII, by MCP 2025-11-25, basic/transports, "Session Management".
+/// Returns the value of `Mcp-Session-Id`, which must be visible ASCII: MCP 2025-11-25, basic/transports, "Session
+/// Management".
 pub(super) fn session_id(headers: &(impl Headers + ?Sized)) -> Result<Option<&str>, Rejection> {
     let value = single(headers, SESSION_ID)
-        .map_err(|_| Rejection::new(Rule::Repeated, "Mcp-Session-Id stands more than once: send it once"))?;
+        .map_err(|_| Rejection::new(RejectionRule::Repeated, "Mcp-Session-Id stands more than once: send it once"))?;
     let Some(value) = value else { return Ok(None) };
     let is_visible = !value.is_empty() && value.iter().all(u8::is_ascii_graphic);
     match std::str::from_utf8(value).ok().filter(|_| is_visible) {
         Some(id) => Ok(Some(id)),
-        None => Err(Rejection::new(Rule::BadSession, "Mcp-Session-Id must be what the server has sent: visible ASCII")),
+        None => Err(Rejection::new(
+            RejectionRule::BadSession,
+            "Mcp-Session-Id must be what the server has sent: visible ASCII",
+        )),
     }
 }

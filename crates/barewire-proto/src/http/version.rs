@@ -1,21 +1,21 @@
-//! `MCP-Protocol-Version` -> which era a request is of.
+//! `MCP-Protocol-Version` -> the era of a request.
 
 use super::header::PROTOCOL_VERSION;
 use super::rejection::quoted;
-use super::{Headers, Rejection, Rule, single};
+use super::{Headers, Rejection, RejectionRule, single};
 use crate::mcp::Revision;
 use crate::mcp::modern::BadMeta;
 
-/// What the header says, in view of what is served.
+/// The version in the header, compared with the supported revisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version<'h> {
-    /// Nothing.
+    /// There is no such header.
     Absent,
-    /// A modern revision that is served.
+    /// A modern revision that is supported.
     Modern(Revision),
-    /// A legacy revision that is served.
+    /// A legacy revision that is supported.
     Legacy(Revision),
-    /// One that is not known, or not served.
+    /// A revision that is unknown or not supported.
     Unsupported(&'h str),
 }
 
@@ -23,13 +23,13 @@ impl<'h> Version<'h> {
     pub(super) fn read(headers: &'h (impl Headers + ?Sized), supported: &[Revision]) -> Result<Self, Rejection> {
         let rule = |modern, legacy| if has_modern(supported) { modern } else { legacy };
         let value = single(headers, PROTOCOL_VERSION).map_err(|_| {
-            let rule = rule(Rule::BadHeader, Rule::Repeated);
+            let rule = rule(RejectionRule::BadHeader, RejectionRule::Repeated);
             Rejection::new(rule, "MCP-Protocol-Version stands more than once: send it once")
         })?;
         let Some(value) = value else { return Ok(Self::Absent) };
         let text = std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()));
         let Some(text) = text else {
-            let rule = rule(Rule::BadHeader, Rule::UnknownVersion);
+            let rule = rule(RejectionRule::BadHeader, RejectionRule::UnknownVersion);
             return Err(Rejection::new(rule, format!("MCP-Protocol-Version {} is no date", quoted(value))));
         };
         Ok(match Revision::parse(text).filter(|revision| supported.contains(revision)) {
@@ -39,7 +39,7 @@ impl<'h> Version<'h> {
         })
     }
 
-    /// As it is written.
+    /// The version as it was written.
     pub(super) fn text(self) -> Option<&'h str> {
         match self {
             Self::Absent => None,
@@ -57,7 +57,7 @@ pub(super) fn has_legacy(supported: &[Revision]) -> bool {
     supported.iter().any(|revision| !revision.is_modern())
 }
 
-/// The refusal of a revision that is not served, in the words of the newest era that is.
+/// Returns the rejection of an unsupported revision, in the form of the newest era that is supported.
 pub(super) fn unsupported(requested: &str, supported: &[Revision]) -> Rejection {
     if has_modern(supported) {
         let supported = supported.iter().copied().filter(|revision| revision.is_modern()).collect();
@@ -65,10 +65,13 @@ pub(super) fn unsupported(requested: &str, supported: &[Revision]) -> Rejection 
     }
     let served = list(supported);
     let requested = quoted(requested.as_bytes());
-    Rejection::new(Rule::UnknownVersion, format!("MCP-Protocol-Version {requested} is not served: use one of {served}"))
+    Rejection::new(
+        RejectionRule::UnknownVersion,
+        format!("MCP-Protocol-Version {requested} is not served: use one of {served}"),
+    )
 }
 
-/// The revisions, for a sentence.
+/// The revisions, separated by commas.
 pub(super) fn list(supported: &[Revision]) -> String {
     supported.iter().map(|revision| revision.as_str()).collect::<Vec<_>>().join(", ")
 }

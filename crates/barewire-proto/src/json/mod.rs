@@ -1,4 +1,4 @@
-//! JSON text, kept as text: what a value is, where it stands, and what a string or a number means.
+//! JSON kept as text: the kind and the span of a value, and the exact meaning of strings and numbers.
 
 mod syntax;
 mod nesting;
@@ -13,13 +13,13 @@ use serde::Deserialize;
 
 pub use number::Decimal;
 pub(crate) use number::integer;
-pub(crate) use scan::{Place, Scanner, Value};
-pub(crate) use string::{name, unescape};
-pub use syntax::{Expected, Kind, Syntax};
+pub(crate) use scan::{Place, Scanner, ValueSpan};
+pub(crate) use string::{match_name, unescape};
+pub use syntax::{Expected, Kind, SyntaxError};
 
-/// One JSON value as the peer wrote it: checked against RFC 8259, not yet read.
+/// One JSON value as the peer wrote it: checked against RFC 8259, not yet deserialized.
 ///
-/// Borrowed from the frame it came in; copying it copies a pointer.
+/// It is borrowed from its frame, so copying it copies a pointer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Json<'a> {
     /// Invariant: exactly one JSON value, valid UTF-8, no white space around it.
@@ -28,17 +28,17 @@ pub struct Json<'a> {
 }
 
 impl<'a> Json<'a> {
-    /// Takes `value`, a span the scanner accepted and in which it met no bad UTF-8.
-    pub(crate) fn scanned(text: &'a [u8], value: Value) -> Self {
+    /// Returns the value at `value`, a span that the scanner has accepted and that holds no bad UTF-8.
+    pub(crate) fn scanned(text: &'a [u8], value: ValueSpan) -> Self {
         Self { text: &text[value.start..value.end], kind: value.kind }
     }
 
-    /// Checks that `text` is one JSON value, at any depth, and borrows it without the white space around it.
-    pub fn parse(text: &'a [u8]) -> Result<Self, Syntax> {
+    /// Checks that `text` is one JSON value, nested to any depth, and borrows it without the white space around it.
+    pub fn parse(text: &'a [u8]) -> Result<Self, SyntaxError> {
         let mut scanner = Scanner::new(text, usize::MAX);
         let value = scanner.only_value()?;
         match scanner.bad_utf8() {
-            Some(at) => Err(Syntax { at, expected: Expected::Utf8 }),
+            Some(at) => Err(SyntaxError { at, expected: Expected::Utf8 }),
             None => Ok(Self::scanned(text, value)),
         }
     }
@@ -53,18 +53,18 @@ impl<'a> Json<'a> {
         std::str::from_utf8(self.text).expect("a Json is checked for UTF-8 when it is made")
     }
 
-    /// Object, array, string, number, true, false or null.
+    /// The kind of the value.
     pub fn kind(self) -> Kind {
         self.kind
     }
 
-    /// Reads the value as a type.
+    /// Deserializes the value.
     pub fn to<T: Deserialize<'a>>(self) -> Result<T, serde_json::Error> {
-        // One check for UTF-8 instead of one for each string.
+        // `from_str` checks UTF-8 once; `from_slice` would check each string.
         serde_json::from_str(self.as_str())
     }
 
-    /// The members of an object in the order they were written, or nothing for any other value.
+    /// The members of an object in the order they were written; empty for any other value.
     pub fn members(self) -> Members<'a> {
         let mut scanner = Scanner::new(self.text, usize::MAX);
         let ahead = (self.kind == Kind::Object).then(|| {
@@ -74,7 +74,7 @@ impl<'a> Json<'a> {
         Members { text: self.text, scanner, ahead }
     }
 
-    /// The elements of an array, or nothing for any other value.
+    /// The elements of an array; empty for any other value.
     pub fn elements(self) -> Elements<'a> {
         let mut scanner = Scanner::new(self.text, usize::MAX);
         let ahead = (self.kind == Kind::Array).then(|| {
@@ -102,7 +102,7 @@ impl fmt::Display for Json<'_> {
 pub struct Members<'a> {
     text: &'a [u8],
     scanner: Scanner<'a>,
-    /// Where the next member would stand; `None` behind the closing brace.
+    /// The position of the next member; `None` after the closing brace.
     ahead: Option<Place>,
 }
 
@@ -112,11 +112,11 @@ pub struct Members<'a> {
 pub struct Member<'a> {
     /// The name as it was written.
     pub name: Text<'a>,
-    /// Where the name's opening quote stands in the object's text.
+    /// The offset of the name's opening quote in the object's text.
     pub name_at: usize,
     /// The value as it was written.
     pub value: Json<'a>,
-    /// Where the value begins in the object's text.
+    /// The offset of the value in the object's text.
     pub value_at: usize,
 }
 
@@ -142,7 +142,7 @@ impl<'a> Iterator for Members<'a> {
 pub struct Elements<'a> {
     text: &'a [u8],
     scanner: Scanner<'a>,
-    /// Where the next element would stand; `None` behind the closing bracket.
+    /// The position of the next element; `None` after the closing bracket.
     ahead: Option<Place>,
 }
 
@@ -160,10 +160,10 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// Why a second scan cannot fail.
+/// The reason why a second scan cannot fail.
 const SCANNED: &str = "a Json was scanned when it was made";
 
-/// A JSON string as the peer wrote it, quotes and escapes included. Equal by value: `"a"` is `"\u0061"`.
+/// A JSON string as the peer wrote it, with quotes and escapes. It is compared by value: `"a"` equals `"\u0061"`.
 #[derive(Clone, Copy)]
 pub struct Text<'a> {
     /// Invariant: a JSON string, valid UTF-8, with its quotes.
@@ -171,7 +171,7 @@ pub struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// Takes `json` if it is a string.
+    /// Returns `json` as a string, or `None` if it is another kind of value.
     pub fn from_json(json: Json<'a>) -> Option<Self> {
         (json.kind == Kind::String).then_some(Self { raw: json.text })
     }
@@ -181,7 +181,7 @@ impl<'a> Text<'a> {
         std::str::from_utf8(self.raw).expect("a Text is checked for UTF-8 when it is made")
     }
 
-    /// The string's value, or `None` if it holds half of a surrogate pair, which no Rust string can.
+    /// The string's value, or `None` if it holds half of a surrogate pair, which a Rust string cannot hold.
     pub fn to_str(self) -> Option<Cow<'a, str>> {
         match unescape(self.inner()) {
             Cow::Borrowed(bytes) => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
@@ -189,8 +189,8 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The string's value, or what stands between its quotes if it has no value that a Rust string can hold: for names, which
-    /// then are nobody's but can still be shown.
+    /// The string's value, or the text between its quotes if a Rust string cannot hold the value. For names: such a
+    /// name matches no known one, but can still be shown.
     pub fn to_name(self) -> Cow<'a, str> {
         self.to_str().unwrap_or_else(|| {
             let raw = self.raw();
@@ -198,16 +198,16 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// The string's value in UTF-8. Half of a surrogate pair comes out as the three bytes that UTF-8 would have for it if it
-    /// allowed it, so two strings are equal exactly if these bytes are.
+    /// The string's value in UTF-8. Half of a surrogate pair becomes three bytes as in WTF-8, so two strings are equal
+    /// exactly if their bytes are.
     pub fn to_bytes(self) -> Cow<'a, [u8]> {
         unescape(self.inner())
     }
 
-    /// Which of these it spells, escapes or not.
+    /// Returns the item of `known` whose name equals this string, written with or without escapes.
     #[inline]
     pub(crate) fn find<T: Copy>(self, known: &[(&[u8], T)]) -> Option<T> {
-        name(self.inner(), known)
+        match_name(self.inner(), known)
     }
 
     /// The bytes between the quotes.
@@ -226,7 +226,7 @@ impl Eq for Text<'_> {}
 
 impl PartialEq<str> for Text<'_> {
     fn eq(&self, other: &str) -> bool {
-        // A letter takes six bytes at the most, so what is longer than that cannot be it and is not unescaped.
+        // An escaped letter has at most six bytes, so a longer text cannot be equal and is not unescaped.
         let inner = self.inner();
         inner.len() <= 6 * other.len() && *unescape(inner) == *other.as_bytes()
     }
@@ -244,16 +244,16 @@ impl fmt::Debug for Text<'_> {
     }
 }
 
-/// Appends `text`, a JSON value, without the line breaks that may stand in its white space.
+/// Appends `text`, a JSON value, on one line: line breaks in its white space become spaces.
 ///
-/// A raw line break cannot stand inside a JSON string, so every one of them is white space and a space means the same.
+/// A JSON string cannot hold a raw line break, so every line break is white space and a space has the same meaning.
 pub(crate) fn push_one_line(out: &mut Vec<u8>, text: &[u8]) {
     let start = out.len();
     out.extend_from_slice(text);
     flatten(&mut out[start..]);
 }
 
-/// Turns the line breaks in `text` into spaces.
+/// Replaces the line breaks in `text` with spaces.
 pub(crate) fn flatten(text: &mut [u8]) {
     let mut from = 0;
     while let Some(found) = memchr::memchr2(b'\n', b'\r', &text[from..]) {

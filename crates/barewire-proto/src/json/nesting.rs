@@ -1,12 +1,12 @@
-//! Which brackets are open, one bit each.
+//! The stack of open brackets, one bit per level.
 
-/// A stack of "object or array", one bit a level, so that a million levels cost 128 KiB and 64 cost nothing.
+/// A stack of "object or array" with one bit per level: a million levels take 128 KiB, and 64 levels allocate nothing.
 #[derive(Default)]
 pub(super) struct Nesting {
     pub(super) depth: usize,
-    /// The innermost levels, at most 64, the lowest bit the innermost.
+    /// The innermost levels, at most 64. The lowest bit is the innermost level.
     window: u64,
-    /// The levels outside the window, 64 an entry.
+    /// The levels outside the window, 64 per entry.
     outer: Vec<u64>,
 }
 

@@ -1,13 +1,13 @@
-//! The text of a number -> its exact value, never through a float.
+//! The text of a number -> its exact value, without floating point.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use super::{Json, Kind};
 
-/// A number's exact value: `digits` x 10^`exponent`, in the one form that has neither leading nor trailing zeros.
+/// The exact value of a number: `digits` x 10^`exponent`, normalized to have neither leading nor trailing zeros.
 ///
-/// Two numbers are equal exactly if their `Decimal`s are: 1, 1.0, 1e0 and 10e-1 are one value.
+/// Two numbers are equal exactly if their `Decimal`s are equal: 1, 1.0, 1e0 and 10e-1 are the same value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Decimal {
     negative: bool,
@@ -18,8 +18,8 @@ pub struct Decimal {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Exponent {
     Exact(i128),
-    /// Beyond 10^36 the exponent is not added up: two such numbers are taken for different if their mantissas are shifted
-    /// differently, even if the sums were the same. No such number is met in earnest.
+    /// An exponent of more than 36 digits, kept as text. Written exponent and shift are not added up, so two equal
+    /// numbers with different shifts compare as different. Such numbers do not occur in practice.
     Huge {
         negative: bool,
         digits: Vec<u8>,
@@ -28,12 +28,12 @@ enum Exponent {
 }
 
 impl Decimal {
-    /// The value of `json`, if it is a number.
+    /// The value of `json`, or `None` if it is not a number.
     pub fn from_json(json: Json<'_>) -> Option<Self> {
         (json.kind() == Kind::Number).then(|| Self::new(json.as_bytes()))
     }
 
-    /// Without a fraction, however it is written: 30, 30.0 and 3e1 are integers.
+    /// Whether the number has no fraction, in any notation: 30, 30.0 and 3e1 are integers.
     pub fn is_integer(&self) -> bool {
         match &self.exponent {
             Exponent::Exact(exponent) => *exponent >= 0,
@@ -41,7 +41,8 @@ impl Decimal {
         }
     }
 
-    /// The integer without point and exponent, or `None` if it is none or has more than 39 digits, which no integer type holds.
+    /// The integer without decimal point and exponent, or `None` if the number is not an integer or has more than 39
+    /// digits, which no integer type holds.
     pub fn to_integer(&self) -> Option<String> {
         let Exponent::Exact(exponent) = self.exponent else { return None };
         let zeros = usize::try_from(exponent).ok()?;
@@ -67,7 +68,8 @@ impl Decimal {
         let (Exponent::Exact(ours), Exponent::Exact(theirs)) = (&self.exponent, &step.exponent) else {
             return None;
         };
-        // digits x 10^shift has to be a multiple of the divisor. The digits do not end in zero, so no power of ten divides them.
+        // digits x 10^shift must be a multiple of the divisor. The digits do not end in zero, so no power of ten
+        // divides them.
         let Ok(mut shift) = u128::try_from(ours - theirs) else { return Some(false) };
         let mut rest =
             self.digits.iter().fold(0, |rest, digit| (rest * 10 + u128::from(digit - b'0')) % divisor);
@@ -82,7 +84,7 @@ impl Decimal {
         Some(rest == 0)
     }
 
-    /// The value of a checked JSON number.
+    /// The value of `text`, which the scanner has accepted as a JSON number.
     pub(crate) fn new(text: &[u8]) -> Self {
         let (negative, text) = match text {
             [b'-', rest @ ..] => (true, rest),
@@ -100,7 +102,7 @@ impl Decimal {
         digits.drain(..leading);
 
         if digits.is_empty() {
-            // Zero has no sign and no exponent: -0 and 0e9 are 0.
+            // Zero has neither sign nor exponent: -0 and 0e9 are 0.
             return Self { negative: false, digits, exponent: Exponent::Exact(0) };
         }
         let shift = trailing as i128 - fraction.len() as i128;
@@ -124,7 +126,7 @@ impl Ord for Decimal {
         };
         let magnitude = || {
             let scale = self.exponent.scale(self.digits.len());
-            // Without leading and trailing zeros, digits in order are numbers in order.
+            // The digits have no leading or trailing zeros, so their lexical order is their numeric order.
             scale.cmp(&other.exponent.scale(other.digits.len())).then_with(|| self.digits.cmp(&other.digits))
         };
         match (sign(self), sign(other)) {
@@ -142,7 +144,7 @@ impl PartialOrd for Decimal {
 }
 
 impl Exponent {
-    /// Where the first of `digits` digits stands, in an order in which larger numbers come later.
+    /// A sort key for the position of the first of `digits` digits: a larger number has a greater key.
     fn scale(&self, digits: usize) -> (i8, i128, i128, Vec<u8>, i128) {
         match self {
             Self::Exact(exponent) => (0, exponent + digits as i128, 0, Vec::new(), 0),
@@ -150,7 +152,7 @@ impl Exponent {
                 (1, 0, written.len() as i128, written.clone(), shift + digits as i128)
             }
             Self::Huge { negative: true, digits: written, shift } => {
-                // The longer and the larger the exponent, the smaller the number.
+                // The larger a negative exponent, the smaller the number.
                 let smaller = written.iter().map(|digit| u8::MAX - digit).collect();
                 (-1, 0, -(written.len() as i128), smaller, shift + digits as i128)
             }
@@ -158,7 +160,7 @@ impl Exponent {
     }
 }
 
-/// The one spelling of each value: `0`, `-125e-2`, `3e1`.
+/// Writes the normalized form of the value: `0`, `-125e-2`, `3e1`.
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.digits.is_empty() {
@@ -179,7 +181,8 @@ impl fmt::Display for Decimal {
     }
 }
 
-/// The integer that a checked JSON number is, if it is one: -32600 and also -32600.0, as JSON knows no difference.
+/// The value of a checked JSON number as an integer, or `None` if it is not one or does not fit. -32600.0 is an integer
+/// too: JSON makes no difference.
 pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     let written = std::str::from_utf8(text).ok()?;
     if let Ok(integer) = written.parse() {
@@ -188,7 +191,7 @@ pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     let Decimal { negative, digits, exponent: Exponent::Exact(zeros) } = Decimal::new(text) else {
         return None;
     };
-    // Nineteen digits hold every i64; what is longer is out of range whatever it is.
+    // An i64 has at most 19 digits; a number with more is out of range.
     let room = 19usize.checked_sub(digits.len())?;
     let zeros = usize::try_from(zeros).ok().filter(|zeros| *zeros <= room)?;
     let all = digits.iter().copied().chain(std::iter::repeat_n(b'0', zeros));
@@ -198,13 +201,13 @@ pub(crate) fn integer(text: &[u8]) -> Option<i64> {
 
 fn written_exponent(text: &[u8]) -> Option<i128> {
     let (negative, digits) = sign_and_digits(text);
-    // 36 digits leave room in an i128 for the shift by the mantissa's length.
+    // 36 digits leave room in an i128 to add the shift, which is at most the length of the mantissa.
     let value = (digits.len() <= 36)
         .then(|| digits.iter().fold(0i128, |value, digit| value * 10 + i128::from(digit - b'0')))?;
     Some(if negative { -value } else { value })
 }
 
-/// An exponent without its sign and its leading zeros.
+/// Splits an exponent into whether it is negative and its digits without leading zeros.
 fn sign_and_digits(exponent: &[u8]) -> (bool, &[u8]) {
     let (negative, digits) = match exponent {
         [b'-', digits @ ..] => (true, digits),
@@ -233,7 +236,7 @@ mod tests {
                 }
             }
         }
-        // Each of these pairs is one number to a double.
+        // Each of these pairs is the same number as a double.
         for (a, b) in [
             ("9007199254740992", "9007199254740993"),
             ("1e400", "1e401"),
@@ -242,7 +245,7 @@ mod tests {
         ] {
             assert_ne!(Decimal::new(a.as_bytes()), Decimal::new(b.as_bytes()), "{a} {b}");
         }
-        // Beyond 10^36 equal spellings are equal, and unequal numbers are not.
+        // With an exponent of more than 36 digits, equal spellings are equal and unequal numbers are not.
         let nines = "9".repeat(50);
         let huge = |form: &str| Decimal::new(form.replace('H', &nines).as_bytes());
         assert_eq!(huge("1eH"), huge("1.0e+00H"));
@@ -297,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_has_one_spelling() {
+    fn each_value_has_one_normalized_form() {
         for (written, spelled) in
             [("-0.0", "0"), ("30.0", "3e1"), ("1", "1"), ("-1.250", "-125e-2"), ("1e400", "1e400")]
         {
@@ -308,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_lose_point_and_exponent() {
+    fn integers_are_written_without_point_and_exponent() {
         for (written, integer) in [
             ("30.0", Some("30")),
             ("3e1", Some("30")),
@@ -347,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn an_integer_is_one_however_it_is_written() {
+    fn an_integer_is_recognized_in_any_notation() {
         for (text, value) in [
             ("-32700", Some(-32700)),
             ("-32700.0", Some(-32700)),

@@ -1,20 +1,20 @@
-//! Bytes -> spans: a strict RFC 8259 scanner that goes over the text once, without recursion, and builds nothing.
+//! Bytes -> spans: a strict RFC 8259 scanner that reads the text once, without recursion and without building a tree.
 //!
-//! It checks every byte, not only those of the values its caller looks at. One fault does not stop it: bad UTF-8
-//! inside a string leaves the structure intact, so the place is noted and the scan goes on.
+//! It checks every byte, not only the values that its caller looks at. Bad UTF-8 inside a string does not stop it: the
+//! structure stays intact, so the scanner notes the offset and continues.
 
 use super::nesting::Nesting;
-use super::{Expected, Kind, Syntax};
+use super::{Expected, Kind, SyntaxError};
 
-/// A value's place in the text, and what it is.
+/// The position of a value in the text, and its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Value {
+pub(crate) struct ValueSpan {
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) kind: Kind,
 }
 
-/// Whether a comma has to stand before the next member or element.
+/// The position of a member or element in its container: a comma is required before all but the first.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Place {
     First,
@@ -26,11 +26,11 @@ pub(crate) enum Place {
 pub(crate) struct Scanner<'a> {
     text: &'a [u8],
     at: usize,
-    /// Containers that the caller has entered and not left.
+    /// The number of containers that the caller has entered and not left.
     open: usize,
-    /// How deep it may go; the outermost container is the first level.
+    /// The deepest nesting that is allowed; the outermost container is level 1.
     max_depth: usize,
-    /// Where the first container opens that is deeper.
+    /// The offset of the first container that is nested deeper than `max_depth`.
     too_deep: Option<usize>,
     bad_utf8: Option<usize>,
 }
@@ -44,32 +44,32 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
-    /// Where the first container opens that is nested deeper than allowed. The scan goes on all the same.
+    /// The offset of the first container that is nested too deep. The scanner continues past it.
     pub(crate) fn too_deep(&self) -> Option<usize> {
         self.too_deep
     }
 
-    /// Where the first byte stands that is not UTF-8; only ever inside a string, elsewhere it is a syntax error.
+    /// The offset of the first byte that is not UTF-8. It is inside a string; elsewhere such a byte is a syntax error.
     pub(crate) fn bad_utf8(&self) -> Option<usize> {
         self.bad_utf8
     }
 
-    /// Inside a container that the caller has entered.
+    /// Whether the scanner is inside a container that the caller has entered.
     pub(crate) fn is_inside(&self) -> bool {
         self.open > 0
     }
 
-    /// Judges what comes next on its own: depth and bad UTF-8 of what came before do not count against it.
+    /// Clears the faults found so far, so that [`Self::too_deep`] and [`Self::bad_utf8`] apply to what follows.
     pub(crate) fn forget_faults(&mut self) {
         self.too_deep = None;
         self.bad_utf8 = None;
     }
 
-    /// Skips white space and looks at the next byte.
+    /// Skips white space and returns the next byte without taking it.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
         match self.text.get(self.at) {
-            // Everything the grammar knows but white space is above it.
+            // All bytes of the grammar except white space are greater than a space.
             Some(&byte) if byte > b' ' => Some(byte),
             _ => self.peek_behind_white_space(),
         }
@@ -82,32 +82,32 @@ impl<'a> Scanner<'a> {
         self.text.get(self.at).copied()
     }
 
-    /// One value and nothing after it.
-    pub(crate) fn only_value(&mut self) -> Result<Value, Syntax> {
+    /// Takes one value, and checks that nothing but white space follows.
+    pub(crate) fn only_value(&mut self) -> Result<ValueSpan, SyntaxError> {
         let value = self.value()?;
         self.end()?;
         Ok(value)
     }
 
-    /// Nothing but white space to the end of the text.
-    pub(crate) fn end(&mut self) -> Result<(), Syntax> {
+    /// Checks that nothing but white space follows.
+    pub(crate) fn end(&mut self) -> Result<(), SyntaxError> {
         match self.peek() {
             None => Ok(()),
             Some(_) => Err(self.expected(Expected::End)),
         }
     }
 
-    /// Steps over the opening brace or bracket that [`Self::peek`] has shown.
+    /// Takes the opening brace or bracket that [`Self::peek`] has returned.
     pub(crate) fn enter(&mut self) {
         self.open += 1;
         self.note_depth(self.open);
         self.at += 1;
     }
 
-    /// Inside an object: the next member's name, with its value ahead for the caller to take, or `None` after the
-    /// closing brace.
+    /// Inside an object: takes the next member's name and colon, so that the caller can take the value; or takes the
+    /// closing brace and returns `None`.
     #[inline]
-    pub(crate) fn member(&mut self, place: Place) -> Result<Option<Value>, Syntax> {
+    pub(crate) fn member(&mut self, place: Place) -> Result<Option<ValueSpan>, SyntaxError> {
         match (self.peek(), place) {
             (Some(b'}'), _) => {
                 self.leave();
@@ -122,8 +122,9 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Inside an array: `true` with the next element ahead for the caller to take, `false` after the closing bracket.
-    pub(crate) fn element(&mut self, place: Place) -> Result<bool, Syntax> {
+    /// Inside an array: returns true if an element follows, which the caller takes next; or takes the closing bracket
+    /// and returns false.
+    pub(crate) fn element(&mut self, place: Place) -> Result<bool, SyntaxError> {
         match (self.peek(), place) {
             (Some(b']'), _) => {
                 self.leave();
@@ -132,7 +133,7 @@ impl<'a> Scanner<'a> {
             (_, Place::First) => Ok(true),
             (Some(b','), Place::Next) => {
                 self.at += 1;
-                // A closing bracket here would be taken for a value, and is none.
+                // A closing bracket after the comma is refused when the caller takes the value.
                 Ok(true)
             }
             (_, Place::Next) => Err(self.expected(Expected::CommaOrBracket)),
@@ -151,9 +152,9 @@ impl<'a> Scanner<'a> {
         self.open -= 1;
     }
 
-    /// Any value.
+    /// Takes one value of any kind.
     #[inline]
-    pub(crate) fn value(&mut self) -> Result<Value, Syntax> {
+    pub(crate) fn value(&mut self) -> Result<ValueSpan, SyntaxError> {
         let first = self.peek();
         let start = self.at;
         let kind = match first {
@@ -167,13 +168,13 @@ impl<'a> Scanner<'a> {
             }
             _ => self.scalar(first)?,
         };
-        Ok(Value { start, end: self.at, kind })
+        Ok(ValueSpan { start, end: self.at, kind })
     }
 
-    /// An object or array with all that is in it, on a stack of one bit a level.
-    fn container(&mut self) -> Result<(), Syntax> {
+    /// Takes an object or array with its content. The stack has one bit per level.
+    fn container(&mut self) -> Result<(), SyntaxError> {
         let mut nesting = Nesting::default();
-        // Each turn of the outer loop takes one value, each turn of the inner one what may follow it.
+        // Each turn of the outer loop takes one value; each turn of the inner loop takes a comma or a closing bracket.
         loop {
             match self.peek() {
                 Some(b'"') => {
@@ -225,9 +226,9 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A member name and its colon.
+    /// Takes a member name and its colon.
     #[inline]
-    fn name(&mut self) -> Result<Value, Syntax> {
+    fn name(&mut self) -> Result<ValueSpan, SyntaxError> {
         if self.peek() != Some(b'"') {
             return Err(self.expected(Expected::MemberName));
         }
@@ -238,10 +239,10 @@ impl<'a> Scanner<'a> {
             return Err(self.expected(Expected::Colon));
         }
         self.at += 1;
-        Ok(Value { start, end, kind: Kind::String })
+        Ok(ValueSpan { start, end, kind: Kind::String })
     }
 
-    fn scalar(&mut self, first: Option<u8>) -> Result<Kind, Syntax> {
+    fn scalar(&mut self, first: Option<u8>) -> Result<Kind, SyntaxError> {
         match first {
             Some(b'-' | b'0'..=b'9') => self.number().map(|()| Kind::Number),
             Some(b't') => self.literal(b"true").map(|()| Kind::True),
@@ -251,7 +252,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn literal(&mut self, word: &[u8]) -> Result<(), Syntax> {
+    fn literal(&mut self, word: &[u8]) -> Result<(), SyntaxError> {
         for &letter in word {
             if self.text.get(self.at) != Some(&letter) {
                 return Err(self.expected(Expected::Literal));
@@ -261,11 +262,11 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn number(&mut self) -> Result<(), Syntax> {
+    fn number(&mut self) -> Result<(), SyntaxError> {
         if self.text[self.at] == b'-' {
             self.at += 1;
         }
-        // A leading zero stands alone; a digit after it is caught as a missing comma.
+        // No digit may follow a leading zero. One that does is reported as a missing comma.
         if self.text.get(self.at) == Some(&b'0') {
             self.at += 1;
         } else {
@@ -285,7 +286,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn digits(&mut self) -> Result<(), Syntax> {
+    fn digits(&mut self) -> Result<(), SyntaxError> {
         let start = self.at;
         while let Some(b'0'..=b'9') = self.text.get(self.at) {
             self.at += 1;
@@ -293,12 +294,13 @@ impl<'a> Scanner<'a> {
         if self.at == start { Err(self.expected(Expected::Digit)) } else { Ok(()) }
     }
 
-    /// A string with its quotes; `at` is on the opening one.
+    /// Takes a string; `at` is the offset of its opening quote.
     #[inline]
-    fn string(&mut self) -> Result<(), Syntax> {
+    fn string(&mut self) -> Result<(), SyntaxError> {
         let mut rest = &self.text[self.at + 1..];
-        // Eight bytes at a time: most strings are plain and end within a few turns. The others are none of this loop's.
-        for _ in 0..SHORT_TURNS {
+        // Eight bytes at a time: most strings are plain ASCII and end within a few turns. `rest_of_string` takes the
+        // others.
+        for _ in 0..SHORT_STRING_TURNS {
             let Some((eight, tail)) = rest.split_first_chunk::<8>() else { break };
             let special = special_bytes(u64::from_le_bytes(*eight));
             if special == 0 {
@@ -315,9 +317,9 @@ impl<'a> Scanner<'a> {
         self.rest_of_string(self.text.len() - rest.len())
     }
 
-    /// The rest of a string of any length with anything in it, from `at` on, where a character begins.
+    /// Takes the rest of a string of any length and content, from the character at `at` on.
     #[inline(never)]
-    fn rest_of_string(&mut self, at: usize) -> Result<(), Syntax> {
+    fn rest_of_string(&mut self, at: usize) -> Result<(), SyntaxError> {
         let text = self.text;
         let mut at = at;
         loop {
@@ -329,15 +331,16 @@ impl<'a> Scanner<'a> {
                 }
                 Some(b'\\') => at = escape(text, at)?,
                 Some(0x80..) => return self.string_beyond_ascii(at),
-                Some(_) => return Err(Syntax { at, expected: Expected::NoControlCharacter }),
-                None => return Err(Syntax { at, expected: Expected::ClosingQuote }),
+                Some(_) => return Err(SyntaxError { at, expected: Expected::NoControlCharacter }),
+                None => return Err(SyntaxError { at, expected: Expected::ClosingQuote }),
             }
         }
     }
 
-    /// The rest of a string from its first byte beyond ASCII: find the end first, then check all of it as UTF-8 at once.
+    /// Takes the rest of a string from its first non-ASCII byte on: finds the end, then checks all bytes for UTF-8 at
+    /// once.
     #[cold]
-    fn string_beyond_ascii(&mut self, start: usize) -> Result<(), Syntax> {
+    fn string_beyond_ascii(&mut self, start: usize) -> Result<(), SyntaxError> {
         let text = self.text;
         let mut i = start;
         let end = loop {
@@ -345,10 +348,10 @@ impl<'a> Scanner<'a> {
                 let at = control_byte(&text[i..]).map_or(text.len(), |c| i + c);
                 let expected =
                     if at < text.len() { Expected::NoControlCharacter } else { Expected::ClosingQuote };
-                return Err(Syntax { at, expected });
+                return Err(SyntaxError { at, expected });
             };
             if let Some(control) = control_byte(&text[i..i + found]) {
-                return Err(Syntax { at: i + control, expected: Expected::NoControlCharacter });
+                return Err(SyntaxError { at: i + control, expected: Expected::NoControlCharacter });
             }
             i += found;
             if text[i] == b'"' {
@@ -365,32 +368,32 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn expected(&self, expected: Expected) -> Syntax {
-        Syntax { at: self.at, expected }
+    fn expected(&self, expected: Expected) -> SyntaxError {
+        SyntaxError { at: self.at, expected }
     }
 }
 
-/// The offset behind the escape sequence that begins at `i` with a backslash.
+/// Returns the offset after the escape sequence whose backslash is at `i`.
 ///
-/// Half of a surrogate pair is a valid escape (RFC 8259, section 8.2) and passes.
-fn escape(text: &[u8], i: usize) -> Result<usize, Syntax> {
+/// Half of a surrogate pair is a valid escape (RFC 8259, section 8.2).
+fn escape(text: &[u8], i: usize) -> Result<usize, SyntaxError> {
     match text.get(i + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(i + 2),
         Some(b'u') => {
             for at in i + 2..i + 6 {
                 if !text.get(at).is_some_and(u8::is_ascii_hexdigit) {
-                    return Err(Syntax { at, expected: Expected::HexDigit });
+                    return Err(SyntaxError { at, expected: Expected::HexDigit });
                 }
             }
             Ok(i + 6)
         }
-        _ => Err(Syntax { at: i + 1, expected: Expected::Escape }),
+        _ => Err(SyntaxError { at: i + 1, expected: Expected::Escape }),
     }
 }
 
-/// How many bytes from the start of `text` are printable ASCII without quote and backslash.
+/// The number of bytes at the start of `text` that are printable ASCII without quote and backslash.
 fn plain_prefix(text: &[u8]) -> usize {
-    // Between escapes a run is often short: it is not worth two vector passes.
+    // A run between escapes is often too short for the two vector passes to pay off.
     let mut rest = text;
     while let Some((eight, tail)) = rest.split_first_chunk::<8>() {
         let special = special_bytes(u64::from_le_bytes(*eight));
@@ -405,14 +408,15 @@ fn plain_prefix(text: &[u8]) -> usize {
     text.len() - rest.len() + rest.iter().take_while(|b| !is_special(**b)).count()
 }
 
-/// The same for a long run: one vectorised search for its end, and one vectorised pass over what lies before it.
+/// The same as [`plain_prefix`] for a long run: a vectorised search for its end, and a vectorised check of the bytes
+/// before it.
 fn long_plain_prefix(text: &[u8]) -> usize {
     let mut plain = 0;
-    for chunk in text.chunks(CHUNK) {
+    for chunk in text.chunks(CHUNK_BYTES) {
         let end = memchr::memchr2(b'"', b'\\', chunk).unwrap_or(chunk.len());
-        if chunk[..end].iter().fold(false, |odd, &b| odd | is_odd(b)) {
-            let odd = chunk[..end].iter().position(|&b| is_odd(b));
-            return plain + odd.expect("the fold has just met one");
+        if chunk[..end].iter().fold(false, |special, &b| special | is_control_or_non_ascii(b)) {
+            let special = chunk[..end].iter().position(|&b| is_control_or_non_ascii(b));
+            return plain + special.expect("the fold has just met one");
         }
         plain += end;
         if end < chunk.len() {
@@ -422,30 +426,30 @@ fn long_plain_prefix(text: &[u8]) -> usize {
     plain
 }
 
-/// Quote, backslash, control, beyond ASCII: what may not stand in a plain run.
+/// Whether the byte ends a plain run: quote, backslash, control character or non-ASCII.
 #[inline]
 fn is_special(byte: u8) -> bool {
-    is_odd(byte) || matches!(byte, b'"' | b'\\')
+    is_control_or_non_ascii(byte) || matches!(byte, b'"' | b'\\')
 }
 
-/// Control or beyond ASCII: as signed numbers, the bytes below a space.
+/// Whether the byte is a control character or not ASCII: as a signed number, it is less than a space.
 #[inline]
-fn is_odd(byte: u8) -> bool {
+fn is_control_or_non_ascii(byte: u8) -> bool {
     byte.cast_signed() < 0x20
 }
 
-/// Where the first control character stands.
+/// Returns the offset of the first control character.
 fn control_byte(text: &[u8]) -> Option<usize> {
-    if text.iter().fold(false, |odd, &b| odd | (b < 0x20)) {
+    if text.iter().fold(false, |special, &b| special | (b < 0x20)) {
         text.iter().position(|&b| b < 0x20)
     } else {
         None
     }
 }
 
-/// Marks the high bit of every byte that [`is_special`].
+/// Sets the high bit of every byte that [`is_special`].
 ///
-/// A borrow can mark a byte too many above a marked one, never below it, so the lowest mark is exact.
+/// The borrow of a subtraction can mark a wrong byte above a marked one, never below it. The lowest mark is exact.
 #[inline]
 fn special_bytes(eight: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -460,29 +464,30 @@ fn special_bytes(eight: u64) -> u64 {
         & HIGH
 }
 
-/// Names, words and short sentences; what is longer pays for a call.
-const SHORT_TURNS: usize = 8;
+/// The number of 8-byte turns before a string counts as long and costs a function call: enough for names, words and
+/// short sentences.
+const SHORT_STRING_TURNS: usize = 8;
 
-/// After this many plain bytes a run is taken to be long: the two vector passes have paid for their start-up.
+/// The number of plain bytes after which a run counts as long, and the two vector passes repay their start-up cost.
 const LONG_RUN: usize = 64;
 
-/// Small enough that the second pass over a chunk finds it in the first-level cache.
-const CHUNK: usize = 16 * 1024;
+/// The size of a chunk. The second pass over a chunk must find it in the first-level cache.
+const CHUNK_BYTES: usize = 16 * 1024;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_is_judged_alike_at_every_place_of_the_eight() {
+    fn a_byte_is_special_at_all_eight_positions_or_at_none() {
         for byte in 0..=255u8 {
-            let odd = byte < 0x20 || byte == b'"' || byte == b'\\' || byte >= 0x80;
+            let expected = byte < 0x20 || byte == b'"' || byte == b'\\' || byte >= 0x80;
             for place in 0..8 {
                 let mut eight = [b'x'; 8];
                 eight[place] = byte;
                 let special = special_bytes(u64::from_le_bytes(eight));
-                assert_eq!(special != 0, odd, "{byte:#x} at {place}");
-                if odd {
+                assert_eq!(special != 0, expected, "{byte:#x} at {place}");
+                if expected {
                     assert_eq!((special.trailing_zeros() / 8) as usize, place, "{byte:#x}");
                 }
             }

@@ -1,11 +1,11 @@
-//! The text between two quotes -> the string it means.
+//! The text between the quotes of a JSON string -> its value.
 
 use std::borrow::Cow;
 
-/// The value of a checked JSON string, given the bytes between its quotes.
+/// Returns the value of a checked JSON string, given the bytes between its quotes.
 ///
-/// The value is UTF-8, except that half of a surrogate pair comes out as the three bytes that UTF-8 would have for it
-/// if it allowed it (WTF-8): so two strings are equal exactly if their values are, and no two values fall together.
+/// The value is UTF-8, except that half of a surrogate pair becomes three bytes as in WTF-8. So two strings are equal
+/// exactly if these bytes are equal.
 pub(crate) fn unescape(inner: &[u8]) -> Cow<'_, [u8]> {
     let Some(first) = memchr::memchr(b'\\', inner) else {
         return Cow::Borrowed(inner);
@@ -35,19 +35,19 @@ pub(crate) fn unescape(inner: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// The name an envelope knows that `inner` spells, escapes or not.
+/// Returns the item of `known` whose name equals the string `inner`, written with or without escapes.
 #[inline]
-pub(crate) fn name<T: Copy>(inner: &[u8], known: &[(&[u8], T)]) -> Option<T> {
+pub(crate) fn match_name<T: Copy>(inner: &[u8], known: &[(&[u8], T)]) -> Option<T> {
     let find = |name: &[u8]| known.iter().find(|(spelled, _)| *spelled == name).map(|(_, which)| *which);
     find(inner).or_else(|| {
-        // The longest name has six bytes a letter if every letter is escaped; no longer one is worth its unescaping.
+        // An escaped letter has six bytes, so a text of more than six times the longest name cannot match.
         let longest = known.iter().map(|(spelled, _)| spelled.len()).max().unwrap_or(0);
         let may_spell_one = inner.len() <= 6 * longest && inner.contains(&b'\\');
         may_spell_one.then(|| find(&unescape(inner)))?
     })
 }
 
-/// Appends one UTF-16 code unit, joined with the escaped low surrogate that may follow a high one.
+/// Appends one UTF-16 code unit. A high surrogate is joined with the escaped low surrogate that follows it, if any.
 fn push_unit(out: &mut Vec<u8>, unit: u32, rest: &mut &[u8]) {
     let mut point = unit;
     if let (0xd800..=0xdbff, [b'\\', b'u', tail @ ..]) = (unit, *rest) {
@@ -84,7 +84,7 @@ mod tests {
             (r"a\u0062c", b"abc"),
             (r"\u00e9\u20AC", "é€".as_bytes()),
             (r"\ud83d\ude00!", "😀!".as_bytes()),
-            // Halves of a pair stay apart, and apart from U+FFFD.
+            // Half of a surrogate pair is neither joined with a wrong half nor replaced by U+FFFD.
             (r"\ud83d", b"\xed\xa0\xbd"),
             (r"\ude00\ud83d", b"\xed\xb8\x80\xed\xa0\xbd"),
             (r"\ud83d\u0041", b"\xed\xa0\xbdA"),

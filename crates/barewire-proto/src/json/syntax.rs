@@ -1,11 +1,11 @@
-//! What a JSON text is made of, and what it is not: kinds of values, and where a text stops being JSON.
+//! The kinds of JSON values, and syntax errors.
 
 use std::fmt;
 
-/// What a JSON value is.
+/// The kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are those of RFC 8259")]
-#[expect(clippy::exhaustive_enums, reason = "RFC 8259 has these")]
+#[expect(clippy::exhaustive_enums, reason = "the kinds are those of RFC 8259")]
 pub enum Kind {
     Object,
     Array,
@@ -30,25 +30,25 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Where the text stops being JSON, and what should have stood there.
+/// A syntax error: the offset, and what was expected there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Syntax {
-    /// The offset of the first byte that does not fit; the length of the text if it ends too early.
+pub struct SyntaxError {
+    /// The offset of the first wrong byte; the length of the text if it ends too early.
     pub at: usize,
-    /// What the grammar allows there.
+    /// The requirement of the grammar at that offset.
     pub expected: Expected,
 }
 
-impl fmt::Display for Syntax {
+impl fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at byte {}", self.expected, self.at)
     }
 }
 
-impl std::error::Error for Syntax {}
+impl std::error::Error for SyntaxError {}
 
-/// What the grammar allows at a place where something else stands.
+/// A requirement of the grammar that a text does not meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each has its sentence in Display")]

@@ -1,37 +1,37 @@
-//! What a client and a server can do: the objects in which they say it, and a name for each thing that is asked for.
+//! Capabilities: the objects in which clients and servers declare them, and a name for each capability.
 
 use serde::{Deserialize, Serialize};
 
 use super::member::{is_false, optional_object, or_default};
 use super::{Object, Revision};
 
-/// What a client can do.
+/// The capabilities of a client.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ClientCapabilities {
-    /// It tells the folders it works in.
+    /// The client lists its roots.
     #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
     pub roots: Option<RootsCapability>,
-    /// It asks its model for servers.
+    /// The client calls its model for servers.
     #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
     pub sampling: Option<SamplingCapability>,
-    /// It asks its user for servers. Since 2025-06-18.
+    /// The client asks its user for servers. Since 2025-06-18.
     #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
     pub elicitation: Option<ElicitationCapability>,
-    /// Tasks, as 2025-11-25 tried them.
+    /// Tasks, an experiment of 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<Object>,
-    /// What is not in the protocol.
+    /// Capabilities outside the protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experimental: Option<Object>,
-    /// Extensions of the protocol by name, with their settings. Since 2026-07-28.
+    /// Extensions of the protocol, by name, with their settings. Since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extensions: Option<Object>,
 }
 
 impl ClientCapabilities {
-    /// Whether this was declared.
+    /// Whether the capability was declared.
     pub fn has(&self, capability: ClientCapability) -> bool {
         match capability {
             ClientCapability::Roots => self.roots.is_some(),
@@ -48,14 +48,14 @@ impl ClientCapabilities {
         }
     }
 
-    /// The object that declares just this, as `data.requiredCapabilities` wants it.
+    /// Returns an object that declares only this capability, for `data.requiredCapabilities`.
     pub fn only(capability: ClientCapability) -> Self {
         let mut only = Self::default();
         only.declare(capability);
         only
     }
 
-    /// Declares this as well.
+    /// Adds a capability.
     pub fn declare(&mut self, capability: ClientCapability) {
         match capability {
             ClientCapability::Roots => {
@@ -95,46 +95,46 @@ setters! { ClientCapabilities {
     extensions: Option<Object>,
 } }
 
-/// A client that tells the folders it works in.
+/// The capability of a client that lists its roots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RootsCapability {
-    /// It says when they change. Until 2025-11-25.
+    /// Whether the client notifies servers when its roots change. Until 2025-11-25.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
     pub list_changed: bool,
 }
 
 setters! { RootsCapability { list_changed: bool } }
 
-/// A client that asks its model for servers.
+/// The capability of a client that calls its model for servers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SamplingCapability {
     /// The model may be given tools. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Object>,
-    /// The context of servers may be included. Since 2025-11-25; before, it was allowed without saying so.
+    /// The context of servers may be included. Since 2025-11-25; before, it was allowed without this declaration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Object>,
 }
 
 setters! { SamplingCapability { tools: Option<Object>, context: Option<Object> } }
 
-/// A client that asks its user for servers.
+/// The capability of a client that asks its user for servers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ElicitationCapability {
-    /// With a form. Since 2025-11-25; if nothing is said, forms are meant.
+    /// The client shows forms. Since 2025-11-25; an empty capability means forms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<Object>,
-    /// With a page to open. Since 2025-11-25.
+    /// The client opens pages. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<Object>,
 }
 
 impl ElicitationCapability {
-    /// Whether forms can be shown: said, or meant because nothing is said.
+    /// Whether the client shows forms: declared, or implied by an empty capability.
     pub fn has_form(&self) -> bool {
         self.form.is_some() || self.url.is_none()
     }
@@ -142,39 +142,39 @@ impl ElicitationCapability {
 
 setters! { ElicitationCapability { form: Option<Object>, url: Option<Object> } }
 
-/// What a server can do.
+/// The capabilities of a server.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ServerCapabilities {
-    /// It has tools.
+    /// The server has tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ListCapability>,
-    /// It has resources.
+    /// The server has resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourcesCapability>,
-    /// It has prompts.
+    /// The server has prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompts: Option<ListCapability>,
-    /// It completes arguments. Since 2025-03-26; before, it was asked without saying so.
+    /// The server completes arguments. Since 2025-03-26; before, clients could ask without this declaration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completions: Option<Object>,
-    /// It sends log messages.
+    /// The server sends log messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logging: Option<Object>,
-    /// Tasks, as 2025-11-25 tried them.
+    /// Tasks, an experiment of 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<Object>,
-    /// What is not in the protocol.
+    /// Capabilities outside the protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experimental: Option<Object>,
-    /// Extensions of the protocol by name, with their settings. Since 2026-07-28.
+    /// Extensions of the protocol, by name, with their settings. Since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extensions: Option<Object>,
 }
 
 impl ServerCapabilities {
-    /// Whether this was declared.
+    /// Whether the capability was declared.
     pub fn has(&self, capability: ServerCapability) -> bool {
         let changes = |list: &Option<ListCapability>| list.is_some_and(|list| list.list_changed);
         match capability {
@@ -200,45 +200,45 @@ setters! { ServerCapabilities {
     extensions: Option<Object>,
 } }
 
-/// A server that has a list of something.
+/// The capability of a server that has tools or prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListCapability {
-    /// It says when the list changes.
+    /// Whether the server notifies clients when the list changes.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
     pub list_changed: bool,
 }
 
 setters! { ListCapability { list_changed: bool } }
 
-/// A server that has resources.
+/// The capability of a server that has resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ResourcesCapability {
-    /// It says when a resource changes, to those who want to know.
+    /// Whether clients can subscribe to changes of a resource.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
     pub subscribe: bool,
-    /// It says when the list changes.
+    /// Whether the server notifies clients when the list changes.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
     pub list_changed: bool,
 }
 
 setters! { ResourcesCapability { subscribe: bool, list_changed: bool } }
 
-/// Something that a side must have declared.
+/// A capability of a client or a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "a connection has two sides")]
 pub enum Capability {
-    /// By the client.
+    /// A capability of the client.
     Client(ClientCapability),
-    /// By the server.
+    /// A capability of the server.
     Server(ServerCapability),
 }
 
 impl Capability {
-    /// Where it stands in the capabilities, as `resources.subscribe`.
+    /// The path in the capabilities object, such as `resources.subscribe`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Client(capability) => capability.as_str(),
@@ -246,7 +246,7 @@ impl Capability {
         }
     }
 
-    /// Whether it can be declared in this revision.
+    /// Whether the capability exists in this revision.
     pub fn is_in(self, revision: Revision) -> bool {
         match self {
             Self::Client(capability) => capability.is_in(revision),
@@ -255,7 +255,7 @@ impl Capability {
     }
 }
 
-/// Something that a client can declare.
+/// A capability that a client can declare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "they are their names")]
@@ -274,7 +274,7 @@ pub enum ClientCapability {
 }
 
 impl ClientCapability {
-    /// Where it stands in [`ClientCapabilities`], as `roots.listChanged`.
+    /// The path in [`ClientCapabilities`], such as `roots.listChanged`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Roots => "roots",
@@ -291,7 +291,7 @@ impl ClientCapability {
         }
     }
 
-    /// Whether it can be declared in this revision.
+    /// Whether the capability exists in this revision.
     pub fn is_in(self, revision: Revision) -> bool {
         match self {
             Self::Roots | Self::Sampling => true,
@@ -304,7 +304,7 @@ impl ClientCapability {
     }
 }
 
-/// Something that a server can declare.
+/// A capability that a server can declare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "they are their names")]
@@ -324,7 +324,7 @@ pub enum ServerCapability {
 }
 
 impl ServerCapability {
-    /// Where it stands in [`ServerCapabilities`], as `tools.listChanged`.
+    /// The path in [`ServerCapabilities`], such as `tools.listChanged`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -342,7 +342,7 @@ impl ServerCapability {
         }
     }
 
-    /// Whether it can be declared in this revision.
+    /// Whether the capability exists in this revision.
     pub fn is_in(self, revision: Revision) -> bool {
         match self {
             Self::Completions => revision.has_completions_capability(),

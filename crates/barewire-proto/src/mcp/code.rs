@@ -1,57 +1,58 @@
-//! The error codes that MCP defines itself, and in which revisions. One table.
+//! The table of the error codes that MCP defines, with their revisions.
 
 use super::Revision;
 use crate::rpc::Code;
 
-/// A header is missing, cannot be read, or says something else than the body.
+/// A header is missing, invalid, or differs from the body.
 pub const HEADER_MISMATCH: Code = Code::received(-32020);
-/// The request needs something that the client did not declare: `data.requiredCapabilities`.
+/// The request needs a capability that the client did not declare: `data.requiredCapabilities`.
 pub const MISSING_CLIENT_CAPABILITY: Code = Code::received(-32021);
-/// The server does not speak the revision of the request: `data.supported`, `data.requested`.
+/// The server does not support the revision of the request: `data.supported`, `data.requested`.
 pub const UNSUPPORTED_PROTOCOL_VERSION: Code = Code::received(-32022);
-/// There is no resource of this URI. From 2026-07-28 that is [`Code::INVALID_PARAMS`] with `data.uri`.
+/// There is no resource with this URI. From 2026-07-28 on the code is [`Code::INVALID_PARAMS`] with `data.uri`.
 pub const RESOURCE_NOT_FOUND: Code = Code::received(-32002);
-/// The user has to open the URLs of `data.elicitations` first.
+/// The user must first open the URLs in `data.elicitations`.
 pub const URL_ELICITATION_REQUIRED: Code = Code::received(-32042);
-/// The user does not want the model to be asked. The specification has it as an example only.
+/// The user rejected a sampling request. The specification has this code only as an example.
 pub const USER_REJECTED: Code = Code::received(-1);
 
-/// A code with a meaning in MCP.
+/// An error code that MCP defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Known {
-    /// The number.
+pub struct KnownCode {
+    /// The code.
     pub code: Code,
-    /// The sentence that goes with it.
+    /// The standard message.
     pub message: &'static str,
-    /// The first revision that has it.
+    /// The first revision that has the code.
     pub since: Revision,
-    /// The last one. A client still understands it after that; a server must not send it.
+    /// The last revision that has the code. A client of a later revision still understands it; a server must not send
+    /// it.
     pub until: Revision,
 }
 
 use Revision as R;
 
 #[rustfmt::skip]
-/// The codes of MCP beside those of JSON-RPC.
-pub const CODES: &[Known] = &[
-    Known { code: USER_REJECTED,                message: "User rejected sampling request",             since: R::V2024_11_05, until: R::V2025_11_25 },
-    Known { code: RESOURCE_NOT_FOUND,           message: "Resource not found",                         since: R::V2024_11_05, until: R::V2025_11_25 },
-    Known { code: URL_ELICITATION_REQUIRED,     message: "URL elicitation required",                   since: R::V2025_11_25, until: R::V2025_11_25 },
-    Known { code: HEADER_MISMATCH,              message: "Header mismatch",                            since: R::V2026_07_28, until: R::V2026_07_28 },
-    Known { code: MISSING_CLIENT_CAPABILITY,    message: "Missing required client capability",         since: R::V2026_07_28, until: R::V2026_07_28 },
-    Known { code: UNSUPPORTED_PROTOCOL_VERSION, message: "Unsupported protocol version",               since: R::V2026_07_28, until: R::V2026_07_28 },
+/// The error codes of MCP, without those of JSON-RPC.
+pub const CODES: &[KnownCode] = &[
+    KnownCode { code: USER_REJECTED,                message: "User rejected sampling request",             since: R::V2024_11_05, until: R::V2025_11_25 },
+    KnownCode { code: RESOURCE_NOT_FOUND,           message: "Resource not found",                         since: R::V2024_11_05, until: R::V2025_11_25 },
+    KnownCode { code: URL_ELICITATION_REQUIRED,     message: "URL elicitation required",                   since: R::V2025_11_25, until: R::V2025_11_25 },
+    KnownCode { code: HEADER_MISMATCH,              message: "Header mismatch",                            since: R::V2026_07_28, until: R::V2026_07_28 },
+    KnownCode { code: MISSING_CLIENT_CAPABILITY,    message: "Missing required client capability",         since: R::V2026_07_28, until: R::V2026_07_28 },
+    KnownCode { code: UNSUPPORTED_PROTOCOL_VERSION, message: "Unsupported protocol version",               since: R::V2026_07_28, until: R::V2026_07_28 },
 ];
 
-impl Known {
-    /// Whether a server of this revision may send it.
+impl KnownCode {
+    /// Whether a server of this revision may send the code.
     pub fn is_in(&self, revision: Revision) -> bool {
         (self.since..=self.until).contains(&revision)
     }
 }
 
-/// What is known of a code.
-pub fn find(code: Code) -> Option<&'static Known> {
+/// Returns the entry of a code.
+pub fn find(code: Code) -> Option<&'static KnownCode> {
     CODES.iter().find(|known| known.code == code)
 }
 
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_known_where_it_is_defined() {
+    fn a_code_is_known_only_in_its_revisions() {
         let found = find(RESOURCE_NOT_FOUND).expect("in the table");
         assert!(found.is_in(Revision::V2024_11_05) && !found.is_in(Revision::V2026_07_28));
         assert!(find(Code::INVALID_PARAMS).is_none());

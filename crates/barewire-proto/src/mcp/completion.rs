@@ -1,4 +1,4 @@
-//! Completion of arguments: the parameters of `completion/complete`, and what it proposes.
+//! Completion of arguments: the parameters and the result of `completion/complete`.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 use super::Meta;
 use super::member::{is_false, object, optional_object, or_default, whole};
 
-/// Which argument of what is to be completed.
+/// The parameters of `completion/complete`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompleteParams {
     /// The prompt or template.
     #[serde(rename = "ref", deserialize_with = "object")]
     pub reference: CompleteReference,
-    /// The argument, as far as it is written.
+    /// The argument to complete.
     #[serde(deserialize_with = "object")]
     pub argument: CompleteArgument,
-    /// The arguments that are already there. Since 2025-06-18.
+    /// The arguments that are already set. Since 2025-06-18.
     #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
     pub context: Option<CompleteContext>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl CompleteParams {
-    /// Completes an argument of this.
+    /// The parameters to complete this argument.
     pub fn new(reference: CompleteReference, name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { reference, argument: CompleteArgument::new(name, value), context: None, meta: None }
     }
@@ -34,7 +34,7 @@ impl CompleteParams {
 
 setters! { CompleteParams { context: Option<CompleteContext>, meta: Option<Meta> } }
 
-/// What has the argument.
+/// The prompt or resource template that has the argument.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 #[non_exhaustive]
@@ -43,9 +43,9 @@ pub enum CompleteReference {
     #[serde(rename = "ref/prompt")]
     #[non_exhaustive]
     Prompt {
-        /// Its name.
+        /// The name.
         name: String,
-        /// Its name, for people. Since 2025-06-18.
+        /// The name, for people. Since 2025-06-18.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
     },
@@ -53,45 +53,45 @@ pub enum CompleteReference {
     #[serde(rename = "ref/resource")]
     #[non_exhaustive]
     Resource {
-        /// The URI or its template.
+        /// The URI or URI template.
         uri: String,
     },
 }
 
 impl CompleteReference {
-    /// A prompt of this name.
+    /// A prompt with this name.
     pub fn prompt(name: impl Into<String>) -> Self {
         Self::Prompt { name: name.into(), title: None }
     }
 
-    /// A template of URIs.
+    /// A resource or resource template with this URI.
     pub fn resource(uri: impl Into<String>) -> Self {
         Self::Resource { uri: uri.into() }
     }
 }
 
-/// An argument, as far as it is written.
+/// An argument to complete.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompleteArgument {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What is there of it.
+    /// The beginning of the value.
     pub value: String,
 }
 
 impl CompleteArgument {
-    /// An argument of which this is written.
+    /// An argument whose value begins with `value`.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { name: name.into(), value: value.into() }
     }
 }
 
-/// What is already known.
+/// The context of a completion.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompleteContext {
-    /// The arguments that are already there.
+    /// The arguments that are already set.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, String>,
 }
@@ -102,15 +102,15 @@ setters! { CompleteContext { arguments: impl Into<BTreeMap<String, String>> } }
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompleteResult {
-    /// What is proposed.
+    /// The proposals.
     pub completion: Completion,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl CompleteResult {
-    /// A result that proposes this.
+    /// A result with these proposals.
     pub fn new(completion: Completion) -> Self {
         Self { completion, meta: None }
     }
@@ -118,30 +118,30 @@ impl CompleteResult {
 
 setters! { CompleteResult { meta: Option<Meta> } }
 
-/// What an argument could be.
+/// Proposals for the value of an argument.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Completion {
-    /// The best ones, at most [`Self::MOST`].
+    /// The best proposals, at most [`Self::MAX_VALUES`].
     pub values: Vec<String>,
-    /// How many there are in all.
+    /// The total number of proposals.
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// There are more than these.
+    /// Whether there are more proposals.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
     pub has_more: bool,
 }
 
 impl Completion {
-    /// How many values may be sent: "must not exceed 100 items".
-    pub const MOST: usize = 100;
+    /// The largest number of values in a response: "must not exceed 100 items".
+    pub const MAX_VALUES: usize = 100;
 
-    /// As many of these as may be sent, and how many there are.
+    /// As many of these values as may be sent, with their total number.
     pub fn new(mut values: Vec<String>) -> Self {
         let total = u64::try_from(values.len()).ok();
-        let has_more = values.len() > Self::MOST;
-        values.truncate(Self::MOST);
+        let has_more = values.len() > Self::MAX_VALUES;
+        values.truncate(Self::MAX_VALUES);
         Self { values, total, has_more }
     }
 }

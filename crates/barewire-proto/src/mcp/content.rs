@@ -1,4 +1,4 @@
-//! Content: what tools give back and prompts say. Text, pictures, sound, resources and links to them.
+//! The content of tool results and prompts: text, images, audio, resources and links to resources.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -6,22 +6,22 @@ use serde_json::Value;
 
 use super::{Meta, Resource};
 
-/// A piece of content, told by its `type`.
+/// A piece of content. On the wire its `type` tells the variants apart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Content {
     /// Text.
     Text(TextContent),
-    /// A picture.
+    /// An image.
     Image(ImageContent),
-    /// Sound. Since 2025-03-26.
+    /// Audio. Since 2025-03-26.
     Audio(AudioContent),
     /// A link to a resource. Since 2025-06-18.
     ResourceLink(Resource),
-    /// A resource itself.
+    /// An embedded resource.
     Resource(EmbeddedResource),
-    /// A type that is not known here, as it came.
+    /// Content of an unknown type, unchanged.
     #[serde(untagged)]
     Other(Value),
 }
@@ -32,12 +32,12 @@ impl Content {
         Self::Text(TextContent::new(text))
     }
 
-    /// A picture, its bytes in Base64.
+    /// An image, with its bytes in Base64.
     pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Image(ImageContent::new(data, mime_type))
     }
 
-    /// Sound, its bytes in Base64.
+    /// Audio, with its bytes in Base64.
     pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Audio(AudioContent::new(data, mime_type))
     }
@@ -47,12 +47,12 @@ impl Content {
         Self::ResourceLink(resource)
     }
 
-    /// A resource itself.
+    /// An embedded resource.
     pub fn embedded(contents: ResourceContents) -> Self {
         Self::Resource(EmbeddedResource::new(contents))
     }
 
-    /// Its text, if it is text.
+    /// The text, or `None` if it is not text.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(content) => Some(&content.text),
@@ -73,7 +73,7 @@ impl From<String> for Content {
     }
 }
 
-/// By hand, and not tried one type after the other: the type decides, and then its members must be right.
+/// Reads the `type` first, and then the members of that type. An untagged enum would try one type after the other.
 impl<'de> Deserialize<'de> for Content {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(from)?;
@@ -96,16 +96,16 @@ impl<'de> Deserialize<'de> for Content {
 pub struct TextContent {
     /// The text.
     pub text: String,
-    /// For whom it is and how much it matters.
+    /// The audience and priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl TextContent {
-    /// Text and nothing else.
+    /// Text without annotations.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
@@ -113,25 +113,25 @@ impl TextContent {
 
 setters! { TextContent { annotations: Option<Annotations>, meta: Option<Meta> } }
 
-/// A picture.
+/// An image.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ImageContent {
-    /// Its bytes in Base64.
+    /// The bytes, in Base64.
     pub data: String,
-    /// What they are, as `image/png`.
+    /// The media type, such as `image/png`.
     pub mime_type: String,
-    /// For whom it is and how much it matters.
+    /// The audience and priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl ImageContent {
-    /// A picture and nothing else.
+    /// An image without annotations.
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self { data: data.into(), mime_type: mime_type.into(), ..Self::default() }
     }
@@ -139,25 +139,25 @@ impl ImageContent {
 
 setters! { ImageContent { annotations: Option<Annotations>, meta: Option<Meta> } }
 
-/// Sound.
+/// Audio.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AudioContent {
-    /// Its bytes in Base64.
+    /// The bytes, in Base64.
     pub data: String,
-    /// What they are, as `audio/wav`.
+    /// The media type, such as `audio/wav`.
     pub mime_type: String,
-    /// For whom it is and how much it matters.
+    /// The audience and priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl AudioContent {
-    /// Sound and nothing else.
+    /// Audio without annotations.
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self { data: data.into(), mime_type: mime_type.into(), ..Self::default() }
     }
@@ -165,22 +165,22 @@ impl AudioContent {
 
 setters! { AudioContent { annotations: Option<Annotations>, meta: Option<Meta> } }
 
-/// A resource inside of content.
+/// A resource embedded in content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EmbeddedResource {
     /// The resource.
     pub resource: ResourceContents,
-    /// For whom it is and how much it matters.
+    /// The audience and priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl EmbeddedResource {
-    /// A resource and nothing else.
+    /// A resource without annotations.
     pub fn new(resource: ResourceContents) -> Self {
         Self { resource, annotations: None, meta: None }
     }
@@ -188,9 +188,9 @@ impl EmbeddedResource {
 
 setters! { EmbeddedResource { annotations: Option<Annotations>, meta: Option<Meta> } }
 
-/// What is in a resource: text, or bytes in Base64.
+/// The contents of a resource: text, or bytes in Base64.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged, try_from = "Contents")]
+#[serde(untagged, try_from = "ContentsMembers")]
 #[non_exhaustive]
 pub enum ResourceContents {
     /// Text.
@@ -200,17 +200,17 @@ pub enum ResourceContents {
 }
 
 impl ResourceContents {
-    /// Text of this URI.
+    /// Text with this URI.
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self::Text(TextResourceContents::new(uri, text))
     }
 
-    /// Bytes of this URI, in Base64.
+    /// Bytes with this URI, in Base64.
     pub fn blob(uri: impl Into<String>, blob: impl Into<String>) -> Self {
         Self::Blob(BlobResourceContents::new(uri, blob))
     }
 
-    /// Says what it is, as `text/plain`.
+    /// Sets the media type, such as `text/plain`.
     #[must_use]
     pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
         let place = match &mut self {
@@ -221,7 +221,7 @@ impl ResourceContents {
         self
     }
 
-    /// The URI of this part, which may be below the one that was asked for.
+    /// The URI of this part, which may be below the requested one.
     pub fn uri(&self) -> &str {
         match self {
             Self::Text(contents) => &contents.uri,
@@ -229,7 +229,7 @@ impl ResourceContents {
         }
     }
 
-    /// What it is.
+    /// The media type.
     pub fn mime_type(&self) -> Option<&str> {
         match self {
             Self::Text(contents) => contents.mime_type.as_deref(),
@@ -238,25 +238,25 @@ impl ResourceContents {
     }
 }
 
-/// Text in a resource.
+/// The contents of a text resource.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TextResourceContents {
-    /// Where it is.
+    /// The URI.
     pub uri: String,
-    /// What it is.
+    /// The media type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// The text.
     pub text: String,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl TextResourceContents {
-    /// Text of this URI.
+    /// Text with this URI.
     pub fn new(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self { uri: uri.into(), text: text.into(), ..Self::default() }
     }
@@ -264,25 +264,25 @@ impl TextResourceContents {
 
 setters! { TextResourceContents { mime_type: Option<impl Into<String>>, meta: Option<Meta> } }
 
-/// Bytes in a resource.
+/// The contents of a binary resource.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct BlobResourceContents {
-    /// Where it is.
+    /// The URI.
     pub uri: String,
-    /// What it is.
+    /// The media type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// The bytes in Base64.
+    /// The bytes, in Base64.
     pub blob: String,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl BlobResourceContents {
-    /// Bytes of this URI, in Base64.
+    /// Bytes with this URI, in Base64.
     pub fn new(uri: impl Into<String>, blob: impl Into<String>) -> Self {
         Self { uri: uri.into(), blob: blob.into(), ..Self::default() }
     }
@@ -290,10 +290,10 @@ impl BlobResourceContents {
 
 setters! { BlobResourceContents { mime_type: Option<impl Into<String>>, meta: Option<Meta> } }
 
-/// The members of both kinds, read once: which of them are there says which kind it is.
+/// The members of both kinds. The members that are present decide the kind.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Contents {
+struct ContentsMembers {
     uri: String,
     mime_type: Option<String>,
     text: Option<String>,
@@ -302,10 +302,10 @@ struct Contents {
     meta: Option<Meta>,
 }
 
-impl TryFrom<Contents> for ResourceContents {
+impl TryFrom<ContentsMembers> for ResourceContents {
     type Error = &'static str;
 
-    fn try_from(Contents { uri, mime_type, text, blob, meta }: Contents) -> Result<Self, Self::Error> {
+    fn try_from(ContentsMembers { uri, mime_type, text, blob, meta }: ContentsMembers) -> Result<Self, Self::Error> {
         match (text, blob) {
             (Some(text), None) => Ok(Self::Text(TextResourceContents { uri, mime_type, text, meta })),
             (None, Some(blob)) => Ok(Self::Blob(BlobResourceContents { uri, mime_type, blob, meta })),
@@ -315,18 +315,18 @@ impl TryFrom<Contents> for ResourceContents {
     }
 }
 
-/// For whom something is and how much it matters.
+/// The audience and priority of content.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Annotations {
-    /// Who should see it; all, if absent.
+    /// The roles that should see it; all roles if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audience: Option<Vec<Role>>,
-    /// From 0, which can be left out, to 1, which is needed.
+    /// The priority, from 0 (optional) to 1 (required).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<f64>,
-    /// When it was changed last, in ISO 8601. Since 2025-06-18.
+    /// The time of the last change, in ISO 8601. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
 }
@@ -335,19 +335,19 @@ setters! { Annotations {
     audience: Option<impl Into<Vec<Role>>>, priority: Option<f64>, last_modified: Option<impl Into<String>>,
 } }
 
-/// Who speaks, or is spoken to.
+/// The role of a speaker or of an audience.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Role {
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
 }
 
 impl Role {
-    /// As it stands on the wire.
+    /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",

@@ -1,4 +1,4 @@
-//! What a modern server says of itself: the result of `server/discover`.
+//! The result of `server/discover`: the description of a modern server.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,31 +10,32 @@ use super::{CacheScope, Meta, Revision, ServerCapabilities};
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DiscoverResult {
-    /// The revisions it speaks, which need not be known here. Legacy ones among them need `initialize`.
+    /// The revisions that the server supports. This crate need not know all of them. Legacy revisions need
+    /// `initialize`.
     pub supported_versions: Vec<String>,
-    /// What it can do.
+    /// The capabilities.
     pub capabilities: ServerCapabilities,
-    /// What a model should know about it.
+    /// Instructions for the model on how to use the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// How many milliseconds it may be kept.
+    /// The number of milliseconds for which the result may be cached. Since 2026-07-28.
     #[serde(default, deserialize_with = "whole_or_zero", skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Who may be given what was kept.
+    /// The clients for which a cached result may be used. Since 2026-07-28.
     #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// What else it says.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl DiscoverResult {
-    /// A server of these revisions.
+    /// The result of a server with these revisions.
     pub fn new(supported_versions: Vec<String>, capabilities: ServerCapabilities) -> Self {
         Self { supported_versions, capabilities, ..Self::default() }
     }
 
-    /// Of the revisions it speaks those that are known here, in its order.
+    /// The supported revisions that this crate knows, in the order of the server.
     pub fn revisions(&self) -> impl Iterator<Item = Revision> + '_ {
         self.supported_versions.iter().filter_map(|version| Revision::parse(version))
     }

@@ -1,4 +1,4 @@
-//! Elicitation: a server asks the client's user, by a form or by a page to open.
+//! Elicitation: a server asks the user of the client, with a form or a page to open.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -6,13 +6,13 @@ use serde_json::value::RawValue;
 
 use super::{Meta, Object};
 
-/// What the user is asked.
+/// The parameters of `elicitation/create`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ElicitParams {
-    /// Values, by a form.
+    /// A form to fill in.
     Form(ElicitForm),
-    /// To open a page: for secrets, payments and consent, which must not go through the client. Since 2025-11-25.
+    /// A page to open: for secrets, payments and consent, which must not go through the client. Since 2025-11-25.
     Url(ElicitUrl),
 }
 
@@ -21,11 +21,11 @@ pub enum ElicitParams {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ElicitForm {
-    /// What the user is told.
+    /// The message to the user.
     pub message: String,
     /// The JSON Schema of the values: an object whose properties are strings, numbers, booleans or enums.
     pub requested_schema: Box<RawValue>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -44,14 +44,14 @@ setters! { ElicitForm { meta: Option<Meta> } }
 #[serde(tag = "mode", rename = "url", rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ElicitUrl {
-    /// What the user is told.
+    /// The message to the user.
     pub message: String,
-    /// Where the page is.
+    /// The URL of the page.
     pub url: String,
-    /// Names it for `notifications/elicitation/complete`. Needed in 2025-11-25 and nowhere else.
+    /// The id for `notifications/elicitation/complete`. Required in 2025-11-25; no other revision has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elicitation_id: Option<String>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -76,7 +76,7 @@ impl ElicitParams {
         Self::Url(ElicitUrl::new(message, url))
     }
 
-    /// What the user is told.
+    /// The message to the user.
     pub fn message(&self) -> &str {
         match self {
             Self::Form(form) => &form.message,
@@ -85,7 +85,7 @@ impl ElicitParams {
     }
 }
 
-/// A form is written without its mode: 2025-06-18 has none, and later it may be left out.
+/// Writes a form without its `mode`: 2025-06-18 has none, and later revisions allow to omit it.
 impl Serialize for ElicitParams {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -97,10 +97,10 @@ impl Serialize for ElicitParams {
 
 impl<'de> Deserialize<'de> for ElicitParams {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        /// The members of both modes, read once.
+        /// The members of both modes.
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Members {
+        struct ElicitMembers {
             mode: Option<String>,
             message: String,
             requested_schema: Option<Box<RawValue>>,
@@ -110,8 +110,8 @@ impl<'de> Deserialize<'de> for ElicitParams {
             meta: Option<Meta>,
         }
 
-        let Members { mode, message, requested_schema, url, elicitation_id, meta } =
-            Members::deserialize(from)?;
+        let ElicitMembers { mode, message, requested_schema, url, elicitation_id, meta } =
+            ElicitMembers::deserialize(from)?;
         match mode.as_deref() {
             None | Some("form") => {
                 let requested_schema =
@@ -127,37 +127,37 @@ impl<'de> Deserialize<'de> for ElicitParams {
     }
 }
 
-/// What the user did.
+/// The action of the user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ElicitResult {
-    /// Accepted, declined, or neither.
+    /// The action of the user.
     pub action: ElicitAction,
-    /// The values, if a form was accepted.
+    /// The values of an accepted form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Object>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl ElicitResult {
-    /// A result without values: also the acceptance of a page, which has none.
+    /// A result without values. The acceptance of a page has none either.
     pub fn new(action: ElicitAction) -> Self {
         Self { action, content: None, meta: None }
     }
 
-    /// The user has filled in the form.
+    /// The user accepted and filled in the form.
     pub fn accept(content: Object) -> Self {
         Self::new(ElicitAction::Accept).content(content)
     }
 
-    /// The user said no.
+    /// The user declined.
     pub fn decline() -> Self {
         Self::new(ElicitAction::Decline)
     }
 
-    /// The user went away without a decision.
+    /// The user dismissed the request without a decision.
     pub fn cancel() -> Self {
         Self::new(ElicitAction::Cancel)
     }
@@ -165,16 +165,16 @@ impl ElicitResult {
 
 setters! { ElicitResult { content: Option<Object>, meta: Option<Meta> } }
 
-/// What the user did.
+/// The action of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ElicitAction {
-    /// Said yes.
+    /// The user accepted.
     Accept,
-    /// Said no.
+    /// The user declined.
     Decline,
-    /// Went away without a decision.
+    /// The user dismissed the request without a decision.
     Cancel,
 }
 
@@ -183,12 +183,12 @@ pub enum ElicitAction {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ElicitationComplete {
-    /// The one that is done.
+    /// The id of the elicitation.
     pub elicitation_id: String,
 }
 
 impl ElicitationComplete {
-    /// The elicitation of this id is done.
+    /// The elicitation with this id is complete.
     pub fn new(elicitation_id: impl Into<String>) -> Self {
         Self { elicitation_id: elicitation_id.into() }
     }

@@ -1,34 +1,34 @@
-//! Who is speaking: the name and version of a client or server, and icons, which other things have as well.
+//! The name, version and icons of a client or server.
 
 use serde::{Deserialize, Serialize};
 
 use super::member::known;
 
-/// A program that speaks MCP.
+/// The name and version of a client or server.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Implementation {
-    /// Its name, for programs.
+    /// The name, for programs.
     pub name: String,
-    /// Its version.
+    /// The version.
     pub version: String,
-    /// Its name, for people. Since 2025-06-18.
+    /// The name, for people. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does. Since 2025-11-25.
+    /// The description. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its page. Since 2025-11-25.
+    /// The URL of the website. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub website_url: Option<String>,
-    /// Pictures for it. Since 2025-11-25.
+    /// Icons. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
 }
 
 impl Implementation {
-    /// A program with a name and a version.
+    /// An implementation with a name and a version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self { name: name.into(), version: version.into(), ..Self::default() }
     }
@@ -39,26 +39,26 @@ setters! { Implementation {
     website_url: Option<impl Into<String>>, icons: Option<impl Into<Vec<Icon>>>,
 } }
 
-/// A picture for something. Whoever shows it must take care: it is data of a stranger.
+/// An icon. A program that shows it must treat it as untrusted data.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Icon {
-    /// Where it is: an `https:` or a `data:` URI.
+    /// The location: an `https:` or `data:` URI.
     pub src: String,
-    /// What it is, if the source does not tell.
+    /// The media type, if the source does not give it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Its sizes, as `48x48`, or `any`.
+    /// The sizes, such as `48x48`, or `any`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Vec<String>>,
-    /// The background it is made for.
+    /// The theme for which the icon is made.
     #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub theme: Option<Theme>,
 }
 
 impl Icon {
-    /// An icon that stands there.
+    /// An icon at this location.
     pub fn new(src: impl Into<String>) -> Self {
         Self { src: src.into(), ..Self::default() }
     }
@@ -68,13 +68,13 @@ setters! { Icon {
     mime_type: Option<impl Into<String>>, sizes: Option<impl Into<Vec<String>>>, theme: Option<Theme>,
 } }
 
-/// A background.
+/// The theme of an icon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Theme {
-    /// A light one.
+    /// For a light background.
     Light,
-    /// A dark one.
+    /// For a dark background.
     Dark,
 }

@@ -5,31 +5,31 @@ use serde::{Deserialize, Serialize};
 use super::member::object;
 use super::{ClientCapabilities, Implementation, Meta, Revision, ServerCapabilities};
 
-/// What a client opens a connection with.
+/// The parameters of `initialize`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct InitializeParams {
-    /// The revision it wants to speak, which need not be one that is known here.
+    /// The revision that the client requests. This crate need not know it.
     pub protocol_version: String,
-    /// What it can do.
+    /// The capabilities.
     #[serde(deserialize_with = "object")]
     pub capabilities: ClientCapabilities,
-    /// Who it is.
+    /// The name and version.
     #[serde(deserialize_with = "object")]
     pub client_info: Implementation,
-    /// What else it says.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl InitializeParams {
-    /// A client that wants to speak this revision.
+    /// The parameters of a client that requests this revision.
     pub fn new(revision: Revision, capabilities: ClientCapabilities, client_info: Implementation) -> Self {
         Self { protocol_version: revision.as_str().into(), capabilities, client_info, meta: None }
     }
 
-    /// The revision it wants, if it is known here.
+    /// The requested revision, or `None` if this crate does not know it.
     pub fn revision(&self) -> Option<Revision> {
         Revision::parse(&self.protocol_version)
     }
@@ -37,27 +37,27 @@ impl InitializeParams {
 
 setters! { InitializeParams { meta: Option<Meta> } }
 
-/// What a server answers.
+/// The result of `initialize`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct InitializeResult {
-    /// The revision that is spoken from now on.
+    /// The revision of the connection.
     pub protocol_version: String,
-    /// What it can do.
+    /// The capabilities.
     pub capabilities: ServerCapabilities,
-    /// Who it is.
+    /// The name and version.
     pub server_info: Implementation,
-    /// What a model should know about it.
+    /// Instructions for the model on how to use the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// What else it says.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl InitializeResult {
-    /// A server that speaks this revision.
+    /// The result of a server that agrees on this revision.
     pub fn new(revision: Revision, capabilities: ServerCapabilities, server_info: Implementation) -> Self {
         Self {
             protocol_version: revision.as_str().into(),
@@ -68,7 +68,7 @@ impl InitializeResult {
         }
     }
 
-    /// The revision that is spoken, if it is known here.
+    /// The revision of the connection, or `None` if this crate does not know it.
     pub fn revision(&self) -> Option<Revision> {
         Revision::parse(&self.protocol_version)
     }

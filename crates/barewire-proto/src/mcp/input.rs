@@ -1,4 +1,5 @@
-//! Input that a modern server needs before it can answer: the requests in its result, and the answers in the retry.
+//! Input that a modern server needs before it can respond: the input requests in its result, and the input responses in
+//! the retry.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +9,19 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{CreateMessageParams, ElicitParams, Meta};
 
-/// What is asked, by keys that the server chooses.
+/// The input requests, by keys that the server chooses.
 pub type InputRequests = BTreeMap<String, InputRequest>;
 
-/// What was answered, by the same keys: results, as text.
+/// The results of the input requests as JSON text, by the same keys.
 pub type InputResponses = BTreeMap<String, Box<RawValue>>;
 
-/// A request in a result: it has a method and parameters, but no id.
+/// An input request in a result: it has a method and parameters, but no id.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InputRequest {
     /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
     pub method: String,
-    /// Its parameters.
+    /// The parameters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<Box<RawValue>>,
 }
@@ -31,17 +32,17 @@ impl InputRequest {
         Self { method: method.into(), params: None }
     }
 
-    /// Asks the user.
+    /// A request for input from the user.
     pub fn elicit(params: &ElicitParams) -> serde_json::Result<Self> {
         Ok(Self::new("elicitation/create").params(to_raw_value(params)?))
     }
 
-    /// Asks the model.
+    /// A request to the model of the client.
     pub fn create_message(params: &CreateMessageParams) -> serde_json::Result<Self> {
         Ok(Self::new("sampling/createMessage").params(to_raw_value(params)?))
     }
 
-    /// Asks for the folders that the client works in.
+    /// A request for the roots of the client.
     pub fn list_roots() -> Self {
         Self::new("roots/list")
     }
@@ -49,26 +50,26 @@ impl InputRequest {
 
 setters! { InputRequest { params: Option<Box<RawValue>> } }
 
-/// A result that is none yet: the client is to send the request again, with answers.
+/// A result that asks for input: the client repeats the request with the responses.
 ///
-/// It is written with its `resultType`, `input_required`, which is what tells it from other results.
+/// It is written with the `resultType` `input_required`, which distinguishes it from other results.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct InputRequiredResult {
-    /// What is asked. `None` if the client is only to come again.
+    /// The input requests. `None` if the client only has to repeat the request.
     #[serde(default)]
     pub input_requests: Option<InputRequests>,
-    /// What the client sends back with the answers, as it is.
+    /// The state that the client sends back unchanged with the responses.
     #[serde(default)]
     pub request_state: Option<String>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default)]
     pub meta: Option<Meta>,
 }
 
 impl InputRequiredResult {
-    /// What `resultType` says in such a result.
+    /// The `resultType` of such a result.
     pub const RESULT_TYPE: &str = "input_required";
 }
 

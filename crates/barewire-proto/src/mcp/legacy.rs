@@ -1,7 +1,7 @@
-//! The legacy era: the handshake, as one table of (state, event).
+//! The handshake of the legacy era, as one table of (state, event).
 //!
-//! `initialize` agrees on a revision for the connection, `notifications/initialized` opens it. MCP 2025-11-25,
-//! basic/lifecycle. Nothing elsewhere decides what is allowed when.
+//! `initialize` agrees on a revision for the connection, and `notifications/initialized` opens it: MCP 2025-11-25,
+//! basic/lifecycle. No other code decides which request is allowed in which state.
 
 use std::fmt;
 
@@ -10,24 +10,24 @@ use serde::Serialize;
 use super::Revision;
 use crate::rpc::{Code, ErrorObject};
 
-/// How far a connection has come with the handshake, as its server sees it.
+/// The state of the handshake of a connection, on the side of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::exhaustive_enums, reason = "the legacy handshake is finished: no later revision has one")]
-pub enum Legacy {
-    /// Nothing is agreed.
+pub enum Handshake {
+    /// No revision is agreed.
     #[default]
     Fresh,
-    /// `initialize` has been answered with this revision, and `notifications/initialized` is awaited.
+    /// `initialize` was answered with this revision; `notifications/initialized` has not come yet.
     Initializing(Revision),
-    /// Everything may be asked.
+    /// The handshake is complete: all requests are allowed.
     Ready(Revision),
 }
 
-/// What comes from the client.
+/// A message of the client, as far as the handshake depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the legacy handshake is finished: no later revision has one")]
-pub enum Event<'a> {
-    /// `initialize`, asking for this revision.
+pub enum HandshakeEvent<'a> {
+    /// `initialize` with this requested revision.
     Initialize(&'a str),
     /// `notifications/initialized`.
     Initialized,
@@ -37,79 +37,79 @@ pub enum Event<'a> {
     Request,
 }
 
-/// What is to be done about it.
+/// The effect of a message of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a server must act on each")]
-pub enum Effect {
-    /// Serve it as this revision has it.
+pub enum HandshakeEffect {
+    /// Serve the message in this revision.
     Serve(Revision),
-    /// Refuse it.
-    Refuse(Rule),
-    /// Nothing: it changes nothing and asks for nothing.
+    /// Refuse the request.
+    Refuse(HandshakeRule),
+    /// Ignore the notification.
     Ignore,
 }
 
 /// A rule of the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Rule {
-    /// Only `ping` before `initialize`.
+pub enum HandshakeRule {
+    /// Only `ping` is allowed before `initialize`.
     BeforeInitialize,
-    /// Only `ping` before `notifications/initialized`.
+    /// Only `ping` is allowed before `notifications/initialized`.
     BeforeInitialized,
-    /// One `initialize` a connection.
+    /// Only one `initialize` is allowed per connection.
     SecondInitialize,
-    /// There is no revision with a handshake here.
+    /// The server supports no revision with a handshake.
     NoHandshake,
-    /// Nor one without the metadata of the modern era.
+    /// The server supports only modern revisions, and the request lacks their metadata.
     NoMeta,
 }
 
-/// How the handshake is to be taken.
+/// The settings of the handshake.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct Policy<'a> {
-    /// The revisions that are served, in ascending order.
+pub struct HandshakePolicy<'a> {
+    /// The revisions that the server supports, in ascending order.
     pub supported: &'a [Revision],
-    /// Whether requests are served before the handshake is complete.
+    /// Whether requests are allowed before the handshake is complete.
     pub lenient: bool,
 }
 
-impl Legacy {
-    /// The transition: something has come, and this is to be done about it.
+impl Handshake {
+    /// Applies a message of the client and returns its effect.
     #[inline]
-    pub fn step(&mut self, event: Event<'_>, policy: Policy<'_>) -> Effect {
+    pub fn step(&mut self, event: HandshakeEvent<'_>, policy: HandshakePolicy<'_>) -> HandshakeEffect {
         match (*self, event) {
-            (Self::Ready(revision), Event::Request | Event::Ping) => Effect::Serve(revision),
-            (Self::Initializing(revision), Event::Ping) => Effect::Serve(revision),
-            (Self::Initializing(revision), Event::Request) if policy.lenient => Effect::Serve(revision),
-            (Self::Initializing(_), Event::Request) => Effect::Refuse(Rule::BeforeInitialized),
-            (Self::Initializing(revision), Event::Initialized) => {
+            (Self::Ready(revision), HandshakeEvent::Request | HandshakeEvent::Ping) => HandshakeEffect::Serve(revision),
+            (Self::Initializing(revision), HandshakeEvent::Ping) => HandshakeEffect::Serve(revision),
+            (Self::Initializing(revision), HandshakeEvent::Request) if policy.lenient => HandshakeEffect::Serve(revision),
+            (Self::Initializing(_), HandshakeEvent::Request) => HandshakeEffect::Refuse(HandshakeRule::BeforeInitialized),
+            (Self::Initializing(revision), HandshakeEvent::Initialized) => {
                 *self = Self::Ready(revision);
-                Effect::Serve(revision)
+                HandshakeEffect::Serve(revision)
             }
-            (Self::Fresh, Event::Initialize(asked)) => match policy.agree(asked) {
+            (Self::Fresh, HandshakeEvent::Initialize(requested)) => match policy.agree(requested) {
                 Some(revision) => {
                     *self = Self::Initializing(revision);
-                    Effect::Serve(revision)
+                    HandshakeEffect::Serve(revision)
                 }
-                None => Effect::Refuse(Rule::NoHandshake),
+                None => HandshakeEffect::Refuse(HandshakeRule::NoHandshake),
             },
-            (Self::Initializing(_) | Self::Ready(_), Event::Initialize(_)) => {
-                Effect::Refuse(Rule::SecondInitialize)
+            (Self::Initializing(_) | Self::Ready(_), HandshakeEvent::Initialize(_)) => {
+                HandshakeEffect::Refuse(HandshakeRule::SecondInitialize)
             }
-            (Self::Fresh, Event::Ping) => policy.latest().map_or(Effect::Refuse(Rule::NoMeta), Effect::Serve),
-            (Self::Fresh, Event::Request) => match policy.latest() {
-                Some(latest) if policy.lenient => Effect::Serve(latest),
-                Some(_) => Effect::Refuse(Rule::BeforeInitialize),
-                None => Effect::Refuse(Rule::NoMeta),
+            (Self::Fresh, HandshakeEvent::Ping) => policy.latest().map_or(HandshakeEffect::Refuse(HandshakeRule::NoMeta), HandshakeEffect::Serve),
+            (Self::Fresh, HandshakeEvent::Request) => match policy.latest() {
+                Some(latest) if policy.lenient => HandshakeEffect::Serve(latest),
+                Some(_) => HandshakeEffect::Refuse(HandshakeRule::BeforeInitialize),
+                None => HandshakeEffect::Refuse(HandshakeRule::NoMeta),
             },
-            // Without an `initialize` it opens nothing, and twice it changes nothing.
-            (Self::Fresh | Self::Ready(_), Event::Initialized) => Effect::Ignore,
+            // Before `initialize`, or a second time, it has no effect.
+            (Self::Fresh | Self::Ready(_), HandshakeEvent::Initialized) => HandshakeEffect::Ignore,
         }
     }
 
-    /// The revision that is agreed.
+    /// The agreed revision.
     pub fn revision(self) -> Option<Revision> {
         match self {
             Self::Fresh => None,
@@ -118,31 +118,31 @@ impl Legacy {
     }
 }
 
-impl<'a> Policy<'a> {
-    /// The handshake as the specification has it, over these revisions, in ascending order.
+impl<'a> HandshakePolicy<'a> {
+    /// The handshake of the specification, with these revisions in ascending order.
     #[inline]
     pub const fn new(supported: &'a [Revision]) -> Self {
         Self { supported, lenient: false }
     }
 }
 
-setters! { Policy<'a> { lenient: bool } }
+setters! { HandshakePolicy<'a> { lenient: bool } }
 
-impl Policy<'_> {
-    /// The revision that was asked for if it is served; if not, the latest that is.
-    fn agree(self, asked: &str) -> Option<Revision> {
-        let asked = Revision::parse(asked).filter(|asked| !asked.is_modern() && self.supported.contains(asked));
-        asked.or_else(|| self.latest())
+impl HandshakePolicy<'_> {
+    /// Returns the requested revision if it is supported, else the latest supported one.
+    fn agree(self, requested: &str) -> Option<Revision> {
+        let requested = Revision::parse(requested).filter(|requested| !requested.is_modern() && self.supported.contains(requested));
+        requested.or_else(|| self.latest())
     }
 
-    /// The latest revision with a handshake.
+    /// Returns the latest supported revision with a handshake.
     fn latest(self) -> Option<Revision> {
         self.supported.iter().copied().filter(|revision| !revision.is_modern()).max()
     }
 }
 
-impl Rule {
-    /// Its name, for programs.
+impl HandshakeRule {
+    /// The name, for programs.
     pub fn name(self) -> &'static str {
         match self {
             Self::BeforeInitialize => "before-initialize",
@@ -153,26 +153,26 @@ impl Rule {
         }
     }
 
-    /// What the sender of a request that breaks it is told.
+    /// Returns the error for a request that breaks the rule.
     pub fn error(self, supported: &[Revision]) -> ErrorObject {
         let (code, more) = match self {
             Self::NoHandshake => (Code::METHOD_NOT_FOUND, ""),
             Self::NoMeta => (Code::INVALID_PARAMS, ""),
-            // It may as well be meant for the modern era.
+            // The request may also be a modern one without its metadata.
             Self::BeforeInitialize if supported.iter().any(|it| it.is_modern()) => {
                 (Code::INVALID_REQUEST, ", unless _meta says the protocol version")
             }
             Self::BeforeInitialize | Self::BeforeInitialized | Self::SecondInitialize => (Code::INVALID_REQUEST, ""),
         };
-        // MCP 2026-07-28, basic/versioning: an error to `initialize` SHOULD name the versions that would do.
+        // MCP 2026-07-28, basic/versioning: an error response to `initialize` SHOULD list the supported versions.
         let supported = matches!(self, Self::NoHandshake | Self::NoMeta).then_some(supported);
-        let data = RuleData { rule: self.name(), supported };
+        let data = HandshakeRuleData { rule: self.name(), supported };
         let standard = code.message().unwrap_or_default();
         ErrorObject::new(code, format!("{standard}: {self}{more}")).with_data(&data)
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for HandshakeRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::BeforeInitialize => "only ping may come before initialize",
@@ -185,7 +185,7 @@ impl fmt::Display for Rule {
 }
 
 #[derive(Serialize)]
-struct RuleData<'a> {
+struct HandshakeRuleData<'a> {
     rule: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     supported: Option<&'a [Revision]>,
@@ -196,38 +196,38 @@ mod tests {
     use super::*;
 
     const OLD: Revision = Revision::V2025_06_18;
-    const STATES: [Legacy; 3] = [Legacy::Fresh, Legacy::Initializing(OLD), Legacy::Ready(OLD)];
+    const STATES: [Handshake; 3] = [Handshake::Fresh, Handshake::Initializing(OLD), Handshake::Ready(OLD)];
 
-    fn step(state: Legacy, event: Event<'_>, lenient: bool) -> (Legacy, Effect) {
+    fn step(state: Handshake, event: HandshakeEvent<'_>, lenient: bool) -> (Handshake, HandshakeEffect) {
         let mut state = state;
-        let effect = state.step(event, Policy { supported: &Revision::ALL, lenient });
+        let effect = state.step(event, HandshakePolicy { supported: &Revision::ALL, lenient });
         (state, effect)
     }
 
     #[test]
     fn all_of_the_table() {
-        use Effect::{Ignore, Refuse, Serve};
+        use HandshakeEffect::{Ignore, Refuse, Serve};
         let latest = Revision::LATEST_LEGACY;
         let [fresh, initializing, ready] = STATES;
         for (state, event, next, effect) in [
-            (fresh, Event::Ping, fresh, Serve(latest)),
-            (fresh, Event::Request, fresh, Refuse(Rule::BeforeInitialize)),
-            (fresh, Event::Initialized, fresh, Ignore),
-            (fresh, Event::Initialize("2025-06-18"), initializing, Serve(OLD)),
-            (initializing, Event::Ping, initializing, Serve(OLD)),
-            (initializing, Event::Request, initializing, Refuse(Rule::BeforeInitialized)),
-            (initializing, Event::Initialized, ready, Serve(OLD)),
-            (initializing, Event::Initialize("2025-06-18"), initializing, Refuse(Rule::SecondInitialize)),
-            (ready, Event::Ping, ready, Serve(OLD)),
-            (ready, Event::Request, ready, Serve(OLD)),
-            (ready, Event::Initialized, ready, Ignore),
-            (ready, Event::Initialize("2024-11-05"), ready, Refuse(Rule::SecondInitialize)),
+            (fresh, HandshakeEvent::Ping, fresh, Serve(latest)),
+            (fresh, HandshakeEvent::Request, fresh, Refuse(HandshakeRule::BeforeInitialize)),
+            (fresh, HandshakeEvent::Initialized, fresh, Ignore),
+            (fresh, HandshakeEvent::Initialize("2025-06-18"), initializing, Serve(OLD)),
+            (initializing, HandshakeEvent::Ping, initializing, Serve(OLD)),
+            (initializing, HandshakeEvent::Request, initializing, Refuse(HandshakeRule::BeforeInitialized)),
+            (initializing, HandshakeEvent::Initialized, ready, Serve(OLD)),
+            (initializing, HandshakeEvent::Initialize("2025-06-18"), initializing, Refuse(HandshakeRule::SecondInitialize)),
+            (ready, HandshakeEvent::Ping, ready, Serve(OLD)),
+            (ready, HandshakeEvent::Request, ready, Serve(OLD)),
+            (ready, HandshakeEvent::Initialized, ready, Ignore),
+            (ready, HandshakeEvent::Initialize("2024-11-05"), ready, Refuse(HandshakeRule::SecondInitialize)),
         ] {
             assert_eq!(step(state, event, false), (next, effect), "{state:?} {event:?}");
-            // Who is lenient serves requests earlier, and changes nothing else.
+            // A lenient server serves requests earlier. Nothing else changes.
             let effect = match (state, event) {
-                (Legacy::Fresh, Event::Request) => Serve(latest),
-                (Legacy::Initializing(_), Event::Request) => Serve(OLD),
+                (Handshake::Fresh, HandshakeEvent::Request) => Serve(latest),
+                (Handshake::Initializing(_), HandshakeEvent::Request) => Serve(OLD),
                 _ => effect,
             };
             assert_eq!(step(state, event, true), (next, effect), "lenient: {state:?} {event:?}");
@@ -235,10 +235,10 @@ mod tests {
     }
 
     #[test]
-    fn the_revision_is_what_was_asked_for_or_the_latest_there_is() {
-        let agreed = |supported: &[Revision], asked: &str| {
-            let mut state = Legacy::Fresh;
-            state.step(Event::Initialize(asked), Policy { supported, lenient: false });
+    fn the_requested_revision_is_agreed_or_else_the_latest() {
+        let agreed = |supported: &[Revision], requested: &str| {
+            let mut state = Handshake::Fresh;
+            state.step(HandshakeEvent::Initialize(requested), HandshakePolicy { supported, lenient: false });
             state.revision()
         };
         for revision in Revision::ALL {
@@ -253,8 +253,8 @@ mod tests {
     }
 
     #[test]
-    fn what_lacks_both_a_handshake_and_metadata_is_told_of_either() {
-        let error = |supported: &[Revision]| Rule::BeforeInitialize.error(supported);
+    fn a_request_without_handshake_and_metadata_gets_an_error_that_names_both() {
+        let error = |supported: &[Revision]| HandshakeRule::BeforeInitialize.error(supported);
         assert!(error(&Revision::ALL).message.ends_with("unless _meta says the protocol version"));
         assert!(error(&[OLD]).message.ends_with("before initialize"));
         for supported in [&Revision::ALL[..], &[OLD]] {
@@ -263,15 +263,15 @@ mod tests {
     }
 
     #[test]
-    fn without_a_handshake_the_refusal_says_what_there_is() {
-        let mut state = Legacy::Fresh;
-        let policy = Policy { supported: &[Revision::V2026_07_28], lenient: true };
-        assert_eq!(state.step(Event::Initialize("2025-11-25"), policy), Effect::Refuse(Rule::NoHandshake));
-        for event in [Event::Ping, Event::Request] {
-            assert_eq!(state.step(event, policy), Effect::Refuse(Rule::NoMeta));
+    fn without_a_handshake_the_error_lists_the_supported_revisions() {
+        let mut state = Handshake::Fresh;
+        let policy = HandshakePolicy { supported: &[Revision::V2026_07_28], lenient: true };
+        assert_eq!(state.step(HandshakeEvent::Initialize("2025-11-25"), policy), HandshakeEffect::Refuse(HandshakeRule::NoHandshake));
+        for event in [HandshakeEvent::Ping, HandshakeEvent::Request] {
+            assert_eq!(state.step(event, policy), HandshakeEffect::Refuse(HandshakeRule::NoMeta));
         }
-        assert_eq!(Rule::NoMeta.error(policy.supported).code, Code::INVALID_PARAMS);
-        let error = Rule::NoHandshake.error(policy.supported);
+        assert_eq!(HandshakeRule::NoMeta.error(policy.supported).code, Code::INVALID_PARAMS);
+        let error = HandshakeRule::NoHandshake.error(policy.supported);
         let data = error.data.expect("data");
         assert_eq!(data.get(), r#"{"rule":"no-handshake","supported":["2026-07-28"]}"#);
     }

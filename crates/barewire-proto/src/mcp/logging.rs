@@ -1,4 +1,4 @@
-//! Log messages of a server, and from which level on they are wanted.
+//! Log messages of a server, and the minimum level that a client wants.
 
 use std::fmt;
 
@@ -7,31 +7,31 @@ use serde_json::value::RawValue;
 
 use super::Meta;
 
-/// How bad it is, as syslog (RFC 5424) has it. Worse is greater.
+/// The severity of a log message, as in syslog (RFC 5424). A more severe level is greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(clippy::exhaustive_enums, reason = "the levels are those of RFC 5424")]
 pub enum LoggingLevel {
-    /// For who looks for a fault.
+    /// Debugging information.
     Debug,
-    /// What is done.
+    /// General information.
     Info,
-    /// What is done and matters.
+    /// A normal but significant event.
     Notice,
-    /// What may become a fault.
+    /// A warning.
     Warning,
-    /// A fault.
+    /// An error.
     Error,
-    /// A part has failed.
+    /// A component has failed.
     Critical,
-    /// Something must be done at once.
+    /// Immediate action is required.
     Alert,
-    /// Nothing works.
+    /// The system is unusable.
     Emergency,
 }
 
 impl LoggingLevel {
-    /// All of them, the mildest first.
+    /// All levels, the least severe first.
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,
@@ -43,7 +43,7 @@ impl LoggingLevel {
         Self::Emergency,
     ];
 
-    /// As it stands on the wire.
+    /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -57,7 +57,7 @@ impl LoggingLevel {
         }
     }
 
-    /// The level of this name, exactly as written.
+    /// The level with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.as_str() == text)
     }
@@ -73,15 +73,15 @@ impl fmt::Display for LoggingLevel {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SetLevelParams {
-    /// This level and worse are wanted.
+    /// The minimum level of the messages to send.
     pub level: LoggingLevel,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl SetLevelParams {
-    /// This level and worse are wanted.
+    /// The minimum level of the messages to send.
     pub fn new(level: LoggingLevel) -> Self {
         Self { level, meta: None }
     }
@@ -89,24 +89,24 @@ impl SetLevelParams {
 
 setters! { SetLevelParams { meta: Option<Meta> } }
 
-/// The parameters of `notifications/message`: a line of the log.
+/// The parameters of `notifications/message`: a log message.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LogMessage {
-    /// How bad it is.
+    /// The severity.
     pub level: LoggingLevel,
-    /// Which part says it.
+    /// The name of the component that logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logger: Option<String>,
-    /// What is said: a string, an object, any JSON.
+    /// The message: a string, an object or any other JSON.
     pub data: Box<RawValue>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl LogMessage {
-    /// A line that says this.
+    /// A log message with this data.
     pub fn new(level: LoggingLevel, data: Box<RawValue>) -> Self {
         Self { level, logger: None, data, meta: None }
     }

@@ -1,4 +1,4 @@
-//! How members are read and written that several types share.
+//! Serde helpers for members that several types share.
 
 use std::fmt;
 
@@ -7,25 +7,25 @@ use serde::{Deserialize, Deserializer, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// For `skip_serializing_if`: false is what an absent member means.
+/// For `skip_serializing_if`: an absent member means false.
 pub(super) fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// An explicit null where a member was left out: some serialisers write all their fields.
+/// Reads null like an absent member: some serializers write all their fields.
 pub(super) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     from: D,
 ) -> Result<T, D::Error> {
     Option::deserialize(from).map(Option::unwrap_or_default)
 }
 
-/// An object, and not an array of the values of its members in their order, which would do for a derived type.
+/// Reads an object. A derived type would also accept an array of the values of its members.
 pub(super) fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<T, D::Error> {
     let members = serde_json::Map::deserialize(from)?;
     serde_json::from_value(Value::Object(members)).map_err(D::Error::custom)
 }
 
-/// The same, or nothing.
+/// Reads an object like [`object`], or null.
 pub(super) fn optional_object<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
@@ -33,31 +33,32 @@ pub(super) fn optional_object<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     members.map(|members| serde_json::from_value(Value::Object(members)).map_err(D::Error::custom)).transpose()
 }
 
-/// A null that is a value of its own, unlike the absence of the member.
+/// Reads null as a value, unlike an absent member.
 pub(super) fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(from).map(Some)
 }
 
-/// One of a few words. A word of a later revision is read as absent: a hint must not cost the whole message.
+/// Reads an enum. An unknown value, such as of a later revision, is read as absent: a hint must not make the whole
+/// message invalid.
 pub(super) fn known<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<T>, D::Error> {
     Ok(serde_json::from_value(Value::deserialize(from)?).ok())
 }
 
-/// A number without a fraction and not below zero, also when written as `1e3` or `5.0`.
+/// Reads a whole number that is not negative. It may be written as `1e3` or `5.0`.
 pub(super) fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    from.deserialize_option(Whole { negative_is_zero: false })
+    from.deserialize_option(WholeNumberVisitor { negative_is_zero: false })
 }
 
-/// As [`whole`], but what is below zero is zero: MCP 2026-07-28, caching, "ignore it and treat it as 0".
+/// Like [`whole`], but a negative number is read as zero: MCP 2026-07-28, caching, "ignore it and treat it as 0".
 pub(super) fn whole_or_zero<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    from.deserialize_option(Whole { negative_is_zero: true })
+    from.deserialize_option(WholeNumberVisitor { negative_is_zero: true })
 }
 
-struct Whole {
+struct WholeNumberVisitor {
     negative_is_zero: bool,
 }
 
-impl<'de> Visitor<'de> for Whole {
+impl<'de> Visitor<'de> for WholeNumberVisitor {
     type Value = Option<u64>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -92,13 +93,13 @@ impl<'de> Visitor<'de> for Whole {
         if number < 0.0 && self.negative_is_zero {
             return Ok(Some(0));
         }
-        // Written out and read again: a cast would round what does not fit.
+        // Formatted and parsed again: a cast would silently clamp a number that does not fit.
         let whole = (number.fract() == 0.0).then(|| format!("{number:.0}").parse().ok()).flatten();
         whole.map(Some).ok_or_else(|| E::invalid_value(Unexpected::Float(number), &self))
     }
 }
 
-/// A string or number that is compared and sent back as it was written.
+/// Reads and writes an id as it was written.
 pub(super) mod id {
     use super::{Deserialize, Deserializer, Error, RawValue, Serializer};
     use crate::rpc::Id;
@@ -116,7 +117,7 @@ pub(super) mod id {
     }
 }
 
-/// One value, or an array of them. One is written without the array, as the revisions before 2025-11-25 have it.
+/// Reads and writes one value or an array. One value is written without an array, as before 2025-11-25.
 pub(super) mod one_or_many {
     use serde::Serialize;
 

@@ -1,23 +1,23 @@
-//! The params of a request -> the members that MCP gives a meaning to, in one pass; and the same for their `_meta`.
+//! The params of a request -> the members that MCP defines, and those of its `_meta`, read in one pass.
 
 use crate::json::Json;
 use crate::rpc::Params;
 
 /// The names that MCP reserves in `_meta`.
 pub mod key {
-    /// The revision that a modern request is written in.
+    /// The revision of a modern request.
     pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-    /// Who sends a modern request.
+    /// The name and version of the client of a modern request.
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-    /// What the sender of a modern request can do.
+    /// The capabilities of the client of a modern request.
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// From which level on a modern request wants log messages.
+    /// The minimum level of the log messages that a modern request asks for.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-    /// Who sends a modern result.
+    /// The name and version of the server of a modern result.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
     /// The id of the `subscriptions/listen` that a notification belongs to.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-    /// Under which token progress is to be reported.
+    /// The token for progress notifications.
     pub const PROGRESS_TOKEN: &str = "progressToken";
     /// W3C trace context, without a prefix by exception.
     pub const TRACEPARENT: &str = "traceparent";
@@ -27,57 +27,57 @@ pub mod key {
     pub const BAGGAGE: &str = "baggage";
 }
 
-/// What a request of MCP may have in its params. Of a member that stands twice the last counts, as for a map.
+/// The params of a request. If a member occurs twice, the last one counts, as in a map.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct RequestParams<'a> {
-    /// Whom it is about: a tool or a prompt.
+    /// The name of a tool or prompt.
     pub name: Option<Json<'a>>,
-    /// Whom it is about: a resource.
+    /// The URI of a resource.
     pub uri: Option<Json<'a>>,
-    /// What a tool or a prompt is to be run with.
+    /// The arguments of a tool or prompt.
     pub arguments: Option<Json<'a>>,
-    /// Where a list goes on.
+    /// The cursor of a list.
     pub cursor: Option<Json<'a>>,
-    /// What was asked of the client in the last round.
+    /// The responses to the input requests of the previous result.
     pub input_responses: Option<Json<'a>>,
-    /// What the server gave along with its questions.
+    /// The state that the server sent with its input requests.
     pub request_state: Option<Json<'a>>,
-    /// What is said about the request itself.
+    /// The `_meta` member.
     pub meta: RequestMeta<'a>,
 }
 
 impl<'a> RequestParams<'a> {
-    /// Reads the members; absent params have none, and so have those that are an array.
+    /// Reads the members. Absent params, and params that are an array, have none.
     #[inline]
     pub fn read(params: Option<Params<'a>>) -> Self {
         let mut read = Self::default();
         let Some(params) = params else { return read };
         for member in params.json().members() {
-            let Some(known) = member.name.find(PARAMS) else { continue };
-            let place = match known {
-                Param::Name => &mut read.name,
-                Param::Uri => &mut read.uri,
-                Param::Arguments => &mut read.arguments,
-                Param::Cursor => &mut read.cursor,
-                Param::InputResponses => &mut read.input_responses,
-                Param::RequestState => &mut read.request_state,
-                Param::Meta => {
+            let Some(known) = member.name.find(PARAM_NAMES) else { continue };
+            let slot = match known {
+                ParamName::Name => &mut read.name,
+                ParamName::Uri => &mut read.uri,
+                ParamName::Arguments => &mut read.arguments,
+                ParamName::Cursor => &mut read.cursor,
+                ParamName::InputResponses => &mut read.input_responses,
+                ParamName::RequestState => &mut read.request_state,
+                ParamName::Meta => {
                     read.meta = RequestMeta::read(member.value);
                     continue;
                 }
             };
-            *place = Some(member.value);
+            *slot = Some(member.value);
         }
         read
     }
 }
 
-/// What a request says about itself.
+/// The `_meta` of a request.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct RequestMeta<'a> {
-    /// The whole of it, as it was written.
+    /// The whole object, as it was written.
     pub json: Option<Json<'a>>,
     /// See [`key::PROTOCOL_VERSION`].
     pub protocol_version: Option<Json<'a>>,
@@ -96,29 +96,29 @@ pub struct RequestMeta<'a> {
 }
 
 impl<'a> RequestMeta<'a> {
-    /// Reads the members of a `_meta`. One that is no object has none.
+    /// Reads the members of a `_meta`. A `_meta` that is not an object has none.
     #[inline]
     pub fn read(meta: Json<'a>) -> Self {
         let mut read = Self { json: Some(meta), ..Self::default() };
         for member in meta.members() {
-            let Some(known) = member.name.find(META) else { continue };
-            let place = match known {
-                Key::ProtocolVersion => &mut read.protocol_version,
-                Key::ClientInfo => &mut read.client_info,
-                Key::ClientCapabilities => &mut read.client_capabilities,
-                Key::LogLevel => &mut read.log_level,
-                Key::Traceparent => &mut read.traceparent,
-                Key::Tracestate => &mut read.tracestate,
-                Key::Baggage => &mut read.baggage,
+            let Some(known) = member.name.find(META_KEYS) else { continue };
+            let slot = match known {
+                MetaKey::ProtocolVersion => &mut read.protocol_version,
+                MetaKey::ClientInfo => &mut read.client_info,
+                MetaKey::ClientCapabilities => &mut read.client_capabilities,
+                MetaKey::LogLevel => &mut read.log_level,
+                MetaKey::Traceparent => &mut read.traceparent,
+                MetaKey::Tracestate => &mut read.tracestate,
+                MetaKey::Baggage => &mut read.baggage,
             };
-            *place = Some(member.value);
+            *slot = Some(member.value);
         }
         read
     }
 }
 
 #[derive(Clone, Copy)]
-enum Param {
+enum ParamName {
     Name,
     Uri,
     Arguments,
@@ -129,7 +129,7 @@ enum Param {
 }
 
 #[derive(Clone, Copy)]
-enum Key {
+enum MetaKey {
     ProtocolVersion,
     ClientInfo,
     ClientCapabilities,
@@ -139,22 +139,22 @@ enum Key {
     Baggage,
 }
 
-// As bytes, because names are compared as they stand before anybody asks what their escapes mean.
-const PARAMS: &[(&[u8], Param)] = &[
-    (b"name", Param::Name),
-    (b"uri", Param::Uri),
-    (b"arguments", Param::Arguments),
-    (b"cursor", Param::Cursor),
-    (b"inputResponses", Param::InputResponses),
-    (b"requestState", Param::RequestState),
-    (b"_meta", Param::Meta),
+// As bytes, because names are compared before they are unescaped.
+const PARAM_NAMES: &[(&[u8], ParamName)] = &[
+    (b"name", ParamName::Name),
+    (b"uri", ParamName::Uri),
+    (b"arguments", ParamName::Arguments),
+    (b"cursor", ParamName::Cursor),
+    (b"inputResponses", ParamName::InputResponses),
+    (b"requestState", ParamName::RequestState),
+    (b"_meta", ParamName::Meta),
 ];
-const META: &[(&[u8], Key)] = &[
-    (key::PROTOCOL_VERSION.as_bytes(), Key::ProtocolVersion),
-    (key::CLIENT_INFO.as_bytes(), Key::ClientInfo),
-    (key::CLIENT_CAPABILITIES.as_bytes(), Key::ClientCapabilities),
-    (key::LOG_LEVEL.as_bytes(), Key::LogLevel),
-    (key::TRACEPARENT.as_bytes(), Key::Traceparent),
-    (key::TRACESTATE.as_bytes(), Key::Tracestate),
-    (key::BAGGAGE.as_bytes(), Key::Baggage),
+const META_KEYS: &[(&[u8], MetaKey)] = &[
+    (key::PROTOCOL_VERSION.as_bytes(), MetaKey::ProtocolVersion),
+    (key::CLIENT_INFO.as_bytes(), MetaKey::ClientInfo),
+    (key::CLIENT_CAPABILITIES.as_bytes(), MetaKey::ClientCapabilities),
+    (key::LOG_LEVEL.as_bytes(), MetaKey::LogLevel),
+    (key::TRACEPARENT.as_bytes(), MetaKey::Traceparent),
+    (key::TRACESTATE.as_bytes(), MetaKey::Tracestate),
+    (key::BAGGAGE.as_bytes(), MetaKey::Baggage),
 ];

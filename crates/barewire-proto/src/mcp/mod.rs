@@ -1,16 +1,17 @@
-//! What MCP adds to JSON-RPC: revisions, methods, codes, the types of its messages, and what may be said when.
+//! The Model Context Protocol on top of JSON-RPC: revisions, methods, error codes, message types, and the rules of both
+//! eras.
 //!
-//! [`legacy`] has the handshake as one table, [`modern`] the judgement of a request by its `_meta`.
+//! [`legacy`] is the handshake of the legacy era as one table. [`modern`] checks the `_meta` of modern requests.
 //!
-//! [`Revision`] says which protocol is spoken and what of it there is, [`METHODS`] and [`CODES`] who may say what and
-//! when. [`Template`] goes from a URI to what differs in it and back.
+//! [`Revision`] tells which features a revision has. [`METHODS`] and [`CODES`] are the tables of methods and error
+//! codes, with the revisions and parties that use them. [`Template`] matches and expands URI templates.
 //!
-//! The types are owned and are read and written with serde. Members that a type does not have are ignored when
-//! it is read; what an optional member does not say is left out when it is written. Schemas and other JSON of unknown
-//! shape stay text ([`RawValue`](serde_json::value::RawValue)) until somebody asks for more.
+//! The message types are owned and use serde. Unknown members are ignored on reading; optional members without a value
+//! are omitted on writing. Schemas and other JSON of unknown shape are kept as text
+//! ([`RawValue`](serde_json::value::RawValue)).
 //!
-//! Every revision adds members, so the types are `#[non_exhaustive]`: `new` takes the members that must be there, a method
-//! of the member's name sets each of the others, and where all may be left out there is `default`.
+//! Every revision adds members, so the types are `#[non_exhaustive]`: `new` takes the required members, a method with
+//! the name of the member sets each optional one, and types without required members have `default`.
 //!
 //! ```
 //! use barewire_proto::mcp::{ClientCapabilities, SamplingCapability, Tool, ToolAnnotations};
@@ -42,7 +43,7 @@ mod elicitation;
 mod implementation;
 mod initialize;
 mod input;
-mod kept;
+mod parsed_message;
 pub mod legacy;
 mod logging;
 mod matching;
@@ -78,11 +79,11 @@ pub use elicitation::{ElicitAction, ElicitForm, ElicitParams, ElicitResult, Elic
 pub use implementation::{Icon, Implementation, Theme};
 pub use initialize::{InitializeParams, InitializeResult};
 pub use input::{InputRequest, InputRequests, InputRequiredResult, InputResponses};
-pub use kept::KeptMessage;
-pub use legacy::Legacy;
+pub use parsed_message::ParsedMessage;
+pub use legacy::Handshake;
 pub use logging::{LogMessage, LoggingLevel, SetLevelParams};
 pub use meta::{RequestMeta, RequestParams, key};
-pub use method::{Kind, METHODS, Method, Sent, Side};
+pub use method::{MethodKind, METHODS, Method, Availability, Side};
 pub use progress::ProgressParams;
 pub use prompt::{GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage};
 pub use resource::{
@@ -99,8 +100,8 @@ pub use subscription::{SubscriptionFilter, SubscriptionParams};
 pub use template::{Template, TemplateError, TemplateFault};
 pub use tool::{CallToolResult, ListToolsResult, TaskSupport, Tool, ToolAnnotations, ToolExecution};
 
-/// An object whose members are not known here.
+/// A JSON object with any members.
 pub type Object = serde_json::Map<String, serde_json::Value>;
 
-/// A `_meta` member: what two sides agree on beside the protocol.
+/// A `_meta` member: metadata of a message.
 pub type Meta = Object;

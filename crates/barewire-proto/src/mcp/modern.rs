@@ -1,7 +1,7 @@
-//! The modern era: a request's `_meta` -> whether it is modern at all, and whether it may be served.
+//! The modern era: the `_meta` of a request -> whether the request is modern, and whether it can be served.
 //!
-//! There is no handshake and no state: MCP 2026-07-28, basic/index, "Statelessness". Each request says which revision it is
-//! written in and what its sender can do, and is judged by that alone.
+//! There is no handshake and no state: MCP 2026-07-28, basic/index, "Statelessness". Each request carries its revision
+//! and the capabilities of the client.
 
 use serde::Serialize;
 
@@ -9,55 +9,55 @@ use super::{LoggingLevel, RequestMeta, Revision, code, key};
 use crate::json::{Json, Kind, Text};
 use crate::rpc::{Code, ErrorObject};
 
-/// What a modern request says about itself, found to be in order.
+/// The valid `_meta` of a modern request.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct Modern<'a> {
-    /// The revision it is written in.
+pub struct ModernMeta<'a> {
+    /// The revision of the request.
     pub revision: Revision,
-    /// What its sender can do: an object.
+    /// The capabilities of the client: an object.
     pub client_capabilities: Json<'a>,
-    /// From which level on it wants log messages; none at all without.
+    /// The minimum level of log messages to send; `None` for no log messages.
     pub log_level: Option<LoggingLevel>,
 }
 
-/// Why a request of the modern era is not served.
+/// The reason why a modern request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BadMeta {
-    /// A member that every request must have is missing.
+    /// A required member is missing.
     Missing(&'static str),
-    /// A member is not what it has to be.
+    /// A member has a wrong type or value; with its name and the expected value.
     Wrong(&'static str, &'static str),
-    /// The revision is none that is served.
+    /// The revision is not supported.
     Unsupported {
-        /// What the request is written in.
+        /// The revision of the request.
         requested: String,
-        /// What is served.
+        /// The supported modern revisions.
         supported: Vec<Revision>,
     },
 }
 
-/// Judges a request: `None` if it is none of the modern era.
+/// Checks the `_meta` of a request. Returns `None` if the request is not modern.
 ///
-/// A server of no modern revision takes all requests for legacy ones. To a client that looks for the era of a server, -32022
-/// would be the sign of a modern one, to which it must not fall back with `initialize`: MCP 2026-07-28,
+/// A server that supports no modern revision treats all requests as legacy. It must not send -32022: a client takes
+/// that code as a sign of a modern server, and then does not fall back to `initialize`. MCP 2026-07-28,
 /// basic/transports/stdio, "Backward Compatibility".
 ///
-/// | `protocolVersion` | `clientCapabilities` | the request |
+/// | `protocolVersion` | `clientCapabilities` | result |
 /// |---|---|---|
-/// | absent | absent | is legacy, unless only the modern era has its method |
-/// | absent | there | lacks the revision: -32602 |
-/// | no string | | is malformed: -32602 |
-/// | not served | | -32022 with those that are |
-/// | served | absent, or no object | is malformed: -32602 |
-/// | served | an object | is served |
+/// | absent | absent | legacy, unless only the modern era has the method |
+/// | absent | present | the revision is missing: -32602 |
+/// | not a string | | malformed: -32602 |
+/// | not supported | | -32022 with the supported revisions |
+/// | supported | absent, or not an object | malformed: -32602 |
+/// | supported | an object | valid |
 #[inline]
-pub fn judge<'a>(
+pub fn check_meta<'a>(
     method: &str,
     meta: &RequestMeta<'a>,
     supported: &[Revision],
-) -> Result<Option<Modern<'a>>, BadMeta> {
+) -> Result<Option<ModernMeta<'a>>, BadMeta> {
     if !supported.iter().rev().any(|revision| revision.is_modern()) {
         return Ok(None);
     }
@@ -83,11 +83,11 @@ pub fn judge<'a>(
         Some(Ok(level)) => Some(level),
         Some(Err(_)) => return Err(BadMeta::Wrong(key::LOG_LEVEL, "a log level")),
     };
-    Ok(Some(Modern { revision, client_capabilities, log_level }))
+    Ok(Some(ModernMeta { revision, client_capabilities, log_level }))
 }
 
 impl BadMeta {
-    /// What the sender is told.
+    /// Returns the error for the request.
     pub fn error(&self) -> ErrorObject {
         match self {
             Self::Missing(name) => {
@@ -98,14 +98,14 @@ impl BadMeta {
             }
             Self::Unsupported { requested, supported } => {
                 ErrorObject::new(code::UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version")
-                    .with_data(&Unsupported { supported, requested })
+                    .with_data(&UnsupportedData { supported, requested })
             }
         }
     }
 }
 
 #[derive(Serialize)]
-struct Unsupported<'a> {
+struct UnsupportedData<'a> {
     supported: &'a [Revision],
     requested: &'a str,
 }
@@ -114,9 +114,9 @@ struct Unsupported<'a> {
 mod tests {
     use super::*;
 
-    fn judged(method: &str, meta: &str) -> Result<Option<Revision>, BadMeta> {
+    fn checked(method: &str, meta: &str) -> Result<Option<Revision>, BadMeta> {
         let meta = RequestMeta::read(Json::parse(meta.as_bytes()).expect("JSON"));
-        judge(method, &meta, &Revision::ALL).map(|modern| modern.map(|modern| modern.revision))
+        check_meta(method, &meta, &Revision::ALL).map(|modern| modern.map(|modern| modern.revision))
     }
 
     const VERSION: &str = r#""io.modelcontextprotocol/protocolVersion""#;
@@ -146,31 +146,31 @@ mod tests {
             (format!("{{{VERSION}:\"2026-07-28\",{CAPABILITIES}:{{}}}}"), modern.clone()),
             (format!("{{{VERSION}:\"2026-07-2\\u0038\",{CAPABILITIES}:{{\"x\":{{}}}}}}"), modern),
         ] {
-            assert_eq!(judged("tools/list", &meta), expected, "{meta}");
+            assert_eq!(checked("tools/list", &meta), expected, "{meta}");
         }
     }
 
     #[test]
-    fn a_method_of_the_modern_era_needs_its_metadata() {
+    fn a_modern_method_needs_metadata() {
         for method in ["server/discover", "subscriptions/listen"] {
-            assert_eq!(judged(method, "{}"), Err(BadMeta::Missing(key::PROTOCOL_VERSION)));
+            assert_eq!(checked(method, "{}"), Err(BadMeta::Missing(key::PROTOCOL_VERSION)));
         }
     }
 
     #[test]
-    fn a_server_of_the_legacy_era_sees_no_modern_requests() {
+    fn a_legacy_server_treats_all_requests_as_legacy() {
         let meta = format!("{{{VERSION}:\"2026-07-28\",{CAPABILITIES}:{{}}}}");
         let meta = RequestMeta::read(Json::parse(meta.as_bytes()).expect("JSON"));
         for method in ["tools/list", "server/discover"] {
-            assert!(judge(method, &meta, &[Revision::V2025_06_18]).expect("not refused").is_none());
+            assert!(check_meta(method, &meta, &[Revision::V2025_06_18]).expect("not refused").is_none());
         }
     }
 
     #[test]
-    fn a_log_level_must_be_one() {
+    fn the_log_level_must_be_valid() {
         let with = |level: &str| {
             let level = format!("\"io.modelcontextprotocol/logLevel\":{level}");
-            judged("tools/list", &format!("{{{VERSION}:\"2026-07-28\",{CAPABILITIES}:{{}},{level}}}"))
+            checked("tools/list", &format!("{{{VERSION}:\"2026-07-28\",{CAPABILITIES}:{{}},{level}}}"))
         };
         assert_eq!(with("\"warning\""), Ok(Some(Revision::V2026_07_28)));
         for bad in ["\"loud\"", "7", "null"] {

@@ -1,4 +1,4 @@
-//! Prompts: what `prompts/list` lists, and the messages that `prompts/get` makes of one.
+//! Prompts: the results of `prompts/list` and `prompts/get`.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,21 +10,21 @@ use super::{CacheScope, Content, Icon, Meta, Role};
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Prompt {
-    /// Its name, for programs.
+    /// The name, for programs.
     pub name: String,
-    /// Its name, for people. Since 2025-06-18.
+    /// The name, for people. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// The description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What is filled in.
+    /// The arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Vec<PromptArgument>>,
-    /// Pictures for it. Since 2025-11-25.
+    /// Icons. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -42,30 +42,30 @@ setters! { Prompt {
     meta: Option<Meta>,
 } }
 
-/// Something that is filled into a prompt.
+/// An argument of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PromptArgument {
-    /// Its name, for programs.
+    /// The name, for programs.
     pub name: String,
-    /// Its name, for people. Since 2025-06-18.
+    /// The name, for people. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// The description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// It must be there.
+    /// Whether the argument is required.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
     pub required: bool,
 }
 
 impl PromptArgument {
-    /// An argument that may be left out.
+    /// An optional argument.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// An argument that must be there.
+    /// A required argument.
     pub fn required(name: impl Into<String>) -> Self {
         Self { required: true, ..Self::new(name) }
     }
@@ -73,29 +73,29 @@ impl PromptArgument {
 
 setters! { PromptArgument { title: Option<impl Into<String>>, description: Option<impl Into<String>> } }
 
-/// A page of the prompts there are.
+/// The result of `prompts/list`: a page of prompts.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListPromptsResult {
     /// The prompts.
     pub prompts: Vec<Prompt>,
-    /// Where the next page begins, if there is one. An empty string is a place too.
+    /// The cursor of the next page, if there is one. An empty string is a valid cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// How many milliseconds it may be kept.
+    /// The number of milliseconds for which the result may be cached. Since 2026-07-28.
     #[serde(default, deserialize_with = "whole_or_zero", skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Who may be given what was kept.
+    /// The clients for which a cached result may be used. Since 2026-07-28.
     #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl ListPromptsResult {
-    /// A page of these prompts, and the last one.
+    /// The last page, with these prompts.
     pub fn new(prompts: Vec<Prompt>) -> Self {
         Self { prompts, ..Self::default() }
     }
@@ -106,22 +106,22 @@ setters! { ListPromptsResult {
     meta: Option<Meta>,
 } }
 
-/// A prompt with its arguments filled in.
+/// The result of `prompts/get`: a prompt with its arguments filled in.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GetPromptResult {
-    /// What it is for.
+    /// The description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What is said to the model.
+    /// The messages to the model.
     pub messages: Vec<PromptMessage>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl GetPromptResult {
-    /// These messages.
+    /// A result with these messages.
     pub fn new(messages: Vec<PromptMessage>) -> Self {
         Self { messages, ..Self::default() }
     }
@@ -133,24 +133,24 @@ setters! { GetPromptResult { description: Option<impl Into<String>>, meta: Optio
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PromptMessage {
-    /// Who says it.
+    /// The role of the speaker.
     pub role: Role,
-    /// What is said.
+    /// The content.
     pub content: Content,
 }
 
 impl PromptMessage {
-    /// A message of this role.
+    /// A message with this role.
     pub fn new(role: Role, content: impl Into<Content>) -> Self {
         Self { role, content: content.into() }
     }
 
-    /// The person says it.
+    /// A message of the user.
     pub fn user(content: impl Into<Content>) -> Self {
         Self::new(Role::User, content)
     }
 
-    /// The model says it.
+    /// A message of the model.
     pub fn assistant(content: impl Into<Content>) -> Self {
         Self::new(Role::Assistant, content)
     }

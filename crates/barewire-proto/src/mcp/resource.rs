@@ -1,44 +1,44 @@
-//! Resources and templates of their URIs: what is listed, and what `resources/read` gives back.
+//! Resources: the results of `resources/list`, `resources/templates/list` and `resources/read`.
 
 use serde::{Deserialize, Serialize};
 
 use super::member::{known, whole, whole_or_zero};
 use super::{Annotations, CacheScope, Icon, Meta, ResourceContents};
 
-/// A resource of a server. As a link it stands in content as well.
+/// A resource of a server. In content it is a link to the resource.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Resource {
-    /// Where it is.
+    /// The URI.
     pub uri: String,
-    /// Its name, for programs.
+    /// The name, for programs.
     pub name: String,
-    /// Its name, for people. Since 2025-06-18.
+    /// The name, for people. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it holds.
+    /// The description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What it is, as `text/plain`.
+    /// The media type, such as `text/plain`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// How many bytes it has, before Base64.
+    /// The size in bytes, before Base64.
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// For whom it is and how much it matters.
+    /// The audience and priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Pictures for it. Since 2025-11-25.
+    /// Icons. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl Resource {
-    /// A resource of this URI.
+    /// A resource with this URI.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self { uri: uri.into(), name: name.into(), ..Self::default() }
     }
@@ -50,37 +50,37 @@ setters! { Resource {
     icons: Option<impl Into<Vec<Icon>>>, meta: Option<Meta>,
 } }
 
-/// Resources whose URIs have one form.
+/// A template for the URIs of resources.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ResourceTemplate {
-    /// The form of their URIs, as RFC 6570 has it.
+    /// The URI template, as in RFC 6570.
     pub uri_template: String,
-    /// Their name, for programs.
+    /// The name, for programs.
     pub name: String,
-    /// Their name, for people. Since 2025-06-18.
+    /// The name, for people. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What they hold.
+    /// The description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What they are, if they are all the same.
+    /// The media type, if all resources have the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// For whom they are and how much they matter.
+    /// The audience and priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Pictures for them. Since 2025-11-25.
+    /// Icons. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
-    /// What else is said of them.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl ResourceTemplate {
-    /// Resources with URIs of this form.
+    /// A template with this URI template.
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self { uri_template: uri_template.into(), name: name.into(), ..Self::default() }
     }
@@ -92,29 +92,29 @@ setters! { ResourceTemplate {
     icons: Option<impl Into<Vec<Icon>>>, meta: Option<Meta>,
 } }
 
-/// A page of the resources there are.
+/// The result of `resources/list`: a page of resources.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListResourcesResult {
     /// The resources.
     pub resources: Vec<Resource>,
-    /// Where the next page begins, if there is one. An empty string is a place too.
+    /// The cursor of the next page, if there is one. An empty string is a valid cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// How many milliseconds it may be kept.
+    /// The number of milliseconds for which the result may be cached. Since 2026-07-28.
     #[serde(default, deserialize_with = "whole_or_zero", skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Who may be given what was kept.
+    /// The clients for which a cached result may be used. Since 2026-07-28.
     #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl ListResourcesResult {
-    /// A page of these resources, and the last one.
+    /// The last page, with these resources.
     pub fn new(resources: Vec<Resource>) -> Self {
         Self { resources, ..Self::default() }
     }
@@ -125,29 +125,29 @@ setters! { ListResourcesResult {
     meta: Option<Meta>,
 } }
 
-/// A page of the templates there are.
+/// The result of `resources/templates/list`: a page of templates.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListResourceTemplatesResult {
     /// The templates.
     pub resource_templates: Vec<ResourceTemplate>,
-    /// Where the next page begins, if there is one. An empty string is a place too.
+    /// The cursor of the next page, if there is one. An empty string is a valid cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// How many milliseconds it may be kept.
+    /// The number of milliseconds for which the result may be cached. Since 2026-07-28.
     #[serde(default, deserialize_with = "whole_or_zero", skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Who may be given what was kept.
+    /// The clients for which a cached result may be used. Since 2026-07-28.
     #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl ListResourceTemplatesResult {
-    /// A page of these templates, and the last one.
+    /// The last page, with these templates.
     pub fn new(resource_templates: Vec<ResourceTemplate>) -> Self {
         Self { resource_templates, ..Self::default() }
     }
@@ -158,26 +158,26 @@ setters! { ListResourceTemplatesResult {
     meta: Option<Meta>,
 } }
 
-/// What is in a resource: one part, or several, as in a folder.
+/// The result of `resources/read`: the contents in one part, or in several, such as for a folder.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReadResourceResult {
     /// The parts.
     pub contents: Vec<ResourceContents>,
-    /// How many milliseconds it may be kept.
+    /// The number of milliseconds for which the result may be cached. Since 2026-07-28.
     #[serde(default, deserialize_with = "whole_or_zero", skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Who may be given what was kept.
+    /// The clients for which a cached result may be used. Since 2026-07-28.
     #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl ReadResourceResult {
-    /// A resource of these parts.
+    /// A result with these parts.
     pub fn new(contents: Vec<ResourceContents>) -> Self {
         Self { contents, ..Self::default() }
     }
@@ -189,15 +189,15 @@ setters! { ReadResourceResult { ttl_ms: Option<u64>, cache_scope: Option<CacheSc
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResourceUpdated {
-    /// The resource that has changed, which may be below the one that was subscribed to.
+    /// The URI of the changed resource, which may be below the subscribed one.
     pub uri: String,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl ResourceUpdated {
-    /// This resource has changed.
+    /// A notification that this resource has changed.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), meta: None }
     }

@@ -1,4 +1,4 @@
-//! The revisions of MCP, and what each of them has: the dates on the wire <-> an enum that can be asked.
+//! The revisions of MCP: dates on the wire <-> an enum that tells which features a revision has.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,11 +6,11 @@ use std::str::FromStr;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A revision of the protocol. Later ones are greater.
+/// A revision of the protocol. Later revisions are greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Revision {
-    /// The first one.
+    /// The first revision.
     V2024_11_05,
     /// Streamable HTTP, batches, audio, annotations of tools.
     V2025_03_26,
@@ -18,30 +18,30 @@ pub enum Revision {
     V2025_06_18,
     /// Icons, tasks, elicitation by URL, sampling with tools.
     V2025_11_25,
-    /// No handshake: every request says all that is needed in its `_meta`.
+    /// No handshake: every request carries all that is needed in its `_meta`.
     V2026_07_28,
 }
 
-/// How a connection works: with a handshake, or request by request.
+/// The era of a revision: with a handshake, or without state between requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "a revision has a handshake or has none")]
 pub enum Era {
-    /// Up to 2025-11-25: `initialize` first, then the connection has a state.
+    /// Up to 2025-11-25: a connection begins with `initialize` and has a state.
     Legacy,
     /// From 2026-07-28: no state between requests.
     Modern,
 }
 
 impl Revision {
-    /// All of them, the oldest first.
+    /// All revisions, the oldest first.
     pub const ALL: [Self; 5] =
         [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
-    /// The last one that opens with `initialize`.
+    /// The last revision with `initialize`.
     pub const LATEST_LEGACY: Self = Self::V2025_11_25;
-    /// The newest one.
+    /// The newest revision.
     pub const LATEST: Self = Self::V2026_07_28;
 
-    /// As it stands on the wire.
+    /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
@@ -52,12 +52,12 @@ impl Revision {
         }
     }
 
-    /// The revision of this name, exactly as written. `None` for those that are not known here.
+    /// The revision with exactly this name, or `None` if this crate does not know it.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|revision| revision.as_str() == text)
     }
 
-    /// How a connection of this revision works.
+    /// The era of the revision.
     pub const fn era(self) -> Era {
         match self {
             Self::V2024_11_05 | Self::V2025_03_26 | Self::V2025_06_18 | Self::V2025_11_25 => Era::Legacy,
@@ -65,15 +65,16 @@ impl Revision {
         }
     }
 
-    /// Whether every request stands for itself: no handshake, no requests from the server.
+    /// Whether the revision is of the modern era: no handshake, and no requests from the server.
     pub const fn is_modern(self) -> bool {
         matches!(self.era(), Era::Modern)
     }
 }
 
-/// What there is in a revision. Each is asked by whoever writes what is not understood without it.
+/// The features of a revision. Code that writes a message must check a feature before it uses it.
 impl Revision {
-    /// Arrays of messages. 2024-11-05 is silent about them and is JSON-RPC; 2025-03-26 asks for them; then they are gone.
+    /// Batches. 2024-11-05 does not mention them, so JSON-RPC applies; 2025-03-26 requires them; later revisions have
+    /// none.
     pub fn has_batches(self) -> bool {
         self <= Self::V2025_03_26
     }
@@ -88,12 +89,12 @@ impl Revision {
         self >= Self::V2025_03_26
     }
 
-    /// `annotations` of tools. Content and resources could have some from the beginning.
+    /// `annotations` of tools. Content and resources have had them from the beginning.
     pub fn has_annotations(self) -> bool {
         self >= Self::V2025_03_26
     }
 
-    /// The server capability `completions`. Before, `completion/complete` needed none.
+    /// The server capability `completions`. Before, `completion/complete` needed no capability.
     pub fn has_completions_capability(self) -> bool {
         self >= Self::V2025_03_26
     }
@@ -108,7 +109,7 @@ impl Revision {
         self >= Self::V2025_06_18
     }
 
-    /// `structuredContent` that is no object.
+    /// `structuredContent` that is not an object.
     pub fn has_structured_scalars(self) -> bool {
         self >= Self::V2026_07_28
     }
@@ -123,7 +124,7 @@ impl Revision {
         self >= Self::V2025_06_18
     }
 
-    /// `_meta` in tools, resources, prompts, roots and content; in params and results it was there before.
+    /// `_meta` in tools, resources, prompts, roots and content. Params and results have had it from the beginning.
     pub fn has_item_meta(self) -> bool {
         self >= Self::V2025_06_18
     }
@@ -153,29 +154,29 @@ impl Revision {
         self >= Self::V2025_11_25
     }
 
-    /// Tasks in the protocol itself, as 2025-11-25 tried them: `tasks/*`, `execution.taskSupport`.
+    /// Tasks in the protocol itself, an experiment of 2025-11-25: `tasks/*`, `execution.taskSupport`.
     pub fn has_tasks(self) -> bool {
         self == Self::V2025_11_25
     }
 
-    /// Over HTTP a stream begins with an event that carries only an id, and the server may close the connection and let the
-    /// client come back.
+    /// Polling of HTTP streams: a stream begins with an event that has only an id, and the server may close the
+    /// connection so that the client reconnects.
     pub fn has_polling(self) -> bool {
         self == Self::V2025_11_25
     }
 
-    /// Whether bad arguments of a tool are a result with `isError`, so that the model can correct itself, and no
-    /// longer the error -32602.
+    /// Whether invalid arguments of a tool are a result with `isError`, so that the model can correct itself. Before,
+    /// they were the error -32602.
     pub fn bad_arguments_are_tool_errors(self) -> bool {
         self >= Self::V2025_11_25
     }
 
-    /// Whether a resource that is not there is the error -32002. From 2026-07-28 it is -32602 with `data.uri`.
+    /// Whether a missing resource is the error -32002. From 2026-07-28 on it is -32602 with `data.uri`.
     pub fn has_resource_not_found(self) -> bool {
         !self.is_modern()
     }
 
-    /// The map `extensions` in the capabilities of both sides.
+    /// The map `extensions` in the capabilities of clients and servers.
     pub fn has_extensions(self) -> bool {
         self.is_modern()
     }
@@ -185,17 +186,17 @@ impl Revision {
         self.is_modern()
     }
 
-    /// `ttlMs` and `cacheScope` in what can be kept.
+    /// `ttlMs` and `cacheScope` in results that can be cached.
     pub fn has_cache_hints(self) -> bool {
         self.is_modern()
     }
 
-    /// Requests from the server to the client. From 2026-07-28 they are entries of `inputRequests`.
+    /// Requests from the server to the client. From 2026-07-28 on they are entries of `inputRequests`.
     pub fn has_server_requests(self) -> bool {
         !self.is_modern()
     }
 
-    /// `subscriptions/listen`. Before, there were `resources/subscribe` and notifications that came unasked.
+    /// `subscriptions/listen`. Before, there were `resources/subscribe` and notifications without a subscription.
     pub fn has_listen(self) -> bool {
         self.is_modern()
     }
@@ -228,7 +229,7 @@ impl<'de> Deserialize<'de> for Revision {
     }
 }
 
-/// A name that is no revision known here.
+/// The name of a revision that this crate does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownRevision;
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_and_went() {
+    fn features_are_limited_to_their_revisions() {
         let with = |has: fn(Revision) -> bool| Revision::ALL.map(has);
         assert_eq!(with(Revision::has_batches), [true, true, false, false, false]);
         assert_eq!(with(Revision::has_audio), [false, true, true, true, true]);
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_date_is_refused_with_those_there_are() {
+    fn the_error_for_an_unknown_revision_lists_the_known_ones() {
         let refused = serde_json::from_str::<Revision>("\"1.0\"").expect_err("no revision").to_string();
         assert!(refused.contains("2024-11-05, 2025-03-26"), "{refused}");
     }

@@ -8,18 +8,18 @@ use super::Meta;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Root {
-    /// Where it is: a `file:` URI.
+    /// The location: a `file:` URI.
     pub uri: String,
-    /// Its name, for people.
+    /// The name, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl Root {
-    /// A folder without a name.
+    /// A root without a name.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), ..Self::default() }
     }
@@ -31,15 +31,15 @@ setters! { Root { name: Option<impl Into<String>>, meta: Option<Meta> } }
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ListRootsResult {
-    /// The folders.
+    /// The roots.
     pub roots: Vec<Root>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl ListRootsResult {
-    /// These folders.
+    /// A result with these roots.
     pub fn new(roots: Vec<Root>) -> Self {
         Self { roots, meta: None }
     }

@@ -1,4 +1,4 @@
-//! Sampling: a server asks the client's model. The parameters of `sampling/createMessage` and its result.
+//! Sampling: a server calls the model of the client. The parameters and the result of `sampling/createMessage`.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -7,46 +7,46 @@ use serde_json::Value;
 use super::member::{is_false, known, one_or_many, or_default};
 use super::{AudioContent, Content, ImageContent, Meta, Object, Role, TextContent, Tool};
 
-/// What the model is asked.
+/// The parameters of `sampling/createMessage`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CreateMessageParams {
     /// The conversation so far.
     pub messages: Vec<SamplingMessage>,
-    /// Which model would be good. The client decides.
+    /// The preferences for a model. The client decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_preferences: Option<ModelPreferences>,
-    /// What the model is told first. The client may change it.
+    /// The system prompt. The client may change it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// What of the servers' context is to be added. The client decides.
+    /// The context of servers to include. The client decides.
     #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub include_context: Option<IncludeContext>,
-    /// How free the model is.
+    /// The temperature of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// How long the answer may be.
+    /// The maximum length of the response, in tokens.
     pub max_tokens: u64,
-    /// What ends the answer.
+    /// The sequences that end the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_sequences: Option<Vec<String>>,
-    /// What is passed on to the provider of the model.
+    /// Metadata for the provider of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
     /// Tools that the model may use. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<Tool>>,
-    /// Whether it has to. Since 2025-11-25.
+    /// Whether the model must use tools. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl CreateMessageParams {
-    /// A conversation to go on with, in at most so many tokens.
+    /// Parameters to continue this conversation, in at most `max_tokens` tokens.
     pub fn new(messages: Vec<SamplingMessage>, max_tokens: u64) -> Self {
         Self { messages, max_tokens, ..Self::default() }
     }
@@ -63,28 +63,28 @@ setters! { CreateMessageParams {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SamplingMessage {
-    /// Who says it.
+    /// The role of the speaker.
     pub role: Role,
-    /// What is said: on the wire one piece, or an array since 2025-11-25.
+    /// The content. On the wire it is one piece, or an array since 2025-11-25.
     #[serde(with = "one_or_many")]
     pub content: Vec<SamplingContent>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl SamplingMessage {
-    /// A message of any number of pieces.
+    /// A message with any number of pieces.
     pub fn new(role: Role, content: Vec<SamplingContent>) -> Self {
         Self { role, content, meta: None }
     }
 
-    /// The person says it.
+    /// A message of the user.
     pub fn user(content: impl Into<SamplingContent>) -> Self {
         Self::new(Role::User, vec![content.into()])
     }
 
-    /// The model says it.
+    /// A message of the model.
     pub fn assistant(content: impl Into<SamplingContent>) -> Self {
         Self::new(Role::Assistant, vec![content.into()])
     }
@@ -92,22 +92,22 @@ impl SamplingMessage {
 
 setters! { SamplingMessage { meta: Option<Meta> } }
 
-/// A piece of a message, told by its `type`.
+/// A piece of a message. On the wire its `type` tells the variants apart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SamplingContent {
     /// Text.
     Text(TextContent),
-    /// A picture.
+    /// An image.
     Image(ImageContent),
-    /// Sound. Since 2025-03-26.
+    /// Audio. Since 2025-03-26.
     Audio(AudioContent),
-    /// The model wants to use a tool. Since 2025-11-25.
+    /// A call of a tool by the model. Since 2025-11-25.
     ToolUse(ToolUseContent),
-    /// What came of it. Since 2025-11-25.
+    /// The result of a tool call. Since 2025-11-25.
     ToolResult(ToolResultContent),
-    /// A type that is not known here, as it came.
+    /// Content of an unknown type, unchanged.
     #[serde(untagged)]
     Other(Value),
 }
@@ -118,7 +118,7 @@ impl SamplingContent {
         Self::Text(TextContent::new(text))
     }
 
-    /// Its text, if it is text.
+    /// The text, or `None` if it is not text.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(content) => Some(&content.text),
@@ -139,7 +139,7 @@ impl From<String> for SamplingContent {
     }
 }
 
-/// By hand, as [`Content`] is.
+/// Reads the `type` first, like [`Content`].
 impl<'de> Deserialize<'de> for SamplingContent {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(from)?;
@@ -156,23 +156,23 @@ impl<'de> Deserialize<'de> for SamplingContent {
     }
 }
 
-/// The model wants to use a tool.
+/// A call of a tool by the model.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolUseContent {
-    /// Names this use, for its result.
+    /// The id of the call, which its result repeats.
     pub id: String,
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// Its arguments.
+    /// The arguments.
     pub input: Object,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl ToolUseContent {
-    /// A use of a tool with these arguments.
+    /// A call of a tool with these arguments.
     pub fn new(id: impl Into<String>, name: impl Into<String>, input: Object) -> Self {
         Self { id: id.into(), name: name.into(), input, meta: None }
     }
@@ -180,29 +180,29 @@ impl ToolUseContent {
 
 setters! { ToolUseContent { meta: Option<Meta> } }
 
-/// What came of the use of a tool.
+/// The result of a tool call by the model.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolResultContent {
-    /// The use it came of.
+    /// The id of the call.
     pub tool_use_id: String,
-    /// For the model and the person.
+    /// The content for the model and the user.
     #[serde(default, deserialize_with = "or_default")]
     pub content: Vec<Content>,
-    /// For programs.
+    /// The structured content for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Value>,
-    /// The tool failed, and the content says why.
+    /// Whether the tool failed. Then the content holds the reason.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
     pub is_error: bool,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl ToolResultContent {
-    /// What came of the use with this id.
+    /// The result of the call with this id.
     pub fn new(tool_use_id: impl Into<String>, content: Vec<Content>) -> Self {
         Self { tool_use_id: tool_use_id.into(), content, ..Self::default() }
     }
@@ -212,21 +212,21 @@ setters! { ToolResultContent {
     structured_content: Option<Value>, is_error: bool, meta: Option<Meta>,
 } }
 
-/// Which model would be good. Priorities go from 0 to 1.
+/// The preferences for a model. Priorities go from 0 to 1.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ModelPreferences {
-    /// Names, the best first.
+    /// The names of models, the most preferred first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints: Option<Vec<ModelHint>>,
-    /// How much a low price matters.
+    /// The priority of a low price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_priority: Option<f64>,
-    /// How much a quick answer matters.
+    /// The priority of a fast response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed_priority: Option<f64>,
-    /// How much a good answer matters.
+    /// The priority of a capable model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intelligence_priority: Option<f64>,
 }
@@ -236,76 +236,77 @@ setters! { ModelPreferences {
     intelligence_priority: Option<f64>,
 } }
 
-/// A model, or several whose names have this part.
+/// A hint to models whose name contains a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelHint {
-    /// A part of its name.
+    /// The text that the name contains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
 setters! { ModelHint { name: Option<impl Into<String>> } }
 
-/// What of the servers' context is to be added.
+/// The context of servers to include in a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum IncludeContext {
-    /// Nothing.
+    /// No context.
     None,
-    /// That of the server that asks.
+    /// The context of the server that sends the request.
     ThisServer,
-    /// That of all servers.
+    /// The context of all servers.
     AllServers,
 }
 
-/// Whether the model has to use tools.
+/// Whether the model must use tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolChoice {
-    /// As it likes, if not said.
+    /// The mode; [`ToolChoiceMode::Auto`] if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ToolChoiceMode>,
 }
 
 setters! { ToolChoice { mode: Option<ToolChoiceMode> } }
 
-/// Whether the model has to use tools.
+/// Whether the model must use tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ToolChoiceMode {
-    /// As it likes.
+    /// The model decides.
     Auto,
-    /// At least one.
+    /// The model must use at least one tool.
     Required,
-    /// None.
+    /// The model must not use tools.
     None,
 }
 
-/// What the model says.
+/// The result of `sampling/createMessage`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CreateMessageResult {
-    /// Who says it.
+    /// The role of the speaker.
     pub role: Role,
-    /// What is said: on the wire one piece, or an array since 2025-11-25.
+    /// The content. On the wire it is one piece, or an array since 2025-11-25.
     #[serde(with = "one_or_many")]
     pub content: Vec<SamplingContent>,
-    /// The model that was asked.
+    /// The name of the model.
     pub model: String,
-    /// Why it ended: `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or what the provider says.
+    /// The reason why the model stopped: `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or a reason of the
+    /// provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl CreateMessageResult {
-    /// The model says this.
+    /// A result with this content.
     pub fn new(model: impl Into<String>, content: impl Into<SamplingContent>) -> Self {
         Self {
             role: Role::Assistant,

@@ -1,11 +1,11 @@
-//! What a modern client listens to: the parameters of `subscriptions/listen` and of its acknowledgement.
+//! Subscriptions of modern clients: the parameters of `subscriptions/listen` and of its acknowledgement.
 
 use serde::{Deserialize, Serialize};
 
 use super::Meta;
 use super::member::{is_false, object, or_default};
 
-/// Which notifications are wanted, or given.
+/// The notifications of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -19,13 +19,13 @@ pub struct SubscriptionFilter {
     /// `notifications/resources/list_changed`.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
     pub resources_list_changed: bool,
-    /// `notifications/resources/updated`, of these URIs.
+    /// `notifications/resources/updated` for these URIs.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub resource_subscriptions: Vec<String>,
 }
 
 impl SubscriptionFilter {
-    /// Whether nothing is wanted.
+    /// Whether the filter selects no notifications.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -36,21 +36,21 @@ setters! { SubscriptionFilter {
     resource_subscriptions: impl Into<Vec<String>>,
 } }
 
-/// The parameters of `subscriptions/listen` and of `notifications/subscriptions/acknowledged`: what is wanted, and what
-/// of it is given.
+/// The parameters of `subscriptions/listen`, with the notifications that the client wants, and of
+/// `notifications/subscriptions/acknowledged`, with those that the server will send.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SubscriptionParams {
-    /// Which notifications.
+    /// The notifications.
     #[serde(deserialize_with = "object")]
     pub notifications: SubscriptionFilter,
-    /// What else is said of it: in the acknowledgement, whose it is.
+    /// The `_meta` member. In the acknowledgement it holds the id of the subscription.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl SubscriptionParams {
-    /// These notifications.
+    /// Parameters with these notifications.
     pub fn new(notifications: SubscriptionFilter) -> Self {
         Self { notifications, meta: None }
     }

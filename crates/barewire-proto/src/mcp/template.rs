@@ -1,8 +1,8 @@
-//! URI templates: RFC 6570 up to level 3, from values to a URI and from a URI back to its values.
+//! URI templates (RFC 6570 up to level 3): values -> a URI, and a URI -> its values.
 //!
-//! What a value can be depends on the operator before its name:
+//! The operator before a name decides what a value can be:
 //!
-//! | | expands to | matches |
+//! | expression | expands to | matches |
 //! |---|---|---|
 //! | `{a,b}` | `1,2` | anything but `/`, `?` and `#`, at least one character |
 //! | `{+a}` | `1` | anything, at least one character |
@@ -13,37 +13,37 @@
 //! | `{?a,b}` | `?a=1&b=2` | anything but `&` and `#`; each may be absent |
 //! | `{&a,b}` | `&a=1&b=2` | the same |
 //!
-//! In a list every value but the last ends where the next one begins: at the first `,`, or `.`. Where a URI could be split
-//! in several ways all the same, the first value takes as much as it can. Values are percent-decoded, so
-//! they can hold any character, `/` and `..` as well: look at one before you take it for a path.
+//! In a list, every value except the last ends at the first separator, such as `,` or `.`. If a URI can still be split
+//! in several ways, the first value is as long as possible. Values are percent-decoded, so they can contain any
+//! character, including `/` and `..`: check a value before you use it as a path.
 
 use std::fmt;
 
-use super::matching::Program;
+use super::matching::MatchProgram;
 
-/// A form of URIs with names for what differs between them.
+/// A URI template.
 #[derive(Clone)]
 pub struct Template {
     text: String,
-    parts: Vec<Part>,
-    program: Program,
+    parts: Vec<TemplatePart>,
+    program: MatchProgram,
 }
 
-/// A piece of a template.
+/// A part of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Part {
-    /// What stands in every URI.
+pub(super) enum TemplatePart {
+    /// Text outside braces.
     Literal(String),
-    /// What is between braces.
+    /// An expression in braces.
     Expression {
-        /// How values are written.
+        /// The operator.
         operator: Operator,
-        /// Their names; at least one.
+        /// The names of the values; at least one.
         names: Vec<String>,
     },
 }
 
-/// How the values of an expression are written.
+/// The operator of an expression, which decides how its values are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operator {
     Simple,
@@ -70,7 +70,7 @@ impl Operator {
         })
     }
 
-    /// What stands before the first value.
+    /// The text before the first value.
     pub(super) fn first(self) -> &'static str {
         match self {
             Self::Simple | Self::Reserved => "",
@@ -83,7 +83,7 @@ impl Operator {
         }
     }
 
-    /// What stands before the others.
+    /// The separator before the other values.
     pub(super) fn between(self) -> &'static str {
         match self {
             Self::Simple | Self::Reserved | Self::Fragment => ",",
@@ -94,44 +94,45 @@ impl Operator {
         }
     }
 
-    /// Whether the name stands before its value.
+    /// Whether the name is written before its value.
     pub(super) fn is_named(self) -> bool {
         matches!(self, Self::Parameter | Self::Query | Self::Continuation)
     }
 
-    /// Whether characters with a meaning in URIs are written as they are.
+    /// Whether reserved characters are not percent-encoded.
     fn keeps_reserved(self) -> bool {
         matches!(self, Self::Reserved | Self::Fragment)
     }
 }
 
 impl Template {
-    /// The most names a template can have: the time to match a URI grows with them.
-    pub const MOST_NAMES: usize = 64;
-    /// The longest URI that is matched. RFC 9110 asks for 8000 octets; memory to match one grows with it.
-    pub const MOST_URI: usize = 64 << 10;
+    /// The largest number of names in a template: the time to match a URI grows with them.
+    pub const MAX_NAMES: usize = 64;
+    /// The longest URI that is matched, in bytes: the memory to match a URI grows with it. RFC 9110 recommends to
+    /// support at least 8000.
+    pub const MAX_URI_BYTES: usize = 64 << 10;
 
-    /// Reads a template.
+    /// Parses a template.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let parts = parts(text)?;
-        let program = Program::new(&parts);
+        let program = MatchProgram::new(&parts);
         Ok(Self { text: text.to_owned(), parts, program })
     }
 
-    /// As it was written.
+    /// The template as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The names in it, in their order.
+    /// The names in the template, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         names(&self.parts)
     }
 
-    /// The values that make this URI, with their names, in the order of the template. `None` if there are none that do,
-    /// or if one of them is not UTF-8.
+    /// Returns the names and values with which the template expands to this URI, in the order of the template; or
+    /// `None` if the URI does not match or a value is not UTF-8.
     ///
-    /// The time it takes is that of so many walks over the URI as the template has pieces, whatever the URI is.
+    /// The time is proportional to the length of the URI times the number of parts of the template.
     ///
     /// ```
     /// use barewire_proto::mcp::Template;
@@ -141,7 +142,7 @@ impl Template {
     /// assert_eq!(notes.matches("note://7"), None);
     /// ```
     pub fn matches(&self, uri: &str) -> Option<Vec<(&str, String)>> {
-        if uri.len() > Self::MOST_URI {
+        if uri.len() > Self::MAX_URI_BYTES {
             return None;
         }
         let found = self.program.run(uri)?;
@@ -154,7 +155,7 @@ impl Template {
         Some(values)
     }
 
-    /// The URI that these values make. A name without a value is left out.
+    /// Returns the URI for these values. A name without a value is omitted.
     ///
     /// ```
     /// use barewire_proto::mcp::Template;
@@ -166,15 +167,15 @@ impl Template {
         let mut uri = String::new();
         for part in &self.parts {
             match part {
-                Part::Literal(text) => encode(&mut uri, text, true),
-                Part::Expression { operator, names } => {
+                TemplatePart::Literal(text) => encode(&mut uri, text, true),
+                TemplatePart::Expression { operator, names } => {
                     let mut before = operator.first();
                     for (name, value) in names.iter().filter_map(|name| Some((name, value(name)?))) {
                         uri.push_str(before);
                         before = operator.between();
                         if operator.is_named() {
                             uri.push_str(name);
-                            // RFC 6570, 3.2.7: a parameter without a value has no "=" either.
+                            // RFC 6570, 3.2.7: a parameter with an empty value has no "=".
                             if !(value.is_empty() && *operator == Operator::Parameter) {
                                 uri.push('=');
                             }
@@ -190,15 +191,15 @@ impl Template {
 
 #[cfg(test)]
 impl Template {
-    pub(super) fn program(&self) -> &Program {
+    pub(super) fn program(&self) -> &MatchProgram {
         &self.program
     }
 }
 
-fn names(parts: &[Part]) -> impl Iterator<Item = &str> {
+fn names(parts: &[TemplatePart]) -> impl Iterator<Item = &str> {
     parts.iter().flat_map(|part| match part {
-        Part::Literal(_) => [].iter(),
-        Part::Expression { names, .. } => names.iter(),
+        TemplatePart::Literal(_) => [].iter(),
+        TemplatePart::Expression { names, .. } => names.iter(),
     }.map(String::as_str))
 }
 
@@ -230,39 +231,39 @@ impl std::str::FromStr for Template {
     }
 }
 
-/// A text that is no template, or one that is not supported.
+/// The error for a text that is not a template, or not a supported one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TemplateError {
-    /// The byte where it goes wrong.
+    /// The offset of the fault, in bytes.
     pub at: usize,
-    /// What is wrong there.
+    /// The fault.
     pub what: TemplateFault,
 }
 
-/// What is wrong with a template.
+/// A fault in a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TemplateFault {
-    /// A `{` that no `}` follows.
+    /// A `{` without a `}` after it.
     Unclosed,
-    /// A `}` that no `{` comes before.
+    /// A `}` without a `{` before it.
     Unopened,
     /// A name is missing.
     NoName,
-    /// A character that no name has.
+    /// A character that is not allowed in a name.
     InName(char),
-    /// `{name*}`, which stands for several values.
+    /// `{name*}`, for several values, which is not supported.
     Explode,
-    /// `{name:3}`, which stands for the beginning of a value.
+    /// `{name:3}`, for the beginning of a value, which is not supported.
     Prefix,
-    /// An operator that RFC 6570 keeps for later.
+    /// An operator that RFC 6570 reserves.
     Operator(char),
-    /// A name that was there before.
+    /// A name that occurs twice.
     Twice,
-    /// More names than [`Template::MOST_NAMES`].
+    /// More names than [`Template::MAX_NAMES`].
     TooMany,
-    /// A character that no URI has.
+    /// A character that is not allowed in a URI.
     InLiteral(char),
     /// A `%` without two hexadecimal digits.
     Percent,
@@ -277,11 +278,11 @@ impl fmt::Display for TemplateError {
             TemplateFault::NoName => f.write_str("a name is missing"),
             TemplateFault::InName(c) => write!(f, "{c:?} in a name: use letters, digits, \"_\" and \".\""),
             TemplateFault::Explode => f.write_str("lists (\"*\") are not supported"),
-            TemplateFault::Prefix => f.write_str("beginnings of values (\":\") are not supported"),
-            TemplateFault::Operator(c) => write!(f, "{c:?} is no operator"),
-            TemplateFault::Twice => f.write_str("the name was there before"),
-            TemplateFault::TooMany => write!(f, "more than {} names", Template::MOST_NAMES),
-            TemplateFault::InLiteral(c) => write!(f, "{c:?} cannot stand in a URI: percent-encode it"),
+            TemplateFault::Prefix => f.write_str("prefixes of values (\":\") are not supported"),
+            TemplateFault::Operator(c) => write!(f, "{c:?} is not a supported operator"),
+            TemplateFault::Twice => f.write_str("the name occurs twice"),
+            TemplateFault::TooMany => write!(f, "more than {} names", Template::MAX_NAMES),
+            TemplateFault::InLiteral(c) => write!(f, "{c:?} is not allowed in a URI: percent-encode it"),
             TemplateFault::Percent => f.write_str("\"%\" without two hexadecimal digits"),
         }
     }
@@ -289,9 +290,9 @@ impl fmt::Display for TemplateError {
 
 impl std::error::Error for TemplateError {}
 
-/// Cuts a template into its parts.
-fn parts(text: &str) -> Result<Vec<Part>, TemplateError> {
-    let mut parts: Vec<Part> = Vec::new();
+/// Splits a template into its parts.
+fn parts(text: &str) -> Result<Vec<TemplatePart>, TemplateError> {
+    let mut parts: Vec<TemplatePart> = Vec::new();
     let mut at = 0;
     while at < text.len() {
         let rest = &text[at..];
@@ -305,15 +306,15 @@ fn parts(text: &str) -> Result<Vec<Part>, TemplateError> {
         } else {
             let literal = &rest[..rest.find('{').unwrap_or(rest.len())];
             check_literal(literal, at)?;
-            parts.push(Part::Literal(literal.to_owned()));
+            parts.push(TemplatePart::Literal(literal.to_owned()));
             at += literal.len();
         }
     }
     Ok(parts)
 }
 
-/// What stands between braces, from byte `at` of the template.
-fn expression(inner: &str, at: usize, before: &[Part]) -> Result<Part, TemplateError> {
+/// Parses the text between braces, which begins at byte `at` of the template.
+fn expression(inner: &str, at: usize, before: &[TemplatePart]) -> Result<TemplatePart, TemplateError> {
     let fault = |at, what| Err(TemplateError { at, what });
     let operator = inner.bytes().next().and_then(Operator::parse);
     let list = &inner[usize::from(operator.is_some())..];
@@ -328,15 +329,15 @@ fn expression(inner: &str, at: usize, before: &[Part]) -> Result<Part, TemplateE
             return fault(at, TemplateFault::Twice);
         }
         found.push(name.to_owned());
-        if found.len() + names(before).count() > Template::MOST_NAMES {
+        if found.len() + names(before).count() > Template::MAX_NAMES {
             return fault(at, TemplateFault::TooMany);
         }
         at += name.len() + 1;
     }
-    Ok(Part::Expression { operator: operator.unwrap_or(Operator::Simple), names: found })
+    Ok(TemplatePart::Expression { operator: operator.unwrap_or(Operator::Simple), names: found })
 }
 
-/// RFC 6570, 2.3: letters, digits, `_` and percent-encoded bytes, with dots between them.
+/// Checks a name: letters, digits, `_` and percent-encoded bytes, with dots between them (RFC 6570, 2.3).
 fn check_name(name: &str, at: usize) -> Result<(), TemplateError> {
     let mut dot = true;
     for (index, c) in name.char_indices() {
@@ -354,11 +355,11 @@ fn check_name(name: &str, at: usize) -> Result<(), TemplateError> {
         }
         dot = c == '.';
     }
-    // Nothing, or a dot with nothing behind it.
+    // The name is empty, or ends with a dot.
     if dot { Err(TemplateError { at: at + name.len(), what: TemplateFault::NoName }) } else { Ok(()) }
 }
 
-/// RFC 6570, 2.1: what can stand outside of braces.
+/// Checks the text outside braces (RFC 6570, 2.1).
 fn check_literal(literal: &str, at: usize) -> Result<(), TemplateError> {
     for (index, c) in literal.char_indices() {
         let what = match c {
@@ -372,7 +373,8 @@ fn check_literal(literal: &str, at: usize) -> Result<(), TemplateError> {
     Ok(())
 }
 
-/// Adds a text to a URI. What has a meaning in URIs, and what is already encoded, is kept if `keep` says so.
+/// Appends a text to a URI, percent-encoded. With `keep`, reserved characters and existing percent-encodings are
+/// unchanged.
 pub(super) fn encode(uri: &mut String, text: &str, keep: bool) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for (at, &byte) in text.as_bytes().iter().enumerate() {
@@ -391,7 +393,7 @@ pub(super) fn encode(uri: &mut String, text: &str, keep: bool) {
     }
 }
 
-/// A piece of a URI without its percent-encoding, if that is UTF-8.
+/// Percent-decodes a piece of a URI, or returns `None` if the result is not UTF-8.
 fn decoded(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -404,7 +406,7 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
-/// The byte that `%` and two hexadecimal digits stand for, if they are there.
+/// Returns the byte for `%` and two hexadecimal digits at this offset, if they are there.
 pub(super) fn triplet(bytes: &[u8], at: usize) -> Option<u8> {
     let digit = |at: usize| char::from(*bytes.get(at)?).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     (bytes.get(at) == Some(&b'%')).then_some(())?;

@@ -1,4 +1,4 @@
-//! Tools: what `tools/list` lists, and what `tools/call` gives back.
+//! Tools: the results of `tools/list` and `tools/call`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -11,12 +11,12 @@ use super::{CacheScope, Content, Icon, Meta};
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Tool {
-    /// Its name, for programs and models.
+    /// The name, for programs and models.
     pub name: String,
-    /// Its name, for people. Since 2025-06-18.
+    /// The name, for people. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does, for the model.
+    /// The description, for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The JSON Schema of its arguments, which are an object.
@@ -24,16 +24,16 @@ pub struct Tool {
     /// The JSON Schema of its structured content. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Box<RawValue>>,
-    /// What kind of thing it does. Since 2025-03-26.
+    /// Hints about the behaviour of the tool. Since 2025-03-26.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
-    /// Pictures for it. Since 2025-11-25.
+    /// Icons. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
-    /// How it can be run. Only in 2025-11-25.
+    /// The ways in which the tool can be run. Only in 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<ToolExecution>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -61,24 +61,24 @@ setters! { Tool {
     icons: Option<impl Into<Vec<Icon>>>, execution: Option<ToolExecution>, meta: Option<Meta>,
 } }
 
-/// What kind of thing a tool does. Hints: nobody should rely on those of a server that is not trusted.
+/// Hints about the behaviour of a tool. Clients should not rely on the hints of a server that they do not trust.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolAnnotations {
-    /// Its name, for people.
+    /// The name, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// It changes nothing. If not said, it may.
+    /// Whether the tool changes nothing. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
-    /// What it changes may be lost. If not said, it may.
+    /// Whether the tool may delete or overwrite data. Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// Calling it again with the same arguments changes nothing more. If not said, it may.
+    /// Whether a second call with the same arguments changes nothing more. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
-    /// It reaches things outside of the server's own. If not said, it may.
+    /// Whether the tool interacts with the world outside the server. Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
 }
@@ -88,12 +88,12 @@ setters! { ToolAnnotations {
     idempotent_hint: Option<bool>, open_world_hint: Option<bool>,
 } }
 
-/// How a tool can be run.
+/// The ways in which a tool can be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolExecution {
-    /// Whether a call of it may be a task; forbidden, if not said.
+    /// Whether a call may be a task; forbidden if absent.
     #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub task_support: Option<TaskSupport>,
 }
@@ -105,37 +105,37 @@ setters! { ToolExecution { task_support: Option<TaskSupport> } }
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum TaskSupport {
-    /// It must not.
+    /// A call must not be a task.
     Forbidden,
-    /// It may.
+    /// A call may be a task.
     Optional,
-    /// It must.
+    /// A call must be a task.
     Required,
 }
 
-/// A page of the tools there are.
+/// The result of `tools/list`: a page of tools.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListToolsResult {
     /// The tools.
     pub tools: Vec<Tool>,
-    /// Where the next page begins, if there is one. An empty string is a place too.
+    /// The cursor of the next page, if there is one. An empty string is a valid cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// How many milliseconds it may be kept.
+    /// The number of milliseconds for which the result may be cached. Since 2026-07-28.
     #[serde(default, deserialize_with = "whole_or_zero", skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Who may be given what was kept.
+    /// The clients for which a cached result may be used. Since 2026-07-28.
     #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl ListToolsResult {
-    /// A page of these tools, and the last one.
+    /// The last page, with these tools.
     pub fn new(tools: Vec<Tool>) -> Self {
         Self { tools, ..Self::default() }
     }
@@ -146,42 +146,43 @@ setters! { ListToolsResult {
     meta: Option<Meta>,
 } }
 
-/// What a tool gives back. That it failed is a result as well, so that the model can see why.
+/// The result of `tools/call`. The failure of a tool is a result too, so that the model can see the reason.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CallToolResult {
-    /// For the model and the person.
+    /// The content for the model and the user.
     #[serde(default, deserialize_with = "or_default")]
     pub content: Vec<Content>,
-    /// For programs, as `outputSchema` has it: an object, and any JSON from 2026-07-28. Since 2025-06-18.
+    /// The structured content for programs, which follows `outputSchema`: an object, or any JSON from 2026-07-28 on.
+    /// Since 2025-06-18.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Box<RawValue>>,
-    /// The tool failed, and the content says why.
+    /// Whether the tool failed. Then the content holds the reason.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
     pub is_error: bool,
-    /// What else is said of it.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl CallToolResult {
-    /// A result of this content.
+    /// A result with this content.
     pub fn new(content: Vec<Content>) -> Self {
         Self { content, ..Self::default() }
     }
 
-    /// A result that is text.
+    /// A result with this text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(vec![Content::text(text)])
     }
 
-    /// A failure that the model is told of.
+    /// A failure with this text for the model.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }
 
-    /// The structured content as a type, if there is any.
+    /// Deserializes the structured content, if there is any.
     pub fn structured<'de, T: Deserialize<'de>>(&'de self) -> Option<serde_json::Result<T>> {
         self.structured_content.as_ref().map(|raw| serde_json::from_str(raw.get()))
     }

@@ -1,11 +1,11 @@
-//! An array of messages: each element judged on its own, so that a bad one does not spoil the others.
+//! An array of messages. Each element is parsed on its own, so an invalid one does not affect the others.
 
 use super::invalid::Rule;
 use super::parse::{Parsed, element};
 use super::{Invalid, Message, Shape};
-use crate::json::{Place, Scanner, Syntax};
+use crate::json::{Place, Scanner, SyntaxError};
 
-/// A batch: a JSON array that is not empty. Its elements may be anything.
+/// A batch: a JSON array that is not empty. Its elements may be any JSON values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch<'a> {
     frame: &'a [u8],
@@ -14,8 +14,12 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Goes over the array once for its syntax. The elements are read again when they are asked for.
-    pub(super) fn scan(frame: &'a [u8], scanner: &mut Scanner<'a>, max_depth: usize) -> Result<Parsed<'a>, Syntax> {
+    /// Scans the array for its syntax. [`Self::elements`] scans it again.
+    pub(super) fn scan(
+        frame: &'a [u8],
+        scanner: &mut Scanner<'a>,
+        max_depth: usize,
+    ) -> Result<Parsed<'a>, SyntaxError> {
         let start = scanner.at();
         let mut len = 0;
         scanner.enter();
@@ -31,33 +35,33 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// The batch of a frame that has been scanned before.
+    /// The batch in a frame that was scanned before.
     pub(super) fn scanned(frame: &'a [u8], len: usize, max_depth: usize) -> Self {
         Self { frame, len, max_depth }
     }
 
-    /// The limit of nesting that it was scanned with.
+    /// The limit of nesting that the batch was scanned with.
     pub(super) fn max_depth(self) -> usize {
         self.max_depth
     }
 
-    /// How many elements there are; at least one.
+    /// The number of elements; at least one.
     #[allow(clippy::len_without_is_empty, reason = "an empty batch is refused as a whole")]
     pub fn len(self) -> usize {
         self.len
     }
 
     /// The elements, in order.
-    pub fn elements(self) -> Elements<'a> {
+    pub fn elements(self) -> BatchElements<'a> {
         let mut scanner = Scanner::new(self.frame, self.max_depth);
         scanner.peek();
         scanner.enter();
-        Elements { batch: self, scanner, place: Place::First }
+        BatchElements { batch: self, scanner, place: Place::First }
     }
 
     /// The text of each element, in order.
     pub fn texts(self) -> impl Iterator<Item = &'a [u8]> {
-        let Elements { mut scanner, mut place, .. } = self.elements();
+        let BatchElements { mut scanner, mut place, .. } = self.elements();
         std::iter::from_fn(move || {
             if !scanner.is_inside() || !scanner.element(place).ok()? {
                 return None;
@@ -68,7 +72,8 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// The refusal to send if it has more than `limit` elements: one, because an answer to each would be as large again.
+    /// Returns the refusal of a batch with more than `limit` elements. It is one for the whole batch: a response to
+    /// each element would be as large as the batch.
     pub fn over(self, limit: usize) -> Option<Invalid<'a>> {
         (self.len > limit).then(|| Invalid::shapeless(Rule::BatchTooLong { limit }, self.start()))
     }
@@ -77,19 +82,20 @@ impl<'a> Batch<'a> {
         self.frame.iter().position(|b| *b == b'[').unwrap_or_default()
     }
 
-    /// The refusals to send where batches are not allowed: one for every element that waits for an answer under an id,
-    /// and if there is none, one without.
+    /// Returns the refusals of a batch where batches are not allowed: one for each element that is answered with an id,
+    /// or one without an id if there is no such element.
     pub fn refusals(self) -> impl Iterator<Item = Invalid<'a>> {
         let refuse = move |id, method| {
             let shape = Shape::Request;
             Invalid { rule: Rule::BatchNotAllowed, at: self.start(), id, method, shape }
         };
-        let asks = |element| match element {
+        let answered_with_id = |element| match element {
             Ok(Message::Request(request)) => Some((request.id, Some(request.method))),
             Err(Invalid { id: Some(id), method, shape: Shape::Request, .. }) => Some((id, method)),
             _ => None,
         };
-        let mut refused = self.elements().filter_map(asks).map(move |(id, method)| refuse(Some(id), method));
+        let mut refused =
+            self.elements().filter_map(answered_with_id).map(move |(id, method)| refuse(Some(id), method));
         let first = refused.next().unwrap_or_else(|| refuse(None, None));
         std::iter::once(first).chain(refused)
     }
@@ -97,17 +103,17 @@ impl<'a> Batch<'a> {
 
 /// The elements of a batch. See [`Batch::elements`].
 #[derive(Debug)]
-pub struct Elements<'a> {
+pub struct BatchElements<'a> {
     batch: Batch<'a>,
     scanner: Scanner<'a>,
     place: Place,
 }
 
-impl<'a> Iterator for Elements<'a> {
+impl<'a> Iterator for BatchElements<'a> {
     type Item = Result<Message<'a>, Invalid<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // Left once, the array is behind the scanner and what follows is no element.
+        // Once the scanner has left the array, no element follows.
         if !self.scanner.is_inside() || !self.scanner.element(self.place).ok()? {
             return None;
         }

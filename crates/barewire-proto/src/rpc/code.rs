@@ -1,31 +1,31 @@
-//! Error codes: an open set of integers, some of which have names.
+//! Error codes: any integer, some with names.
 
 use std::fmt;
 
-/// The code of an error object. Any integer may come; these are the ones with a meaning of their own.
+/// The code of an error object: any integer. The constants are the codes that JSON-RPC and LSP define.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(i64);
 
 impl Code {
-    /// What was received is not JSON.
+    /// The message is not JSON.
     pub const PARSE_ERROR: Self = Self(-32700);
-    /// It is JSON, but not a message.
+    /// The message is JSON, but not a valid message.
     pub const INVALID_REQUEST: Self = Self(-32600);
-    /// The method does not exist here.
+    /// The receiver does not have the method.
     pub const METHOD_NOT_FOUND: Self = Self(-32601);
-    /// The method exists, but not with these parameters.
+    /// The parameters are wrong for the method.
     pub const INVALID_PARAMS: Self = Self(-32602);
-    /// The receiver failed, through no fault of the sender's.
+    /// The receiver failed; the request was valid.
     pub const INTERNAL_ERROR: Self = Self(-32603);
-    /// The request was cancelled by its sender. The Language Server Protocol's; outside the reserved range.
+    /// The sender cancelled the request. LSP defines this code, which is outside the reserved range.
     pub const REQUEST_CANCELLED: Self = Self(-32800);
 
-    /// A code that came over the wire: any integer. To make one of your own, use [`Self::application`].
+    /// A code that was received: any integer. For a code of your own, use [`Self::application`].
     pub const fn received(code: i64) -> Self {
         Self(code)
     }
 
-    /// A code for an application's own errors: any integer outside the range that JSON-RPC reserves.
+    /// A code for the errors of an application: any integer outside the range that JSON-RPC reserves.
     pub const fn application(code: i64) -> Result<Self, ReservedCode> {
         match code {
             -32768..=-32000 => Err(ReservedCode(code)),
@@ -38,12 +38,12 @@ impl Code {
         self.0
     }
 
-    /// Whether this is one of the codes that JSON-RPC leaves to servers, -32099 to -32000.
+    /// Whether the code is in the range that JSON-RPC reserves for servers, -32099 to -32000.
     pub const fn is_server(self) -> bool {
         matches!(self.0, -32099..=-32000)
     }
 
-    /// The sentence that JSON-RPC 2.0, section 5.1, or LSP for its own, gives the code.
+    /// The message that JSON-RPC 2.0, section 5.1, or LSP defines for the code.
     pub const fn message(self) -> Option<&'static str> {
         Some(match self {
             Self::PARSE_ERROR => "Parse error",
@@ -63,7 +63,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// An application asked for a code that is reserved.
+/// The error of [`Code::application`]: the code is in the reserved range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReservedCode(pub i64);

@@ -1,4 +1,4 @@
-//! The error object of a response: as it was received, and as it is sent.
+//! The error object of a response, borrowed as received or owned.
 
 use std::fmt;
 
@@ -12,16 +12,16 @@ use crate::json::{Json, Text};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "the members are those of JSON-RPC 2.0")]
 pub struct ErrorRef<'a> {
-    /// What went wrong, for programs.
+    /// The error code, for programs.
     pub code: Code,
-    /// What went wrong, for people.
+    /// The error message, for people.
     pub message: Text<'a>,
-    /// What else the sender had to say.
+    /// More details.
     pub data: Option<Json<'a>>,
 }
 
 impl ErrorRef<'_> {
-    /// A copy that does not borrow from the frame.
+    /// Copies the error, so that it does not borrow from the frame.
     pub fn to_owned(&self) -> ErrorObject {
         let message = self.message.to_str().map_or_else(|| self.message.raw().to_owned(), Into::into);
         let data = self
@@ -31,15 +31,15 @@ impl ErrorRef<'_> {
     }
 }
 
-/// An error object to send, or one that was kept.
+/// An error object to send, or a copy of one that was received.
 #[derive(Debug, Clone)]
 #[expect(clippy::exhaustive_structs, reason = "the members are those of JSON-RPC 2.0")]
 pub struct ErrorObject {
-    /// What went wrong, for programs.
+    /// The error code, for programs.
     pub code: Code,
-    /// What went wrong, for people: a short sentence.
+    /// The error message, for people: a short sentence.
     pub message: String,
-    /// What else there is to say.
+    /// More details.
     pub data: Option<Box<RawValue>>,
 }
 
@@ -49,12 +49,12 @@ impl ErrorObject {
         Self { code, message: message.into(), data: None }
     }
 
-    /// One of the standard errors, with the sentence that JSON-RPC has for it.
+    /// A standard error, with the message that JSON-RPC defines for its code.
     pub fn standard(code: Code) -> Self {
         Self::new(code, code.message().unwrap_or("Server error"))
     }
 
-    /// Adds data. If it cannot be written as JSON it is left out: an error about an error helps nobody.
+    /// Sets the data. Data that cannot be serialized is left out: the error itself matters more.
     #[must_use]
     pub fn with_data(mut self, data: &impl Serialize) -> Self {
         self.data = serde_json::value::to_raw_value(data).ok();

@@ -1,4 +1,4 @@
-//! The id of a request: the text the peer wrote, compared by what it means.
+//! The id of a request: kept as the text that the peer wrote, and compared by value.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::hash::{Hash, Hasher};
 
 use crate::json::{Decimal, Json, Kind, integer, unescape};
 
-/// A string or a number, kept as it was written.
+/// The id of a request: a string or a number, kept as it was written.
 ///
-/// It is sent back byte for byte, and equal by value: `"a"` is `"\u0061"`, and 1 is 1.0 and 1e0, compared digit by digit
-/// and never as a float. 5 and `"5"` are two ids. An absent id, a null one and a bad one are no `Id` at all.
+/// It is sent back byte for byte and compared by value: `"a"` equals `"\u0061"`, and 1 equals 1.0 and 1e0. Numbers are
+/// compared exactly, not as floats. 5 and `"5"` are different ids. An absent, null or invalid id is not an `Id`.
 #[derive(Clone)]
 pub struct Id<'a> {
     /// Invariant: a JSON string or number without white space around it.
@@ -17,32 +17,32 @@ pub struct Id<'a> {
 }
 
 impl<'a> Id<'a> {
-    /// Takes `json` if it is a string or a number.
+    /// Returns `json` as an id, or `None` if it is not a string or a number.
     pub fn from_json(json: Json<'a>) -> Option<Self> {
         matches!(json.kind(), Kind::String | Kind::Number).then(|| Self { text: Cow::Borrowed(json.as_str()) })
     }
 
-    /// Takes `text` if it is a JSON string or number.
+    /// Returns `text` as an id, or `None` if it is not a JSON string or number.
     pub fn parse(text: &'a [u8]) -> Option<Self> {
         Self::from_json(Json::parse(text).ok()?)
     }
 
-    /// The id as it was written: quotes, escapes and all.
+    /// The id as it was written, with quotes and escapes.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// An id that does not borrow from the frame it came in.
+    /// Copies the id, so that it does not borrow from its frame.
     pub fn into_owned(self) -> Id<'static> {
         Id { text: Cow::Owned(self.text.into_owned()) }
     }
 
-    /// The same id, borrowed from this one.
+    /// Returns the same id, borrowed from this one.
     pub fn borrow(&self) -> Id<'_> {
         Id { text: Cow::Borrowed(&self.text) }
     }
 
-    /// The id as an integer, if it is one and fits: 1, 1.0 and 1e0 are the same.
+    /// The id as an integer, or `None` if it is not one or does not fit. 1, 1.0 and 1e0 are the same.
     pub fn integer(&self) -> Option<i64> {
         match self.text.as_bytes() {
             [b'"', ..] => None,
@@ -50,21 +50,21 @@ impl<'a> Id<'a> {
         }
     }
 
-    fn value(&self) -> Value<'_> {
+    fn value(&self) -> IdValue<'_> {
         let text = self.text.as_bytes();
         if let [b'"', inner @ .., b'"'] = text {
-            return Value::String(unescape(inner));
+            return IdValue::String(unescape(inner));
         }
         match integer(text) {
-            Some(integer) => Value::Integer(integer),
-            None => Value::Number(Decimal::new(text)),
+            Some(integer) => IdValue::Integer(integer),
+            None => IdValue::Number(Decimal::new(text)),
         }
     }
 }
 
-/// What an id means. One number has one form here, so the derived comparison is by value.
+/// The value of an id. Each number has one form here, so the derived comparison is by value.
 #[derive(PartialEq, Eq, Hash)]
-enum Value<'a> {
+enum IdValue<'a> {
     String(Cow<'a, [u8]>),
     Integer(i64),
     Number(Decimal),

@@ -1,89 +1,89 @@
-//! A frame that is no message: which rule it broke, where, and what its sender is told.
+//! A frame that is not a message: the rule it breaks, the offset, and the error response to its sender.
 
 use std::fmt;
 
 use super::{Code, ErrorObject, Id, Reply};
-use crate::frame::{FrameError, HeaderFault, Outline, Seen, TooLong};
+use crate::frame::{FrameError, HeaderFault, Outline, OutlineMember, TooLong};
 use crate::json::{Expected, Text};
 
-/// A refusal.
+/// A frame or batch element that is not a valid message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Invalid<'a> {
-    /// The rule that was broken.
+    /// The rule that it breaks.
     pub rule: Rule,
-    /// Where in the frame: the offset of the first byte that breaks it.
+    /// The offset in the frame of the first byte that breaks the rule.
     pub at: usize,
     /// The id, if a valid one could be read.
     pub id: Option<Id<'a>>,
     /// The method, if one could be read.
     pub method: Option<Text<'a>>,
-    /// What the frame would have been.
+    /// The kind of message that its members suggest.
     pub shape: Shape,
 }
 
-/// What a refused frame would have been, told by its members. It decides whether anybody waits for an answer.
+/// The kind of message that the members of an invalid frame suggest. It decides whether the frame is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "JSON-RPC 2.0 has these")]
+#[expect(clippy::exhaustive_enums, reason = "the kinds are those of JSON-RPC 2.0")]
 pub enum Shape {
-    /// A request, or something that cannot be told apart from one: answered.
+    /// A request, or a frame that cannot be told apart from one: answered.
     Request,
-    /// A notification: never answered, whatever is wrong with it.
+    /// A notification: never answered.
     Notification,
-    /// A response, `result` or `error` without `method`: never answered.
+    /// A response, with `result` or `error` and without `method`: never answered.
     Response,
-    /// Nothing that has a shape: answered, with an id of null.
+    /// Unknown: answered, with the id null.
     Unknown,
 }
 
-/// What a frame must hold to, named by how it was broken.
+/// A rule for frames and messages, named after the way it is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rule {
-    /// It is not JSON.
+    /// The frame is not JSON.
     Syntax(Expected),
-    /// A string in it is not UTF-8.
+    /// A string in the frame is not UTF-8.
     BadUtf8,
-    /// It has more bytes than the limit.
+    /// The frame has more bytes than the limit.
     TooLong {
         /// The limit.
         limit: usize,
     },
-    /// It is nested deeper than the limit.
+    /// The message is nested deeper than the limit.
     TooDeep {
         /// The limit.
         limit: usize,
     },
-    /// Its headers do not say where it ends.
+    /// The headers of the frame do not give its length.
     BadHeader(HeaderFault),
-    /// The stream ended inside it.
+    /// The stream ended inside the frame.
     Truncated,
-    /// It is neither an object nor an array.
+    /// The frame is neither an object nor an array.
     NotAnObject,
-    /// A batch of nothing.
+    /// A batch without elements.
     EmptyBatch,
-    /// A batch of more elements than the limit.
+    /// A batch with more elements than the limit.
     BatchTooLong {
         /// The limit.
         limit: usize,
     },
     /// A batch inside a batch.
     NestedBatch,
-    /// A batch where none is allowed.
+    /// A batch where batches are not allowed.
     BatchNotAllowed,
-    /// A member of the envelope stands in it twice.
-    Duplicate(Name),
+    /// A member of the envelope occurs twice.
+    Duplicate(MemberName),
     /// No `jsonrpc`.
     NoVersion,
-    /// `jsonrpc` is something else than the string `2.0`.
+    /// `jsonrpc` is not the string `2.0`.
     BadVersion,
     /// No `method`, no `result`, no `error`.
     NothingToDo,
     /// `method` is not a string.
     BadMethod,
-    /// `method` beside `result` or `error`.
+    /// `method` together with `result` or `error`.
     MethodAndOutcome,
-    /// `result` beside `error`.
+    /// `result` together with `error`.
     ResultAndError,
     /// `params` is neither an object nor an array.
     BadParams,
@@ -97,7 +97,7 @@ pub enum Rule {
     BadError(ErrorFault),
 }
 
-/// What is wrong with an error object.
+/// A fault in an error object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each has its sentence in Display")]
@@ -114,7 +114,7 @@ pub enum ErrorFault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are those of JSON-RPC")]
 #[expect(clippy::exhaustive_enums, reason = "the members are those of JSON-RPC 2.0")]
-pub enum Name {
+pub enum MemberName {
     Jsonrpc,
     Id,
     Method,
@@ -124,12 +124,12 @@ pub enum Name {
 }
 
 impl<'a> Invalid<'a> {
-    /// A refusal of something that has no shape.
+    /// An invalid frame whose shape is unknown.
     pub fn shapeless(rule: Rule, at: usize) -> Self {
         Self { rule, at, id: None, method: None, shape: Shape::Unknown }
     }
 
-    /// The answer its sender waits for, or `None` if it waits for none.
+    /// Returns the reply to the sender, or `None` if the frame must not be answered.
     pub fn reply(&self) -> Option<Reply<'_>> {
         match (self.shape, &self.id) {
             (Shape::Notification | Shape::Response, _) => None,
@@ -138,22 +138,26 @@ impl<'a> Invalid<'a> {
         }
     }
 
-    /// What the answer says: the code with its standard sentence, and rule, offset and limit as data.
+    /// Returns the error of the reply: the code with its standard message, and the rule, offset and limit as data.
     pub fn error(&self) -> ErrorObject {
         #[derive(serde::Serialize)]
-        struct Data {
+        struct InvalidData {
             rule: &'static str,
             offset: usize,
             #[serde(skip_serializing_if = "Option::is_none")]
             limit: Option<usize>,
             detail: String,
         }
-        let data =
-            Data { rule: self.rule.name(), offset: self.at, limit: self.rule.limit(), detail: self.rule.to_string() };
+        let data = InvalidData {
+            rule: self.rule.name(),
+            offset: self.at,
+            limit: self.rule.limit(),
+            detail: self.rule.to_string(),
+        };
         ErrorObject::standard(self.rule.code()).with_data(&data)
     }
 
-    /// The refusal of a frame that could not be given out.
+    /// Returns the invalid frame for an error of the decoder.
     pub fn from_frame(error: &'a FrameError) -> Self {
         match error {
             FrameError::TooLong(long) => Self::from_too_long(long),
@@ -164,17 +168,17 @@ impl<'a> Invalid<'a> {
 
     fn from_too_long(long: &'a TooLong) -> Self {
         let rule = Rule::TooLong { limit: long.limit };
-        let Outline::Object { id, method, answers } = &long.outline else {
+        let Outline::Object { id, method, is_response } = &long.outline else {
             return Self::shapeless(rule, long.limit);
         };
-        let text = |seen: &'a Seen| match seen {
-            Seen::Text(text) => Some(&**text),
-            Seen::Absent | Seen::Unreadable => None,
+        let text = |member: &'a OutlineMember| match member {
+            OutlineMember::Text(text) => Some(&**text),
+            OutlineMember::Absent | OutlineMember::Unreadable => None,
         };
         let method_text = text(method).and_then(|text| crate::json::Json::parse(text).ok()).and_then(Text::from_json);
-        let shape = match (method, method_text, id, answers) {
-            (Seen::Absent, _, _, true) => Shape::Response,
-            (_, Some(_), Seen::Absent, false) => Shape::Notification,
+        let shape = match (method, method_text, id, is_response) {
+            (OutlineMember::Absent, _, _, true) => Shape::Response,
+            (_, Some(_), OutlineMember::Absent, false) => Shape::Notification,
             _ => Shape::Request,
         };
         Self { rule, at: long.limit, id: text(id).and_then(Id::parse), method: method_text, shape }
@@ -190,7 +194,7 @@ impl fmt::Display for Invalid<'_> {
 impl std::error::Error for Invalid<'_> {}
 
 impl Rule {
-    /// The code that a refusal by this rule is sent with. Nothing else turns a fault into a code.
+    /// The error code for a frame that breaks this rule. Nothing else maps faults to codes.
     pub fn code(self) -> Code {
         match self {
             Self::Syntax(_) | Self::BadUtf8 | Self::BadHeader(_) | Self::Truncated => Code::PARSE_ERROR,
@@ -216,7 +220,7 @@ impl Rule {
         }
     }
 
-    /// A short name that does not change, for programs.
+    /// The short name of the rule, for programs. It does not change.
     pub fn name(self) -> &'static str {
         match self {
             Self::Syntax(_) => "syntax",
@@ -296,11 +300,11 @@ impl fmt::Display for ErrorFault {
     }
 }
 
-impl Name {
-    /// All of them, each at the place of its number.
+impl MemberName {
+    /// All members, each at the index of its discriminant.
     pub const ALL: [Self; 6] = [Self::Jsonrpc, Self::Id, Self::Method, Self::Params, Self::Result, Self::Error];
 
-    /// The member of the envelope that `name` spells, or `None` if it is none: such members are ignored.
+    /// Returns the member of the envelope with this name, or `None` if there is none: such members are ignored.
     pub fn of(name: Text<'_>) -> Option<Self> {
         Self::ALL.into_iter().find(|known| name == known.as_str())
     }

@@ -1,57 +1,57 @@
-//! The four kinds of message.
+//! The four kinds of messages.
 
 use super::{ErrorRef, Id, Reply};
 use crate::json::{Json, Kind, Text};
 
 /// A well-formed message, borrowed from its frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "JSON-RPC 2.0 has these")]
+#[expect(clippy::exhaustive_enums, reason = "the kinds are those of JSON-RPC 2.0")]
 pub enum Message<'a> {
-    /// Asks for an answer.
+    /// A request.
     Request(Request<'a>),
-    /// Asks for none.
+    /// A notification.
     Notification(Notification<'a>),
-    /// Answers a request.
+    /// The response to a request.
     Response(Response<'a>),
-    /// Answers something whose id its sender could not read: an error with an id of null, or without one.
+    /// An error response without an id, or with the id null: its sender could not read the id of the request.
     OrphanError(ErrorRef<'a>),
 }
 
-/// A method to run, and an id to answer under.
+/// A request: it has an id and is answered once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "the members are those of JSON-RPC 2.0")]
 pub struct Request<'a> {
-    /// What the answer is sent under.
+    /// The id, which the response repeats.
     pub id: Id<'a>,
-    /// What to do.
+    /// The method to call.
     pub method: Text<'a>,
-    /// What to do it with.
+    /// The parameters of the method.
     pub params: Option<Params<'a>>,
 }
 
 impl Request<'_> {
-    /// The answer to this request. It gets one.
+    /// Returns the reply to this request, which is sent exactly once.
     pub fn reply(&self) -> Reply<'_> {
         Reply::to(self.id.borrow())
     }
 }
 
-/// A method to run, and nobody to tell how it went.
+/// A notification: it has no id and is not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "the members are those of JSON-RPC 2.0")]
 pub struct Notification<'a> {
-    /// What has happened.
+    /// The method, which names the event.
     pub method: Text<'a>,
-    /// What with.
+    /// The parameters.
     pub params: Option<Params<'a>>,
 }
 
-/// The parameters of a request or notification: an object or an array, and nothing else.
+/// The parameters of a request or notification: an object or an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params<'a>(Json<'a>);
 
 impl<'a> Params<'a> {
-    /// Takes `json` if it is an object or an array.
+    /// Returns `json` as parameters, or `None` if it is not an object or an array.
     pub fn from_json(json: Json<'a>) -> Option<Self> {
         matches!(json.kind(), Kind::Object | Kind::Array).then_some(Self(json))
     }
@@ -62,12 +62,12 @@ impl<'a> Params<'a> {
     }
 }
 
-/// The answer to a request.
+/// The response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "the members are those of JSON-RPC 2.0")]
 pub struct Response<'a> {
-    /// Which request.
+    /// The id of the request.
     pub id: Id<'a>,
-    /// How it went.
+    /// The result, or the error.
     pub outcome: Result<Json<'a>, ErrorRef<'a>>,
 }

@@ -1,25 +1,26 @@
-//! A frame -> what it is: the members of the envelope, read once, then one table over those that are present.
+//! A frame -> a message, a batch or an error: reads the members of the envelope once, then one table decides by which
+//! are present.
 
-use super::invalid::{ErrorFault, Name, Rule, Shape};
+use super::invalid::{ErrorFault, MemberName, Rule, Shape};
 use super::{Batch, Code, ErrorRef, Id, Invalid, Message, Notification, Params, Request, Response};
-use crate::json::{self, Json, Kind, Place, Scanner, Syntax, Text, Value};
+use crate::json::{self, Json, Kind, Place, Scanner, SyntaxError, Text, ValueSpan};
 
-/// The default limit of nesting. serde_json, which reads what handlers ask for, goes no deeper.
+/// The default limit of nesting: the same as that of serde_json, which deserializes parameters and results.
 pub const DEFAULT_DEPTH: usize = 128;
 
-/// What a frame turned out to be.
+/// The content of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a frame is an object, an array or neither")]
 pub enum Parsed<'a> {
     /// One message.
     Message(Message<'a>),
-    /// An array of what may be messages. Whether batches are allowed is for the caller to decide.
+    /// An array whose elements may be messages. The caller decides whether batches are allowed.
     Batch(Batch<'a>),
-    /// No message.
+    /// Not a message.
     Invalid(Invalid<'a>),
 }
 
-/// Reads a frame. What is nested deeper than `max_depth` levels is refused; the outermost object is the first level.
+/// Parses a frame. A message that is nested deeper than `max_depth` levels is invalid; the outermost object is level 1.
 ///
 /// ```
 /// use barewire_proto::rpc::{DEFAULT_DEPTH, Message, Parsed, parse};
@@ -32,7 +33,7 @@ pub enum Parsed<'a> {
 pub fn parse(frame: &[u8], max_depth: usize) -> Parsed<'_> {
     let mut scanner = Scanner::new(frame, max_depth);
     let parsed = match scanner.peek() {
-        Some(b'{') => one(frame, &mut scanner, max_depth),
+        Some(b'{') => parse_object(frame, &mut scanner, max_depth),
         Some(b'[') => Batch::scan(frame, &mut scanner, max_depth),
         _ => scanner.value().map(|value| {
             let rule = if scanner.bad_utf8().is_some() { Rule::BadUtf8 } else { Rule::NotAnObject };
@@ -41,18 +42,18 @@ pub fn parse(frame: &[u8], max_depth: usize) -> Parsed<'_> {
     };
     match parsed.and_then(|parsed| scanner.end().map(|()| parsed)) {
         Ok(parsed) => parsed,
-        Err(Syntax { at, expected }) => Parsed::Invalid(Invalid::shapeless(Rule::Syntax(expected), at)),
+        Err(SyntaxError { at, expected }) => Parsed::Invalid(Invalid::shapeless(Rule::Syntax(expected), at)),
     }
 }
 
-fn one<'a>(frame: &'a [u8], scanner: &mut Scanner<'a>, max_depth: usize) -> Result<Parsed<'a>, Syntax> {
-    Ok(match Envelope::scan(frame, scanner)?.judge(max_depth) {
+fn parse_object<'a>(frame: &'a [u8], scanner: &mut Scanner<'a>, max_depth: usize) -> Result<Parsed<'a>, SyntaxError> {
+    Ok(match Envelope::scan(frame, scanner)?.classify(max_depth) {
         Ok(message) => Parsed::Message(message),
         Err(invalid) => Parsed::Invalid(invalid),
     })
 }
 
-/// An element of a batch, which the scanner has gone over before.
+/// Parses an element of a batch, which [`Batch::scan`] has scanned before.
 pub(super) fn element<'a>(
     frame: &'a [u8],
     scanner: &mut Scanner<'a>,
@@ -61,7 +62,7 @@ pub(super) fn element<'a>(
     let again = "the batch was scanned before";
     scanner.forget_faults();
     if scanner.peek() == Some(b'{') {
-        return Envelope::scan(frame, scanner).expect(again).judge(max_depth);
+        return Envelope::scan(frame, scanner).expect(again).classify(max_depth);
     }
     let value = scanner.value().expect(again);
     let rule = match (value.kind, scanner.bad_utf8()) {
@@ -72,68 +73,68 @@ pub(super) fn element<'a>(
     Err(Invalid::shapeless(rule, value.start))
 }
 
-/// The members of one object, and what the scanner noted on the way.
+/// The members of a message object, and the faults that the scanner noted.
 struct Envelope<'a> {
     frame: &'a [u8],
-    /// Where its opening brace stands.
+    /// The offset of the opening brace.
     at: usize,
-    members: [Option<Value>; 6],
-    /// Which of them stand more than once.
-    twice: [bool; 6],
-    /// The first that does, and where it does.
-    duplicate: Option<(Name, usize)>,
+    members: [Option<ValueSpan>; 6],
+    /// Whether each member occurs more than once.
+    repeated: [bool; 6],
+    /// The first repeated member, and the offset of its second occurrence.
+    first_duplicate: Option<(MemberName, usize)>,
     too_deep: Option<usize>,
     bad_utf8: Option<usize>,
 }
 
-/// The names as the scanner meets them.
-const NAMES: [(&[u8], Name); 6] = {
-    let [jsonrpc, id, method, params, result, error] = Name::ALL;
-    [spelled(jsonrpc), spelled(id), spelled(method), spelled(params), spelled(result), spelled(error)]
+/// The names of the members as bytes, for [`json::match_name`].
+const MEMBER_NAMES: [(&[u8], MemberName); 6] = {
+    let [jsonrpc, id, method, params, result, error] = MemberName::ALL;
+    [name_entry(jsonrpc), name_entry(id), name_entry(method), name_entry(params), name_entry(result), name_entry(error)]
 };
 
-const fn spelled(name: Name) -> (&'static [u8], Name) {
+const fn name_entry(name: MemberName) -> (&'static [u8], MemberName) {
     (name.as_str().as_bytes(), name)
 }
 
 impl<'a> Envelope<'a> {
-    fn scan(frame: &'a [u8], scanner: &mut Scanner<'a>) -> Result<Self, Syntax> {
+    fn scan(frame: &'a [u8], scanner: &mut Scanner<'a>) -> Result<Self, SyntaxError> {
         let at = scanner.at();
         let mut members = [None; 6];
-        let (mut twice, mut duplicate) = ([false; 6], None);
+        let (mut repeated, mut first_duplicate) = ([false; 6], None);
         scanner.enter();
         let mut place = Place::First;
         while let Some(name) = scanner.member(place)? {
-            let known = json::name(&frame[name.start + 1..name.end - 1], &NAMES);
+            let known = json::match_name(&frame[name.start + 1..name.end - 1], &MEMBER_NAMES);
             let value = scanner.value()?;
-            if let Some(name_is) = known {
-                let slot = &mut members[name_is as usize];
+            if let Some(member) = known {
+                let slot = &mut members[member as usize];
                 if slot.is_some() {
-                    twice[name_is as usize] = true;
-                    duplicate.get_or_insert((name_is, name.start));
+                    repeated[member as usize] = true;
+                    first_duplicate.get_or_insert((member, name.start));
                 }
                 *slot = Some(value);
             }
             place = Place::Next;
         }
         let (too_deep, bad_utf8) = (scanner.too_deep(), scanner.bad_utf8());
-        Ok(Self { frame, at, members, twice, duplicate, too_deep, bad_utf8 })
+        Ok(Self { frame, at, members, repeated, first_duplicate, too_deep, bad_utf8 })
     }
 
-    /// The table. A member counts as present whatever its value; which of them are present says what the frame is.
-    fn judge(&self, max_depth: usize) -> Result<Message<'a>, Invalid<'a>> {
-        use Name::{Error, Id as IdName, Jsonrpc, Method, Params as ParamsName, Result as ResultName};
+    /// Decides what the object is by the members that are present. A member with any value, also null, is present.
+    fn classify(&self, max_depth: usize) -> Result<Message<'a>, Invalid<'a>> {
+        use MemberName::{Error, Id as IdName, Jsonrpc, Method, Params as ParamsName, Result as ResultName};
 
         if let Some(at) = self.bad_utf8 {
             return Err(self.refuse(Rule::BadUtf8, at));
         }
-        if let Some((name, at)) = self.duplicate {
+        if let Some((name, at)) = self.first_duplicate {
             return Err(self.refuse(Rule::Duplicate(name), at));
         }
         match self.get(Jsonrpc) {
             None => return Err(self.refuse(Rule::NoVersion, self.at)),
             Some(version) if version.as_bytes() == br#""2.0""# => {}
-            // It may still be spelled with escapes.
+            // It may be written with escapes.
             Some(version) if Text::from_json(version).is_some_and(|version| version == "2.0") => {}
             Some(_) => return Err(self.refuse_at(Rule::BadVersion, Jsonrpc)),
         }
@@ -142,12 +143,12 @@ impl<'a> Envelope<'a> {
             (Some(_), None, Some(_), _) => return Err(self.refuse_at(Rule::MethodAndOutcome, Error)),
             (None, Some(_), Some(_), _) => return Err(self.refuse_at(Rule::ResultAndError, Error)),
             (None, None, None, _) => return Err(self.refuse(Rule::NothingToDo, self.at)),
-            (None, None, Some(error), IdIs::Absent | IdIs::Null) => Message::OrphanError(self.error(error)?),
-            (_, _, _, IdIs::Null) => return Err(self.refuse_at(Rule::NullId, IdName)),
-            (_, _, _, IdIs::Bad) => return Err(self.refuse_at(Rule::BadId, IdName)),
-            (None, Some(_), None, IdIs::Absent) => return Err(self.refuse(Rule::NoId, self.at)),
-            (None, Some(result), None, IdIs::Valid(id)) => Message::Response(Response { id, outcome: Ok(result) }),
-            (None, None, Some(error), IdIs::Valid(id)) => {
+            (None, None, Some(error), IdMember::Absent | IdMember::Null) => Message::OrphanError(self.error(error)?),
+            (_, _, _, IdMember::Null) => return Err(self.refuse_at(Rule::NullId, IdName)),
+            (_, _, _, IdMember::Bad) => return Err(self.refuse_at(Rule::BadId, IdName)),
+            (None, Some(_), None, IdMember::Absent) => return Err(self.refuse(Rule::NoId, self.at)),
+            (None, Some(result), None, IdMember::Valid(id)) => Message::Response(Response { id, outcome: Ok(result) }),
+            (None, None, Some(error), IdMember::Valid(id)) => {
                 Message::Response(Response { id, outcome: Err(self.error(error)?) })
             }
             (Some(method), None, None, id) => {
@@ -160,12 +161,12 @@ impl<'a> Envelope<'a> {
                     None => None,
                 };
                 match id {
-                    IdIs::Valid(id) => Message::Request(Request { id, method, params }),
+                    IdMember::Valid(id) => Message::Request(Request { id, method, params }),
                     _ => Message::Notification(Notification { method, params }),
                 }
             }
         };
-        // Last, so that depth is the only thing wrong with what it refuses.
+        // Checked last, so that a message refused as too deep is valid otherwise.
         if let Some(at) = self.too_deep {
             return Err(self.refuse(Rule::TooDeep { limit: max_depth }, at));
         }
@@ -173,7 +174,7 @@ impl<'a> Envelope<'a> {
     }
 
     fn error(&self, error: Json<'a>) -> Result<ErrorRef<'a>, Invalid<'a>> {
-        let start = self.members[Name::Error as usize].map_or(self.at, |value| value.start);
+        let start = self.members[MemberName::Error as usize].map_or(self.at, |value| value.start);
         let refuse = |fault, at| Err(self.refuse(Rule::BadError(fault), start + at));
         if error.kind() != Kind::Object {
             return refuse(ErrorFault::NotAnObject, 0);
@@ -201,34 +202,34 @@ impl<'a> Envelope<'a> {
         Ok(ErrorRef { code: Code::received(code), message, data: data.map(|(data, _)| data) })
     }
 
-    fn get(&self, name: Name) -> Option<Json<'a>> {
+    fn get(&self, name: MemberName) -> Option<Json<'a>> {
         self.members[name as usize].map(|value| Json::scanned(self.frame, value))
     }
 
-    fn id(&self) -> IdIs<'a> {
-        match self.get(Name::Id) {
-            None => IdIs::Absent,
-            Some(id) if id.kind() == Kind::Null => IdIs::Null,
-            Some(id) => Id::from_json(id).map_or(IdIs::Bad, IdIs::Valid),
+    fn id(&self) -> IdMember<'a> {
+        match self.get(MemberName::Id) {
+            None => IdMember::Absent,
+            Some(id) if id.kind() == Kind::Null => IdMember::Null,
+            Some(id) => Id::from_json(id).map_or(IdMember::Bad, IdMember::Valid),
         }
     }
 
-    fn refuse_at(&self, rule: Rule, name: Name) -> Invalid<'a> {
+    fn refuse_at(&self, rule: Rule, name: MemberName) -> Invalid<'a> {
         self.refuse(rule, self.members[name as usize].map_or(self.at, |value| value.start))
     }
 
-    /// A refusal under whatever of the envelope can be trusted: not a member that stands twice, nor one in bad UTF-8.
+    /// Returns the refusal, with the id and method if they can be trusted: neither repeated nor in bad UTF-8.
     #[cold]
     fn refuse(&self, rule: Rule, at: usize) -> Invalid<'a> {
-        let readable = |name: Name| {
+        let readable = |name: MemberName| {
             let value = self.members[name as usize]?;
-            if self.twice[name as usize] { None } else { Json::parse(&self.frame[value.start..value.end]).ok() }
+            if self.repeated[name as usize] { None } else { Json::parse(&self.frame[value.start..value.end]).ok() }
         };
-        let has = |name: Name| self.members[name as usize].is_some();
-        let id = readable(Name::Id).and_then(Id::from_json);
-        let method = readable(Name::Method).and_then(Text::from_json);
-        let outcome = has(Name::Result) || has(Name::Error);
-        let shape = match (has(Name::Method), has(Name::Id), outcome) {
+        let has = |name: MemberName| self.members[name as usize].is_some();
+        let id = readable(MemberName::Id).and_then(Id::from_json);
+        let method = readable(MemberName::Method).and_then(Text::from_json);
+        let outcome = has(MemberName::Result) || has(MemberName::Error);
+        let shape = match (has(MemberName::Method), has(MemberName::Id), outcome) {
             (false, _, true) => Shape::Response,
             (true, false, false) if method.is_some() => Shape::Notification,
             _ => Shape::Request,
@@ -237,8 +238,8 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Absent, null and bad are three things.
-enum IdIs<'a> {
+/// The member `id`. Absent, null and invalid are three different cases.
+enum IdMember<'a> {
     Absent,
     Null,
     Bad,

@@ -1,4 +1,4 @@
-//! Messages -> bytes: each function appends one message, on one line, and nothing else.
+//! Messages -> bytes: each function appends one message on one line, without a line break.
 
 use serde::Serialize;
 
@@ -28,12 +28,12 @@ fn call(out: &mut Vec<u8>, method: &str, params: Option<Params<'_>>) {
     out.push(b'}');
 }
 
-/// An answer to be written. It is only ever made from what it answers, so its id can only be that one, and it is used up
-/// by being written.
+/// A response that is still to be written. It is made only from the request or invalid frame that it answers, so it
+/// cannot have another id. Writing consumes it.
 #[derive(Debug, PartialEq, Eq)]
-#[must_use = "every request gets exactly one answer"]
+#[must_use = "every request gets exactly one response"]
 pub struct Reply<'a> {
-    /// `None` for what had no readable id.
+    /// `None` if the id could not be read.
     id: Option<Id<'a>>,
 }
 
@@ -46,35 +46,35 @@ impl<'a> Reply<'a> {
         Self { id: None }
     }
 
-    /// The id it answers, as it was written; `None` if it could not be read and is sent as null.
+    /// The id as the request has it; `None` if it could not be read, and null is sent.
     pub fn id(&self) -> Option<&Id<'a>> {
         self.id.as_ref()
     }
 
-    /// The same reply once more, for when writing it has failed halfway and what was written is taken back.
+    /// Returns the same reply again, for a retry after writing has failed and the output was truncated.
     pub fn borrow(&self) -> Reply<'_> {
         Reply { id: self.id.as_ref().map(Id::borrow) }
     }
 
-    /// The same answer under an id of null: for a request whose id belongs to another that is still in flight.
+    /// Returns the same reply with the id null: for a request whose id is still in flight for another request.
     pub fn unnamed(self) -> Reply<'static> {
         Reply { id: None }
     }
 
-    /// A reply that does not borrow from the frame of its request.
+    /// Copies the id, so that the reply does not borrow from the frame of its request.
     pub fn into_owned(self) -> Reply<'static> {
         Reply { id: self.id.map(Id::into_owned) }
     }
 
-    /// Appends the answer with a result.
+    /// Appends the response with a result.
     pub fn result(self, out: &mut Vec<u8>, result: Json<'_>) {
         self.open(out, "result");
         push_one_line(out, result.as_bytes());
         out.push(b'}');
     }
 
-    /// Appends the answer with a result that is still to be written as JSON. If that fails, `out` is as it was and the
-    /// reply comes back, to be used for an error.
+    /// Serializes `result` and appends the response with it. On failure `out` is unchanged, and the reply is returned
+    /// so that an error can be sent.
     pub fn serialize(
         self,
         out: &mut Vec<u8>,
@@ -85,7 +85,7 @@ impl<'a> Reply<'a> {
         let value = out.len();
         match serde_json::to_writer(&mut *out, result) {
             Ok(()) => {
-                // A raw value inside the result may have been written on several lines.
+                // A raw value inside the result may hold line breaks.
                 crate::json::flatten(&mut out[value..]);
                 out.push(b'}');
                 Ok(())
@@ -97,7 +97,8 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// The same for a result that is an object, with `members` before its own: written already, one or more, without braces.
+    /// The same as [`Self::serialize`] for a result that is an object, with `members` inserted before its own members.
+    /// `members` is JSON text with at least one member, without braces.
     pub fn serialize_with(
         self,
         out: &mut Vec<u8>,
@@ -121,7 +122,7 @@ impl<'a> Reply<'a> {
                         out.push(b'}');
                     }
                     (Some(b'{'), _) => out[own] = b',',
-                    // No object: nothing can stand before it.
+                    // The result is not an object: send it without `members`.
                     _ => drop(out.drain(first..own)),
                 }
                 out.push(b'}');
@@ -134,7 +135,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Appends the answer with an error.
+    /// Appends the response with an error.
     pub fn error(self, out: &mut Vec<u8>, error: &ErrorObject) {
         self.open(out, "error");
         error_object(out, error);
@@ -151,7 +152,7 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// Appends an error under an id, or without the member if there is none: MCP leaves out what JSON-RPC has as null.
+/// Appends an error response. Without an id the member is left out, as MCP has it; JSON-RPC would send null.
 pub fn error(out: &mut Vec<u8>, id: Option<&Id<'_>>, error: &ErrorObject) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","#);
     if let Some(id) = id {

@@ -1,71 +1,72 @@
-//! What JSON-RPC leaves to those who use it: how a request is cancelled, and how it reports progress.
+//! Conventions for cancelling requests and reporting progress, which JSON-RPC does not define itself.
 
 use super::CallId;
 use crate::json::{Json, Kind};
 use crate::rpc::{Code, Id, Notification, Params, write};
 
-/// How two peers speak about requests that are under way.
+/// The conventions of two peers for requests in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Conventions {
-    /// How a request is cancelled.
+    /// The convention for cancelling a request.
     pub cancel: CancelConvention,
-    /// How one reports progress.
+    /// The convention for reporting progress.
     pub progress: ProgressConvention,
 }
 
-/// How a request is cancelled: a notification, and what becomes of the answer.
+/// The convention for cancelling a request: a notification, and the response to the cancelled request, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CancelConvention {
-    /// The notification.
+    /// The method of the notification.
     pub method: &'static str,
     /// The member of its params that holds the id.
     pub id: &'static str,
-    /// What a cancelled request is answered with, if it is answered.
+    /// The error code of the response to a cancelled request; `None` if it is not answered.
     pub answer: Option<Code>,
 }
 
-/// How a request reports progress: a token in the request, and a notification with that token.
+/// The convention for reporting progress: a token in the request, and a notification with that token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProgressConvention {
-    /// Where in its params a request holds the token: one name, or two for an object in them.
-    pub asked_at: &'static [&'static str],
-    /// The notification.
+    /// The path of the token in the params of a request: one name, or two if the token is in an object in the params.
+    pub token_path: &'static [&'static str],
+    /// The method of the notification.
     pub method: &'static str,
     /// The member of its params that holds the token.
     pub token: &'static str,
-    /// The member that holds what is reported; `None` if that stands beside the token.
+    /// The member that holds the reported value; `None` if the members of the value are beside the token.
     pub value: Option<&'static str>,
 }
 
 impl Conventions {
-    /// Conventions of these two.
+    /// Conventions with these two parts.
     pub const fn new(cancel: CancelConvention, progress: ProgressConvention) -> Self {
         Self { cancel, progress }
     }
 
-    /// What the Language Server Protocol does, and plain JSON-RPC with it: `$/cancelRequest`, answered with -32800.
+    /// The conventions of the Language Server Protocol, also used for plain JSON-RPC: `$/cancelRequest`, answered with
+    /// -32800.
     pub const JSON_RPC: Self = Self::new(
         CancelConvention::new("$/cancelRequest", "id").answer(Code::REQUEST_CANCELLED),
         ProgressConvention::new(&["workDoneToken"], "$/progress", "token").with_value("value"),
     );
 
-    /// What MCP does: `notifications/cancelled`, after which there is no answer.
+    /// The conventions of MCP: `notifications/cancelled`, after which the request is not answered.
     pub const MCP: Self = Self::new(
         CancelConvention::new("notifications/cancelled", "requestId"),
         ProgressConvention::new(&["_meta", "progressToken"], "notifications/progress", "progressToken"),
     );
 }
 
-/// Returns what a notification means to a session with these conventions.
+/// Returns the meaning of a notification in these conventions.
 #[inline]
 pub fn signal<'a>(conventions: &Conventions, notification: &Notification<'a>) -> Signal<'a> {
     let Conventions { cancel, progress, .. } = conventions;
     let member = |name| notification.params.and_then(|params| member(params.json(), name));
     if notification.method == cancel.method {
-        // Without an id it cancels nothing, and is for nobody else either.
+        // Without an id it cancels nothing. It is not passed to a handler either.
         return member(cancel.id).and_then(Id::from_json).map_or(Signal::Stray, Signal::Cancel);
     }
     if notification.method == progress.method
@@ -77,22 +78,23 @@ pub fn signal<'a>(conventions: &Conventions, notification: &Notification<'a>) ->
     Signal::None
 }
 
-/// What a notification means to the session.
+/// The meaning of a notification to the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a driver must act on each")]
 pub enum Signal<'a> {
-    /// Nothing.
+    /// The notification is not about a request.
     None,
-    /// They no longer wait for this request of theirs.
+    /// The peer cancels its request with this id.
     Cancel(Id<'a>),
-    /// It may be about this call of ours, if there is one.
+    /// The peer reports progress on our call with this id, if there is one.
     Progress(CallId),
-    /// It would cancel something, but does not say what.
+    /// A cancel notification without a valid id.
     Stray,
 }
 
 impl CancelConvention {
-    /// A notification whose params hold the id in this member. A cancelled request is not answered.
+    /// A convention with this notification, whose params hold the id in the member `id`. Cancelled requests are not
+    /// answered.
     pub const fn new(method: &'static str, id: &'static str) -> Self {
         Self { method, id, answer: None }
     }
@@ -113,9 +115,10 @@ pub fn write_cancel(convention: &CancelConvention, out: &mut Vec<u8>, call: Call
 }
 
 impl ProgressConvention {
-    /// A notification that holds the token in this member, and what is reported beside it.
-    pub const fn new(asked_at: &'static [&'static str], method: &'static str, token: &'static str) -> Self {
-        Self { asked_at, method, token, value: None }
+    /// A convention with this notification, whose params hold the token in the member `token`, beside the members of
+    /// the value.
+    pub const fn new(token_path: &'static [&'static str], method: &'static str, token: &'static str) -> Self {
+        Self { token_path, method, token, value: None }
     }
 
     /// Sets [`value`](#structfield.value).
@@ -126,8 +129,8 @@ impl ProgressConvention {
     }
 }
 
-/// Returns the params of the notification that reports `value` under `token`. A `value` that has to stand beside the token
-/// must be an object; of any other nothing is reported.
+/// Returns the params of the notification that reports `value` with `token`. Returns `None` if the members of `value`
+/// have to be beside the token and `value` is not an object.
 pub fn progress_params(convention: &ProgressConvention, token: &Id<'_>, value: Json<'_>) -> Option<String> {
     let token = format!(r#"{{"{}":{token}"#, convention.token);
     match (convention.value, value.kind()) {
@@ -138,64 +141,65 @@ pub fn progress_params(convention: &ProgressConvention, token: &Id<'_>, value: J
     }
 }
 
-/// Returns what was reported, out of the params of a notification.
+/// Returns the reported value in the params of a notification.
 pub fn progress_value<'a>(convention: &ProgressConvention, params: Json<'a>) -> Json<'a> {
     convention.value.and_then(|name| member(params, name)).unwrap_or(params)
 }
 
-/// Returns `params` with `token` where a request holds it. `None` if there is no place for it: params that are an array.
+/// Returns `params` with `token` at the path of the convention, or `None` if `params` is an array.
 pub fn with_progress_token(
     convention: &ProgressConvention,
     params: Option<Json<'_>>,
     token: &Id<'_>,
 ) -> Option<String> {
     match params {
-        None => Some(nested(convention.asked_at, token)),
-        Some(params) if params.kind() == Kind::Object => Some(put(params, convention.asked_at, token)),
+        None => Some(nested(convention.token_path, token)),
+        Some(params) if params.kind() == Kind::Object => Some(set_at(params, convention.token_path, token)),
         Some(_) => None,
     }
 }
 
-/// Finds the token that a request asks to be kept informed under.
+/// A finder for the progress token of a request.
 #[derive(Debug, Clone)]
-pub struct Tokens {
-    asked_at: &'static [&'static str],
-    /// Looks for the innermost name. Almost nobody asks, and then that is cheaper than to look at every member.
+pub struct ProgressTokenFinder {
+    token_path: &'static [&'static str],
+    /// Searches for the innermost name of the path. Most requests have no token, and then this is cheaper than to look
+    /// at every member.
     finder: memchr::memmem::Finder<'static>,
 }
 
-impl Tokens {
-    /// Finds what `progress` has requests ask with.
+impl ProgressTokenFinder {
+    /// A finder for the tokens of this convention.
     pub fn new(progress: ProgressConvention) -> Self {
-        let name = progress.asked_at.last().copied().unwrap_or_default();
-        Self { asked_at: progress.asked_at, finder: memchr::memmem::Finder::new(name.as_bytes()) }
+        let name = progress.token_path.last().copied().unwrap_or_default();
+        Self { token_path: progress.token_path, finder: memchr::memmem::Finder::new(name.as_bytes()) }
     }
 
-    /// The token in these params, if there is one.
+    /// Returns the token in these params, if there is one.
     #[inline]
     pub fn find<'a>(&self, params: Option<Params<'a>>) -> Option<Id<'a>> {
         let params = params?.json();
         let text = params.as_bytes();
-        // A name may be written with escapes.
-        let may_ask = self.finder.find(text).is_some() || memchr::memchr(b'\\', text).is_some();
-        if may_ask { self.look(params) } else { None }
+        // The name may be written with escapes.
+        let may_have_token = self.finder.find(text).is_some() || memchr::memchr(b'\\', text).is_some();
+        if may_have_token { self.find_in_members(params) } else { None }
     }
 
     #[cold]
-    fn look<'a>(&self, params: Json<'a>) -> Option<Id<'a>> {
-        self.asked_at.iter().try_fold(params, |at, name| member(at, name)).and_then(Id::from_json)
+    fn find_in_members<'a>(&self, params: Json<'a>) -> Option<Id<'a>> {
+        self.token_path.iter().try_fold(params, |at, name| member(at, name)).and_then(Id::from_json)
     }
 }
 
-/// The object `at` with `token` put at the end of `path`.
-fn put(at: Json<'_>, path: &[&str], token: &Id<'_>) -> String {
+/// Returns the object `at` with `token` set at `path`.
+fn set_at(at: Json<'_>, path: &[&str], token: &Id<'_>) -> String {
     let [name, rest @ ..] = path else { return token.to_string() };
     let text = at.as_str();
     let there = at.members().filter(|member| member.name == *name).last();
     match there {
         Some(there) => {
             let inner = match there.value.kind() {
-                Kind::Object if !rest.is_empty() => put(there.value, rest, token),
+                Kind::Object if !rest.is_empty() => set_at(there.value, rest, token),
                 _ => nested(rest, token),
             };
             let (before, after) = (&text[..there.value_at], &text[there.value_at + there.value.as_bytes().len()..]);
@@ -208,12 +212,12 @@ fn put(at: Json<'_>, path: &[&str], token: &Id<'_>) -> String {
     }
 }
 
-/// `token` inside one object for each name of `path`.
+/// Returns `token` nested in one object for each name of `path`.
 fn nested(path: &[&str], token: &Id<'_>) -> String {
     path.iter().rfold(token.to_string(), |inner, name| format!(r#"{{"{name}":{inner}}}"#))
 }
 
-/// The member of an object. Of one that stands twice, the last, as serde_json reads it into a map.
+/// Returns the member of an object. If it occurs twice, the last one counts, as in a serde_json map.
 fn member<'a>(object: Json<'a>, name: &str) -> Option<Json<'a>> {
     object.members().filter(|member| member.name == name).last().map(|member| member.value)
 }
@@ -223,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_put_where_the_convention_has_it() {
+    fn a_token_is_set_at_the_path_of_the_convention() {
         let token = Id::from(7);
         let ask = |conventions: Conventions, params: Option<&str>| {
             let params = params.map(|params| Json::parse(params.as_bytes()).expect("JSON"));
@@ -241,16 +245,16 @@ mod tests {
             assert_eq!(ask(Conventions::MCP, params).as_deref(), expected, "{params:?}");
         }
         assert_eq!(ask(Conventions::JSON_RPC, None).as_deref(), Some(r#"{"workDoneToken":7}"#));
-        let asked = ask(Conventions::MCP, Some("{}")).expect("an object");
-        let params = Json::parse(asked.as_bytes()).ok().and_then(Params::from_json);
-        assert_eq!(Tokens::new(Conventions::MCP.progress).find(params), Some(token));
+        let with_token = ask(Conventions::MCP, Some("{}")).expect("an object");
+        let params = Json::parse(with_token.as_bytes()).ok().and_then(Params::from_json);
+        assert_eq!(ProgressTokenFinder::new(Conventions::MCP.progress).find(params), Some(token));
         let escaped = br#"{"_m\u0065ta":{"progress\u0054oken":7}}"#;
         let params = Json::parse(escaped).ok().and_then(Params::from_json);
-        assert_eq!(Tokens::new(Conventions::MCP.progress).find(params), Some(Id::from(7)));
+        assert_eq!(ProgressTokenFinder::new(Conventions::MCP.progress).find(params), Some(Id::from(7)));
     }
 
     #[test]
-    fn a_report_goes_beside_its_token_or_into_a_member() {
+    fn a_value_stands_beside_its_token_or_in_a_member() {
         let token = Id::from("t");
         let report = |conventions: Conventions, value: &str| {
             progress_params(&conventions.progress, &token, Json::parse(value.as_bytes()).expect("JSON"))

@@ -1,70 +1,71 @@
-//! Messages -> who owes whom: what we asked, what we owe, what was cancelled, whether we are closing.
+//! Messages -> outstanding requests in both directions: our calls to the peer, and the requests of the peer.
 //!
-//! One state and one transition function: [`Session::step`] takes what happened and says what is to be done about it. It
-//! is symmetric and knows no roles; ids are scoped per sender, so ours and theirs never meet. Nothing here writes, waits or
-//! looks at a clock: whoever drives it does the writing, and time comes in as an argument where it matters.
+//! A session is one state and one transition function: [`Session::step`] takes an event and returns the effect that the
+//! driver has to carry out. It is the same for clients and servers. Ids are scoped per sender, so our ids and the
+//! peer's never collide. A session does no I/O and reads no clock: the driver writes, and passes the time as an
+//! argument.
 //!
 //! ```
 //! use barewire_proto::rpc::Id;
-//! use barewire_proto::session::{Effect, Event, Patience, Session};
+//! use barewire_proto::session::{CallTimeout, Effect, Session, SessionEvent};
 //!
 //! let mut session = Session::default();
-//! let Effect::Asked(call) = session.step(Event::Ask { now: Default::default(), patience: Patience::default(), batch: None })
-//! else { panic!() };
-//! assert_eq!(session.step(Event::Response(&Id::from("who?"))), Effect::Unknown);
-//! assert_eq!(session.step(Event::Response(&call.id())), Effect::Settle(call));
-//! assert_eq!(session.step(Event::Response(&call.id())), Effect::Unknown);
+//! let start = SessionEvent::StartCall { now: Default::default(), timeout: CallTimeout::default(), batch: None };
+//! let Effect::SendRequest(call) = session.step(start) else { panic!() };
+//! assert_eq!(session.step(SessionEvent::Response(&Id::from("unknown"))), Effect::Unknown);
+//! assert_eq!(session.step(SessionEvent::Response(&call.id())), Effect::Settle(call));
+//! assert_eq!(session.step(SessionEvent::Response(&call.id())), Effect::Unknown);
 //! ```
 
-mod asked;
+mod calls;
 mod conventions;
-mod event;
-mod owed;
+mod requests;
+mod step;
 
 use std::time::Duration;
 
-pub use asked::{BatchId, CallId, Patience};
+pub use calls::{BatchId, CallId, CallTimeout};
 pub use conventions::{
-    CancelConvention, Conventions, ProgressConvention, Signal, Tokens, progress_params, progress_value, signal,
-    with_progress_token, write_cancel,
+    CancelConvention, Conventions, ProgressConvention, ProgressTokenFinder, Signal, progress_params, progress_value,
+    signal, with_progress_token, write_cancel,
 };
-pub use event::{Effect, Event, Refusal};
-pub use owed::{SessionLimits, Ticket};
+pub use requests::{SessionLimits, Ticket};
+pub use step::{Effect, Refusal, SessionEvent};
 
 use crate::rpc::{Code, Id, Invalid, Shape};
-use asked::Asked;
-use owed::Owed;
+use calls::OutstandingCalls;
+use requests::InFlightRequests;
 
 /// The state of one connection.
 #[derive(Debug)]
 pub struct Session {
     settings: Settings,
-    asked: Asked,
-    owed: Owed,
+    calls: OutstandingCalls,
+    requests: InFlightRequests,
     phase: Phase,
 }
 
-/// What does not change while a session lasts.
+/// The settings of a session. They do not change while it lasts.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Whether frames that name nobody to answer are answered, with an id of null. A server does; a client only reports
-    /// them, because writing errors into a server's stdin for its banner lines helps nobody.
+    /// Whether invalid frames without an id are answered, with the id null. A server answers them; a client only
+    /// reports them, because a server that prints a banner to stdout cannot use an error on its stdin.
     pub answer_unreadable: bool,
-    /// What a request that its sender has cancelled is answered with, if it is answered at all.
+    /// The error code of the response to a cancelled request; `None` if cancelled requests are not answered.
     pub cancelled: Option<Code>,
-    /// How much of theirs may be in flight.
+    /// The limits for the peer's requests in flight.
     pub limits: SessionLimits,
 }
 
-/// How far the session has come.
+/// The phase of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Both sides may ask.
+    /// Both peers may send requests.
     Open,
-    /// Nothing more comes from them, but something that came may still have to be taken.
+    /// The peer has closed its stream. Messages received before that are still handled.
     Ended,
-    /// What is in flight is finished, nothing new is begun.
+    /// Requests in flight are finished, and no new ones are started.
     Closing,
 }
 
@@ -84,51 +85,53 @@ impl Default for Session {
 }
 
 impl Session {
-    /// A session in which nothing has happened yet.
+    /// A new session.
     pub fn new(settings: Settings) -> Self {
-        let owed = Owed::new(settings.limits);
-        Self { settings, asked: Asked::default(), owed, phase: Phase::Open }
+        let requests = InFlightRequests::new(settings.limits);
+        Self { settings, calls: OutstandingCalls::default(), requests, phase: Phase::Open }
     }
 
-    /// The transition: something has happened, and this is to be done about it.
+    /// Applies an event and returns the effect that the driver has to carry out.
     #[inline]
-    pub fn step(&mut self, event: Event<'_>) -> Effect {
+    pub fn step(&mut self, event: SessionEvent<'_>) -> Effect {
         match event {
-            // Theirs.
-            Event::Request { id, bytes, room, stalled } => match self.phase {
-                Phase::Open | Phase::Ended => self.owed.request(id, bytes, room, stalled || self.asked.is_waiting()),
+            // Requests of the peer.
+            SessionEvent::Request { id, bytes, room, stalled } => match self.phase {
+                Phase::Open | Phase::Ended => {
+                    self.requests.request(id, bytes, room, stalled || self.calls.is_waiting())
+                }
                 Phase::Closing => Effect::Refuse(Refusal::Closing),
             },
-            Event::Defer { ticket, id, bytes } => self.owed.defer(ticket, id, bytes),
-            Event::Answer { ticket, id } => self.owed.answer(ticket, id),
-            Event::Cancelled(id) => match self.owed.cancel(id) {
+            SessionEvent::Defer { ticket, id, bytes } => self.requests.defer(ticket, id, bytes),
+            SessionEvent::Answer { ticket, id } => self.requests.answer(ticket, id),
+            SessionEvent::Cancelled(id) => match self.requests.cancel(id) {
                 Some(ticket) => Effect::Cancel { ticket, answer: self.settings.cancelled },
-                // It has been answered in the meantime, or never was.
+                // The request was answered in the meantime, or never existed.
                 None => Effect::Nothing,
             },
-            // Ours.
-            Event::Ask { now, patience, batch } => match self.phase {
-                Phase::Open => Effect::Asked(self.asked.ask(now, patience, batch)),
+            // Our calls.
+            SessionEvent::StartCall { now, timeout, batch } => match self.phase {
+                Phase::Open => Effect::SendRequest(self.calls.start(now, timeout, batch)),
                 Phase::Ended | Phase::Closing => Effect::Closed,
             },
-            Event::Response(id) => self.asked.settle(id),
-            Event::StartOfBatch => {
-                self.asked.start_of_batch();
+            SessionEvent::Response(id) => self.calls.settle(id),
+            SessionEvent::StartOfBatch => {
+                self.calls.start_of_batch();
                 Effect::Nothing
             }
-            Event::EndOfBatch => self.asked.missing().map_or(Effect::Nothing, Effect::Missing),
-            Event::Progress { call, now } => self.asked.progress(call, now),
-            Event::Forget(call) => self.asked.forget(call),
-            Event::Tick(now) => self.asked.late(now).map_or(Effect::Nothing, Effect::TimedOut),
-            // Neither's.
-            Event::Invalid(invalid) => self.invalid(invalid),
-            Event::Eof => {
+            SessionEvent::EndOfBatch => self.calls.take_missing().map_or(Effect::Nothing, Effect::Missing),
+            SessionEvent::Progress { call, now } => self.calls.progress(call, now),
+            SessionEvent::AbandonCall(call) => self.calls.abandon_call(call),
+            SessionEvent::Tick(now) => self.calls.take_timed_out(now).map_or(Effect::Nothing, Effect::TimedOut),
+            // Both directions.
+            SessionEvent::Invalid(invalid) => self.invalid(invalid),
+            SessionEvent::Eof => {
                 if self.phase == Phase::Open {
                     self.phase = Phase::Ended;
                 }
                 Effect::Nothing
             }
-            Event::Close => {
+            SessionEvent::Close => {
                 self.phase = Phase::Closing;
                 Effect::Nothing
             }
@@ -137,50 +140,51 @@ impl Session {
 
     fn invalid(&mut self, invalid: &Invalid<'_>) -> Effect {
         match (invalid.shape, &invalid.id) {
-            // An answer that cannot be read is still the only one there will be.
-            (Shape::Response, Some(id)) => match self.asked.settle(id) {
-                Effect::Settle(call) => Effect::Fault(call),
+            // No other response to this call will come, so the invalid one settles it.
+            (Shape::Response, Some(id)) => match self.calls.settle(id) {
+                Effect::Settle(call) => Effect::SettleInvalid(call),
                 other => other,
             },
             (Shape::Response | Shape::Notification, _) => Effect::Nothing,
-            (Shape::Request | Shape::Unknown, Some(_)) => Effect::Reject,
-            (Shape::Request | Shape::Unknown, None) if self.settings.answer_unreadable => Effect::Reject,
+            (Shape::Request | Shape::Unknown, Some(_)) => Effect::RejectFrame,
+            (Shape::Request | Shape::Unknown, None) if self.settings.answer_unreadable => Effect::RejectFrame,
             (Shape::Request | Shape::Unknown, None) => Effect::Nothing,
         }
     }
 
-    /// When the next call of ours runs out of time: [`Event::Tick`] is due then.
+    /// The time of the next call timeout, when [`SessionEvent::Tick`] is due.
     pub fn next_deadline(&self) -> Option<Duration> {
-        self.asked.next_deadline()
+        self.calls.next_deadline()
     }
 
-    /// Whether a call of ours waits for its answer.
+    /// Whether one of our calls waits for its response.
     pub fn is_waiting(&self) -> bool {
-        self.asked.is_waiting()
+        self.calls.is_waiting()
     }
 
-    /// Whether an answer may still come to a call that we gave up.
-    pub fn expects_late(&self) -> bool {
-        self.asked.expects_late()
+    /// Whether a response to an abandoned call may still come.
+    pub fn expects_late_response(&self) -> bool {
+        self.calls.expects_late_response()
     }
 
-    /// Whether a request of so many bytes would not be held back because too much is in flight.
-    pub fn would_take(&self, bytes: usize, stalled: bool) -> bool {
-        stalled || self.asked.is_waiting() || !self.owed.is_full(bytes)
+    /// Whether a request of this many bytes would be taken now, and not held back because too much is in flight.
+    pub fn has_room_for(&self, bytes: usize, stalled: bool) -> bool {
+        stalled || self.calls.is_waiting() || !self.requests.is_full(bytes)
     }
 
-    /// Whether a request of theirs with this id is in flight: whatever else comes under it is not answered under it.
+    /// Whether a request of the peer with this id is in flight. Another request with the same id is not answered with
+    /// that id.
     pub fn is_in_flight(&self, id: &Id<'_>) -> bool {
-        self.owed.is_in_flight(id)
+        self.requests.is_in_flight(id)
     }
 
-    /// How many requests of theirs are in flight.
-    pub fn owes(&self) -> usize {
-        self.owed.count()
+    /// The number of the peer's requests in flight.
+    pub fn in_flight(&self) -> usize {
+        self.requests.count()
     }
 
-    /// Whether nothing is in flight, in either direction.
+    /// Whether no request is in flight in either direction.
     pub fn is_idle(&self) -> bool {
-        self.owed.count() == 0 && !self.asked.is_waiting()
+        self.requests.count() == 0 && !self.calls.is_waiting()
     }
 }

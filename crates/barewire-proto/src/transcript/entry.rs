@@ -1,4 +1,4 @@
-//! What the lines of a transcript say.
+//! The entries of a transcript, one per line.
 
 use std::time::Duration;
 
@@ -12,54 +12,52 @@ pub enum Entry {
     Header(Header),
     /// `>`, `<` or `!`: bytes of a stream.
     Bytes(Bytes),
-    /// `@`: something that happened and is not bytes of a stream.
+    /// `@`: an event on a connection that is not bytes of a stream.
     Event(Event),
-    /// `=`: what a test expects. Only test runners read it.
+    /// `=`: the expectation of a test. Only test runners read it.
     Expect(String),
-    /// `#`: a remark.
+    /// `#`: a comment.
     Comment(String),
     /// An empty line.
     Blank,
 }
 
-/// The first line of a capture: the format's version, and facts as `key=value`.
+/// The first line of a capture: the version of the format, and facts as `key=value`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs, reason = "what else there is to say is a fact")]
+#[allow(clippy::exhaustive_structs, reason = "anything else is a fact")]
 pub struct Header {
     /// The version of the format.
     pub version: u32,
-    /// Facts in the order they were written; the values may be any bytes. `started` is the wall clock at time 0, in RFC 3339.
+    /// The facts in the order they were written. The values may be any bytes. `started` is the wall clock at time 0, in
+    /// RFC 3339.
     pub facts: Vec<(Word, Vec<u8>)>,
 }
 
-/// Bytes that went over a stream: one line of it, or a piece of one.
+/// Bytes of a stream: one line, or a piece of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(
-    clippy::exhaustive_structs,
-    reason = "the parts of a line are those of the format; what else there is to say is a mark"
-)]
+#[allow(clippy::exhaustive_structs, reason = "the parts of a line are those of the format; anything else is a mark")]
 pub struct Bytes {
-    /// Where they went.
+    /// The stream.
     pub stream: Stream,
-    /// Which connection, where there are several. Empty where there is one.
+    /// The connection, if the transcript has several; empty otherwise.
     pub channel: Channel,
     /// The bytes, without the line break that ended them.
     pub payload: Vec<u8>,
     /// The line break that ended them.
     pub end: End,
-    /// What else is known of them.
+    /// The time and other marks.
     pub marks: Marks,
 }
 
-/// The name of a connection, where a transcript has several. Empty where it has one.
+/// The name of a connection, if a transcript has several; empty otherwise.
 pub type Channel = Word;
 
-/// Letters, digits, `.`, `_` and `-`.
+/// A word of ASCII letters, digits, `.`, `_` and `-`. It may be empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Word(String);
 
 impl Word {
-    /// Takes `name` if it can be written.
+    /// Returns `name` as a word, or `None` if it has a character that is not allowed.
     pub fn new(name: &str) -> Option<Self> {
         name.chars().all(Self::allows).then(|| Self(name.to_owned()))
     }
@@ -68,7 +66,7 @@ impl Word {
         c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
     }
 
-    /// The name.
+    /// The word.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -76,7 +74,7 @@ impl Word {
 
 /// One of the byte streams of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(clippy::exhaustive_enums, reason = "a reader of streams has to know all of them")]
+#[allow(clippy::exhaustive_enums, reason = "a reader of streams must handle all of them")]
 pub enum Stream {
     /// `>`
     ToServer,
@@ -87,7 +85,7 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// The character that stands for it.
+    /// The character that stands for the stream in a transcript.
     pub const fn sigil(self) -> char {
         match self {
             Self::ToServer => '>',
@@ -106,7 +104,7 @@ impl Stream {
     }
 }
 
-/// How a line of a stream ended.
+/// The end of a line of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "a line ends in one of these ways")]
 pub enum End {
@@ -114,12 +112,12 @@ pub enum End {
     Lf,
     /// With `\r\n`.
     CrLf,
-    /// Not at all: what comes next on the stream belongs to the same line, or the stream ended.
+    /// No line break: the next bytes of the stream belong to the same line, or the stream ended.
     None,
 }
 
 impl End {
-    /// The bytes.
+    /// The bytes of the line break.
     pub const fn as_bytes(self) -> &'static [u8] {
         match self {
             Self::Lf => b"\n",
@@ -129,28 +127,28 @@ impl End {
     }
 }
 
-/// What is known of an entry besides its content.
+/// The marks of an entry: facts besides its content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Marks {
-    /// When, since the start of the capture.
+    /// The time since the start of the capture.
     pub time: Option<Duration>,
-    /// The payload is only the first part of what was sent.
+    /// Set if the payload is only the first part of the bytes that were sent.
     pub truncated: Option<Truncated>,
-    /// Something in the payload was replaced to keep a secret.
+    /// Whether a secret in the payload was replaced.
     pub redacted: bool,
-    /// Marks that this version does not know, kept as they are.
+    /// Marks that this version does not know, unchanged.
     pub other: Vec<String>,
 }
 
 impl Marks {
-    /// Returns the marks of an entry of which only the time is known, if at all.
+    /// Returns marks with only the time, if it is known.
     pub fn at(time: Option<Duration>) -> Self {
         Self { time, ..Self::default() }
     }
 }
 
-/// What a payload was before it was cut.
+/// The length and hash of a payload before it was truncated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "the mark has these two values")]
 pub struct Truncated {
@@ -160,39 +158,36 @@ pub struct Truncated {
     pub sha256: String,
 }
 
-/// Something that happened on a connection.
+/// An event on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(
-    clippy::exhaustive_structs,
-    reason = "the parts of a line are those of the format; what else there is to say is a mark"
-)]
+#[allow(clippy::exhaustive_structs, reason = "the parts of a line are those of the format; anything else is a mark")]
 pub struct Event {
-    /// Which connection, where there are several.
+    /// The connection, if the transcript has several; empty otherwise.
     pub channel: Channel,
-    /// What happened.
+    /// The content of the event.
     pub note: Note,
-    /// What else is known of it.
+    /// The time and other marks.
     pub marks: Marks,
 }
 
-/// How a stream is cut into frames.
+/// The framing of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "a reader of streams has to know all of them")]
+#[allow(clippy::exhaustive_enums, reason = "a reader of streams must handle all of them")]
 pub enum Framing {
-    /// A message a line.
+    /// One message per line.
     Lines,
     /// Server-sent events.
     Sse,
-    /// Bodies behind `Content-Length` headers.
+    /// Bodies after `Content-Length` headers.
     ContentLength,
     /// One frame, up to the end of the stream.
     Body,
-    /// Not at all: what is in it are no messages.
+    /// No framing: the stream does not hold messages.
     None,
 }
 
 impl Framing {
-    /// The word for it.
+    /// The word for the framing in a transcript.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Lines => "lines",

@@ -1,4 +1,4 @@
-//! Bytes that came from a peer -> text that is safe to look at, and back.
+//! Bytes from a peer <-> text that is safe to show.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -6,13 +6,14 @@ use std::fmt::Write;
 /// Whether `bytes` can be shown as they are: UTF-8 without control characters and without characters that are
 /// invisible or change how others are shown.
 pub fn is_clean(bytes: &[u8]) -> bool {
-    // Printable ASCII, as almost all of the wire is, is decided without decoding; piece by piece without looking up, which a
-    // processor does many bytes at a time.
+    // Most bytes are printable ASCII, which needs no decoding. The check of a piece has no early exit, so that it can
+    // be vectorised.
     let is_plain = |piece: &[u8]| piece.iter().fold(true, |plain, b| plain & matches!(b, b' '..=b'~'));
-    bytes.chunks(256).all(is_plain) || std::str::from_utf8(bytes).is_ok_and(|text| !text.chars().any(is_odd))
+    bytes.chunks(256).all(is_plain) || std::str::from_utf8(bytes).is_ok_and(|text| !text.chars().any(must_escape))
 }
 
-/// `bytes` as text: what is not clean is shown as `\xNN`, byte by byte. Backslashes stay single, so this is for eyes.
+/// Returns `bytes` as text for people: bytes that are not clean become `\xNN`. Backslashes are not doubled, so the text
+/// cannot be turned back into bytes.
 pub fn escape(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) if is_clean(bytes) => Cow::Borrowed(text),
@@ -44,7 +45,7 @@ fn push_escaped(out: &mut String, bytes: &[u8], double_backslash: bool) {
         for c in chunk.valid().chars() {
             match c {
                 '\\' if double_backslash => out.push_str("\\\\"),
-                c if is_odd(c) => push_hex(out, c.encode_utf8(&mut [0; 4]).as_bytes()),
+                c if must_escape(c) => push_hex(out, c.encode_utf8(&mut [0; 4]).as_bytes()),
                 c => out.push(c),
             }
         }
@@ -58,7 +59,7 @@ fn push_hex(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// The bytes that [`push_exact`] wrote as `text`; else the place in `text` that it would not have written.
+/// Returns the bytes that [`push_exact`] wrote as `text`, or the offset of an escape that it would not write.
 pub(super) fn unescape(text: &str) -> Result<Vec<u8>, usize> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -85,16 +86,17 @@ pub(super) fn unescape(text: &str) -> Result<Vec<u8>, usize> {
     Ok(out)
 }
 
-/// A character that must not reach a terminal or a page as it is.
-fn is_odd(c: char) -> bool {
+/// Whether a character must be escaped before it is shown on a terminal or a page.
+fn must_escape(c: char) -> bool {
     c.is_control()
-        // A no-break space looks like the space it is not.
+        // Such as a no-break space, which looks like a space.
         || (c.is_whitespace() && c != ' ')
         || matches!(c,
-            // Soft hyphen, fillers, zero width space, word joiner and the like, BOM, interlinear marks, tags and variation
-            // selectors beyond the first sixteen: there, but not to be seen. The joiners that scripts and emoji need stay.
+            // Invisible characters: soft hyphen, fillers, zero width space, word joiner and similar, BOM, interlinear
+            // marks, tags, and variation selectors beyond the first sixteen. The joiners that scripts and emoji need
+            // are allowed.
             '\u{ad}' | '\u{034f}' | '\u{115f}' | '\u{1160}' | '\u{180b}'..='\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2064}'
             | '\u{206a}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
-            // Direction marks, embeddings, overrides and isolates: they show text in another order than it is.
+            // Direction marks, embeddings, overrides and isolates: they change the order in which text is shown.
             | '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,7 +1,7 @@
-//! `.wire` text <-> entries: what went over a wire, one frame a line, for people, diffs, captures and tests.
+//! `.wire` text <-> entries: a transcript of a connection, one frame per line, for people, diffs, captures and tests.
 //!
-//! The format is described in `docs/wire-format.md`. Every byte stream can be written down and restored exactly, also
-//! one that is not UTF-8: see [`Recorder`] and [`restore`].
+//! `docs/wire-format.md` describes the format. Every byte stream can be recorded and restored exactly, also one that is
+//! not UTF-8: see [`Recorder`] and [`restore`].
 
 mod entry;
 mod escape;
@@ -13,9 +13,9 @@ mod write;
 
 pub use entry::{Bytes, Channel, End, Entry, Event, Framing, Header, Marks, Stream, Truncated, Word};
 pub use escape::{escape, is_clean};
-pub use note::{Closed, CutReason, Fault, Note, Party, Unknown, UnreadReason};
+pub use note::{CutReason, InjectedFault, Note, Party, StreamClose, UnknownNote, UnreadReason};
 pub use read::{WireError, WireFault, read, read_line};
-pub use record::{NotWhole, Recorder, restore};
+pub use record::{Recorder, RestoreError, restore};
 
-/// The version of the format that is written, and the newest that is read.
+/// The version of the format that this crate writes, and the newest that it reads.
 pub const VERSION: u32 = 1;

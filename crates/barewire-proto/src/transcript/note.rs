@@ -1,10 +1,10 @@
-//! The events of a transcript: everything that happened on a connection and is not bytes of a stream.
+//! The events of a transcript: everything that happens on a connection besides the bytes of its streams.
 
 use std::fmt;
 
 use super::entry::{Framing, Stream, Word};
 
-/// What happened. Its text is in `docs/wire-format.md`, a row for each.
+/// The content of an event. `docs/wire-format.md` has a row for the text of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
@@ -12,52 +12,53 @@ pub enum Note {
     Open(Vec<u8>),
     /// `failed …`: the program could not be started, and why.
     Failed(Vec<u8>),
-    /// `framing …`: how the streams of the channel are cut into frames.
+    /// `framing …`: the framing of the channel's streams.
     Framing(Framing),
     /// `head > …`: one line of an HTTP head; the first is the request or status line.
     Head(Stream, Vec<u8>),
-    /// `changed > …`: a line of the request's head as the client wrote it, where the server got another one.
+    /// `changed > …`: a line of the request's head as the client sent it, if the server received a different one.
     Changed(Vec<u8>),
-    /// `informational < …`: the status line of a response such as `100 Continue`, before the one that counts.
+    /// `informational < …`: the status line of an informational response such as `100 Continue`, before the final
+    /// response.
     Informational(Vec<u8>),
-    /// `unasked < …`: the server sent a response although no request was open.
+    /// `unasked < …`: the server sent an HTTP response without a request.
     Unasked,
     /// `refused > …`: a request of the client was not passed on, and why.
     Refused(Vec<u8>),
-    /// `unread < …`: the bytes of the stream were passed on and not recorded.
+    /// `unread < …`: the bytes of the stream were passed on, but not recorded.
     Unread {
-        /// The stream that they went over.
+        /// The stream.
         stream: Stream,
         /// The reason.
         why: UnreadReason,
     },
     /// `read >`: a read of the stream ended here.
     Read(Stream),
-    /// `gap > N`: so many bytes of the stream are missing here.
+    /// `gap > N`: N bytes of the stream are missing here.
     Gap(Stream, u64),
     /// `eof >`: the sender closed the stream.
     Eof(Stream),
-    /// `closed > …`: the receiver closed the stream, or the client its connection.
-    Closed(Closed),
-    /// `cut < …`: the stream ended before it was complete, or what was left of it was not passed on.
+    /// `closed > …`: the receiver closed the stream, or the client closed its connection.
+    Closed(StreamClose),
+    /// `cut < …`: the stream ended before it was complete, or the rest of it was not passed on.
     Cut {
         /// The stream that ended.
         stream: Stream,
         /// The reason.
         why: CutReason,
     },
-    /// `left …`: the program ended, and another process still holds its stdout.
+    /// `left …`: the program ended, but another process still holds its stdout open.
     Left,
-    /// `signal N`: this signal was passed on to the program.
+    /// `signal N`: the tap passed this signal on to the program.
     Signal(i32),
-    /// `fault …`: something was done to the bytes on purpose.
-    Fault(Fault),
-    /// `exit code N`: the program ended by itself.
+    /// `fault …`: the tap changed the bytes on purpose.
+    Fault(InjectedFault),
+    /// `exit code N`: the program exited with this code.
     ExitCode(i32),
-    /// `exit signal N`: the program was ended by a signal.
+    /// `exit signal N`: a signal ended the program.
     ExitSignal(i32),
-    /// Something this version does not know, kept as it is. Only reading a transcript makes one.
-    Other(Unknown),
+    /// An event that this version does not know, unchanged. Only reading a transcript creates one.
+    Other(UnknownNote),
 }
 
 /// One of the two ends of a connection.
@@ -70,24 +71,24 @@ pub enum Party {
     Server,
 }
 
-/// The receiving end of a stream that was closed while the sender might have gone on.
+/// The closing of a stream by its receiver, while the sender could still have sent more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Closed {
+pub enum StreamClose {
     /// `by the program`, `by the host`: on stdio, the receiver closed its end of the pipe or ended. With an error:
     /// `the program cannot be written to: …`.
     Pipe {
         /// The stream. Its receiver is the party that closed it.
         stream: Stream,
-        /// The error of writing to it, if it is another one than that the pipe is closed.
+        /// The error of writing to the pipe, unless it is that the pipe is closed.
         error: Option<Vec<u8>>,
     },
-    /// `the client closed the connection`: over HTTP, before it had its response.
+    /// `the client closed the connection`: over HTTP, before it received its response.
     Connection,
 }
 
-impl Closed {
-    /// Returns the stream that ended with it.
+impl StreamClose {
+    /// Returns the stream that was closed.
     pub const fn stream(&self) -> Stream {
         match self {
             Self::Pipe { stream, .. } => *stream,
@@ -95,7 +96,7 @@ impl Closed {
         }
     }
 
-    /// Returns the party that closed it.
+    /// Returns the party that closed the stream.
     pub const fn by(&self) -> Party {
         match self {
             Self::Pipe { stream: Stream::ToServer, .. } => Party::Server,
@@ -110,40 +111,40 @@ impl Closed {
 pub enum CutReason {
     /// Over HTTP, the client closed the connection.
     ClientClosed {
-        /// The error that told so, if it was one.
+        /// The error that reported it, if there was one.
         error: Option<Vec<u8>>,
     },
-    /// Over HTTP, the client sent something that is not passed on, and why it is not.
+    /// Over HTTP, the client sent something that is not passed on, for this reason.
     ClientRefused(Vec<u8>),
     /// Over HTTP, the server closed the connection.
     ServerClosed {
-        /// The error that told so, if it was one.
+        /// The error that reported it, if there was one.
         error: Option<Vec<u8>>,
-        /// The status that the client was sent in place of the response.
-        told: Option<Vec<u8>>,
+        /// The status that the client received instead of the response, if any.
+        client_status: Option<Vec<u8>>,
     },
-    /// Over HTTP, anything else failed.
+    /// Over HTTP, another failure.
     Failed {
         /// The failure.
         error: Vec<u8>,
-        /// The status that the client was sent in place of the response.
-        told: Option<Vec<u8>>,
+        /// The status that the client received instead of the response, if any.
+        client_status: Option<Vec<u8>>,
     },
-    /// Over HTTP, the tap ended before the exchange did.
+    /// Over HTTP, the tap was stopped before the exchange ended.
     TapStopped,
-    /// On stdio, the program ended, and another process still held the stream.
+    /// On stdio, the program ended, but another process still held the stream open.
     HeldOpen,
-    /// On stdio, a fault ended the stream, and so many bytes that had been read were dropped.
+    /// On stdio, an injected fault ended the stream, and this many bytes that had been read were dropped.
     Dropped(u64),
 }
 
 impl CutReason {
-    /// Returns a failure that the client was not told of.
+    /// Returns a failure for which the client received no status.
     pub fn failed(error: impl Into<Vec<u8>>) -> Self {
-        Self::Failed { error: error.into(), told: None }
+        Self::Failed { error: error.into(), client_status: None }
     }
 
-    /// Returns the party that ended the stream, if it was one of the two.
+    /// Returns the party that ended the stream, or `None` if neither did.
     pub const fn by(&self) -> Option<Party> {
         match self {
             Self::ClientClosed { .. } | Self::ClientRefused(_) => Some(Party::Client),
@@ -153,23 +154,23 @@ impl CutReason {
     }
 }
 
-/// The reason why bytes were passed on and not recorded.
+/// The reason why bytes were passed on, but not recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnreadReason {
     /// The body has this `Content-Encoding`.
     Encoded(Vec<u8>),
-    /// The bytes are not HTTP, and what is wrong with them.
+    /// The bytes are not HTTP, for this reason.
     NotHttp(Vec<u8>),
 }
 
-/// Something that a tap did to the bytes on purpose.
+/// A fault that a tap injected into the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Fault {
-    /// `seed N`: with this seed the same faults come again.
+pub enum InjectedFault {
+    /// `seed N`: the seed that reproduces the same faults.
     Seed(u64),
-    /// `< N NAME …`: a fault was applied to a message.
+    /// `< N NAME …`: the fault was applied to a message.
     Applied {
         /// The stream of the message.
         stream: Stream,
@@ -177,10 +178,10 @@ pub enum Fault {
         message: u64,
         /// The name of the fault.
         name: Word,
-        /// The values that were chosen, as the places of a `split`. Empty for most.
+        /// The values that were chosen, such as the positions of a `split`. Empty for most faults.
         detail: Vec<u8>,
     },
-    /// `< N reorder undone`: the message that should have overtaken this one did not come.
+    /// `< N reorder undone`: this message was to be overtaken by the next one, which did not come.
     ReorderUndone {
         /// The stream of the message.
         stream: Stream,
@@ -189,30 +190,31 @@ pub enum Fault {
     },
 }
 
-/// The text of an event that this version does not know. It comes only from a transcript: what is to be said has a variant.
+/// The text of an event that this version does not know. Only reading a transcript creates one; a new event needs a
+/// variant of [`Note`].
 ///
 /// ```compile_fail
-/// use barewire_proto::transcript::{Note, Unknown};
-/// let note = Note::Other(Unknown(b"closed > by the program".to_vec()));
+/// use barewire_proto::transcript::{Note, UnknownNote};
+/// let note = Note::Other(UnknownNote(b"closed > by the program".to_vec()));
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct Unknown(pub(super) Vec<u8>);
+pub struct UnknownNote(pub(super) Vec<u8>);
 
-impl Unknown {
+impl UnknownNote {
     /// The text, as it was read.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
-impl fmt::Debug for Unknown {
+impl fmt::Debug for UnknownNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", String::from_utf8_lossy(&self.0))
     }
 }
 
 impl Note {
-    /// The text in the event that the format does not fix: names, lines of heads, errors.
+    /// The parts of the event with free text: names, lines of heads, errors.
     pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut Vec<u8>> {
         let (first, second) = match self {
             Self::Open(text)
@@ -223,16 +225,17 @@ impl Note {
             | Self::Refused(text)
             | Self::Unread { why: UnreadReason::Encoded(text) | UnreadReason::NotHttp(text), .. }
             | Self::Cut { why: CutReason::ClientRefused(text), .. }
-            | Self::Fault(Fault::Applied { detail: text, .. })
-            | Self::Other(Unknown(text)) => (Some(text), None),
-            Self::Closed(Closed::Pipe { error, .. }) | Self::Cut { why: CutReason::ClientClosed { error }, .. } => {
-                (error.as_mut(), None)
+            | Self::Fault(InjectedFault::Applied { detail: text, .. })
+            | Self::Other(UnknownNote(text)) => (Some(text), None),
+            Self::Closed(StreamClose::Pipe { error, .. })
+            | Self::Cut { why: CutReason::ClientClosed { error }, .. } => (error.as_mut(), None),
+            Self::Cut { why: CutReason::ServerClosed { error, client_status }, .. } => {
+                (error.as_mut(), client_status.as_mut())
             }
-            Self::Cut { why: CutReason::ServerClosed { error, told }, .. } => (error.as_mut(), told.as_mut()),
-            Self::Cut { why: CutReason::Failed { error, told }, .. } => (Some(error), told.as_mut()),
+            Self::Cut { why: CutReason::Failed { error, client_status }, .. } => (Some(error), client_status.as_mut()),
             Self::Cut { why: CutReason::TapStopped | CutReason::HeldOpen | CutReason::Dropped(_), .. }
-            | Self::Closed(Closed::Connection)
-            | Self::Fault(Fault::Seed(_) | Fault::ReorderUndone { .. })
+            | Self::Closed(StreamClose::Connection)
+            | Self::Fault(InjectedFault::Seed(_) | InjectedFault::ReorderUndone { .. })
             | Self::Framing(_)
             | Self::Unasked
             | Self::Read(_)

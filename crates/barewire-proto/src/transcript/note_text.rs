@@ -1,10 +1,10 @@
-//! The text behind `@` <-> events. What is written is what was read, byte for byte.
+//! The text after `@` <-> events. An event that is read and written again has the same bytes.
 
 use super::entry::{Framing, Stream, Word};
-use super::note::{Closed, CutReason, Fault, Note, Unknown, UnreadReason};
+use super::note::{CutReason, InjectedFault, Note, StreamClose, UnknownNote, UnreadReason};
 
 impl Note {
-    /// Returns the text of the event, as it stands in its line.
+    /// Returns the text of the event as it stands in its line.
     pub fn text(&self) -> Vec<u8> {
         match self {
             Self::Open(what) => join("open ", what),
@@ -30,7 +30,7 @@ impl Note {
         }
     }
 
-    /// Reads the text of an event. `None` if it begins with a word that must not be used like this.
+    /// Reads the text of an event, or returns `None` if an event with this first word is malformed.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         let (word, rest) = split_word(text);
         let (second, behind) = split_word(rest);
@@ -45,16 +45,16 @@ impl Note {
             b"exit" if second == b"code" => Self::ExitCode(number(behind)?),
             b"exit" if second == b"signal" => Self::ExitSignal(number(behind)?),
             b"exit" | b"" => return None,
-            _ => match Self::parse_told(word, rest) {
-                // A number may have been written in another way than it would be.
+            _ => match Self::parse_tap_event(word, rest) {
+                // A number may be written in another form, such as with a leading zero.
                 Some(note) if note.text() == text => note,
-                _ => Self::Other(Unknown(text.to_vec())),
+                _ => Self::Other(UnknownNote(text.to_vec())),
             },
         })
     }
 
-    /// Reads the events that a tap tells. Text that is none of them stands for something that this version does not know.
-    fn parse_told(word: &[u8], rest: &[u8]) -> Option<Self> {
+    /// Reads the events that only a tap writes. `None` means an event that this version does not know.
+    fn parse_tap_event(word: &[u8], rest: &[u8]) -> Option<Self> {
         let (second, behind) = split_word(rest);
         let stream = || Stream::from_sigil(second);
         let only = |wanted| (stream() == Some(wanted)).then(|| behind.to_vec());
@@ -65,20 +65,20 @@ impl Note {
             b"unasked" => Self::Unasked,
             b"refused" => Self::Refused(only(Stream::ToServer)?),
             b"unread" => Self::Unread { stream: stream()?, why: UnreadReason::parse(behind) },
-            b"closed" => Self::Closed(Closed::parse(stream()?, behind)?),
+            b"closed" => Self::Closed(StreamClose::parse(stream()?, behind)?),
             b"cut" => {
                 let stream = stream()?;
                 Self::Cut { stream, why: CutReason::parse(stream, behind)? }
             }
             b"left" => Self::Left,
             b"signal" => Self::Signal(number(rest)?),
-            b"fault" => Self::Fault(Fault::parse(rest)?),
+            b"fault" => Self::Fault(InjectedFault::parse(rest)?),
             _ => return None,
         })
     }
 }
 
-impl Closed {
+impl StreamClose {
     fn text(&self) -> Vec<u8> {
         match self {
             Self::Pipe { stream, error: None } => format!("by the {}", receiver(*stream)).into(),
@@ -104,7 +104,7 @@ impl Closed {
     }
 }
 
-/// On stdio, the party that reads a stream.
+/// Returns the word for the party that reads a stream on stdio.
 fn receiver(stream: Stream) -> &'static str {
     match stream {
         Stream::ToServer => "program",
@@ -113,15 +113,15 @@ fn receiver(stream: Stream) -> &'static str {
 }
 
 impl CutReason {
-    /// Returns the reason as it stands in the text of an event of `stream`.
+    /// Returns the text of the reason in an event of `stream`.
     pub fn text(&self, stream: Stream) -> Vec<u8> {
         match self {
             Self::ClientClosed { error } => with_error(CLIENT_CLOSED, error.as_deref()),
             Self::ClientRefused(why) => join(CLIENT_REFUSED, why),
-            Self::ServerClosed { error, told } => {
-                with_status(with_error(SERVER_CLOSED, error.as_deref()), told.as_deref())
+            Self::ServerClosed { error, client_status } => {
+                with_status(with_error(SERVER_CLOSED, error.as_deref()), client_status.as_deref())
             }
-            Self::Failed { error, told } => with_status(error.clone(), told.as_deref()),
+            Self::Failed { error, client_status } => with_status(error.clone(), client_status.as_deref()),
             Self::TapStopped => TAP_STOPPED.into(),
             Self::HeldOpen => held_open(stream).into(),
             Self::Dropped(bytes) => format!("{bytes}{DROPPED}").into(),
@@ -145,11 +145,11 @@ impl CutReason {
         if let Some(error) = split_error(text, CLIENT_CLOSED) {
             return Some(Self::ClientClosed { error });
         }
-        let (text, told) = split_status(text);
+        let (text, client_status) = split_status(text);
         if let Some(error) = split_error(text, SERVER_CLOSED) {
-            return Some(Self::ServerClosed { error, told });
+            return Some(Self::ServerClosed { error, client_status });
         }
-        (!text.is_empty()).then(|| Self::Failed { error: text.to_vec(), told })
+        (!text.is_empty()).then(|| Self::Failed { error: text.to_vec(), client_status })
     }
 }
 
@@ -166,7 +166,7 @@ fn with_error(what: &str, error: Option<&[u8]>) -> Vec<u8> {
     error.map_or_else(|| what.into(), |error| [what.as_bytes(), b": ", error].concat())
 }
 
-/// Takes `what` off `text`: the error behind it, if there is one. `None` if the text is something else.
+/// Strips `what` from `text` and returns the error after it, if any. Returns `None` if `text` is neither.
 fn split_error(text: &[u8], what: &str) -> Option<Option<Vec<u8>>> {
     match text.strip_prefix(what.as_bytes())? {
         b"" => Some(None),
@@ -174,16 +174,16 @@ fn split_error(text: &[u8], what: &str) -> Option<Option<Vec<u8>>> {
     }
 }
 
-fn with_status(text: Vec<u8>, told: Option<&[u8]>) -> Vec<u8> {
-    match told {
+fn with_status(text: Vec<u8>, client_status: Option<&[u8]>) -> Vec<u8> {
+    match client_status {
         None => text,
-        Some(status) => [&text, CLIENT_TOLD.as_bytes(), status].concat(),
+        Some(status) => [&text, CLIENT_STATUS.as_bytes(), status].concat(),
     }
 }
 
 fn split_status(text: &[u8]) -> (&[u8], Option<Vec<u8>>) {
-    match memchr::memmem::rfind(text, CLIENT_TOLD.as_bytes()) {
-        Some(at) => (&text[..at], Some(text[at + CLIENT_TOLD.len()..].to_vec())),
+    match memchr::memmem::rfind(text, CLIENT_STATUS.as_bytes()) {
+        Some(at) => (&text[..at], Some(text[at + CLIENT_STATUS.len()..].to_vec())),
         None => (text, None),
     }
 }
@@ -204,7 +204,7 @@ impl UnreadReason {
     }
 }
 
-impl Fault {
+impl InjectedFault {
     fn text(&self) -> Vec<u8> {
         match self {
             Self::Seed(seed) => format!("seed {seed}").into(),
@@ -238,7 +238,7 @@ const LEFT: &str = "left somebody whom the program has started still holds its s
 const CLIENT_CLOSED: &str = "the client closed the connection";
 const SERVER_CLOSED: &str = "the server closed the connection";
 const CLIENT_REFUSED: &str = "the client sent what is not passed on: ";
-const CLIENT_TOLD: &str = "; the client is told ";
+const CLIENT_STATUS: &str = "; the client is told ";
 const TAP_STOPPED: &str = "the tap was stopped";
 const DROPPED: &str = " bytes were there already";
 const ENCODED: &str = "the body is encoded: ";

@@ -8,19 +8,19 @@ use super::entry::{Bytes, Channel, End, Entry, Event, Header, Marks, Stream, Tru
 use super::escape::unescape;
 use super::note::Note;
 
-/// A line that is none of a transcript.
+/// A line that is not valid in a transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WireError {
-    /// The line's number, from 1.
+    /// The number of the line, from 1.
     pub line: u64,
-    /// Where in the line.
+    /// The offset in the line.
     pub at: usize,
-    /// What is wrong with it.
+    /// The fault.
     pub fault: WireFault,
 }
 
-/// What is wrong with a line.
+/// A fault in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each has its sentence in Display")]
@@ -48,16 +48,16 @@ impl std::error::Error for WireError {}
 impl fmt::Display for WireFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotUtf8 => "a .wire file is UTF-8 text",
-            Self::UnknownSigil => "a line begins with one of > < ! @ = #",
+            Self::NotUtf8 => "a .wire file must be UTF-8 text",
+            Self::UnknownSigil => "expected a line that begins with one of > < ! @ = #",
             Self::NoSpace => "expected a space before the content",
             Self::OpenMarks => "the marks have no closing parenthesis",
-            Self::BadTime => "a time is written +SECONDS.FRACTION",
-            Self::BadTruncation => "a truncation is written truncated=LENGTH:SHA256",
-            Self::BadEscape => "an escape is \\\\ or \\xNN",
-            Self::BadHeader => "the header is written wire VERSION KEY=VALUE …",
-            Self::NewerVersion => "this version of the format is not known",
-            Self::BadNote => "this event is not written as it should be",
+            Self::BadTime => "expected a time as +SECONDS.FRACTION",
+            Self::BadTruncation => "expected a truncation as truncated=LENGTH:SHA256",
+            Self::BadEscape => "expected an escape as \\\\ or \\xNN",
+            Self::BadHeader => "expected a header as wire VERSION KEY=VALUE …",
+            Self::NewerVersion => "unknown version of the format: this program reads version 1",
+            Self::BadNote => "malformed event",
         })
     }
 }
@@ -73,15 +73,15 @@ pub fn read(text: &[u8]) -> Result<Vec<Entry>, WireError> {
 
 /// Reads one line, without its line break, as the `number`th of its file.
 pub fn read_line(line: &[u8], number: u64) -> Result<Entry, WireError> {
-    // A BOM at the start of the file is no part of it.
+    // A BOM at the start of the file is ignored.
     let line = if number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
     parse(line).map_err(|(at, fault)| WireError { line: number, at, fault })
 }
 
-type Fault = (usize, WireFault);
+type LineFault = (usize, WireFault);
 
-fn parse(line: &[u8]) -> Result<Entry, Fault> {
-    // A checkout that turned line ends into CRLF is still the same transcript: no content ends in a bare CR.
+fn parse(line: &[u8]) -> Result<Entry, LineFault> {
+    // A checkout may have turned the line ends into CRLF. No content ends in a bare CR, so it can be stripped.
     let returns = line.iter().rev().take_while(|b| **b == b'\r').count();
     let line = &line[..line.len() - returns];
     let line = std::str::from_utf8(line).map_err(|bad| (bad.valid_up_to(), WireFault::NotUtf8))?;
@@ -92,18 +92,18 @@ fn parse(line: &[u8]) -> Result<Entry, Fault> {
         Some('<') => bytes(line, Stream::ToClient),
         Some('!') => bytes(line, Stream::Stderr),
         Some('@') => event(line),
-        Some('=') => Ok(Entry::Expect(behind_space(chars.as_str()))),
-        Some('#') => Ok(Entry::Comment(behind_space(chars.as_str()))),
+        Some('=') => Ok(Entry::Expect(strip_space(chars.as_str()))),
+        Some('#') => Ok(Entry::Comment(strip_space(chars.as_str()))),
         Some(_) if line == "wire" || line.starts_with("wire ") => header(line),
         Some(_) => Err((0, WireFault::UnknownSigil)),
     }
 }
 
-fn behind_space(text: &str) -> String {
+fn strip_space(text: &str) -> String {
     text.strip_prefix(' ').unwrap_or(text).replace('\r', " ")
 }
 
-fn header(line: &str) -> Result<Entry, Fault> {
+fn header(line: &str) -> Result<Entry, LineFault> {
     let mut words = line.split_ascii_whitespace().skip(1);
     let version: u32 =
         words.next().and_then(|word| word.parse().ok()).ok_or((line.len().min(5), WireFault::BadHeader))?;
@@ -117,26 +117,26 @@ fn header(line: &str) -> Result<Entry, Fault> {
             let value = unescape(value).map_err(|at| (offset(line, value) + at, WireFault::BadEscape))?;
             Ok((Word::new(key).ok_or(bad)?, value))
         })
-        .collect::<Result<_, Fault>>()?;
+        .collect::<Result<_, LineFault>>()?;
     Ok(Entry::Header(Header { version, facts }))
 }
 
-/// Where `part`, a slice of `line`, begins in it.
+/// Returns the offset of `part`, a slice of `line`.
 fn offset(line: &str, part: &str) -> usize {
     part.as_ptr().addr() - line.as_ptr().addr()
 }
 
-/// What stands before the content of a `>`, `<`, `!` or `@` line, and the content.
-struct Parts {
+/// The parts of a `>`, `<`, `!` or `@` line.
+struct LineParts {
     channel: Channel,
     marks: Marks,
     end: End,
     payload: Vec<u8>,
-    /// Where the content begins in the line.
+    /// The offset of the content in the line.
     at: usize,
 }
 
-fn parts(line: &str) -> Result<Parts, Fault> {
+fn parts(line: &str) -> Result<LineParts, LineFault> {
     let rest = &line[1..];
     let (channel, mut rest) = rest.split_at(rest.find(|c| !Channel::allows(c)).unwrap_or(rest.len()));
     let mut marks = Marks::default();
@@ -167,7 +167,7 @@ fn parts(line: &str) -> Result<Parts, Fault> {
         content.as_bytes().to_vec()
     };
     let channel = Channel::new(channel).expect("split at the first character that is not allowed");
-    Ok(Parts { channel, marks, end, payload, at })
+    Ok(LineParts { channel, marks, end, payload, at })
 }
 
 fn mark(word: &str, marks: &mut Marks) -> Result<(), WireFault> {
@@ -197,13 +197,13 @@ fn truncation(text: &str) -> Option<Truncated> {
     whole.then_some(Truncated { length: length.parse().ok()?, sha256: sha256.to_owned() })
 }
 
-fn bytes(line: &str, stream: Stream) -> Result<Entry, Fault> {
-    let Parts { channel, marks, end, payload, .. } = parts(line)?;
+fn bytes(line: &str, stream: Stream) -> Result<Entry, LineFault> {
+    let LineParts { channel, marks, end, payload, .. } = parts(line)?;
     Ok(Entry::Bytes(Bytes { stream, channel, payload, end, marks }))
 }
 
-fn event(line: &str) -> Result<Entry, Fault> {
-    let Parts { channel, marks, payload, at, .. } = parts(line)?;
+fn event(line: &str) -> Result<Entry, LineFault> {
+    let LineParts { channel, marks, payload, at, .. } = parts(line)?;
     let note = Note::parse(&payload).ok_or((at, WireFault::BadNote))?;
     Ok(Entry::Event(Event { channel, note, marks }))
 }

@@ -1,4 +1,4 @@
-//! Byte streams -> entries, and back.
+//! Byte streams <-> entries.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::entry::{Bytes, Channel, End, Entry, Event, Marks, Stream};
 use super::note::Note;
 
-/// Writes one byte stream down: every line of it becomes an entry, and no byte is lost.
+/// A recorder of one byte stream: each line becomes an entry, and no byte is lost.
 #[derive(Debug)]
 pub struct Recorder {
     stream: Stream,
@@ -17,15 +17,15 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records `stream` of `channel`; a line of more than `limit` bytes is written in pieces.
+    /// A recorder for `stream` of `channel`. A line of more than `limit` bytes is recorded in pieces.
     pub fn new(stream: Stream, channel: Channel, limit: usize) -> Self {
         Self { stream, channel, partial: Vec::new(), limit: limit.max(1) }
     }
 
-    /// Takes the bytes of one read, and appends the entries they complete.
+    /// Takes the bytes of one read and appends the entries that they complete.
     pub fn push(&mut self, mut bytes: &[u8], time: Option<Duration>, out: &mut Vec<Entry>) {
         while let Some(newline) = memchr::memchr(b'\n', bytes) {
-            self.hold(&bytes[..newline], time, out);
+            self.append(&bytes[..newline], time, out);
             bytes = &bytes[newline + 1..];
             let line = std::mem::take(&mut self.partial);
             out.push(match line.strip_suffix(b"\r") {
@@ -33,10 +33,10 @@ impl Recorder {
                 None => self.entry(line, End::Lf, time),
             });
         }
-        self.hold(bytes, time, out);
+        self.append(bytes, time, out);
     }
 
-    /// The stream has ended: what is left is a line without an end.
+    /// Ends the stream: appends the rest, if any, as a line without a line break.
     pub fn finish(&mut self, time: Option<Duration>, out: &mut Vec<Entry>) {
         if !self.partial.is_empty() {
             let rest = std::mem::take(&mut self.partial);
@@ -44,7 +44,7 @@ impl Recorder {
         }
     }
 
-    fn hold(&mut self, mut bytes: &[u8], time: Option<Duration>, out: &mut Vec<Entry>) {
+    fn append(&mut self, mut bytes: &[u8], time: Option<Duration>, out: &mut Vec<Entry>) {
         while self.partial.len() + bytes.len() > self.limit {
             let (piece, rest) = bytes.split_at(self.limit - self.partial.len());
             self.partial.extend_from_slice(piece);
@@ -61,23 +61,23 @@ impl Recorder {
     }
 }
 
-/// The bytes of one stream, as they were; or why they are not all there.
-pub fn restore(entries: &[Entry], stream: Stream, channel: &Channel) -> Result<Vec<u8>, NotWhole> {
+/// Returns the exact bytes of one stream, or an error if the transcript does not hold all of them.
+pub fn restore(entries: &[Entry], stream: Stream, channel: &Channel) -> Result<Vec<u8>, RestoreError> {
     let mut out = Vec::new();
     for entry in entries {
         match entry {
             Entry::Bytes(bytes) if bytes.stream == stream && bytes.channel == *channel => {
                 if bytes.marks.truncated.is_some() {
-                    return Err(NotWhole::Truncated);
+                    return Err(RestoreError::Truncated);
                 }
                 if bytes.marks.redacted {
-                    return Err(NotWhole::Redacted);
+                    return Err(RestoreError::Redacted);
                 }
                 out.extend_from_slice(&bytes.payload);
                 out.extend_from_slice(bytes.end.as_bytes());
             }
             Entry::Event(Event { note: Note::Gap(gap, _), channel: gone, .. }) if *gap == stream && gone == channel => {
-                return Err(NotWhole::Gap);
+                return Err(RestoreError::Gap);
             }
             _ => {}
         }
@@ -85,11 +85,11 @@ pub fn restore(entries: &[Entry], stream: Stream, channel: &Channel) -> Result<V
     Ok(out)
 }
 
-/// Why a transcript does not hold all bytes of a stream.
+/// The reason why a transcript does not hold all bytes of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum NotWhole {
-    /// A line was cut when it was recorded.
+pub enum RestoreError {
+    /// A line was truncated when it was recorded.
     Truncated,
     /// A secret was replaced.
     Redacted,
@@ -97,7 +97,7 @@ pub enum NotWhole {
     Gap,
 }
 
-impl fmt::Display for NotWhole {
+impl fmt::Display for RestoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Truncated => "a line of the stream is truncated in the transcript",
@@ -107,4 +107,4 @@ impl fmt::Display for NotWhole {
     }
 }
 
-impl std::error::Error for NotWhole {}
+impl std::error::Error for RestoreError {}

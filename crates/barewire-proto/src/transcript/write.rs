@@ -71,12 +71,12 @@ fn text_line(out: &mut String, sigil: char, text: &str) {
     out.push(sigil);
     if !text.is_empty() {
         out.push(' ');
-        // Text for people is one line, whatever was put into it.
+        // The text must stay on one line.
         out.extend(text.chars().map(|c| if matches!(c, '\n' | '\r') { ' ' } else { c }));
     }
 }
 
-/// Microseconds are what clocks and people read; the last three digits are written only if there are any.
+/// Writes a time with microseconds, or with nanoseconds if it has any.
 fn seconds(time: Duration) -> String {
     let nanos = time.subsec_nanos();
     if nanos.is_multiple_of(1000) {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use barewire_proto::rpc::{Id, Message, Parsed, parse};
-use barewire_proto::transcript::{CutReason, Fault, Note, Stream, Word};
+use barewire_proto::transcript::{CutReason, InjectedFault, Note, Stream, Word};
 
 use chance::Chance;
 use spec::Kind;
@@ -142,7 +142,7 @@ impl Faults {
     pub(crate) fn release(&mut self) -> Vec<Act> {
         let mut acts = Vec::new();
         if let Some((message, _)) = self.held.late {
-            acts.push(Act::Note(Note::Fault(Fault::ReorderUndone { stream: self.stream, message })));
+            acts.push(Act::Note(Note::Fault(InjectedFault::ReorderUndone { stream: self.stream, message })));
         }
         acts.extend(self.held.release());
         acts
@@ -181,7 +181,7 @@ impl Faults {
             let Some(detail) = plan.apply(&spec.kind, chance, &mut frame) else { continue };
             let name = Word::new(spec.name()).expect("letters and hyphens");
             let (stream, detail) = (self.stream, detail.into_bytes());
-            acts.push(Act::Note(Note::Fault(Fault::Applied { stream, message: number, name, detail })));
+            acts.push(Act::Note(Note::Fault(InjectedFault::Applied { stream, message: number, name, detail })));
         }
         self.carry_out(plan, frame, acts);
     }

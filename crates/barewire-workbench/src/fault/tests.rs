@@ -17,7 +17,7 @@ fn done(spec: &str, seed: u64) -> Vec<Act> {
 /// The event of a message to the client that was dropped.
 fn drop_of(message: u64) -> Act {
     let name = Word::new("drop").expect("a word");
-    Act::Note(Note::Fault(Fault::Applied { stream: Stream::ToClient, message, name, detail: Vec::new() }))
+    Act::Note(Note::Fault(InjectedFault::Applied { stream: Stream::ToClient, message, name, detail: Vec::new() }))
 }
 
 /// The same in one line: what is written in quotes, what is noted as it is.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use barewire_proto::frame::{Frame, FrameError};
 use barewire_proto::json::{Json, Kind};
-use barewire_proto::rpc::{ErrorRef, Id, Invalid, Message, Name, Parsed, Rule, parse};
+use barewire_proto::rpc::{ErrorRef, Id, Invalid, Message, MemberName, Parsed, Rule, parse};
 use barewire_proto::transcript::Stream;
 
 /// One frame, parsed.
@@ -212,7 +212,7 @@ fn written_id(text: &[u8]) -> Option<String> {
     // Bad UTF-8 elsewhere does not make the id less readable.
     let text = String::from_utf8_lossy(text);
     let object = Json::parse(text.as_bytes()).ok().filter(|json| json.kind() == Kind::Object)?;
-    let mut ids = object.members().filter(|member| Name::of(member.name) == Some(Name::Id));
+    let mut ids = object.members().filter(|member| MemberName::of(member.name) == Some(MemberName::Id));
     match (ids.next(), ids.next()) {
         (Some(id), None) => Some(id.value.as_str().to_owned()),
         _ => None,

@@ -73,7 +73,7 @@ async fn carry(
             };
             if count == 0 {
                 let is_whole = messages.may_end() && !messages.is_between();
-                let closed = CutReason::ServerClosed { error: None, told: None };
+                let closed = CutReason::ServerClosed { error: None, client_status: None };
                 return if is_whole { Ok(()) } else { Err(closed) };
             }
             let mut input = &buffer[..count];

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use barewire::client::http::Dialer;
 use barewire_proto::http::mirror::encode;
-use barewire_proto::http::{HeaderParams, about};
+use barewire_proto::http::{HeaderParams, mcp_name_source};
 use barewire_proto::json::{Json, Text};
 use barewire_proto::mcp::{Era, RequestParams, Revision};
 use barewire_proto::rpc::{self, Message, Parsed};
@@ -55,7 +55,8 @@ impl HttpRequest {
         let (method, params) = (method(body), params(body));
         let text = |json: Option<Json<'_>>| json.and_then(Text::from_json).map(|it| it.to_name().into_owned());
         let version = text(params.meta.protocol_version);
-        let name = method.as_deref().and_then(|method| about(method, &params)).and_then(|(_, name)| text(name));
+        let name =
+            method.as_deref().and_then(|method| mcp_name_source(method, &params)).and_then(|(_, name)| text(name));
         // What is no version is no header either.
         let version = version.filter(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_graphic()));
         let mut post = Self::post(body, Era::Modern)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use barewire_proto::mcp::Side;
-use barewire_proto::transcript::{Closed, Event, Note, Party, Stream};
+use barewire_proto::transcript::{Event, Note, Party, Stream, StreamClose};
 
 use super::state::Key;
 use super::{Exchange, MessagePosition, OperationTracker};
@@ -23,7 +23,7 @@ impl OperationTracker {
             Note::Head(stream, line) if self.exchanges.head(channel, *stream, line) => {
                 self.join_session(channel);
             }
-            Note::Closed(Closed::Connection) => self.give_up(channel, event.marks.time),
+            Note::Closed(StreamClose::Connection) => self.give_up(channel, event.marks.time),
             Note::Cut { stream: Stream::ToClient, why } if why.by() == Some(Party::Client) => {
                 self.give_up(channel, event.marks.time);
             }

@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Instant;
 
-use barewire_proto::transcript::{Closed, CutReason, Note, Stream};
+use barewire_proto::transcript::{CutReason, Note, Stream, StreamClose};
 
 use super::leaving::{Leaving, Scene, Side, Verdict};
 use super::stdio::Control;
@@ -241,7 +241,7 @@ impl Lane {
             Closing::Ended => Note::Eof(self.stream),
             Closing::Unwanted(error) => {
                 let error = (!is_hang_up(error)).then(|| error.to_string().into_bytes());
-                Note::Closed(Closed::Pipe { stream: self.stream, error })
+                Note::Closed(StreamClose::Pipe { stream: self.stream, error })
             }
         });
     }

@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use barewire_proto::transcript::{Fault, Note, Stream};
+use barewire_proto::transcript::{InjectedFault, Note, Stream};
 
 use super::observation::{Copies, Observation};
 use super::pump::{Lane, Pump};
@@ -65,7 +65,7 @@ impl Program {
         });
         signals.pass_on(Arc::clone(&control));
         if let Some(seed) = faults.seed {
-            control.note(Note::Fault(Fault::Seed(seed)));
+            control.note(Note::Fault(InjectedFault::Seed(seed)));
         }
         let pump = pump(&mut child, host, faults, rung, &control, say)?;
         let (told, status) = mpsc::channel();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use barewire_proto::frame::DEFAULT_LIMIT;
 use barewire_proto::mcp::Side;
-use barewire_proto::transcript::{Closed, Entry, Framing, Note, Stream};
+use barewire_proto::transcript::{Entry, Framing, Note, Stream, StreamClose};
 
 use super::channels::Channels;
 use super::message::Message;
@@ -179,7 +179,7 @@ impl<'a> FrameCollector<'a> {
                     let hint = "capture it again: what follows a gap cannot be replayed";
                     return Err(Error::new(what).with_hint(hint));
                 }
-                Note::Closed(Closed::Connection) => {
+                Note::Closed(StreamClose::Connection) => {
                     let exchange = event.channel.as_str();
                     let asks = |frame: &&mut RecordedFrame| frame.side == Side::Client && frame.exchange == exchange;
                     if let Some(frame) = self.frames.iter_mut().rev().find(asks) {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use barewire_proto::frame::{Codec, DEFAULT_LIMIT, Frame, FrameError, KEPT, Lines};
+use barewire_proto::frame::{Codec, DEFAULT_LIMIT, Frame, FrameError, Lines, MAX_KEPT_CAPACITY};
 use barewire_proto::json::Text;
 use barewire_proto::rpc::{Batch, DEFAULT_DEPTH, Invalid, Message, Notification, Params, Parsed, Request, parse};
 use serde::Serialize;
@@ -116,7 +116,7 @@ where
         let mut answer = std::mem::take(&mut self.answer);
         match &frame {
             Err(error) => {
-                let begins = error.begins();
+                let begins = error.prefix();
                 self.invalid(error.offset(), begins, &Invalid::from_frame(error), &mut answer);
             }
             Ok(frame) => match parse(frame.bytes, self.limits.depth) {
@@ -129,7 +129,7 @@ where
             self.output.message(|out| out.extend_from_slice(&answer))?;
         }
         answer.clear();
-        if answer.capacity() > KEPT {
+        if answer.capacity() > MAX_KEPT_CAPACITY {
             answer = Vec::new();
         }
         self.answer = answer;

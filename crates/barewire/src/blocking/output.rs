@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use barewire_proto::frame::{Codec, KEPT, Lines};
+use barewire_proto::frame::{Codec, Lines, MAX_KEPT_CAPACITY};
 
 /// The writing half of a connection.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl<W: Write> MessageWriter<W> {
         }
         let written = self.writer.write_all(&self.waiting).and_then(|()| self.writer.flush());
         self.waiting.clear();
-        if self.waiting.capacity() > KEPT {
+        if self.waiting.capacity() > MAX_KEPT_CAPACITY {
             self.waiting = Vec::new();
         }
         written

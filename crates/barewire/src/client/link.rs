@@ -68,7 +68,7 @@ impl Link {
             return Ok(());
         }
         let method = || method.to_owned();
-        let Some(sent) = known.sent(Side::Client, revision) else {
+        let Some(sent) = known.availability(Side::Client, revision) else {
             return Err(ClientError::NotInRevision { method: method(), revision });
         };
         match sent.needs_in(revision) {

@@ -38,7 +38,7 @@ impl Service for ClientService {
             // MCP 2025-11-25, basic/lifecycle: only pings before the handshake is complete.
             None => Err(ErrorObject::new(Code::INVALID_REQUEST, "Invalid Request: nothing is revision yet").into()),
             Some(revision) => {
-                let known = Method::find(method).and_then(|method| method.sent(Side::Server, revision));
+                let known = Method::find(method).and_then(|method| method.availability(Side::Server, revision));
                 if known.is_none() {
                     return Err(Failure::method_not_found());
                 }

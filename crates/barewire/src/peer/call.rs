@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use barewire_proto::rpc::ErrorObject;
-use barewire_proto::session::{CallId, Patience};
+use barewire_proto::session::{CallId, CallTimeout};
 use barewire_proto::transcript::escape;
 use tokio::sync::oneshot;
 
@@ -24,7 +24,7 @@ pub struct OutgoingCall<R> {
     queue: Arc<Queue>,
     method: String,
     params: io::Result<Option<String>>,
-    patience: Patience,
+    patience: CallTimeout,
     progress: Option<OnProgress>,
     quiet: bool,
     exchange: Exchange,
@@ -34,7 +34,7 @@ pub struct OutgoingCall<R> {
 
 impl<R> OutgoingCall<R> {
     pub(super) fn new(queue: Arc<Queue>, method: String, params: io::Result<Option<String>>) -> Self {
-        let patience = Patience::default().timeout(DEFAULT_TIMEOUT);
+        let patience = CallTimeout::default().timeout(DEFAULT_TIMEOUT);
         Self {
             queue,
             method,

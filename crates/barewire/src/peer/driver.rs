@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use barewire_proto::frame::{Codec, KEPT};
+use barewire_proto::frame::{Codec, MAX_KEPT_CAPACITY};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, Sleep};
 

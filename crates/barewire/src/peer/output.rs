@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use barewire_proto::frame::{Codec, KEPT};
+use barewire_proto::frame::{Codec, MAX_KEPT_CAPACITY};
 use tokio::io::AsyncWrite;
 use tokio::sync::Semaphore;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use barewire_proto::json::Json;
 use barewire_proto::rpc::{Code, Params};
-use barewire_proto::session::{CallId, Patience, Ticket};
+use barewire_proto::session::{CallId, CallTimeout, Ticket};
 use tokio::sync::{Notify, Semaphore, oneshot};
 
 use super::context::IncomingMessage;
@@ -73,7 +73,7 @@ pub(super) enum Command {
 pub(super) struct NewCall {
     pub(super) method: String,
     pub(super) params: Option<String>,
-    pub(super) patience: Patience,
+    pub(super) patience: CallTimeout,
     pub(super) progress: Option<OnProgress>,
     /// The peer is sent no cancellation when the call is given up.
     pub(super) quiet: bool,

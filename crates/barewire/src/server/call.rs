@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use barewire_proto::json::{Json, Member, Text};
-use barewire_proto::mcp::{ClientCapabilities, Implementation, LoggingLevel, RequestMeta, Revision, modern::Modern};
+use barewire_proto::mcp::{
+    ClientCapabilities, Implementation, LoggingLevel, RequestMeta, Revision, modern::ModernMeta,
+};
 use barewire_proto::rpc::{Code, ErrorObject};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 
 use barewire_proto::json::{Json, Kind as JsonKind, Text};
-use barewire_proto::mcp::legacy::{Effect, Event, Policy};
-use barewire_proto::mcp::modern::{self, Modern};
+use barewire_proto::mcp::legacy::{HandshakeEffect, HandshakeEvent, HandshakePolicy};
+use barewire_proto::mcp::modern::{self, ModernMeta};
 use barewire_proto::mcp::{
-    CallToolResult, ClientCapabilities, InitializeParams, InitializeResult, Legacy, RequestParams, Revision,
+    CallToolResult, ClientCapabilities, Handshake, InitializeParams, InitializeResult, RequestParams, Revision,
     ServerCapability, SetLevelParams, key,
 };
 use barewire_proto::rpc::{Notification, Params};
@@ -66,7 +66,7 @@ impl ConnectionService {
         let (version, entries) = (shared.registry.version(), shared.registry.entries());
         Self {
             shared,
-            legacy: Legacy::default(),
+            legacy: Handshake::default(),
             #[cfg(feature = "http")]
             negotiated: None,
             announcements_pending: false,
@@ -118,11 +118,11 @@ impl ConnectionService {
 
     /// Advances the handshake, and returns the revision in which this message is served.
     #[inline]
-    fn step(&mut self, event: Event<'_>) -> Result<Revision, Failure> {
+    fn step(&mut self, event: HandshakeEvent<'_>) -> Result<Revision, Failure> {
         match self.legacy.step(event, Self::policy(&self.shared)) {
-            Effect::Serve(revision) => Ok(revision),
-            Effect::Refuse(rule) => Err(rule.error(&self.shared.settings.revisions).into()),
-            Effect::Ignore => Err(Failure::method_not_found()),
+            HandshakeEffect::Serve(revision) => Ok(revision),
+            HandshakeEffect::Refuse(rule) => Err(rule.error(&self.shared.settings.revisions).into()),
+            HandshakeEffect::Ignore => Err(Failure::method_not_found()),
         }
     }
 
@@ -157,11 +157,11 @@ impl Service for ConnectionService {
             (Some(modern), _) => (Some(modern.revision), Event::Request),
             (None, "initialize") => return self.initialize(params),
             (None, "ping") => {
-                let revision = self.step(Event::Ping)?;
+                let revision = self.step(HandshakeEvent::Ping)?;
                 let shared = Arc::clone(&self.shared);
                 return Ok(ready(EmptyResult::default(), ResultFormat::new(revision, shared, None)));
             }
-            (None, _) => (None, Event::Request),
+            (None, _) => (None, HandshakeEvent::Request),
         };
         let revision = match revision {
             Some(revision) => revision,

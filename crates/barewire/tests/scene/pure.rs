@@ -6,7 +6,9 @@ use std::collections::VecDeque;
 use barewire_proto::frame::{Codec, Lines};
 use barewire_proto::json::Json;
 use barewire_proto::rpc::{Code, ErrorObject, Id, Message, Notification, Params, Parsed, Reply, Request, parse, write};
-use barewire_proto::session::{Conventions, Effect, Event, Patience, Refusal, Session, Signal, Ticket, Tokens};
+use barewire_proto::session::{
+    CallTimeout, Conventions, Effect, ProgressTokenFinder, Refusal, Session, SessionEvent, Signal, Ticket,
+};
 use serde_json::{Value, json};
 
 #[derive(Default)]
@@ -58,7 +60,7 @@ impl PureEngine {
                 Ok(frame) => self.frame(frame.bytes),
                 Err(error) => {
                     let invalid = barewire_proto::rpc::Invalid::from_frame(&error);
-                    if self.session.step(Event::Invalid(&invalid)) == Effect::Reject
+                    if self.session.step(SessionEvent::Invalid(&invalid)) == Effect::RejectFrame
                         && let Some(reply) = invalid.reply()
                     {
                         Lines::encode(&mut self.out, |out| reply.error(out, &invalid.error()));
@@ -79,7 +81,7 @@ impl PureEngine {
         match parse(frame, 128) {
             Parsed::Message(message) => self.message(message, frame.len(), None),
             Parsed::Invalid(invalid) => {
-                if self.session.step(Event::Invalid(&invalid)) == Effect::Reject
+                if self.session.step(SessionEvent::Invalid(&invalid)) == Effect::RejectFrame
                     && let Some(reply) = invalid.reply()
                 {
                     Lines::encode(&mut self.out, |out| reply.error(out, &invalid.error()));
@@ -108,7 +110,7 @@ impl PureEngine {
             Message::Request(request) => self.request(&request, bytes, batch),
             Message::Notification(notification) => self.notification(&notification),
             Message::Response(response) => {
-                if let Effect::Settle(call) = self.session.step(Event::Response(&response.id)) {
+                if let Effect::Settle(call) = self.session.step(SessionEvent::Response(&response.id)) {
                     let outcome = match response.outcome {
                         Ok(result) => json!({ "answer": result.to::<Value>().expect("JSON") }),
                         Err(error) => json!({ "error": error.to_owned().to_string() }),
@@ -125,7 +127,7 @@ impl PureEngine {
     fn notification(&mut self, notification: &Notification<'_>) {
         match barewire_proto::session::signal(&Conventions::JSON_RPC, notification) {
             Signal::Cancel(id) => {
-                if let Effect::Cancel { ticket, answer, .. } = self.session.step(Event::Cancelled(&id)) {
+                if let Effect::Cancel { ticket, answer, .. } = self.session.step(SessionEvent::Cancelled(&id)) {
                     let at = self.running.iter().position(|it| it.ticket == ticket).expect("running");
                     let RunningRequest { reply, batch, .. } = self.running.remove(at);
                     let error = ErrorObject::standard(answer.expect("JSON-RPC answers"));
@@ -144,19 +146,20 @@ impl PureEngine {
     }
 
     fn request(&mut self, request: &Request<'_>, bytes: usize, batch: Option<usize>) {
-        let ticket = match self.session.step(Event::Request { id: &request.id, bytes, room: true, stalled: false }) {
-            Effect::Start(ticket) => ticket,
-            Effect::Refuse(refusal) => {
-                let error = refusal.error(&request.id);
-                let reply = match refusal {
-                    Refusal::Duplicate => request.reply().unnamed(),
-                    _ => request.reply(),
-                };
-                return self.answer(batch, |out| reply.error(out, &error));
-            }
-            effect => panic!("{effect:?}"),
-        };
-        self.session.step(Event::Defer { ticket, id: &request.id, bytes });
+        let ticket =
+            match self.session.step(SessionEvent::Request { id: &request.id, bytes, room: true, stalled: false }) {
+                Effect::Start(ticket) => ticket,
+                Effect::Refuse(refusal) => {
+                    let error = refusal.error(&request.id);
+                    let reply = match refusal {
+                        Refusal::Duplicate => request.reply().unnamed(),
+                        _ => request.reply(),
+                    };
+                    return self.answer(batch, |out| reply.error(out, &error));
+                }
+                effect => panic!("{effect:?}"),
+            };
+        self.session.step(SessionEvent::Defer { ticket, id: &request.id, bytes });
         if let Some(batch) = batch {
             self.batches[batch].open += 1;
         }
@@ -199,8 +202,10 @@ impl PureEngine {
             }
             "ask" => {
                 let (what,): (Value,) = params(request.params);
-                let (now, patience) = (Default::default(), Patience::default());
-                let Effect::Asked(call) = self.session.step(Event::Ask { now, patience, batch: None }) else {
+                let (now, patience) = (Default::default(), CallTimeout::default());
+                let Effect::SendRequest(call) =
+                    self.session.step(SessionEvent::StartCall { now, timeout: patience, batch: None })
+                else {
                     panic!("open");
                 };
                 let text = json!([what]).to_string();
@@ -211,7 +216,7 @@ impl PureEngine {
                 Err(HandlerState::WaitsForAnswer(call.id()))
             }
             "report" => {
-                let token = Tokens::new(Conventions::JSON_RPC.progress).find(request.params);
+                let token = ProgressTokenFinder::new(Conventions::JSON_RPC.progress).find(request.params);
                 let tell = |n: u8| match &token {
                     Some(token) => {
                         let token: Value = serde_json::from_str(token.as_str()).expect("JSON");
@@ -252,7 +257,7 @@ impl PureEngine {
         }
         let id = reply.id().expect("requests have one").borrow().into_owned();
         match batch {
-            None => assert_eq!(self.session.step(Event::Answer { ticket, id: &id }), Effect::Answer),
+            None => assert_eq!(self.session.step(SessionEvent::Answer { ticket, id: &id }), Effect::Answer),
             Some(batch) => self.batches[batch].ids.push((ticket, id)),
         }
         self.answer(batch, |out| match outcome {
@@ -282,7 +287,7 @@ impl PureEngine {
             return;
         }
         for (ticket, id) in ids {
-            self.session.step(Event::Answer { ticket: *ticket, id });
+            self.session.step(SessionEvent::Answer { ticket: *ticket, id });
         }
         if !answers.is_empty() {
             let array = format!("[{}]", answers.join(","));

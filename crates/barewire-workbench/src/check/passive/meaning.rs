@@ -49,7 +49,7 @@ fn sent(case: &Case<'_>, name: &str, ledger: &mut Ledger) {
         return;
     }
     ledger.look(&METHOD_IN_REVISION);
-    let Some(sent) = method.sent(sender, revision) else {
+    let Some(sent) = method.availability(sender, revision) else {
         // A server that asks in the modern era breaks a rule of its own.
         let has_own_rule = sender == Side::Server && revision.is_modern() && case.asked.is_some();
         if method.extension.is_none() && !has_own_rule {

@@ -55,7 +55,7 @@ async fn passed(client: &mut TcpStream, shared: &Shared, exchanges: &Exchanges) 
     let Some(first) = requests.first(&mut from_client).await? else { return Ok(()) };
     let wire = shared.dial.connect().await.map_err(|error| {
         let told = Some(BAD_GATEWAY.into());
-        exchanges.end(CutReason::Failed { error: error.to_string().into_bytes(), told });
+        exchanges.end(CutReason::Failed { error: error.to_string().into_bytes(), client_status: told });
         Refusal::new(BAD_GATEWAY, format!("the request was not passed on: {error}"))
     })?;
     let (from_server, mut to_server) = tokio::io::split(wire);
@@ -90,7 +90,8 @@ async fn passed(client: &mut TcpStream, shared: &Shared, exchanges: &Exchanges) 
             // On a connection that has been answered on, a client knows what that means and asks again.
             let tell = responses.is_silent && exchanges.unanswered() > 0;
             let told = tell.then(|| BAD_GATEWAY.into());
-            exchanges.end(CutReason::ServerClosed { error: error.clone().map(String::into_bytes), told });
+            exchanges
+                .end(CutReason::ServerClosed { error: error.clone().map(String::into_bytes), client_status: told });
             if !tell {
                 return Ok(());
             }

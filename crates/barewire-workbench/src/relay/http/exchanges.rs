@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use barewire_proto::transcript::{Closed, CutReason, Framing, Note, Stream, UnreadReason};
+use barewire_proto::transcript::{CutReason, Framing, Note, Stream, StreamClose, UnreadReason};
 
 use crate::http::head::{Answers, Asks, Body, Kind, Refusal};
 
@@ -195,7 +195,7 @@ impl Exchanges {
         let mut open = self.open();
         let answering = open.answering.iter().map(|passing| passing.number);
         for number in answering.chain(open.waiting.iter().map(|exchange| exchange.number)) {
-            self.eyes.note(number, Note::Closed(Closed::Connection));
+            self.eyes.note(number, Note::Closed(StreamClose::Connection));
         }
         open.end.get_or_insert(CutReason::ClientClosed { error: None });
     }

@@ -93,7 +93,7 @@ fn passage(addresses: &[SocketAddr], dialer: &Dialer, settings: &HttpRelaySettin
         if settings.hosts.is_empty() {
             return Err(ListenError::Open(*open));
         }
-        access = Access::nobody();
+        access = Access::deny_all();
     }
     // Another address of this machine alone is answered to as well.
     let own = addresses.iter().filter(|address| is_loopback(address));

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use barewire_proto::http::Reading;
+use barewire_proto::http::ResponseKind;
 use barewire_proto::http::challenge::{self, Challenge};
 use http::{HeaderMap, StatusCode};
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use barewire_proto::http::{about, header, mirror};
+use barewire_proto::http::{header, mcp_name_source, mirror};
 use barewire_proto::json::{Json, Text};
 use barewire_proto::mcp::RequestParams;
 use barewire_proto::rpc::{DEFAULT_DEPTH, Message, Params, Parsed, parse};
@@ -36,7 +36,7 @@ impl<'a> MirroredFields<'a> {
             "tasks/get" | "tasks/update" | "tasks/cancel" => {
                 json.and_then(|json| json.members().find(|member| member.name == "taskId")).map(|id| id.value)
             }
-            method => about(method, &params).and_then(|(_, name)| name),
+            method => mcp_name_source(method, &params).and_then(|(_, name)| name),
         };
         Some(Self { method, version: text(params.meta.protocol_version), name: text(name), params })
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use barewire_proto::http::{HeaderParams, Reading, Tried, fall_back};
+use barewire_proto::http::{Attempt, HeaderParams, ResponseKind, fall_back};
 use barewire_proto::mcp::code;
 use barewire_proto::rpc::{Id, Message, Parsed, Response as RpcResponse, parse};
 use barewire_proto::session::CallId;
@@ -188,10 +188,10 @@ impl Post<'_> {
                 let events = EventStream::new(response, self.connection.limit);
                 self.follow(events, is_modern, lists_tools).await
             }
-            Reading::Accepted => {
+            ResponseKind::Accepted => {
                 Err(HttpFailure::not_answered(&response, "it says that it has taken a notification").into())
             }
-            Reading::Error { id, error, .. } if id.as_ref().is_none_or(|id| self.ids.contains(id)) => {
+            ResponseKind::Error { id, error, .. } if id.as_ref().is_none_or(|id| self.ids.contains(id)) => {
                 Err(CallError::Refused(error))
             }
             reading => Err(self.failure(&response, reading).into()),

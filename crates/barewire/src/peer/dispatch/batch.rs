@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use barewire_proto::frame::Frame;
 use barewire_proto::rpc::{Batch, Id, Message, Parsed, Request};
-use barewire_proto::session::{Effect, Event, Refusal, Ticket};
+use barewire_proto::session::{Effect, Refusal, SessionEvent, Ticket};
 
 use super::handlers::ReadyRequest;
 use super::in_flight::HeldFrame;
@@ -99,7 +99,7 @@ impl<O: Outlet> Dispatcher<O> {
             return;
         }
         let (number, destination) = self.open_batch(source.exchange);
-        self.session.step(Event::StartOfBatch);
+        self.session.step(SessionEvent::StartOfBatch);
         let mut logged = false;
         for (element, bytes) in batch.elements().zip(batch.texts()) {
             let mut frame = frame;
@@ -120,7 +120,7 @@ impl<O: Outlet> Dispatcher<O> {
                 Err(invalid) => self.handle_invalid(frame.offset, bytes, &invalid, destination),
             }
         }
-        while let Effect::Missing(call) = self.session.step(Event::EndOfBatch) {
+        while let Effect::Missing(call) = self.session.step(SessionEvent::EndOfBatch) {
             self.in_flight.settle(call, Err(CallError::Missing));
         }
         self.batch_element_done(number);
@@ -145,7 +145,7 @@ impl<O: Outlet> Dispatcher<O> {
         let bytes = text.len();
         let destination = Destination { exchange: source.exchange, batch: Some(number) };
         let room = self.in_flight.parked.is_empty() && self.has_room();
-        match self.session.step(Event::Request { id: &request.id, bytes, room, stalled: self.is_stalled() }) {
+        match self.session.step(SessionEvent::Request { id: &request.id, bytes, room, stalled: self.is_stalled() }) {
             Effect::Start(ticket) => {
                 self.batches.expect_answer(number);
                 // The id is in flight until the array with all answers is written.
@@ -177,7 +177,7 @@ impl<O: Outlet> Dispatcher<O> {
             return;
         };
         for (ticket, id) in &answered {
-            self.session.step(Event::Answer { ticket: *ticket, id });
+            self.session.step(SessionEvent::Answer { ticket: *ticket, id });
         }
         if array.is_empty() {
             self.output.end_exchange(exchange);

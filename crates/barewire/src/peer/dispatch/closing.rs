@@ -1,7 +1,7 @@
 //! The end of a connection: handlers are stopped, requests are refused, and pending calls fail.
 
 use barewire_proto::rpc::{Message, Parsed, Reply};
-use barewire_proto::session::{Event, Refusal};
+use barewire_proto::session::{Refusal, SessionEvent};
 use tokio::sync::oneshot;
 
 use super::{Destination, Dispatcher, FrameSource};
@@ -74,8 +74,8 @@ impl<O: Outlet> Dispatcher<O> {
     /// Begins the end of the connection: nothing new is started from now on.
     pub(in crate::peer) fn close(&mut self, reason: EndReason) {
         self.session.step(match reason {
-            EndReason::Eof => Event::Eof,
-            _ => Event::Close,
+            EndReason::Eof => SessionEvent::Eof,
+            _ => SessionEvent::Close,
         });
         self.closing.reason.get_or_insert(reason);
         self.queue.begin_end();
@@ -84,7 +84,7 @@ impl<O: Outlet> Dispatcher<O> {
     /// Fails all pending calls.
     pub(in crate::peer) fn fail_calls(&mut self, end: &ConnectionEnd) {
         for (call, pending) in std::mem::take(&mut self.in_flight.calls) {
-            self.session.step(Event::Forget(call));
+            self.session.step(SessionEvent::AbandonCall(call));
             let _ = pending.answer.send(Err(CallError::Closed(end.clone())));
         }
         for answer in std::mem::take(&mut self.closing.late_calls) {

@@ -2,7 +2,7 @@
 //! Also the timeouts of our calls.
 
 use barewire_proto::rpc::{Id, Params, write};
-use barewire_proto::session::{self, BatchId, CallId, Effect, Event};
+use barewire_proto::session::{self, BatchId, CallId, Effect, SessionEvent};
 
 use super::in_flight::{PendingCall, RunningRequest};
 use super::{Dispatcher, EndRequest};
@@ -61,7 +61,7 @@ impl<O: Outlet> Dispatcher<O> {
                 };
                 match destination.batch {
                     None => {
-                        if self.session.step(Event::Answer { ticket, id }) == Effect::Answer {
+                        if self.session.step(SessionEvent::Answer { ticket, id }) == Effect::Answer {
                             self.send(destination, write);
                         }
                     }
@@ -75,7 +75,7 @@ impl<O: Outlet> Dispatcher<O> {
             Command::Failed { method, failure } => self.log.failed(&method, &failure),
             Command::Forget(id) => {
                 if let Some(call) = id.get()
-                    && let Effect::Tell(call) = self.session.step(Event::Forget(*call))
+                    && let Effect::SendCancel(call) = self.session.step(SessionEvent::AbandonCall(*call))
                 {
                     self.abandon_call(call, None);
                 }
@@ -172,7 +172,7 @@ impl<O: Outlet> Dispatcher<O> {
     /// Fails the calls whose timeout has passed.
     pub(in crate::peer) fn tick(&mut self) {
         let now = self.timing.session_now();
-        while let Effect::TimedOut(call) = self.session.step(Event::Tick(now)) {
+        while let Effect::TimedOut(call) = self.session.step(SessionEvent::Tick(now)) {
             self.abandon_call(call, Some(CallError::TimedOut));
         }
     }

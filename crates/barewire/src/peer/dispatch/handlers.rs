@@ -5,7 +5,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use barewire_proto::rpc::{Id, Message, Notification, Params, Parsed, Request};
-use barewire_proto::session::{Event, Ticket};
+use barewire_proto::session::{SessionEvent, Ticket};
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
@@ -95,7 +95,7 @@ impl<O: Outlet> Dispatcher<O> {
                 // Messages that the handler sent are written before its answer.
                 self.take_commands();
                 if deferred && destination.batch.is_none() {
-                    self.session.step(Event::Answer { ticket, id: &request.id });
+                    self.session.step(SessionEvent::Answer { ticket, id: &request.id });
                 }
                 let mut failed = None;
                 self.send(destination, |out| {
@@ -118,7 +118,7 @@ impl<O: Outlet> Dispatcher<O> {
             }
             FirstPoll::Pending { work, span, incoming } => {
                 if !deferred {
-                    self.session.step(Event::Defer { ticket, id: &request.id, bytes });
+                    self.session.step(SessionEvent::Defer { ticket, id: &request.id, bytes });
                 }
                 let reply = request.reply().into_owned();
                 let (queue, answer_to) = (Arc::clone(&self.queue), reply.borrow().into_owned());
@@ -188,7 +188,7 @@ impl<O: Outlet> Dispatcher<O> {
             let ParkedRequest { ticket, message, destination, caller } = parked;
             if let Parsed::Message(Message::Request(request)) = message.parsed() {
                 let (bytes, params) = (message.bytes().len(), message.params());
-                self.session.step(Event::Defer { ticket, id: &request.id, bytes });
+                self.session.step(SessionEvent::Defer { ticket, id: &request.id, bytes });
                 let (exchange, caller) = (destination.exchange, caller.as_ref());
                 let source = FrameSource { exchange, caller, params: params.as_ref() };
                 self.start_request(ReadyRequest { ticket, request, bytes, destination, deferred: true }, source);
@@ -201,7 +201,7 @@ impl<O: Outlet> Dispatcher<O> {
         }
         // The held frame is last because it arrived last.
         if let Some(held) = &self.in_flight.held
-            && self.would_take(held)
+            && self.has_room_for(held)
             && let Some(held) = self.in_flight.held.take()
         {
             self.handle_parsed(held.frame(), held.parsed(), FrameSource::STREAM);

@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use barewire_proto::frame::Frame;
-use barewire_proto::mcp::KeptMessage;
-use barewire_proto::rpc::{KeptFrame, Parsed, Reply};
+use barewire_proto::mcp::ParsedMessage;
+use barewire_proto::rpc::{Parsed, ParsedFrame, Reply};
 use barewire_proto::session::{CallId, Ticket};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
@@ -52,7 +52,7 @@ pub(super) struct RunningRequest {
 /// A request that waits to be started.
 pub(super) struct ParkedRequest {
     pub(super) ticket: Ticket,
-    pub(super) message: KeptMessage<Box<[u8]>>,
+    pub(super) message: ParsedMessage<Box<[u8]>>,
     pub(super) destination: Destination,
     pub(super) caller: Option<AnyCaller>,
 }
@@ -60,7 +60,7 @@ pub(super) struct ParkedRequest {
 /// A frame that waits to be handled.
 pub(super) struct HeldFrame {
     offset: u64,
-    kept: KeptFrame<Box<[u8]>>,
+    kept: ParsedFrame<Box<[u8]>>,
     pub(super) is_batch: bool,
 }
 
@@ -68,7 +68,7 @@ impl HeldFrame {
     /// Keeps a frame that has been parsed.
     pub(super) fn new(frame: Frame<'_>, parsed: &Parsed<'_>) -> Self {
         let is_batch = matches!(parsed, Parsed::Batch(_));
-        Self { offset: frame.offset, kept: KeptFrame::copy(frame.bytes, parsed), is_batch }
+        Self { offset: frame.offset, kept: ParsedFrame::copy(frame.bytes, parsed), is_batch }
     }
 
     /// The number of bytes of the frame.
@@ -151,7 +151,7 @@ impl NotificationQueue {
     }
 
     /// Takes the next notification to handle; `None` while one is being handled.
-    pub(super) fn next(&mut self) -> Option<KeptFrame<Box<[u8]>>> {
+    pub(super) fn next(&mut self) -> Option<ParsedFrame<Box<[u8]>>> {
         if self.task.is_some() {
             return None;
         }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use barewire_proto::mcp::RequestParams;
-use barewire_proto::session::{Conventions, Session, Settings as SessionSettings, Tokens};
+use barewire_proto::session::{Conventions, ProgressTokenFinder, Session, Settings as SessionSettings};
 use tokio::time::Instant;
 
 use super::connection::ConnectionSettings;
@@ -49,7 +49,7 @@ pub(crate) struct Dispatcher<O> {
     pub(super) limits: ConnectionLimits,
     service: Box<dyn Service>,
     conventions: Conventions,
-    tokens: Tokens,
+    tokens: ProgressTokenFinder,
     answer_unreadable: bool,
     trace: Option<Arc<dyn Trace>>,
     log: Log,
@@ -119,7 +119,7 @@ impl<O: Outlet> Dispatcher<O> {
             limits,
             service,
             conventions,
-            tokens: Tokens::new(conventions.progress),
+            tokens: ProgressTokenFinder::new(conventions.progress),
             answer_unreadable,
             trace,
             log,
@@ -180,7 +180,7 @@ impl<O: Outlet> Dispatcher<O> {
     /// Whether both sides may be waiting for each other to read: the peer has read nothing for a while, and it may be
     /// blocked writing answers to calls that this side gave up.
     fn is_stalled(&self) -> bool {
-        self.timing.is_write_stalled() && self.session.expects_late()
+        self.timing.is_write_stalled() && self.session.expects_late_response()
     }
 
     /// Whether [`Self::start_waiting`] has work to start.
@@ -188,13 +188,13 @@ impl<O: Outlet> Dispatcher<O> {
         let InFlight { parked, notifications, held, .. } = &self.in_flight;
         (!parked.is_empty() && self.has_room())
             || notifications.can_start()
-            || held.as_ref().is_some_and(|held| self.would_take(held))
+            || held.as_ref().is_some_and(|held| self.has_room_for(held))
     }
 
     /// Whether a held frame can be handled now.
     fn would_take(&self, held: &HeldFrame) -> bool {
         let (bytes, waiting) = (held.len(), self.must_read());
-        self.session.would_take(bytes, self.is_stalled())
+        self.session.has_room_for(bytes, self.is_stalled())
             && (waiting || (self.has_room() && !self.in_flight.notifications.is_full(bytes, &self.limits)))
             && (waiting || !held.is_batch || self.has_room_for_batch(bytes))
     }
@@ -211,7 +211,7 @@ impl<O: Outlet> Dispatcher<O> {
 
     /// Whether no message of the peer is in progress and the queue is empty.
     pub(super) fn is_idle(&self) -> bool {
-        self.session.owes() == 0 && !self.in_flight.has_waiting() && self.queue.is_empty()
+        self.session.in_flight() == 0 && !self.in_flight.has_waiting() && self.queue.is_empty()
     }
 
     /// Logs a message about the connection as a whole.

@@ -1,11 +1,12 @@
 //! A frame of the peer -> its effects: a request, a notification, a response, or an invalid frame.
 
 use barewire_proto::frame::{Frame, FrameError};
-use barewire_proto::mcp::KeptMessage;
+use barewire_proto::mcp::ParsedMessage;
 use barewire_proto::rpc::{
-    ErrorObject, Id, Invalid, KeptFrame, Message, Notification, Params, Parsed, Reply, Request, Response, parse, write,
+    ErrorObject, Id, Invalid, Message, Notification, Params, Parsed, ParsedFrame, Reply, Request, Response, parse,
+    write,
 };
-use barewire_proto::session::{self, CallId, Effect, Event, Refusal, Signal, Ticket};
+use barewire_proto::session::{self, CallId, Effect, Refusal, SessionEvent, Signal, Ticket};
 
 #[cfg(feature = "http")]
 use super::AnyCaller;
@@ -25,7 +26,7 @@ impl<O: Outlet> Dispatcher<O> {
         match frame {
             Ok(frame) => self.handle_parsed(frame, parse(frame.bytes, self.limits.depth), FrameSource::STREAM),
             Err(error) => {
-                let begins = error.begins();
+                let begins = error.prefix();
                 let invalid = Invalid::from_frame(&error);
                 self.handle_invalid(error.offset(), begins, &invalid, FrameSource::STREAM.into());
                 self.note_invalid_frame(error.offset(), begins);
@@ -39,7 +40,7 @@ impl<O: Outlet> Dispatcher<O> {
         &mut self,
         exchange: Exchange,
         caller: Option<&AnyCaller>,
-        message: &KeptMessage<impl AsRef<[u8]>>,
+        message: &ParsedMessage<impl AsRef<[u8]>>,
     ) {
         let params = message.params();
         let source = FrameSource { exchange, caller, params: params.as_ref() };
@@ -96,7 +97,7 @@ impl<O: Outlet> Dispatcher<O> {
         }
         let bytes = frame.bytes.len();
         let (destination, room) = (source.into(), self.in_flight.parked.is_empty() && self.has_room());
-        match self.session.step(Event::Request { id: &request.id, bytes, room, stalled: self.is_stalled() }) {
+        match self.session.step(SessionEvent::Request { id: &request.id, bytes, room, stalled: self.is_stalled() }) {
             Effect::Start(ticket) => {
                 self.start_request(ReadyRequest { ticket, request, bytes, destination, deferred: false }, source);
             }
@@ -120,7 +121,7 @@ impl<O: Outlet> Dispatcher<O> {
         source: FrameSource<'_>,
     ) {
         let parsed = Parsed::Message(Message::Request(request));
-        let message = KeptMessage::copy(frame, &parsed, source.params);
+        let message = ParsedMessage::copy(frame, &parsed, source.params);
         let caller = source.caller.cloned();
         self.in_flight.parked.push_back(ParkedRequest { ticket, message, destination, caller });
     }
@@ -170,7 +171,7 @@ impl<O: Outlet> Dispatcher<O> {
                     self.send_error(destination, reply, &invalid.error());
                 }
             }
-            Effect::Fault(call) => self.in_flight.settle(call, Err(CallError::Fault(invalid.to_string()))),
+            Effect::SettleInvalid(call) => self.in_flight.settle(call, Err(CallError::Fault(invalid.to_string()))),
             _ => {}
         }
     }
@@ -256,7 +257,7 @@ impl<O: Outlet> Dispatcher<O> {
         match (queue.is_full(frame.bytes.len(), &self.limits), self.must_read()) {
             (false, _) => {
                 let parsed = Parsed::Message(Message::Notification(notification));
-                self.in_flight.notifications.push(KeptFrame::copy(frame.bytes, &parsed));
+                self.in_flight.notifications.push(ParsedFrame::copy(frame.bytes, &parsed));
                 true
             }
             (true, false) => false,
@@ -283,7 +284,7 @@ impl<O: Outlet> Dispatcher<O> {
 
     /// Fails a call of ours that the peer has ended without an answer.
     fn call_ended(&mut self, call: CallId) {
-        self.session.step(Event::Forget(call));
+        self.session.step(SessionEvent::AbandonCall(call));
         self.in_flight.settle(call, Err(CallError::Cancelled));
     }
 

@@ -84,7 +84,7 @@ impl fmt::Debug for Body {
 pub(super) fn event(out: &mut Vec<u8>, id: Option<EventId>, message: &[u8]) {
     let id = id.map(|id| id.to_string());
     let message = std::str::from_utf8(message).expect("messages are JSON");
-    frame::event(out, None, id.as_deref(), message).expect("messages are on one line");
+    frame::sse_event(out, None, id.as_deref(), message).expect("messages are on one line");
 }
 
 /// A timer for comments on a quiet stream, so that no proxy between server and client closes the connection.

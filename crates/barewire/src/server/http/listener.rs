@@ -9,7 +9,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use barewire_proto::http::{Rejection, Rule};
+use barewire_proto::http::{Rejection, RejectionRule};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;

@@ -5,7 +5,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
-use barewire_proto::http::{Rejection, Rule};
+use barewire_proto::http::{Rejection, RejectionRule};
 use bytes::{Buf, Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;

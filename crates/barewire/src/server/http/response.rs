@@ -1,6 +1,6 @@
 //! HTTP responses: one body, none, events, or a refusal.
 
-use barewire_proto::http::{Rejection, Rule};
+use barewire_proto::http::{Rejection, RejectionRule};
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
@@ -19,7 +19,7 @@ pub(super) fn refusal(rejection: Rejection) -> Refusal {
     if let Some(allow) = rejection.allow {
         response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
     }
-    if rejection.rule == Rule::Busy {
+    if rejection.rule == RejectionRule::Busy {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
     Box::new(response)

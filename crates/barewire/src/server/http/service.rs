@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use barewire_proto::http::{EventId, Plan, Rejection, Rule, Verb, admit, header as mcp, mirror, plan, single};
-use barewire_proto::mcp::{KeptMessage, Revision, code};
+use barewire_proto::http::{EventId, Plan, Rejection, RejectionRule, Verb, admit, header as mcp, mirror, plan, single};
+use barewire_proto::mcp::{ParsedMessage, Revision, code};
 use barewire_proto::rpc::{Code, Message, Parsed};
 use bytes::Bytes;
 use http::header::WWW_AUTHENTICATE;
@@ -282,7 +282,7 @@ fn expects_response(parsed: &Parsed<'_>, session: &Session) -> Result<bool, Refu
 async fn post_in_session(
     endpoint: &Arc<HttpEndpoint>,
     session: &Arc<Session>,
-    message: KeptMessage<Bytes>,
+    message: ParsedMessage<Bytes>,
     caller: Option<AnyCaller>,
     expected: Option<CapacityGuard>,
 ) -> Result<Response<Body>, Refusal> {

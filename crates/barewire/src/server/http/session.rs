@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use barewire_proto::frame;
 use barewire_proto::http::EventId;
-use barewire_proto::mcp::{KeptMessage, Revision};
+use barewire_proto::mcp::{ParsedMessage, Revision};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use bytes::Bytes;
@@ -119,7 +119,7 @@ impl Session {
     /// Handles a message. If it expects a response, that arrives in the returned mailbox.
     pub(super) fn post(
         &self,
-        message: KeptMessage<Bytes>,
+        message: ParsedMessage<Bytes>,
         caller: Option<AnyCaller>,
         expected: Option<CapacityGuard>,
     ) -> Option<Arc<Mailbox>> {
@@ -334,7 +334,7 @@ impl SessionEvents {
             Poll::Ready(StreamItem::HangUp(retry)) => {
                 self.is_finished = true;
                 let mut out = Vec::new();
-                frame::retry(&mut out, retry);
+                frame::sse_retry(&mut out, retry);
                 out.push(b'\n');
                 Poll::Ready(Some(out.into()))
             }

@@ -5,11 +5,11 @@ mod server;
 
 use std::collections::{HashMap, HashSet};
 
-use barewire_proto::http::about;
+use barewire_proto::http::mcp_name_source;
 use barewire_proto::json::Text;
 use barewire_proto::mcp::{RequestParams, Revision, Side, code};
 use barewire_proto::rpc::Message;
-use barewire_proto::transcript::{Closed, Event, Note, Stream};
+use barewire_proto::transcript::{StreamClose, Event, Note, Stream};
 
 use super::tools::Tools;
 use super::{Case, Setting};
@@ -117,7 +117,7 @@ impl Http {
         let Some(exchange) = exchange else { return };
         let channel = event.channel.as_str();
         match &event.note {
-            Note::Closed(Closed::Connection) | Note::Cut { .. } if self.said.len() < MOST => {
+            Note::Closed(StreamClose::Connection) | Note::Cut { .. } if self.said.len() < MOST => {
                 self.said.entry(channel.to_owned()).or_default().is_cut = true;
             }
             Note::Eof(Stream::ToClient) => {
@@ -252,7 +252,7 @@ impl Asked {
                 asked.method = request.method.to_name().into_owned();
                 asked.id = Some(request.id.as_str().to_owned());
                 asked.version = params.meta.protocol_version.and_then(text);
-                asked.name = about(&asked.method, &params).and_then(|(_, whom)| whom).and_then(text);
+                asked.name = mcp_name_source(&asked.method, &params).and_then(|(_, whom)| whom).and_then(text);
             }
             Ok(Message::Notification(notification)) => {
                 asked.kind = Kind::Notification;

@@ -1,83 +1,83 @@
-//! A parsed frame that is kept: its bytes, and the places of what was read from them, so that it is never read again.
+//! A frame together with the spans that parsing found in it, so that it is parsed only once.
 
 use super::{Batch, Code, ErrorRef, Id, Invalid, Message, Notification, Params, Parsed, Request, Response};
 use super::{Rule, Shape, parse};
-use crate::json::{Json, Kind, Text, Value};
+use crate::json::{Json, Kind, Text, ValueSpan};
 
-/// A frame with what [`parse`] found in it, for as long as its bytes are held: in a queue, or while it waits for a handler.
+/// A frame with the result of [`parse`], for a frame that waits in a queue or for a handler.
 ///
 /// ```
-/// use barewire_proto::rpc::{DEFAULT_DEPTH, KeptFrame, Message, Parsed};
+/// use barewire_proto::rpc::{DEFAULT_DEPTH, ParsedFrame, Message, Parsed};
 ///
-/// let kept = KeptFrame::parse(br#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#.to_vec(), DEFAULT_DEPTH);
-/// let Parsed::Message(Message::Request(request)) = kept.parsed() else { panic!() };
+/// let frame = ParsedFrame::parse(br#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#.to_vec(), DEFAULT_DEPTH);
+/// let Parsed::Message(Message::Request(request)) = frame.parsed() else { panic!() };
 /// assert_eq!(request.id.as_str(), "7");
 /// ```
 #[derive(Debug, Clone)]
-pub struct KeptFrame<B> {
+pub struct ParsedFrame<B> {
     bytes: B,
-    /// Invariant: every place is that of a JSON value in `bytes`, which the scanner has accepted.
-    content: Content,
+    /// Invariant: every span is that of a JSON value in `bytes` that the scanner has accepted.
+    content: FrameContent,
 }
 
 #[derive(Debug, Clone)]
-enum Content {
-    Request { id: Value, method: Value, params: Option<Value> },
-    Notification { method: Value, params: Option<Value> },
-    Result { id: Value, result: Value },
-    Error { id: Value, error: ErrorPlaces },
-    OrphanError(ErrorPlaces),
+enum FrameContent {
+    Request { id: ValueSpan, method: ValueSpan, params: Option<ValueSpan> },
+    Notification { method: ValueSpan, params: Option<ValueSpan> },
+    Result { id: ValueSpan, result: ValueSpan },
+    Error { id: ValueSpan, error: ErrorSpans },
+    OrphanError(ErrorSpans),
     Batch { len: usize, max_depth: usize },
-    Invalid { rule: Rule, at: usize, id: Option<Value>, method: Option<Value>, shape: Shape },
+    Invalid { rule: Rule, at: usize, id: Option<ValueSpan>, method: Option<ValueSpan>, shape: Shape },
 }
 
 #[derive(Debug, Clone, Copy)]
-struct ErrorPlaces {
+struct ErrorSpans {
     code: Code,
-    message: Value,
-    data: Option<Value>,
+    message: ValueSpan,
+    data: Option<ValueSpan>,
 }
 
-impl<B: AsRef<[u8]>> KeptFrame<B> {
-    /// Parses a frame and keeps it. See [`parse`].
+impl<B: AsRef<[u8]>> ParsedFrame<B> {
+    /// Parses a frame. See [`parse`].
     pub fn parse(bytes: B, max_depth: usize) -> Self {
         let frame = bytes.as_ref();
-        let content = Content::of(frame, &parse(frame, max_depth));
+        let content = FrameContent::from_parsed(frame, &parse(frame, max_depth));
         Self { bytes, content }
     }
 
-    /// The frame itself.
+    /// The bytes of the frame.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.as_ref()
     }
 
-    /// Returns what the frame was found to be. Nothing is parsed for it.
+    /// Returns the result of parsing, without parsing again.
     pub fn parsed(&self) -> Parsed<'_> {
         self.content.within(self.bytes.as_ref())
     }
 }
 
-impl KeptFrame<Box<[u8]>> {
-    /// Keeps a copy of a frame that has been parsed.
+impl ParsedFrame<Box<[u8]>> {
+    /// Copies a frame that was parsed.
     ///
     /// # Panics
     ///
-    /// If `parsed` was not read from `frame`.
+    /// Panics if `parsed` was not read from `frame`.
     pub fn copy(frame: &[u8], parsed: &Parsed<'_>) -> Self {
-        Self { content: Content::of(frame, parsed), bytes: frame.into() }
+        Self { content: FrameContent::from_parsed(frame, parsed), bytes: frame.into() }
     }
 }
 
-impl Content {
-    fn of(frame: &[u8], parsed: &Parsed<'_>) -> Self {
-        let json = |json: Json<'_>| place(frame, json.as_bytes(), json.kind());
-        let text = |text: Text<'_>| place(frame, text.raw().as_bytes(), Kind::String);
+impl FrameContent {
+    fn from_parsed(frame: &[u8], parsed: &Parsed<'_>) -> Self {
+        let json = |json: Json<'_>| span_of(frame, json.as_bytes(), json.kind());
+        let text = |text: Text<'_>| span_of(frame, text.raw().as_bytes(), Kind::String);
         let id = |id: &Id<'_>| {
             let text = id.as_str().as_bytes();
             let kind = if text.starts_with(b"\"") { Kind::String } else { Kind::Number };
-            place(frame, text, kind)
+            span_of(frame, text, kind)
         };
-        let error = |error: &ErrorRef<'_>| ErrorPlaces {
+        let error = |error: &ErrorRef<'_>| ErrorSpans {
             code: error.code,
             message: text(error.message),
             data: error.data.map(json),
@@ -110,14 +110,11 @@ impl Content {
 
     fn within<'a>(&self, frame: &'a [u8]) -> Parsed<'a> {
         let json = |value| Json::scanned(frame, value);
-        let text = |value| Text::from_json(json(value)).expect("it is the place of a string");
-        let id = |value| Id::from_json(json(value)).expect("it is the place of a string or a number");
-        let params = |value| Params::from_json(json(value)).expect("it is the place of an object or an array");
-        let error = |error: ErrorPlaces| ErrorRef {
-            code: error.code,
-            message: text(error.message),
-            data: error.data.map(json),
-        };
+        let text = |value| Text::from_json(json(value)).expect("the span is that of a string");
+        let id = |value| Id::from_json(json(value)).expect("the span is that of a string or a number");
+        let params = |value| Params::from_json(json(value)).expect("the span is that of an object or an array");
+        let error =
+            |error: ErrorSpans| ErrorRef { code: error.code, message: text(error.message), data: error.data.map(json) };
         Parsed::Message(match *self {
             Self::Request { id: it, method, params: given } => {
                 Message::Request(Request { id: id(it), method: text(method), params: given.map(params) })
@@ -126,10 +123,10 @@ impl Content {
                 Message::Notification(Notification { method: text(method), params: given.map(params) })
             }
             Self::Result { id: it, result } => Message::Response(Response { id: id(it), outcome: Ok(json(result)) }),
-            Self::Error { id: it, error: said } => {
-                Message::Response(Response { id: id(it), outcome: Err(error(said)) })
+            Self::Error { id: it, error: spans } => {
+                Message::Response(Response { id: id(it), outcome: Err(error(spans)) })
             }
-            Self::OrphanError(said) => Message::OrphanError(error(said)),
+            Self::OrphanError(spans) => Message::OrphanError(error(spans)),
             Self::Batch { len, max_depth } => return Parsed::Batch(Batch::scanned(frame, len, max_depth)),
             Self::Invalid { rule, at, id: it, method, shape } => {
                 let (id, method) = (it.map(id), method.map(text));
@@ -139,12 +136,12 @@ impl Content {
     }
 }
 
-/// The place of `part` in `frame`, which it is borrowed from.
-pub(crate) fn place(frame: &[u8], part: &[u8], kind: Kind) -> Value {
+/// Returns the span of `part` in `frame`, from which it is borrowed.
+pub(crate) fn span_of(frame: &[u8], part: &[u8], kind: Kind) -> ValueSpan {
     let start = (part.as_ptr() as usize).checked_sub(frame.as_ptr() as usize);
     let end = start.map(|start| start + part.len()).filter(|end| *end <= frame.len());
-    let (start, end) = start.zip(end).expect("it was read from this frame");
-    Value { start, end, kind }
+    let (start, end) = start.zip(end).expect("the part was read from this frame");
+    ValueSpan { start, end, kind }
 }
 
 #[cfg(test)]
@@ -153,7 +150,7 @@ mod tests {
     use crate::rpc::DEFAULT_DEPTH;
 
     #[test]
-    fn a_kept_frame_is_what_it_was_parsed_as() {
+    fn a_parsed_frame_returns_what_it_was_parsed_as() {
         let frames: [&[u8]; 12] = [
             br#" {"jsonrpc":"2.0","id":"a\n","method":"tools\/call","params":{"name":"x"}} "#,
             br#"{"jsonrpc":"2.0","id":1.0,"method":"ping"}"#,
@@ -170,15 +167,15 @@ mod tests {
         ];
         for frame in frames {
             let parsed = parse(frame, DEFAULT_DEPTH);
-            assert_eq!(KeptFrame::copy(frame, &parsed).parsed(), parsed);
-            assert_eq!(KeptFrame::parse(frame.to_vec(), DEFAULT_DEPTH).parsed(), parsed);
+            assert_eq!(ParsedFrame::copy(frame, &parsed).parsed(), parsed);
+            assert_eq!(ParsedFrame::parse(frame.to_vec(), DEFAULT_DEPTH).parsed(), parsed);
         }
     }
 
     #[test]
-    #[should_panic(expected = "it was read from this frame")]
-    fn a_message_of_another_frame_is_refused() {
+    #[should_panic(expected = "the part was read from this frame")]
+    fn a_message_of_another_frame_panics() {
         let (one, other) = (*br#"{"jsonrpc":"2.0","method":"a"}"#, *br#"{"jsonrpc":"2.0","method":"b"}"#);
-        KeptFrame::copy(&one[..1], &parse(&other, DEFAULT_DEPTH));
+        ParsedFrame::copy(&one[..1], &parse(&other, DEFAULT_DEPTH));
     }
 }

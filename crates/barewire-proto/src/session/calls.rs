@@ -1,4 +1,4 @@
-//! What we asked: our calls that wait for an answer, and when each runs out of time.
+//! Our calls that wait for a response, and their timeouts.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -6,80 +6,80 @@ use std::time::Duration;
 use super::Effect;
 use crate::rpc::Id;
 
-/// The id of a call of ours: a number that is minted once.
+/// The id of one of our calls: a number that is never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallId(i64);
 
 impl CallId {
-    /// The id as it goes over the wire.
+    /// The id on the wire.
     pub fn id(self) -> Id<'static> {
         Id::from(self.0)
     }
 
-    /// The call of ours that `id` would name. Whether there ever was one is another question.
+    /// Returns the call id that `id` stands for, or `None` if `id` is not an integer. There need not be such a call.
     pub fn from_id(id: &Id<'_>) -> Option<Self> {
         id.integer().map(Self)
     }
 }
 
-/// A batch of ours, by a number that whoever sends it gives it.
+/// The number of a batch that we send. The driver chooses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(clippy::exhaustive_structs, reason = "a number and nothing else")]
 pub struct BatchId(pub u64);
 
-/// How long we wait for an answer.
+/// The time that we wait for the response to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Patience {
-    /// How long without a sign of life. `None`: for ever.
+pub struct CallTimeout {
+    /// The longest time without a response. `None` means no limit.
     pub timeout: Option<Duration>,
-    /// Whether progress is one.
+    /// Whether a progress notification restarts `timeout`.
     pub reset_by_progress: bool,
-    /// How long at the most, whatever progress there is.
+    /// The longest time in total, regardless of progress.
     pub at_most: Option<Duration>,
 }
 
-setters! { Patience { timeout: Option<Duration>, reset_by_progress: bool, at_most: Option<Duration> } }
+setters! { CallTimeout { timeout: Option<Duration>, reset_by_progress: bool, at_most: Option<Duration> } }
 
 #[derive(Debug, Default)]
-pub(super) struct Asked {
-    waiting: HashMap<CallId, Call>,
-    /// When each of them runs out of time, soonest first.
+pub(super) struct OutstandingCalls {
+    waiting: HashMap<CallId, OutstandingCall>,
+    /// The deadlines of the waiting calls, soonest first.
     deadlines: BTreeSet<(Duration, CallId)>,
-    /// Those we gave up, to tell a late answer from one that nobody asked for. Bounded: the oldest are forgotten.
-    given_up: BTreeSet<CallId>,
-    /// Batches of which an answer has come in the array that is being read; `None` between two arrays.
+    /// The abandoned calls, to tell a late response from one that matches no call. Bounded: the oldest are dropped.
+    abandoned: BTreeSet<CallId>,
+    /// The batches to which the batch that we are reading holds a response; `None` outside a batch.
     answered: Option<BTreeSet<BatchId>>,
     minted: i64,
 }
 
 #[derive(Debug)]
-struct Call {
-    patience: Patience,
+struct OutstandingCall {
+    timeout: CallTimeout,
     deadline: Option<Duration>,
-    /// When it is over in any case.
+    /// The latest deadline, regardless of progress.
     end: Option<Duration>,
     batch: Option<BatchId>,
 }
 
-impl Asked {
+impl OutstandingCalls {
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    pub(super) fn expects_late(&self) -> bool {
-        !self.given_up.is_empty()
+    pub(super) fn expects_late_response(&self) -> bool {
+        !self.abandoned.is_empty()
     }
 
     pub(super) fn next_deadline(&self) -> Option<Duration> {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    pub(super) fn ask(&mut self, now: Duration, patience: Patience, batch: Option<BatchId>) -> CallId {
+    pub(super) fn start(&mut self, now: Duration, timeout: CallTimeout, batch: Option<BatchId>) -> CallId {
         self.minted += 1;
         let id = CallId(self.minted);
-        let end = patience.at_most.map(|most| now.saturating_add(most));
-        let call = Call { deadline: deadline(now, patience, end), patience, end, batch };
+        let end = timeout.at_most.map(|most| now.saturating_add(most));
+        let call = OutstandingCall { deadline: deadline(now, timeout, end), timeout, end, batch };
         if let Some(at) = call.deadline {
             self.deadlines.insert((at, id));
         }
@@ -96,19 +96,19 @@ impl Asked {
                 }
                 Effect::Settle(id)
             }
-            None if self.given_up.remove(&id) => Effect::Late,
+            None if self.abandoned.remove(&id) => Effect::Late,
             None => Effect::Unknown,
         }
     }
 
-    /// Answers that come one by one say nothing about what is missing in an array.
+    /// Starts to note which batches are answered. Single responses say nothing about missing ones.
     pub(super) fn start_of_batch(&mut self) {
         self.answered = Some(BTreeSet::new());
     }
 
-    /// A call that was in one batch with one that has been answered, and was not answered itself.
-    pub(super) fn missing(&mut self) -> Option<CallId> {
-        // Without one, there is nothing to look for among all that wait.
+    /// Removes and returns a call without a response whose batch was answered in the batch that has just ended.
+    pub(super) fn take_missing(&mut self) -> Option<CallId> {
+        // If no batch of ours was answered, there is no need to search the waiting calls.
         let answered = self.answered.take().filter(|answered| !answered.is_empty())?;
         let missing = self
             .waiting
@@ -118,9 +118,9 @@ impl Asked {
             .min();
         if let Some(id) = missing {
             self.remove(id);
-            // It may come after all, from a peer that answers one by one.
-            self.give_up(id);
-            // There may be more.
+            // The response may still come, from a peer that answers requests one by one.
+            self.abandon(id);
+            // More calls may be missing.
             self.answered = Some(answered);
         }
         missing
@@ -128,8 +128,8 @@ impl Asked {
 
     pub(super) fn progress(&mut self, id: CallId, now: Duration) -> Effect {
         let Some(call) = self.waiting.get_mut(&id) else { return Effect::Unknown };
-        if call.patience.reset_by_progress {
-            let next = deadline(now, call.patience, call.end);
+        if call.timeout.reset_by_progress {
+            let next = deadline(now, call.timeout, call.end);
             if let Some(at) = std::mem::replace(&mut call.deadline, next) {
                 self.deadlines.remove(&(at, id));
             }
@@ -140,27 +140,27 @@ impl Asked {
         Effect::Nothing
     }
 
-    pub(super) fn forget(&mut self, id: CallId) -> Effect {
+    pub(super) fn abandon_call(&mut self, id: CallId) -> Effect {
         match self.remove(id) {
             Some(_) => {
-                self.give_up(id);
-                Effect::Tell(id)
+                self.abandon(id);
+                Effect::SendCancel(id)
             }
             None => Effect::Nothing,
         }
     }
 
-    pub(super) fn late(&mut self, now: Duration) -> Option<CallId> {
+    pub(super) fn take_timed_out(&mut self, now: Duration) -> Option<CallId> {
         let (at, id) = *self.deadlines.first()?;
         if now < at {
             return None;
         }
         self.remove(id);
-        self.give_up(id);
+        self.abandon(id);
         Some(id)
     }
 
-    fn remove(&mut self, id: CallId) -> Option<Call> {
+    fn remove(&mut self, id: CallId) -> Option<OutstandingCall> {
         let call = self.waiting.remove(&id)?;
         if let Some(at) = call.deadline {
             self.deadlines.remove(&(at, id));
@@ -168,22 +168,22 @@ impl Asked {
         Some(call)
     }
 
-    fn give_up(&mut self, id: CallId) {
-        self.given_up.insert(id);
-        if self.given_up.len() > REMEMBERED {
-            self.given_up.pop_first();
+    fn abandon(&mut self, id: CallId) {
+        self.abandoned.insert(id);
+        if self.abandoned.len() > MAX_ABANDONED_CALLS {
+            self.abandoned.pop_first();
         }
     }
 }
 
-fn deadline(now: Duration, patience: Patience, end: Option<Duration>) -> Option<Duration> {
-    let next = patience.timeout.map(|timeout| now.saturating_add(timeout));
+fn deadline(now: Duration, timeout: CallTimeout, end: Option<Duration>) -> Option<Duration> {
+    let next = timeout.timeout.map(|idle| now.saturating_add(idle));
     match (next, end) {
         (Some(next), Some(end)) => Some(next.min(end)),
         (next, end) => next.or(end),
     }
 }
 
-/// How many calls that we gave up are remembered. An answer to one before them is reported as unknown, which costs a line
-/// in the log.
-const REMEMBERED: usize = 1024;
+/// The number of abandoned calls that are remembered. A late response to an older one is reported as unknown, which
+/// costs a line in the log.
+const MAX_ABANDONED_CALLS: usize = 1024;

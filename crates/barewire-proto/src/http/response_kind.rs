@@ -1,52 +1,52 @@
-//! What the answer to a POST means: status, `Content-Type` and, of an answer that says no, its body.
+//! An HTTP response -> its meaning for a client, by status, `Content-Type` and the body of an error.
 
 use super::media::Media;
 use super::rejection::quoted;
 use crate::rpc::{DEFAULT_DEPTH, ErrorObject, Id, Message, Parsed, Response, parse};
 
-/// What an HTTP answer turned out to be.
+/// The meaning of an HTTP response for a client.
 #[derive(Debug, Clone)]
 #[expect(clippy::exhaustive_enums, reason = "a client must act on each")]
-pub enum Reading {
-    /// Its body is one message, or a batch.
+pub enum ResponseKind {
+    /// The body is one message or a batch.
     Json,
-    /// Its body is a stream of messages.
+    /// The body is a stream of messages.
     Events,
-    /// What was sent has been taken, and that is all there is to say.
+    /// The server has accepted the message, and there is no body.
     Accepted,
-    /// The session is over: MCP has a client begin another, without an id.
+    /// The session has ended. The client must start a new one, without a session id.
     SessionGone,
-    /// A JSON-RPC error, in an answer whose status is one too.
+    /// A JSON-RPC error in a response with an error status.
     Error {
         /// The status.
         status: u16,
-        /// Which request it answers, if it says so.
+        /// The id of the request, if the error has one.
         id: Option<Id<'static>>,
         /// The error.
         error: ErrorObject,
     },
-    /// The server wants to know who asks: `WWW-Authenticate` says how ([`challenge`](super::challenge)).
+    /// The server requires authorization, as described by `WWW-Authenticate` ([`challenge`](super::challenge)).
     Unauthorized,
-    /// The server knows, and says no.
+    /// The server refuses the client.
     Forbidden {
-        /// Why, if it says so in JSON-RPC.
+        /// The JSON-RPC error in the body, if there is one.
         error: Option<ErrorObject>,
     },
-    /// Nothing that MCP has.
+    /// A response that MCP does not define.
     NotMcp {
         /// The status.
         status: u16,
-        /// The beginning of what it says, on one line, in quotes.
+        /// The beginning of the body, on one line, in quotes.
         text: String,
     },
 }
 
-impl Reading {
-    /// Reads an answer. `in_session` says whether the request had an `Mcp-Session-Id`.
+impl ResponseKind {
+    /// Classifies a response. `in_session` is whether the request had an `Mcp-Session-Id`.
     ///
-    /// The body is looked at only if the status is none of success, and then whatever type it is said to have: what is in it is
-    /// clear by itself. Of a long one the beginning will do.
-    pub fn of(status: u16, content_type: Option<&[u8]>, body: Option<&[u8]>, in_session: bool) -> Self {
+    /// The body is read only if the status is an error, and regardless of its `Content-Type`: a JSON-RPC error is
+    /// recognizable by itself. The beginning of a long body is enough.
+    pub fn classify(status: u16, content_type: Option<&[u8]>, body: Option<&[u8]>, in_session: bool) -> Self {
         match (status, content_type.and_then(Media::parse)) {
             (202 | 204, _) => return Self::Accepted,
             (200..=299, Some(Media::Json)) => return Self::Json,
@@ -55,7 +55,7 @@ impl Reading {
                 return Self::Accepted;
             }
             (401, _) => return Self::Unauthorized,
-            // Whatever the body says: a request that belongs to a session is not modern.
+            // The body does not matter: a request in a session is not modern.
             (404, _) if in_session => return Self::SessionGone,
             _ => {}
         }
@@ -83,23 +83,23 @@ fn error(body: &[u8]) -> Option<(Option<Id<'static>>, ErrorObject)> {
 mod tests {
     use super::*;
 
-    /// What is read, in one line.
+    /// The classification, in one line.
     fn read(status: u16, content_type: &str, body: &str, in_session: bool) -> String {
         let content_type = (!content_type.is_empty()).then_some(content_type.as_bytes());
-        match Reading::of(status, content_type, Some(body.as_bytes()), in_session) {
-            Reading::Json => "json".to_owned(),
-            Reading::Events => "events".to_owned(),
-            Reading::Accepted => "accepted".to_owned(),
-            Reading::SessionGone => "gone".to_owned(),
-            Reading::Unauthorized => "unauthorized".to_owned(),
-            Reading::Forbidden { error } => format!("forbidden {:?}", error.map(|error| error.code.get())),
-            Reading::Error { status, id, error } => format!("{status} {id:?} {}", error.code),
-            Reading::NotMcp { status, text } => format!("{status} {text}"),
+        match ResponseKind::classify(status, content_type, Some(body.as_bytes()), in_session) {
+            ResponseKind::Json => "json".to_owned(),
+            ResponseKind::Events => "events".to_owned(),
+            ResponseKind::Accepted => "accepted".to_owned(),
+            ResponseKind::SessionGone => "gone".to_owned(),
+            ResponseKind::Unauthorized => "unauthorized".to_owned(),
+            ResponseKind::Forbidden { error } => format!("forbidden {:?}", error.map(|error| error.code.get())),
+            ResponseKind::Error { status, id, error } => format!("{status} {id:?} {}", error.code),
+            ResponseKind::NotMcp { status, text } => format!("{status} {text}"),
         }
     }
 
     #[test]
-    fn an_answer_means_one_thing() {
+    fn a_response_has_one_meaning() {
         let json = "application/json";
         let error = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32022,"message":"m"}}"#;
         let orphan = r#"{"jsonrpc":"2.0","error":{"code":-32020,"message":"m"}}"#;

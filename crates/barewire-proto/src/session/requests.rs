@@ -1,4 +1,4 @@
-//! What we owe: the requests of theirs that are in flight, by id.
+//! The requests of the peer that are in flight, by id.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -6,25 +6,25 @@ use std::collections::HashMap;
 use super::{Effect, Refusal};
 use crate::rpc::Id;
 
-/// One request of theirs, as long as the session lasts. Ids come again; tickets do not.
+/// The number of one request of the peer. Unlike ids, tickets are never reused within a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
-/// How much of theirs may be in flight.
+/// The limits for the peer's requests in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionLimits {
-    /// Requests that are not answered yet.
+    /// The number of requests in flight.
     pub requests: usize,
-    /// Bytes of their frames, together. One request is always taken, however long.
+    /// The total length of their frames, in bytes. One request is always taken, however long it is.
     pub bytes: usize,
-    /// Bytes of those among them that are parked because nothing can be written.
+    /// The total length of the frames of parked requests, which wait for room in the output.
     pub parked: usize,
 }
 
 impl Default for SessionLimits {
     fn default() -> Self {
-        // As many as a host with a hundred agents has at once, ten times over; and two frames of the largest size.
+        // Ten times the requests of a host with a hundred agents; and the bytes of two frames of the largest size.
         Self { requests: 1024, bytes: 128 * 1024 * 1024, parked: 4 * 1024 * 1024 }
     }
 }
@@ -32,33 +32,33 @@ impl Default for SessionLimits {
 setters! { SessionLimits { requests: usize, bytes: usize, parked: usize } }
 
 #[derive(Debug)]
-pub(super) struct Owed {
+pub(super) struct InFlightRequests {
     limits: SessionLimits,
-    in_flight: HashMap<Key, Entry>,
+    in_flight: HashMap<RequestId, InFlightRequest>,
     bytes: usize,
-    /// Of these, the bytes of requests that have not been started.
+    /// The part of `bytes` that belongs to parked requests.
     parked: usize,
     next: u64,
 }
 
-/// An id that is looked up by one borrowed from a frame.
+/// An owned id that can be looked up by one borrowed from a frame.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Key(Id<'static>);
+struct RequestId(Id<'static>);
 
-impl<'a> Borrow<Id<'a>> for Key {
+impl<'a> Borrow<Id<'a>> for RequestId {
     fn borrow(&self) -> &Id<'a> {
         &self.0
     }
 }
 
 #[derive(Debug)]
-struct Entry {
+struct InFlightRequest {
     ticket: Ticket,
     bytes: usize,
     parked: bool,
 }
 
-impl Owed {
+impl InFlightRequests {
     pub(super) fn new(limits: SessionLimits) -> Self {
         Self { limits, in_flight: HashMap::new(), bytes: 0, parked: 0, next: 0 }
     }
@@ -71,8 +71,9 @@ impl Owed {
         !self.in_flight.is_empty() && self.in_flight.contains_key(id)
     }
 
-    /// A request may start if there is room for its answer and not too much in flight. If not, and we wait for nothing
-    /// ourselves, reading can wait; if we do, the answer to us may stand behind it, so it is parked or refused.
+    /// Decides about a new request. It starts if there is room for its response and not too much is in flight.
+    /// Otherwise, if none of our calls waits, the driver stops reading. If one waits, its response may come after this
+    /// request, so reading must go on and the request is parked or refused.
     pub(super) fn request(&mut self, id: &Id<'_>, bytes: usize, room: bool, waiting: bool) -> Effect {
         if self.is_in_flight(id) {
             return Effect::Refuse(Refusal::Duplicate);
@@ -86,7 +87,7 @@ impl Owed {
             }
             (false, false, true) => {
                 let ticket = self.ticket();
-                self.insert(id, Entry { ticket, bytes, parked: true });
+                self.insert(id, InFlightRequest { ticket, bytes, parked: true });
                 Effect::Park(ticket)
             }
         }
@@ -102,13 +103,13 @@ impl Owed {
         Ticket(self.next)
     }
 
-    fn insert(&mut self, id: &Id<'_>, entry: Entry) {
+    fn insert(&mut self, id: &Id<'_>, entry: InFlightRequest) {
         self.bytes += entry.bytes;
         self.parked += if entry.parked { entry.bytes } else { 0 };
-        self.in_flight.insert(Key(id.clone().into_owned()), entry);
+        self.in_flight.insert(RequestId(id.clone().into_owned()), entry);
     }
 
-    /// A parked request counts as parked until it is answered or started, and this says that it is started.
+    /// Marks a request as started and in flight. A parked request counts as parked until then, or until it is answered.
     pub(super) fn defer(&mut self, ticket: Ticket, id: &Id<'_>, bytes: usize) -> Effect {
         match self.in_flight.get_mut(id) {
             Some(entry) if entry.ticket == ticket => {
@@ -119,20 +120,21 @@ impl Owed {
             }
             Some(_) => Effect::Refuse(Refusal::Duplicate),
             None => {
-                self.insert(id, Entry { ticket, bytes, parked: false });
+                self.insert(id, InFlightRequest { ticket, bytes, parked: false });
                 Effect::Nothing
             }
         }
     }
 
-    /// The id is freed before the answer is written: they may use it again at once.
+    /// Removes a request that is answered. The id is freed before the response is written: the peer may reuse it
+    /// immediately.
     pub(super) fn answer(&mut self, ticket: Ticket, id: &Id<'_>) -> Effect {
         match self.in_flight.get(id) {
             Some(entry) if entry.ticket == ticket => {
                 self.remove(id);
                 Effect::Answer
             }
-            // Cancelled meanwhile; the id may already belong to another.
+            // The request was cancelled meanwhile; its id may already belong to another request.
             _ => Effect::Nothing,
         }
     }

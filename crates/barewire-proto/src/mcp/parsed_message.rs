@@ -1,87 +1,87 @@
-//! A message that is kept with the members of its params: both are read once.
+//! A frame together with its parsed message and the members of its params, so that both are read only once.
 
 use super::{RequestMeta, RequestParams};
-use crate::json::{Json, Value};
-use crate::rpc::{KeptFrame, Message, Parsed, place};
+use crate::json::{Json, ValueSpan};
+use crate::rpc::{ParsedFrame, Message, Parsed, span_of};
 
-/// A frame with what it was parsed as, and the members of its params if they have been read.
+/// A frame with its parsed message, and the members of its params if they were read.
 #[derive(Debug, Clone)]
-pub struct KeptMessage<B> {
-    frame: KeptFrame<B>,
-    /// Invariant: every place is that of a JSON value in the frame, which the scanner has accepted.
-    params: Option<ParamPlaces>,
+pub struct ParsedMessage<B> {
+    frame: ParsedFrame<B>,
+    /// Invariant: every span is that of a JSON value in the frame that the scanner has accepted.
+    params: Option<ParamSpans>,
 }
 
-impl<B: AsRef<[u8]>> KeptMessage<B> {
+impl<B: AsRef<[u8]>> ParsedMessage<B> {
     /// Parses a frame, and reads the params of a request or a notification.
     pub fn read(bytes: B, max_depth: usize) -> Self {
-        let frame = KeptFrame::parse(bytes, max_depth);
+        let frame = ParsedFrame::parse(bytes, max_depth);
         let params = match frame.parsed() {
             Parsed::Message(Message::Request(request)) => Some(RequestParams::read(request.params)),
-            Parsed::Message(Message::Notification(told)) => Some(RequestParams::read(told.params)),
+            Parsed::Message(Message::Notification(notification)) => Some(RequestParams::read(notification.params)),
             _ => None,
         };
-        let params = params.map(|params| ParamPlaces::of(frame.bytes(), &params));
+        let params = params.map(|params| ParamSpans::new(frame.bytes(), &params));
         Self { frame, params }
     }
 
-    /// The frame itself.
+    /// The bytes of the frame.
     pub fn bytes(&self) -> &[u8] {
         self.frame.bytes()
     }
 
-    /// Returns what the frame was found to be. Nothing is parsed for it.
+    /// Returns the result of parsing, without parsing again.
     pub fn parsed(&self) -> Parsed<'_> {
         self.frame.parsed()
     }
 
-    /// Returns the members of the params, if they have been read. Nothing is parsed for it.
+    /// Returns the members of the params, if they were read, without parsing again.
     pub fn params(&self) -> Option<RequestParams<'_>> {
         self.params.as_ref().map(|params| params.within(self.bytes()))
     }
 }
 
-impl KeptMessage<Box<[u8]>> {
-    /// Keeps a copy of a frame that has been parsed, and of the members of its params if they have been read.
+impl ParsedMessage<Box<[u8]>> {
+    /// Copies a frame that was parsed, and the members of its params if they were read.
     ///
     /// # Panics
     ///
-    /// If `parsed` or `params` were not read from `frame`.
+    /// Panics if `parsed` or `params` were not read from `frame`.
     pub fn copy(frame: &[u8], parsed: &Parsed<'_>, params: Option<&RequestParams<'_>>) -> Self {
-        let params = params.map(|params| ParamPlaces::of(frame, params));
-        Self { frame: KeptFrame::copy(frame, parsed), params }
+        let params = params.map(|params| ParamSpans::new(frame, params));
+        Self { frame: ParsedFrame::copy(frame, parsed), params }
     }
 }
 
-/// A frame whose params have not been read.
-impl<B> From<KeptFrame<B>> for KeptMessage<B> {
-    fn from(frame: KeptFrame<B>) -> Self {
+/// A frame whose params were not read.
+impl<B> From<ParsedFrame<B>> for ParsedMessage<B> {
+    fn from(frame: ParsedFrame<B>) -> Self {
         Self { frame, params: None }
     }
 }
 
-/// The places of the members of [`RequestParams`], and of its `_meta`.
+/// The spans of the members of [`RequestParams`], and of its `_meta`.
 #[derive(Debug, Clone)]
-struct ParamPlaces {
-    name: Option<Value>,
-    uri: Option<Value>,
-    arguments: Option<Value>,
-    cursor: Option<Value>,
-    input_responses: Option<Value>,
-    request_state: Option<Value>,
-    meta: Option<Value>,
-    protocol_version: Option<Value>,
-    client_info: Option<Value>,
-    client_capabilities: Option<Value>,
-    log_level: Option<Value>,
-    traceparent: Option<Value>,
-    tracestate: Option<Value>,
-    baggage: Option<Value>,
+struct ParamSpans {
+    name: Option<ValueSpan>,
+    uri: Option<ValueSpan>,
+    arguments: Option<ValueSpan>,
+    cursor: Option<ValueSpan>,
+    input_responses: Option<ValueSpan>,
+    request_state: Option<ValueSpan>,
+    meta: Option<ValueSpan>,
+    protocol_version: Option<ValueSpan>,
+    client_info: Option<ValueSpan>,
+    client_capabilities: Option<ValueSpan>,
+    log_level: Option<ValueSpan>,
+    traceparent: Option<ValueSpan>,
+    tracestate: Option<ValueSpan>,
+    baggage: Option<ValueSpan>,
 }
 
-impl ParamPlaces {
-    fn of(frame: &[u8], params: &RequestParams<'_>) -> Self {
-        let at = |json: Option<Json<'_>>| json.map(|json| place(frame, json.as_bytes(), json.kind()));
+impl ParamSpans {
+    fn new(frame: &[u8], params: &RequestParams<'_>) -> Self {
+        let at = |json: Option<Json<'_>>| json.map(|json| span_of(frame, json.as_bytes(), json.kind()));
         let &RequestParams { name, uri, arguments, cursor, input_responses, request_state, meta } = params;
         let RequestMeta { json, protocol_version, client_info, client_capabilities, log_level, .. } = meta;
         let RequestMeta { traceparent, tracestate, baggage, .. } = meta;
@@ -104,7 +104,7 @@ impl ParamPlaces {
     }
 
     fn within<'a>(&self, frame: &'a [u8]) -> RequestParams<'a> {
-        let json = |value: Option<Value>| value.map(|value| Json::scanned(frame, value));
+        let json = |value: Option<ValueSpan>| value.map(|value| Json::scanned(frame, value));
         let meta = RequestMeta {
             json: json(self.meta),
             protocol_version: json(self.protocol_version),
@@ -132,19 +132,19 @@ mod tests {
     use super::*;
     use crate::rpc::{DEFAULT_DEPTH, parse};
 
-    /// As text, because members that are read have no order of their own.
+    /// The params as text, to compare them.
     fn shown(params: &RequestParams<'_>) -> String {
         format!("{params:?}")
     }
 
     #[test]
-    fn only_one_message_has_params() {
+    fn a_batch_has_no_params() {
         let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"m","params":{"name":"a"}}]"#;
-        assert!(KeptMessage::read(batch, DEFAULT_DEPTH).params().is_none());
+        assert!(ParsedMessage::read(batch, DEFAULT_DEPTH).params().is_none());
     }
 
     #[test]
-    fn kept_params_are_what_was_read() {
+    fn a_parsed_message_returns_the_params_that_were_read() {
         let params = [
             r#""params":{"name":"a","arguments":{"x":1},"uri":"u:","cursor":"c","inputResponses":{},"requestState":"s"}"#,
             r#""params":{"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"info","traceparent":"t","tracestate":"u","baggage":"v"}}"#,
@@ -157,12 +157,12 @@ mod tests {
             let parsed = parse(frame.as_bytes(), DEFAULT_DEPTH);
             let Parsed::Message(Message::Request(request)) = &parsed else { panic!("{frame}") };
             let read = RequestParams::read(request.params);
-            let kept = KeptMessage::read(frame.clone(), DEFAULT_DEPTH);
-            assert_eq!(kept.parsed(), parsed);
-            assert_eq!(kept.params().map(|kept| shown(&kept)), Some(shown(&read)));
-            let copy = KeptMessage::copy(frame.as_bytes(), &parsed, Some(&read));
-            assert_eq!(copy.params().map(|kept| shown(&kept)), Some(shown(&read)));
-            assert!(KeptMessage::copy(frame.as_bytes(), &parsed, None).params().is_none());
+            let message = ParsedMessage::read(frame.clone(), DEFAULT_DEPTH);
+            assert_eq!(message.parsed(), parsed);
+            assert_eq!(message.params().map(|message| shown(&message)), Some(shown(&read)));
+            let copy = ParsedMessage::copy(frame.as_bytes(), &parsed, Some(&read));
+            assert_eq!(copy.params().map(|message| shown(&message)), Some(shown(&read)));
+            assert!(ParsedMessage::copy(frame.as_bytes(), &parsed, None).params().is_none());
         }
     }
 }

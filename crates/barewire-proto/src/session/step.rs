@@ -1,0 +1,164 @@
+//! The events that a session takes, and the effects that it returns.
+
+use std::time::Duration;
+
+use super::{BatchId, CallId, CallTimeout, Ticket};
+use crate::rpc::{Code, ErrorObject, Id, Invalid};
+
+/// An event of a session.
+///
+/// The fields of the variants are public without constructors: a new field is a fact that every driver must provide.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum SessionEvent<'a> {
+    /// The peer has sent a request.
+    Request {
+        /// Its id.
+        id: &'a Id<'a>,
+        /// The length of its frame, in bytes.
+        bytes: usize,
+        /// Whether there is room for the response: the output buffer is below its limit.
+        room: bool,
+        /// Whether the peer has not read for a while. Then we must go on reading, as the peer may be blocked on writing
+        /// to us.
+        stalled: bool,
+    },
+    /// The request that was started last is not answered immediately. From now on it is in flight.
+    Defer {
+        /// The ticket with which the request was started.
+        ticket: Ticket,
+        /// Its id.
+        id: &'a Id<'a>,
+        /// The length of its frame, in bytes.
+        bytes: usize,
+    },
+    /// The response to a request in flight is about to be written.
+    Answer {
+        /// The ticket with which the request was started.
+        ticket: Ticket,
+        /// Its id.
+        id: &'a Id<'a>,
+    },
+    /// The peer has cancelled its request with this id.
+    Cancelled(&'a Id<'a>),
+    /// We want to send a request.
+    StartCall {
+        /// The current time.
+        now: Duration,
+        /// The timeout of the call.
+        timeout: CallTimeout,
+        /// The batch that the request is part of.
+        batch: Option<BatchId>,
+    },
+    /// The peer has sent a response with this id.
+    Response(&'a Id<'a>),
+    /// A batch of the peer begins.
+    StartOfBatch,
+    /// The batch has ended. The driver repeats this event until the effect is [`Effect::Nothing`].
+    EndOfBatch,
+    /// The peer has reported progress on one of our calls.
+    Progress {
+        /// The call.
+        call: CallId,
+        /// The current time.
+        now: Duration,
+    },
+    /// We no longer wait for the response to this call.
+    AbandonCall(CallId),
+    /// It is this time now. The driver repeats this event until the effect is [`Effect::Nothing`].
+    Tick(Duration),
+    /// The peer has sent a frame that is not a message.
+    Invalid(&'a Invalid<'a>),
+    /// The peer has closed its stream: no response to a new call could come.
+    Eof,
+    /// We are closing: from now on no new request is started.
+    Close,
+}
+
+/// The effect of an event: what the driver has to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Effect {
+    /// Do nothing.
+    Nothing,
+    /// Run the request's handler. Either answer before the next event, or send [`SessionEvent::Defer`].
+    Start(Ticket),
+    /// Keep the request, and run its handler when there is room for the response. The request is in flight.
+    Park(Ticket),
+    /// Do not take the request yet, and do not read past it. Offer it again when something has changed.
+    Hold,
+    /// Refuse the request.
+    Refuse(Refusal),
+    /// Refuse the invalid frame with [`Invalid::reply`] and [`Invalid::error`].
+    RejectFrame,
+    /// Write the response. The id is free again.
+    Answer,
+    /// Stop the handler of this request, which is no longer in flight.
+    #[non_exhaustive]
+    Cancel {
+        /// The ticket with which the request was started.
+        ticket: Ticket,
+        /// The error code of the response, or `None` if the request is not answered.
+        answer: Option<Code>,
+    },
+    /// Send the request with this id.
+    SendRequest(CallId),
+    /// Do not send the request: the session is closing or the peer has closed its stream.
+    Closed,
+    /// Settle this call with the response.
+    Settle(CallId),
+    /// Settle this call with an error: the response to it is invalid.
+    SettleInvalid(CallId),
+    /// Drop the response: the call was abandoned.
+    Late,
+    /// Report and drop the response: its id matches no call.
+    Unknown,
+    /// Settle this call with an error: the batch that has just ended should have held its response.
+    Missing(CallId),
+    /// Send the peer a cancel notification for this call.
+    SendCancel(CallId),
+    /// Settle this call as timed out, and send the peer a cancel notification for it.
+    TimedOut(CallId),
+}
+
+/// The reason why a request is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Another request with its id is in flight.
+    Duplicate,
+    /// Too much is in flight.
+    Busy,
+    /// We are closing.
+    Closing,
+}
+
+impl Refusal {
+    /// Returns the error for a request with this id. For a duplicate, the data holds the id, because the response is
+    /// sent [without it](crate::rpc::Reply::unnamed): the id belongs to the other request.
+    pub fn error(self, id: &Id<'_>) -> ErrorObject {
+        #[derive(serde::Serialize)]
+        #[serde(untagged)]
+        enum RefusalData<'a> {
+            Duplicate { rule: &'static str, id: &'a serde_json::value::RawValue, detail: &'static str },
+            Reason { reason: &'static str },
+        }
+        match self {
+            Self::Duplicate => {
+                let id = serde_json::from_str(id.as_str()).expect("an id is JSON");
+                let detail = "a request with this id is still in flight";
+                ErrorObject::standard(Code::INVALID_REQUEST).with_data(&RefusalData::Duplicate {
+                    rule: "duplicate-id",
+                    id,
+                    detail,
+                })
+            }
+            Self::Busy => {
+                ErrorObject::standard(Code::INTERNAL_ERROR).with_data(&RefusalData::Reason { reason: "busy" })
+            }
+            Self::Closing => {
+                ErrorObject::standard(Code::INTERNAL_ERROR).with_data(&RefusalData::Reason { reason: "closing" })
+            }
+        }
+    }
+}
