@@ -178,7 +178,7 @@ impl ConnectionSetup {
     #[cfg(feature = "http")]
     fn connect_http(self, fetch: Fetch) -> UndrivenConnection {
         let revision = Arc::clone(&self.service.revision);
-        let mut settings = Settings::new(Box::new(self.service), self.log.clone());
+        let mut settings = ConnectionSettings::new(Box::new(self.service), self.log.clone());
         settings.limits = self.limits;
         settings.conventions = Conventions::MCP;
         settings.answer_unreadable = Some(false);

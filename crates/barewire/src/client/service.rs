@@ -25,7 +25,7 @@ pub(super) struct ClientService {
 pub(super) type AgreedRevision = Arc<OnceLock<Revision>>;
 
 impl Service for ClientService {
-    fn start(&mut self, context: Context, params: IncomingParams<'_>) -> Result<BoxedWork, Failure> {
+    fn start(&mut self, context: Context, params: IncomingParams<'_>) -> Result<BoxedHandler, Failure> {
         let params = params.written;
         let revision = self.revision.get().copied();
         let method = context.method();
@@ -46,7 +46,7 @@ impl Service for ClientService {
                 // The stopwatch is paused until the handler has answered or is dropped.
                 let paused = self.stopwatch.pause();
                 let handling = self.handlers.start(method, params, revision).map_err(rejection_failure)?;
-                Ok(Typed::boxed(async move {
+                Ok(HandlerFuture::boxed(async move {
                     let _paused = paused;
                     handling.await
                 }))
@@ -54,15 +54,15 @@ impl Service for ClientService {
         }
     }
 
-    fn batch(&self, max: Option<usize>) -> Option<usize> {
+    fn batch_limit(&self, max: Option<usize>) -> Option<usize> {
         max.filter(|_| self.revision.get().is_some_and(|revision| revision.has_batches()))
     }
 
-    fn ends(&self, call: CallId) -> bool {
+    fn peer_may_end(&self, call: CallId) -> bool {
         self.revision.get().is_some_and(|revision| revision.is_modern()) && self.hub.is_listen(call)
     }
 
-    fn is_asked(&self) -> bool {
+    fn accepts_requests(&self) -> bool {
         self.revision.get().is_none_or(|revision| revision.has_server_requests())
     }
 }
@@ -80,8 +80,8 @@ fn rejection_failure(why: RequestRejection) -> Failure {
 }
 
 /// The empty result.
-fn empty_result() -> BoxedWork {
+fn empty_result() -> BoxedHandler {
     #[derive(Serialize)]
     struct EmptyObject {}
-    Typed::boxed(std::future::ready(Ok(EmptyObject {})))
+    HandlerFuture::boxed(std::future::ready(Ok(EmptyObject {})))
 }

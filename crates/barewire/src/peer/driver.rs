@@ -147,7 +147,7 @@ where
                 return Poll::Ready(reason);
             }
             // Other tasks on this thread get a turn: handlers, connections, timers.
-            if more && self.dispatcher.slice_elapsed() > HANDLER_SLICE {
+            if more && self.dispatcher.is_slice_over() {
                 // Wakes this task after they have run.
                 let _ = std::pin::pin!(tokio::task::yield_now()).poll(context);
                 return Poll::Pending;
@@ -157,7 +157,7 @@ where
                 continue;
             }
             // All frames are handled, and the last may have been large.
-            if self.taken == self.filled && self.codec.capacity() > KEPT {
+            if self.taken == self.filled && self.codec.capacity() > MAX_KEPT_CAPACITY {
                 self.codec.trim();
             }
             match self.read(context) {
@@ -201,7 +201,7 @@ where
                 return false;
             };
             self.dispatcher.handle_frame(frame);
-            if self.dispatcher.output.len() >= WRITE_SIZE || self.dispatcher.slice_elapsed() > HANDLER_SLICE {
+            if self.dispatcher.output.len() >= WRITE_SIZE || self.dispatcher.is_slice_over() {
                 break;
             }
         }
@@ -487,11 +487,6 @@ const READ_AHEAD: usize = 256 * 1024;
 
 /// The bytes of output that are written before more frames are handled.
 const WRITE_SIZE: usize = 64 * 1024;
-
-/// The time that handlers may run before their answers are written and other tasks get a turn. A fixed number of frames
-/// would not do: it would cause needless system calls where a request takes half a microsecond, and delay answers where
-/// it takes a millisecond.
-const HANDLER_SLICE: Duration = Duration::from_micros(500);
 
 /// The most frames of a slice. Responses and invalid frames run no handler, so the slice time does not count them.
 const SLICE_FRAMES: usize = 1024;

@@ -30,7 +30,7 @@ pub(crate) struct Delivery {
     pub(crate) exchange: Exchange,
     pub(crate) caller: Option<AnyCaller>,
     /// The message, already parsed. It is not parsed again.
-    pub(crate) message: KeptMessage<Bytes>,
+    pub(crate) message: ParsedMessage<Bytes>,
 }
 
 /// A connection whose messages belong to exchanges: one incoming message, and the messages that are sent in return.

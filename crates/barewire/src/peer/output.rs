@@ -90,7 +90,7 @@ impl<C: Codec> StreamOutput<C> {
             if self.written == self.writing.bytes.len() {
                 room.add_permits(std::mem::take(&mut self.writing.permits));
                 self.writing.bytes.clear();
-                if self.writing.bytes.capacity() > KEPT {
+                if self.writing.bytes.capacity() > MAX_KEPT_CAPACITY {
                     self.writing.bytes = Vec::new();
                 }
                 self.written = 0;

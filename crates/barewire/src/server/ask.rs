@@ -119,8 +119,8 @@ impl<T: JsonSchema + DeserializeOwned + Send> sealed::Askable for Elicit<T> {
             message: &'a str,
             requested_schema: Box<RawValue>,
         }
-        let Form { schema: requested_schema, several } = form_of::<T>().map_err(AskError::Misuse)?;
-        if several && !revision.has_url_elicitation() {
+        let Form { schema: requested_schema, has_multi_select } = form_of::<T>().map_err(AskError::Misuse)?;
+        if has_multi_select && !revision.has_url_elicitation() {
             return Err(AskError::Misuse(format!("{revision} has no multiple-choice fields in forms")));
         }
         raw(&FormParams { mode: mode(revision), message: &self.message, requested_schema })

@@ -52,7 +52,7 @@ struct CallSubject {
 /// The client that sent the call.
 enum CallClient {
     Legacy(Arc<LegacyClient>),
-    Modern { capabilities: OnceLock<Box<ClientCapabilities>>, log_level: Option<LoggingLevel> },
+    ModernMeta { capabilities: OnceLock<Box<ClientCapabilities>>, log_level: Option<LoggingLevel> },
 }
 
 impl Call {
@@ -65,9 +65,9 @@ impl Call {
         let subject = CallSubject { name, arguments };
         let (client, rounds) = match client {
             super::ClientEra::Legacy(client) => (CallClient::Legacy(Arc::clone(client)), Rounds::default()),
-            super::ClientEra::Modern(Modern { log_level, .. }) => {
+            super::ClientEra::Modern(ModernMeta { log_level, .. }) => {
                 let rounds = read_rounds(request, &subject)?;
-                (CallClient::Modern { capabilities: OnceLock::new(), log_level: *log_level }, rounds)
+                (CallClient::ModernMeta { capabilities: OnceLock::new(), log_level: *log_level }, rounds)
             }
         };
         Ok(Self(Arc::new(CallState {
@@ -111,7 +111,7 @@ impl Call {
     pub fn client_info(&self) -> Option<Implementation> {
         match &self.0.client {
             CallClient::Legacy(client) => client.info.clone(),
-            CallClient::Modern { .. } => self.meta().client_info.and_then(|info| info.to().ok()),
+            CallClient::ModernMeta { .. } => self.meta().client_info.and_then(|info| info.to().ok()),
         }
     }
 
@@ -119,7 +119,7 @@ impl Call {
     pub fn client_capabilities(&self) -> &ClientCapabilities {
         match &self.0.client {
             CallClient::Legacy(client) => &client.capabilities,
-            CallClient::Modern { capabilities, .. } => capabilities
+            CallClient::ModernMeta { capabilities, .. } => capabilities
                 .get_or_init(|| Box::new(self.meta().client_capabilities.map(parse_capabilities).unwrap_or_default())),
         }
     }
@@ -205,7 +205,7 @@ impl Call {
         let min_level = match &self.0.client {
             CallClient::Legacy(client) => Some(client.log_level()),
             // MCP 2026-07-28, server/utilities/logging: no messages for a request that does not ask for them.
-            CallClient::Modern { log_level, .. } => *log_level,
+            CallClient::ModernMeta { log_level, .. } => *log_level,
         };
         if min_level.is_none_or(|min_level| level < min_level) {
             return Ok(());
@@ -268,7 +268,7 @@ impl Call {
     /// Waits for the end of the call. The handler itself is dropped before that; only a task that outlives it sees the
     /// error.
     async fn wait_for_end<T>(&self) -> Result<T, AskError> {
-        self.0.context.over().await;
+        self.0.context.finished().await;
         Err(AskError::Unanswered("the call has ended".to_owned()))
     }
 

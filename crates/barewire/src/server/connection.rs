@@ -27,7 +27,7 @@ use crate::peer::{BoxedHandler, Context, IncomingParams, Service};
 /// The service of one connection.
 pub(super) struct ConnectionService {
     shared: Arc<ServerShared>,
-    legacy: Legacy,
+    legacy: Handshake,
     /// Receives the revision that `initialize` negotiated.
     #[cfg(feature = "http")]
     negotiated: Option<Arc<OnceLock<Revision>>>,
@@ -58,7 +58,7 @@ pub(super) struct IncomingRequest<'a> {
 /// The client of a request: a legacy client has state on the connection, a modern one describes itself in each request.
 pub(super) enum ClientEra<'a> {
     Legacy(&'a Arc<LegacyClient>),
-    Modern(Modern<'a>),
+    Modern(ModernMeta<'a>),
 }
 
 impl ConnectionService {
@@ -85,8 +85,8 @@ impl ConnectionService {
         self
     }
 
-    fn policy(shared: &ServerShared) -> Policy<'_> {
-        Policy::new(&shared.settings.revisions).lenient(shared.settings.lenient)
+    fn policy(shared: &ServerShared) -> HandshakePolicy<'_> {
+        HandshakePolicy::new(&shared.settings.revisions).lenient(shared.settings.lenient)
     }
 
     /// Takes the entries of the registry again if they have changed.
@@ -99,9 +99,9 @@ impl ConnectionService {
     }
 
     /// Serves `initialize`, the one request that changes the state of the connection.
-    fn initialize(&mut self, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+    fn initialize(&mut self, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure> {
         let init: InitializeParams = crate::params::read(params)?;
-        let event = Event::Initialize(&init.protocol_version);
+        let event = HandshakeEvent::Initialize(&init.protocol_version);
         let revision = self.step(event)?;
         // Subscriptions that a lenient server accepted before `initialize` stay.
         let watch = self.legacy_client.take().map(|client| Arc::clone(&client.watch));
@@ -127,7 +127,7 @@ impl ConnectionService {
     }
 
     /// Handles a notification in its turn among other notifications.
-    fn handle_notification(&mut self, context: &Context) -> Result<BoxedWork, Failure> {
+    fn handle_notification(&mut self, context: &Context) -> Result<BoxedHandler, Failure> {
         if std::mem::take(&mut self.announcements_pending)
             && let Some(client) = &self.legacy_client
         {
@@ -140,7 +140,7 @@ impl ConnectionService {
 }
 
 impl Service for ConnectionService {
-    fn start(&mut self, context: Context, incoming: IncomingParams<'_>) -> Result<BoxedWork, Failure> {
+    fn start(&mut self, context: Context, incoming: IncomingParams<'_>) -> Result<BoxedHandler, Failure> {
         let params = incoming.written;
         if context.id().is_none() {
             return self.handle_notification(&context);
@@ -152,9 +152,9 @@ impl Service for ConnectionService {
         let members = incoming.members();
         record_trace_context(&members);
         let supported = &self.shared.settings.revisions;
-        let modern = modern::judge(context.method(), &members.meta, supported).map_err(|bad| bad.error())?;
+        let modern = modern::check_meta(context.method(), &members.meta, supported).map_err(|bad| bad.error())?;
         let (revision, event) = match (&modern, context.method()) {
-            (Some(modern), _) => (Some(modern.revision), Event::Request),
+            (Some(modern), _) => (Some(modern.revision), HandshakeEvent::Request),
             (None, "initialize") => return self.initialize(params),
             (None, "ping") => {
                 let revision = self.step(HandshakeEvent::Ping)?;
@@ -194,15 +194,15 @@ impl Service for ConnectionService {
     }
 
     /// Handles `notifications/initialized` on arrival, not in its turn: the requests after it may then be served.
-    fn arrived(&mut self, notification: &Notification<'_>) {
+    fn notification_arrived(&mut self, notification: &Notification<'_>) {
         if notification.method == INITIALIZED {
             // A notification has no response, so an early or repeated one is ignored silently.
-            let effect = self.legacy.step(Event::Initialized, Self::policy(&self.shared));
-            self.announcements_pending |= matches!(effect, Effect::Serve(_));
+            let effect = self.legacy.step(HandshakeEvent::Initialized, Self::policy(&self.shared));
+            self.announcements_pending |= matches!(effect, HandshakeEffect::Serve(_));
         }
     }
 
-    fn batch(&self, limit: Option<usize>) -> Option<usize> {
+    fn batch_limit(&self, limit: Option<usize>) -> Option<usize> {
         limit.filter(|_| self.legacy.revision().is_some_and(Revision::has_batches))
     }
 }

@@ -22,7 +22,7 @@ use serde_json::Value;
 use super::rounds::{Interrupt, QuestionMessage};
 use super::{CachePolicy, Call, ServerShared, result};
 use crate::Failure;
-use crate::peer::{BoxedWork, Raw, Work};
+use crate::peer::{BoxedHandler, Raw, StartedHandler};
 
 /// The result of an MCP method.
 pub(super) trait McpResult: Serialize + Send + 'static {
@@ -89,7 +89,7 @@ struct InputRequired {
 }
 
 /// Boxes a handler that has not run yet.
-pub(super) fn serve<F, T>(future: F, call: Option<Call>, format: ResultFormat) -> BoxedWork
+pub(super) fn serve<F, T>(future: F, call: Option<Call>, format: ResultFormat) -> BoxedHandler
 where
     F: Future<Output = Result<T, Failure>> + Send + 'static,
     T: McpResult,
@@ -98,11 +98,11 @@ where
 }
 
 /// Boxes a result that exists already.
-pub(super) fn ready<T: McpResult>(result: T, format: ResultFormat) -> BoxedWork {
+pub(super) fn ready<T: McpResult>(result: T, format: ResultFormat) -> BoxedHandler {
     serve(std::future::ready(Ok(result)), None, format)
 }
 
-impl<F, T> Work for HandlerWork<F, T>
+impl<F, T> StartedHandler for HandlerWork<F, T>
 where
     F: Future<Output = Result<T, Failure>> + Send,
     T: McpResult,

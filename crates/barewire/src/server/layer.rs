@@ -205,7 +205,7 @@ pub(super) fn serve_layered<T: LayerResult>(
     request: &IncomingRequest<'_>,
     entry: InvocationTarget,
     format: ResultFormat,
-) -> Result<BoxedWork, Failure> {
+) -> Result<BoxedHandler, Failure> {
     let call = Call::new(request)?;
     let invocation = Invocation { call: call.clone(), kind: entry.kind() };
     let next = NextLayer { layers: request.shared.settings.layers.clone(), index: 0, entry };

@@ -16,7 +16,7 @@ use crate::peer::{BoxedHandler, CallError, Context};
 use crate::until::until;
 
 /// Starts a listen: sends the acknowledgement, then changes, until the client cancels or the connection ends.
-pub(super) fn start(request: &IncomingRequest<'_>, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+pub(super) fn start(request: &IncomingRequest<'_>, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure> {
     let SubscriptionParams { notifications, .. } = crate::params::read(params)?;
     let honoured = supported_filter(request, notifications)?;
     let open = Arc::clone(request.open_listens);

@@ -21,7 +21,7 @@ use crate::peer::BoxedHandler;
 
 /// Serves a request. A method that the revision does not have, or whose capability the server does not offer, is
 /// answered with "method not found".
-pub(super) fn serve_method(request: &IncomingRequest<'_>, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+pub(super) fn serve_method(request: &IncomingRequest<'_>, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure> {
     use ServerCapability::{Completions, Logging, Prompts, Resources, ResourcesSubscribe, Tools};
     let offers = |capability| request.offers(capability);
     let cache = Some(request.shared.settings.cache);
@@ -101,7 +101,7 @@ fn list<T, L>(
 }
 
 /// Reads a resource: the one at the URI, or else the first template that matches it.
-fn read(request: &IncomingRequest<'_>) -> Result<BoxedWork, Failure> {
+fn read(request: &IncomingRequest<'_>) -> Result<BoxedHandler, Failure> {
     #[derive(Serialize)]
     struct ResourceNotFoundData<'a> {
         uri: &'a str,
@@ -125,7 +125,7 @@ fn read(request: &IncomingRequest<'_>) -> Result<BoxedWork, Failure> {
         .into())
 }
 
-fn complete(request: &IncomingRequest<'_>, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+fn complete(request: &IncomingRequest<'_>, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure> {
     let CompleteParams { reference, argument, context, .. } = crate::params::read(params)?;
     let completers = match &reference {
         CompleteReference::Prompt { name, .. } => {

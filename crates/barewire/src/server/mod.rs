@@ -267,7 +267,7 @@ impl Server {
     }
 
     /// Serves one connection until the client ends it. Awaiting the result gives `Ok` if the connection ended in order.
-    pub fn serve(&self, transport: impl Transport) -> Running {
+    pub fn serve(&self, transport: impl Transport) -> RunningConnection {
         self.connection(transport).run()
     }
 

@@ -65,7 +65,7 @@ pub trait IntoPrompt {
 
 /// A prompt's handler, whatever its type.
 trait PromptHandler: Send + Sync {
-    fn get(&self, request: &IncomingRequest<'_>, description: Option<&str>) -> Result<BoxedWork, Failure>;
+    fn get(&self, request: &IncomingRequest<'_>, description: Option<&str>) -> Result<BoxedHandler, Failure>;
 
     /// Starts the handler for a request that has passed through the layers.
     fn start_layered(
@@ -86,7 +86,7 @@ where
     H::Arguments: DeserializeOwned,
     H::Output: IntoPrompt,
 {
-    fn get(&self, request: &IncomingRequest<'_>, description: Option<&str>) -> Result<BoxedWork, Failure> {
+    fn get(&self, request: &IncomingRequest<'_>, description: Option<&str>) -> Result<BoxedHandler, Failure> {
         let arguments = read(request.arguments()?)?;
         let context = H::Context::from_request(request)?;
         let call = context.call();
@@ -189,7 +189,7 @@ impl Prompt {
         prompt
     }
 
-    pub(super) fn get(&self, request: &IncomingRequest<'_>) -> Result<BoxedWork, Failure> {
+    pub(super) fn get(&self, request: &IncomingRequest<'_>) -> Result<BoxedHandler, Failure> {
         self.handler.get(request, self.definition.description.as_deref())
     }
 

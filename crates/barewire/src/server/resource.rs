@@ -75,7 +75,7 @@ pub trait IntoContents {
 /// A resource's handler, whatever its type.
 trait ResourceHandler: Send + Sync {
     /// Starts a read. Returns `None` if the variables do not fit the handler's arguments.
-    fn read(&self, reading: ResourceRead<'_>, variables: TextArguments<'_>) -> Option<Result<BoxedWork, Failure>>;
+    fn read(&self, reading: ResourceRead<'_>, variables: TextArguments<'_>) -> Option<Result<BoxedHandler, Failure>>;
 
     /// Whether the variables fit the handler's arguments.
     fn accepts(&self, variables: TextArguments<'_>) -> bool;
@@ -108,7 +108,7 @@ where
     H::Arguments: DeserializeOwned,
     H::Output: IntoContents,
 {
-    fn read(&self, reading: ResourceRead<'_>, variables: TextArguments<'_>) -> Option<Result<BoxedWork, Failure>> {
+    fn read(&self, reading: ResourceRead<'_>, variables: TextArguments<'_>) -> Option<Result<BoxedHandler, Failure>> {
         let arguments = text_arguments::read(variables).ok()?;
         Some(self.start(reading, arguments))
     }
@@ -134,7 +134,7 @@ where
     H: Handler<M>,
     H::Output: IntoContents,
 {
-    fn start(&self, reading: ResourceRead<'_>, arguments: H::Arguments) -> Result<BoxedWork, Failure> {
+    fn start(&self, reading: ResourceRead<'_>, arguments: H::Arguments) -> Result<BoxedHandler, Failure> {
         let ResourceRead { request, uri, mime_type, cache } = reading;
         let context = H::Context::from_request(request)?;
         let call = context.call();
@@ -206,13 +206,13 @@ impl Resource {
         resource
     }
 
-    pub(super) fn read(&self, request: &IncomingRequest<'_>, uri: &str) -> Option<Result<BoxedWork, Failure>> {
+    pub(super) fn read(&self, request: &IncomingRequest<'_>, uri: &str) -> Option<Result<BoxedHandler, Failure>> {
         let mime_type = self.definition.mime_type.as_deref();
         self.reader.read(ResourceRead { request, uri, mime_type, cache: self.cache }, Vec::new())
     }
 
     /// Starts the layers around a read.
-    pub(super) fn read_layered(self: &Arc<Self>, request: &IncomingRequest<'_>) -> Result<BoxedWork, Failure> {
+    pub(super) fn read_layered(self: &Arc<Self>, request: &IncomingRequest<'_>) -> Result<BoxedHandler, Failure> {
         serve_layered::<ReadResourceResult>(
             request,
             InvocationTarget::Resource(Arc::clone(self)),
@@ -271,7 +271,7 @@ impl Template {
     }
 
     /// Reads the resource at this URI. Returns `None` if the template does not match it.
-    pub(super) fn read(&self, request: &IncomingRequest<'_>, uri: &str) -> Option<Result<BoxedWork, Failure>> {
+    pub(super) fn read(&self, request: &IncomingRequest<'_>, uri: &str) -> Option<Result<BoxedHandler, Failure>> {
         let variables = self.variables(uri)?;
         let mime_type = self.definition.mime_type.as_deref();
         self.reader.read(ResourceRead { request, uri, mime_type, cache: self.cache }, variables)
@@ -282,7 +282,7 @@ impl Template {
         self: &Arc<Self>,
         request: &IncomingRequest<'_>,
         uri: &str,
-    ) -> Option<Result<BoxedWork, Failure>> {
+    ) -> Option<Result<BoxedHandler, Failure>> {
         let matches = self.variables(uri).is_some_and(|variables| self.reader.accepts(variables));
         let start = || {
             let (entry, format) = (InvocationTarget::Template(Arc::clone(self)), read_format(request, self.cache));

@@ -209,7 +209,7 @@ impl Tool {
 
     /// Starts a call.
     #[inline]
-    pub(super) fn start(&self, request: &IncomingRequest<'_>) -> Result<BoxedWork, Failure> {
+    pub(super) fn start(&self, request: &IncomingRequest<'_>) -> Result<BoxedHandler, Failure> {
         self.handler.start(request, self.on_thread)
     }
 
@@ -237,7 +237,7 @@ fn is_of_object(schema: &RawValue) -> bool {
 
 /// A tool's handler, whatever its type.
 trait ToolHandler: Send + Sync {
-    fn start(&self, request: &IncomingRequest<'_>, on_thread: bool) -> Result<BoxedWork, Failure>;
+    fn start(&self, request: &IncomingRequest<'_>, on_thread: bool) -> Result<BoxedHandler, Failure>;
 
     /// Starts the handler for a call that has passed through the layers.
     fn start_layered(&self, call: &Call, on_thread: bool) -> Result<ResultFuture<CallToolResult, Failure>, Failure>;
@@ -257,7 +257,7 @@ where
     H::Output: IntoToolResult,
 {
     #[inline]
-    fn start(&self, request: &IncomingRequest<'_>, on_thread: bool) -> Result<BoxedWork, Failure> {
+    fn start(&self, request: &IncomingRequest<'_>, on_thread: bool) -> Result<BoxedHandler, Failure> {
         let given = request.arguments()?;
         let arguments = match schema::read(given, &self.constraints) {
             Ok(arguments) => arguments,
@@ -293,7 +293,7 @@ where
     H: Handler<M, Arguments = Box<RawValue>>,
     H::Output: IntoToolResult,
 {
-    fn start(&self, request: &IncomingRequest<'_>, on_thread: bool) -> Result<BoxedWork, Failure> {
+    fn start(&self, request: &IncomingRequest<'_>, on_thread: bool) -> Result<BoxedHandler, Failure> {
         let arguments = match self.checked(request.arguments()?) {
             Ok(arguments) => arguments,
             Err(bad) => return Ok(ready(bad_arguments_result(&bad, request.revision)?, request.format(None))),
@@ -348,7 +348,7 @@ where
 }
 
 #[inline]
-fn start_work<F>(future: F, call: Option<Call>, format: ResultFormat, on_thread: bool) -> Result<BoxedWork, Failure>
+fn start_work<F>(future: F, call: Option<Call>, format: ResultFormat, on_thread: bool) -> Result<BoxedHandler, Failure>
 where
     F: Future + Send + 'static,
     F::Output: IntoToolResult,

@@ -17,8 +17,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use barewire_proto::frame::FrameError;
-use barewire_proto::http::{Next, header};
-use barewire_proto::rpc::{Invalid, KeptFrame, Shape};
+use barewire_proto::http::{NextStep, header};
+use barewire_proto::rpc::{Invalid, ParsedFrame, Shape};
 use barewire_proto::session::CallId;
 use bytes::Bytes;
 use http::Method;
@@ -35,7 +35,7 @@ use super::tool_headers::ToolHeaders;
 use super::{get_stream, http_sse, post};
 use crate::client::service::AgreedRevision;
 use crate::log::{Log, quoted};
-use crate::peer::{CallError, Delivery, Exchange, Exchanges, Peer, Sent, Settings};
+use crate::peer::{CallError, ConnectionSettings, Delivery, Exchange, Exchanges, MessageKind, Peer};
 
 /// The state that the tasks of a connection share.
 pub(in crate::client) struct HttpConnection {
@@ -60,7 +60,7 @@ pub(in crate::client) struct HttpConnection {
     /// Whether the server has ended the session, so that a new one is needed.
     session_ended: watch::Sender<bool>,
     /// The next step after the last response to `server/discover` or `initialize`.
-    next_step: Mutex<Option<Next>>,
+    next_step: Mutex<Option<NextStep>>,
     tasks: mpsc::UnboundedSender<BackgroundTask>,
 }
 
@@ -76,7 +76,7 @@ impl HttpConnection {
     /// Opens a connection to the server of `fetch`. Returns the connection and the future that drives it.
     pub(in crate::client) fn open(
         fetch: Fetch,
-        settings: Settings,
+        settings: ConnectionSettings,
         revision: AgreedRevision,
         log: Log,
     ) -> (Arc<Self>, impl Future<Output = ()> + Send + 'static) {
@@ -122,15 +122,15 @@ impl HttpConnection {
     }
 
     /// Parses a message of the server.
-    pub(super) fn parse(&self, message: Bytes) -> KeptFrame<Bytes> {
-        KeptFrame::parse(message, self.depth)
+    pub(super) fn parse(&self, message: Bytes) -> ParsedFrame<Bytes> {
+        ParsedFrame::parse(message, self.depth)
     }
 
     /// Passes a parsed message of the server to the engine, and waits until the next one may follow.
-    pub(super) async fn deliver_parsed(&self, message: KeptFrame<Bytes>) {
+    pub(super) async fn deliver_parsed(&self, message: ParsedFrame<Bytes>) {
         let message = message.into();
         self.exchanges.deliver(Delivery { exchange: Exchange::NONE, caller: None, message });
-        self.exchanges.caught_up().await;
+        self.exchanges.inbox_drained().await;
         self.backlog.wait_until_low().await;
     }
 
@@ -138,7 +138,7 @@ impl HttpConnection {
     /// call; a call that is known fails with it.
     pub(super) fn report_skipped_event(&self, response: &FetchResponse, error: &FrameError) -> Option<CallError> {
         let invalid = Invalid::from_frame(error);
-        self.log.report(format_args!("skipped an event: {error}: {}", quoted(error.begins())));
+        self.log.report(format_args!("skipped an event: {error}: {}", quoted(error.prefix())));
         if let Shape::Request | Shape::Notification = invalid.shape {
             return None;
         }
@@ -203,11 +203,11 @@ impl HttpConnection {
     }
 
     /// Sets the next step after a response to `server/discover` or `initialize`.
-    pub(super) fn set_next_step(&self, next: Next) {
+    pub(super) fn set_next_step(&self, next: NextStep) {
         *self.next_step.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
     }
 
-    pub(super) fn take_next_step(&self) -> Option<Next> {
+    pub(super) fn take_next_step(&self) -> Option<NextStep> {
         self.next_step.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -312,7 +312,7 @@ impl ConnectionTasks {
     fn send(&mut self, message: OutgoingMessage) {
         let connection = Arc::clone(&self.connection);
         match message.sent {
-            Sent::Call(Some(call)) => {
+            MessageKind::Call(Some(call)) => {
                 let post = post::call(connection, call, message, self.notification_count);
                 let task = self.tasks.spawn(async move {
                     post.await;
@@ -320,21 +320,21 @@ impl ConnectionTasks {
                 });
                 self.calls.insert(call, task);
             }
-            Sent::Call(None) => {
+            MessageKind::Call(None) => {
                 let post = post::batch(connection, message, self.notification_count);
                 self.tasks.spawn(async move {
                     post.await;
                     None
                 });
             }
-            Sent::Notification => {
+            MessageKind::Notification => {
                 self.notification_count += 1;
                 let _ = self.notifications.send(message);
             }
-            Sent::Answer(_) | Sent::Unnamed => {
+            MessageKind::Answer(_) | MessageKind::AnswerWithoutId => {
                 self.one_way.spawn(async move { post::send_one_way(&connection, message).await });
             }
-            Sent::Cancel(call) => {
+            MessageKind::Cancel(call) => {
                 // The rest of the call's stream is not needed. For a legacy server the end of a connection is not a
                 // cancellation, so it also gets a notification. A cancelled request has no response to wait for.
                 self.stop(call);

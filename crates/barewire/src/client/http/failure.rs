@@ -9,7 +9,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::FetchError;
 use super::fetch::FetchResponse;
-use crate::headers::Of;
+use crate::headers::HeaderMapView;
 use crate::peer::{CallError, shown};
 
 /// The reason why a message sent over HTTP has no result.
@@ -66,14 +66,16 @@ pub enum HttpFailure {
 
 impl HttpFailure {
     /// The failure for a response that does not hold a message.
-    pub(super) fn from_response(response: &FetchResponse, reading: Reading) -> Self {
+    pub(super) fn from_response(response: &FetchResponse, reading: ResponseKind) -> Self {
         match reading {
-            Reading::SessionGone => Self::SessionGone { origin: origin(response) },
-            Reading::Unauthorized => Self::unauthorized(response),
-            Reading::Forbidden { error } => Self::forbidden(response, error.as_ref().map(|error| &*error.message)),
-            Reading::Error { error, .. } => Self::bad_status(response, CallError::Refused(error).to_string()),
-            Reading::NotMcp { text, .. } => Self::bad_status(response, text),
-            Reading::Json | Reading::Events | Reading::Accepted => Self::bad_status(response, String::new()),
+            ResponseKind::SessionGone => Self::SessionGone { origin: origin(response) },
+            ResponseKind::Unauthorized => Self::unauthorized(response),
+            ResponseKind::Forbidden { error } => Self::forbidden(response, error.as_ref().map(|error| &*error.message)),
+            ResponseKind::Error { error, .. } => Self::bad_status(response, CallError::Refused(error).to_string()),
+            ResponseKind::NotMcp { text, .. } => Self::bad_status(response, text),
+            ResponseKind::Json | ResponseKind::Events | ResponseKind::Accepted => {
+                Self::bad_status(response, String::new())
+            }
         }
     }
 
@@ -144,7 +146,11 @@ pub(super) fn origin(response: &FetchResponse) -> String {
 
 /// The challenges of a response in one line. Text of the server is escaped.
 fn challenges_text(headers: &HeaderMap) -> String {
-    let said = challenge::parse(&Of(headers)).iter().take(MAX_CHALLENGES_SHOWN).map(challenge_text).collect::<Vec<_>>();
+    let said = challenge::parse(&HeaderMapView(headers))
+        .iter()
+        .take(MAX_CHALLENGES_SHOWN)
+        .map(challenge_text)
+        .collect::<Vec<_>>();
     said.join(" or ")
 }
 

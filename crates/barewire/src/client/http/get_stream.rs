@@ -3,7 +3,7 @@
 //!
 //! MCP 2025-11-25, basic/transports, "ListenHandle for Messages from the Server" and "Resumability and Redelivery".
 
-use barewire_proto::http::{Reading, header};
+use barewire_proto::http::{ResponseKind, header};
 use bytes::Bytes;
 use http::Method;
 use http::header::{ACCEPT, HeaderMap, HeaderValue};
@@ -74,10 +74,10 @@ async fn open_stream(connection: &HttpConnection, point: &ResumePoint) -> GetStr
     }
     let mut response = connection.fetch.send(Method::GET, connection.fetch.url(), &headers, Bytes::new(), None).await?;
     match classify(&mut response, in_session).await {
-        Reading::Events => Ok(Some(EventStream::new(response, connection.limit))),
+        ResponseKind::Events => Ok(Some(EventStream::new(response, connection.limit))),
         _ if response.status.as_u16() == 405 => Ok(None),
         reading => {
-            if let Reading::SessionGone = reading {
+            if let ResponseKind::SessionGone = reading {
                 connection.end_session();
             }
             Err(HttpFailure::from_response(&response, reading))

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use barewire_proto::http::Reading;
+use barewire_proto::http::ResponseKind;
 use bytes::Bytes;
 use http::Method;
 use http::header::{ACCEPT, HeaderMap, HeaderValue};
@@ -33,7 +33,7 @@ impl HttpConnection {
         let url = self.fetch.url();
         let mut response = self.fetch.send(Method::GET, url, &headers, Bytes::new(), None).await?;
         match classify(&mut response, false).await {
-            Reading::Events => {}
+            ResponseKind::Events => {}
             reading => return Err(HttpFailure::from_response(&response, reading)),
         }
         let mut events = EventStream::new(response, self.limit);

@@ -3,7 +3,7 @@
 //! MCP 2026-07-28, basic/transports/streamable-http, "Backward Compatibility". The decision table is
 //! `barewire_proto::http::fall_back`.
 
-use barewire_proto::http::{Next, Tried, by_response};
+use barewire_proto::http::{Attempt, NextStep, next_after_response};
 use barewire_proto::mcp::Era;
 use barewire_proto::rpc::Code;
 
@@ -40,7 +40,7 @@ impl ClientShared {
             Err(refused) => refused,
         };
         let next_step = connection.take_next_step();
-        if next_step == Some(Next::Sse) {
+        if next_step == Some(NextStep::Sse) {
             match connection.open_http_sse(self.settings.timeout).await {
                 Ok(()) => return self.initialize(pending, preference).await,
                 // There is no HTTP+SSE stream either. The response to `initialize` is the error to report.
@@ -50,7 +50,7 @@ impl ClientShared {
         }
         // A server that was legacy last time and that responds may be modern now.
         if preference == RevisionPreference::LastKnownEra(Era::Legacy)
-            && matches!(next_step, Some(Next::Sse | Next::Fail | Next::Read))
+            && matches!(next_step, Some(NextStep::Sse | NextStep::Fail | NextStep::Read))
             && let Ok(Some(server)) =
                 self.try_modern(pending, connection, RevisionPreference::LastKnownEra(Era::Modern)).await
         {
@@ -74,20 +74,22 @@ impl ClientShared {
         let next_step = connection.take_next_step();
         let Some(why) = why else { return Ok(None) };
         let next = match (&why, next_step) {
-            (CallError::Refused(error), Some(Next::Read)) => by_response(Tried::Modern, Some(error.code)),
+            (CallError::Refused(error), Some(NextStep::Read)) => next_after_response(Attempt::Modern, Some(error.code)),
             // Every modern server has `server/discover`. A server without that method, whatever the status, gets
             // `initialize`; a modern one refuses that as well.
-            (CallError::Refused(error), Some(Next::Stay)) if error.code == Code::METHOD_NOT_FOUND => Next::Initialize,
+            (CallError::Refused(error), Some(NextStep::Stay)) if error.code == Code::METHOD_NOT_FOUND => {
+                NextStep::Initialize
+            }
             // A body that is not a valid response is not a sign of a modern server.
-            (CallError::Fault(_), _) => Next::Initialize,
-            (why, Some(Next::Read)) => match HttpFailure::from_call_error(why) {
-                Some(HttpFailure::NotAnswered { .. }) => Next::Initialize,
-                _ => Next::Fail,
+            (CallError::Fault(_), _) => NextStep::Initialize,
+            (why, Some(NextStep::Read)) => match HttpFailure::from_call_error(why) {
+                Some(HttpFailure::NotAnswered { .. }) => NextStep::Initialize,
+                _ => NextStep::Fail,
             },
-            (_, next_step) => next_step.unwrap_or(Next::Fail),
+            (_, next_step) => next_step.unwrap_or(NextStep::Fail),
         };
         match next {
-            Next::Initialize => Ok(None),
+            NextStep::Initialize => Ok(None),
             _ => Err(ClientError::from_call(DISCOVER, self.settings.timeout, why)),
         }
     }

@@ -12,7 +12,7 @@ use crate::peer::{Exchange, MessageKind, Outlet, Permits, Room};
 /// A message on its way to the server.
 pub(super) struct OutgoingMessage {
     pub(super) message: Bytes,
-    pub(super) sent: Sent,
+    pub(super) sent: MessageKind,
     reservation: Arc<Reservation>,
 }
 
@@ -92,7 +92,7 @@ impl Outlet for Outbox {
         self.backlog.bytes.load(Ordering::Relaxed)
     }
 
-    fn forget(&mut self, call: CallId) {
+    fn forget_call(&mut self, call: CallId) {
         let _ = self.commands.send(OutboxCommand::Forget(call));
     }
 }

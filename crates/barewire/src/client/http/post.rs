@@ -77,7 +77,7 @@ struct Post<'a> {
 /// A response whose head has arrived.
 struct PostResponse {
     response: FetchResponse,
-    reading: Reading,
+    reading: ResponseKind,
 }
 
 impl Post<'_> {
@@ -98,7 +98,7 @@ impl Post<'_> {
         let mut known = self.connection.tool_header_params(tool, &mirrored).await;
         let mut headers = with_param_headers(&known, &mirrored, mirror_headers.clone())?;
         let mut response = self.post(&headers, Some(&mirrored)).await?;
-        if let Reading::Error { status: 400, error, .. } = &response.reading
+        if let ResponseKind::Error { status: 400, error, .. } = &response.reading
             && error.code == code::HEADER_MISMATCH
         {
             // The tool may have changed since it was listed.
@@ -140,8 +140,8 @@ impl Post<'_> {
         mirrored: Option<&MirroredFields<'_>>,
     ) -> Result<PostResponse, HttpFailure> {
         let tried = match mirrored.map(|mirrored| &*mirrored.method) {
-            Some("server/discover") => Some(Tried::Modern),
-            Some("initialize") => Some(Tried::Initialize),
+            Some("server/discover") => Some(Attempt::Modern),
+            Some("initialize") => Some(Attempt::Initialize),
             _ => None,
         };
         let mut headers = post_headers();
@@ -159,7 +159,7 @@ impl Post<'_> {
         let reading = classify(&mut response, in_session).await;
         if let Some(tried) = tried {
             self.connection.set_next_step(fall_back(tried, &reading));
-            if tried == Tried::Initialize && response.status.is_success() {
+            if tried == Attempt::Initialize && response.status.is_success() {
                 self.connection.store_session(&response);
             }
         }
@@ -176,7 +176,7 @@ impl Post<'_> {
         let is_modern = mirrored.is_some_and(MirroredFields::is_modern);
         let lists_tools = is_modern && mirrored.is_some_and(|mirrored| mirrored.method == "tools/list");
         match reading {
-            Reading::Json => {
+            ResponseKind::Json => {
                 let body = response.bytes(self.connection.limit).await?;
                 self.take(body.into(), lists_tools).await?;
                 if self.ids.is_empty() {
@@ -184,7 +184,7 @@ impl Post<'_> {
                 }
                 Err(HttpFailure::not_answered(&response, "the body is not a response to this request").into())
             }
-            Reading::Events => {
+            ResponseKind::Events => {
                 let events = EventStream::new(response, self.connection.limit);
                 self.follow(events, is_modern, lists_tools).await
             }
@@ -199,8 +199,8 @@ impl Post<'_> {
     }
 
     /// The failure for a response that does not hold a message.
-    fn failure(&self, response: &FetchResponse, reading: Reading) -> HttpFailure {
-        if let Reading::SessionGone = reading {
+    fn failure(&self, response: &FetchResponse, reading: ResponseKind) -> HttpFailure {
+        if let ResponseKind::SessionGone = reading {
             self.connection.end_session();
         }
         HttpFailure::from_response(response, reading)
@@ -310,13 +310,13 @@ fn with_param_headers(
 }
 
 /// Classifies a response. The beginning of an error body is read for that.
-pub(super) async fn classify(response: &mut FetchResponse, in_session: bool) -> Reading {
+pub(super) async fn classify(response: &mut FetchResponse, in_session: bool) -> ResponseKind {
     let status = response.status.as_u16();
     let content_type = response.headers.get(CONTENT_TYPE).map(|value| value.as_bytes().to_vec());
-    match Reading::of(status, content_type.as_deref(), None, in_session) {
-        Reading::Forbidden { .. } | Reading::Error { .. } | Reading::NotMcp { .. } => {
+    match ResponseKind::classify(status, content_type.as_deref(), None, in_session) {
+        ResponseKind::Forbidden { .. } | ResponseKind::Error { .. } | ResponseKind::NotMcp { .. } => {
             let body = response.text_up_to(MAX_ERROR_BODY).await;
-            Reading::of(status, content_type.as_deref(), Some(body.as_bytes()), in_session)
+            ResponseKind::classify(status, content_type.as_deref(), Some(body.as_bytes()), in_session)
         }
         clear => clear,
     }

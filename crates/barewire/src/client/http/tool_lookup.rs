@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use barewire_proto::http::{HeaderParams, Reading};
+use barewire_proto::http::{HeaderParams, ResponseKind};
 use barewire_proto::json::Json;
 use barewire_proto::mcp::key;
 use barewire_proto::rpc::{Id, Message, Parsed, Response as RpcResponse, parse, write};
@@ -81,7 +81,7 @@ impl HttpConnection {
         let url = self.fetch.url();
         let mut response = self.fetch.send(Method::POST, url, &headers, Bytes::copy_from_slice(&message), None).await?;
         match classify(&mut response, false).await {
-            Reading::Json => {
+            ResponseKind::Json => {
                 let body = response.bytes(self.limit).await?;
                 match self.learn_page(body.into(), &id) {
                     Some(next) => next,
@@ -90,7 +90,7 @@ impl HttpConnection {
                     }
                 }
             }
-            Reading::Events => {
+            ResponseKind::Events => {
                 let mut events = EventStream::new(response, self.limit);
                 while let Some(event) = events.next().await? {
                     if let Ok(event) = event
@@ -102,7 +102,7 @@ impl HttpConnection {
                 }
                 Err(HttpFailure::not_answered(&events.response, "the stream ended before the response").into())
             }
-            Reading::Error { error, .. } => Err(CallError::Refused(error)),
+            ResponseKind::Error { error, .. } => Err(CallError::Refused(error)),
             reading => Err(HttpFailure::from_response(&response, reading).into()),
         }
     }

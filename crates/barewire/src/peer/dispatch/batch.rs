@@ -149,7 +149,7 @@ impl<O: Outlet> Dispatcher<O> {
             Effect::Start(ticket) => {
                 self.batches.expect_answer(number);
                 // The id is in flight until the array with all answers is written.
-                self.session.step(Event::Defer { ticket, id: &request.id, bytes });
+                self.session.step(SessionEvent::Defer { ticket, id: &request.id, bytes });
                 self.start_request(ReadyRequest { ticket, request, bytes, destination, deferred: true }, source);
             }
             Effect::Park(ticket) => {

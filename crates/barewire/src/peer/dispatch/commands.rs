@@ -110,7 +110,8 @@ impl<O: Outlet> Dispatcher<O> {
             return None;
         }
         let now = self.timing.session_now();
-        let Effect::Asked(call) = self.session.step(Event::Ask { now, patience, batch }) else {
+        let Effect::SendRequest(call) = self.session.step(SessionEvent::StartCall { now, timeout: patience, batch })
+        else {
             let stray = self.first_output.stray();
             self.closing.refuse_call(answer, |reason| ConnectionEnd::new(reason, stray, None));
             return None;
@@ -180,7 +181,7 @@ impl<O: Outlet> Dispatcher<O> {
     /// Fails a call of ours that will get no answer.
     #[cfg(feature = "http")]
     pub(in crate::peer) fn fail(&mut self, call: CallId, error: CallError) {
-        self.session.step(Event::Forget(call));
+        self.session.step(SessionEvent::AbandonCall(call));
         self.in_flight.settle(call, Err(error));
     }
 }

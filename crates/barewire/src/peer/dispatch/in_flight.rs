@@ -88,7 +88,7 @@ impl HeldFrame {
 /// The notifications that wait for the handler of an earlier one. Notifications are handled one after the other.
 #[derive(Default)]
 pub(super) struct NotificationQueue {
-    waiting: VecDeque<KeptFrame<Box<[u8]>>>,
+    waiting: VecDeque<ParsedFrame<Box<[u8]>>>,
     /// The bytes of the waiting notifications.
     bytes: usize,
     /// The running handler that they wait for, which has become a task.
@@ -145,7 +145,7 @@ impl NotificationQueue {
     }
 
     /// Adds a notification at the end of the queue.
-    pub(super) fn push(&mut self, notification: KeptFrame<Box<[u8]>>) {
+    pub(super) fn push(&mut self, notification: ParsedFrame<Box<[u8]>>) {
         self.bytes += notification.bytes().len();
         self.waiting.push_back(notification);
     }

@@ -143,9 +143,9 @@ impl<O: Outlet> Dispatcher<O> {
         self.timing.start_slice();
     }
 
-    /// The time that handlers have run in this slice.
-    pub(super) fn slice_elapsed(&self) -> Duration {
-        self.timing.slice_elapsed()
+    /// Whether handlers have used up this slice.
+    pub(super) fn is_slice_over(&self) -> bool {
+        self.timing.is_slice_over()
     }
 
     /// Notes that the peer has read some output.
@@ -192,7 +192,7 @@ impl<O: Outlet> Dispatcher<O> {
     }
 
     /// Whether a held frame can be handled now.
-    fn would_take(&self, held: &HeldFrame) -> bool {
+    fn has_room_for(&self, held: &HeldFrame) -> bool {
         let (bytes, waiting) = (held.len(), self.must_read());
         self.session.has_room_for(bytes, self.is_stalled())
             && (waiting || (self.has_room() && !self.in_flight.notifications.is_full(bytes, &self.limits)))

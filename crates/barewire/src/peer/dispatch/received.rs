@@ -161,9 +161,9 @@ impl<O: Outlet> Dispatcher<O> {
 
     /// Refuses an invalid frame, or fails the call that it should have answered.
     pub(super) fn refuse_or_settle(&mut self, invalid: &Invalid<'_>, destination: Destination) {
-        match self.session.step(Event::Invalid(invalid)) {
+        match self.session.step(SessionEvent::Invalid(invalid)) {
             // A peer that may not send requests waits for no answer.
-            Effect::Reject if self.service.accepts_requests() => {
+            Effect::RejectFrame if self.service.accepts_requests() => {
                 if let Some(reply) = invalid.reply() {
                     // With the id of another request in flight, the error would be taken for that request's answer.
                     let is_taken = reply.id().is_some_and(|id| self.session.is_in_flight(id));
@@ -207,7 +207,7 @@ impl<O: Outlet> Dispatcher<O> {
     }
 
     fn handle_response(&mut self, frame: Frame<'_>, response: Response<'_>) {
-        match self.session.step(Event::Response(&response.id)) {
+        match self.session.step(SessionEvent::Response(&response.id)) {
             Effect::Settle(call) => {
                 let outcome = match response.outcome {
                     Ok(result) => Ok(Raw::new(result)),
@@ -271,7 +271,7 @@ impl<O: Outlet> Dispatcher<O> {
 
     fn handle_progress(&mut self, call: CallId, params: Option<Params<'_>>) {
         let now = self.timing.session_now();
-        self.session.step(Event::Progress { call, now });
+        self.session.step(SessionEvent::Progress { call, now });
         if let Some(PendingCall { progress: Some(OnProgress(callback)), .. }) = self.in_flight.calls.get_mut(&call)
             && let Some(params) = params
         {
@@ -290,7 +290,7 @@ impl<O: Outlet> Dispatcher<O> {
 
     /// Cancels a request of the peer: the session forgets the id, then the handler is marked as cancelled and dropped.
     fn handle_cancel(&mut self, id: &Id<'_>) {
-        let Effect::Cancel { ticket, answer, .. } = self.session.step(Event::Cancelled(id)) else { return };
+        let Effect::Cancel { ticket, answer, .. } = self.session.step(SessionEvent::Cancelled(id)) else { return };
         let InFlight { running, parked, .. } = &mut self.in_flight;
         let (reply, destination) = if let Some(running) = running.remove(&ticket) {
             running.stop();

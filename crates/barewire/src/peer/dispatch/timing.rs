@@ -9,8 +9,9 @@ use tokio::time::Instant;
 pub(super) struct Timing {
     /// The start of the session's time.
     session_start: Instant,
-    /// The start of this slice.
-    slice_start: std::time::Instant,
+    /// The end of this slice. Kept as an instant: comparing two instants costs less than subtracting them, and a slice is
+    /// asked about with every request.
+    slice_end: std::time::Instant,
     /// The return of the last handler, or the start of this slice.
     last_return: std::time::Instant,
     /// The peer has read no output for a while.
@@ -20,7 +21,7 @@ pub(super) struct Timing {
 impl Timing {
     pub(super) fn new() -> Self {
         let now = std::time::Instant::now();
-        Self { session_start: Instant::now(), slice_start: now, last_return: now, write_stalled: false }
+        Self { session_start: Instant::now(), slice_end: now + HANDLER_SLICE, last_return: now, write_stalled: false }
     }
 
     /// The current time of the session.
@@ -36,12 +37,12 @@ impl Timing {
     /// Starts a time slice: the running time of handlers is counted from now on.
     pub(super) fn start_slice(&mut self) {
         let now = std::time::Instant::now();
-        (self.slice_start, self.last_return) = (now, now);
+        (self.slice_end, self.last_return) = (now + HANDLER_SLICE, now);
     }
 
-    /// The time that handlers have run in this slice.
-    pub(super) fn slice_elapsed(&self) -> Duration {
-        self.last_return.duration_since(self.slice_start)
+    /// Whether handlers have used up this slice.
+    pub(super) fn is_slice_over(&self) -> bool {
+        self.last_return > self.slice_end
     }
 
     /// Notes that a handler has returned, and returns how long it ran.
@@ -66,3 +67,8 @@ pub(crate) fn later(from: Instant, time: Duration) -> Instant {
 
 /// Longer than any process runs.
 const THIRTY_YEARS: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+
+/// The time that handlers may run before their answers are written and other tasks get a turn. A fixed number of frames
+/// would not do: it would cause needless system calls where a request takes half a microsecond, and delay answers where
+/// it takes a millisecond.
+const HANDLER_SLICE: Duration = Duration::from_micros(500);

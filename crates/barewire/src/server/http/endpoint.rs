@@ -13,7 +13,7 @@ use super::shutdown::ShutdownSignal;
 use super::standalone::SpareDispatchers;
 use super::{Authenticate, EventStore, HttpLimits};
 use crate::log::Log;
-use crate::peer::{Settings, Trace};
+use crate::peer::{ConnectionSettings, Trace};
 use crate::server::ServerShared;
 use crate::server::connection::ConnectionService;
 
@@ -46,17 +46,17 @@ impl HttpEndpoint {
     }
 
     /// Returns the settings for a standalone request of the modern era.
-    pub(super) fn standalone_settings(&self) -> Settings {
+    pub(super) fn standalone_settings(&self) -> ConnectionSettings {
         self.settings(ConnectionService::new(Arc::clone(&self.shared)))
     }
 
     /// Returns the settings for a legacy session.
-    pub(super) fn session_settings(&self, negotiated: Arc<OnceLock<Revision>>) -> Settings {
+    pub(super) fn session_settings(&self, negotiated: Arc<OnceLock<Revision>>) -> ConnectionSettings {
         self.settings(ConnectionService::new(Arc::clone(&self.shared)).with_negotiated(negotiated))
     }
 
-    fn settings(&self, service: ConnectionService) -> Settings {
-        let mut settings = Settings::new(Box::new(service), self.log.clone());
+    fn settings(&self, service: ConnectionService) -> ConnectionSettings {
+        let mut settings = ConnectionSettings::new(Box::new(service), self.log.clone());
         settings.limits = self.limits.engine.clone();
         settings.conventions = Conventions::MCP;
         settings.answer_unreadable = Some(true);

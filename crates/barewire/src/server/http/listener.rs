@@ -219,7 +219,7 @@ impl hyper::service::Service<Request<Incoming>> for Router {
             return self.service.respond(request);
         }
         let why = format!("There is nothing at this path: the endpoint is {}", self.path);
-        let response: Pin<Box<_>> = Box::pin(async move { Ok(*refusal(Rejection::new(Rule::Path, why))) });
+        let response: Pin<Box<_>> = Box::pin(async move { Ok(*refusal(Rejection::new(RejectionRule::Path, why))) });
         response
     }
 }

@@ -20,7 +20,7 @@ use bytes::Bytes;
 
 use super::EventStore;
 use super::capacity::CapacityGuard;
-use crate::peer::{Exchange, Outlet, Permits, Room, Sent};
+use crate::peer::{Exchange, MessageKind, Outlet, Permits, Room};
 
 /// A message that waits to be written.
 pub(super) struct MailboxMessage {
@@ -114,7 +114,7 @@ impl Mailbox {
         self.lock().phase != ResponsePhase::Gone
     }
 
-    fn push(&self, message: Bytes, sent: Sent) {
+    fn push(&self, message: Bytes, sent: MessageKind) {
         let mut state = self.lock();
         state.last += 1;
         let id = EventId { stream: self.stream, sequence: state.last };
@@ -341,9 +341,9 @@ impl SessionOutlet {
 }
 
 impl Outlet for SessionOutlet {
-    const NULL_ID: bool = false;
+    const WRITES_NULL_ID: bool = false;
 
-    fn send(&mut self, exchange: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
+    fn send(&mut self, exchange: Exchange, write: impl FnOnce(&mut Vec<u8>) -> MessageKind) {
         let mut message = Vec::with_capacity(USUAL_MESSAGE_BYTES);
         let sent = write(&mut message);
         let is_answer = sent.is_answer();
@@ -355,7 +355,7 @@ impl Outlet for SessionOutlet {
             Some(mailbox) if is_answer || mailbox.is_reachable() => mailbox,
             // A response without a mailbox is dropped, and so is a notification about a request whose client has
             // disconnected.
-            _ if is_answer || (exchange != Exchange::NONE && sent == Sent::Notification) => {
+            _ if is_answer || (exchange != Exchange::NONE && sent == MessageKind::Notification) => {
                 self.last = None;
                 return;
             }
@@ -376,7 +376,7 @@ impl Outlet for SessionOutlet {
         self.mailboxes.shared.waiting.load(Ordering::Relaxed)
     }
 
-    fn over(&mut self, exchange: Exchange) {
+    fn end_exchange(&mut self, exchange: Exchange) {
         if let Some(mailbox) = self.mailboxes.lock().remove(&exchange.0) {
             mailbox.finish();
         }

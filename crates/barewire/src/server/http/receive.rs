@@ -55,7 +55,7 @@ where
                         && !endpoint.bodies.grow_to(&mut guard, long.next_multiple_of(UNCOUNTED_BODY_BYTES))
                     {
                         let why = "This server has no room for another long body now: send the request again later";
-                        return Poll::Ready(Err(Rejection::new(Rule::Busy, why)));
+                        return Poll::Ready(Err(Rejection::new(RejectionRule::Busy, why)));
                     }
                     let data = data.copy_to_bytes(data.remaining());
                     match (&mut first, all.is_empty()) {
@@ -74,13 +74,13 @@ where
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 Poll::Ready(Some(Err(error))) => {
                     let why = format!("The body ended early: {error}");
-                    return Poll::Ready(Err(Rejection::new(Rule::Broken, why)));
+                    return Poll::Ready(Err(Rejection::new(RejectionRule::Broken, why)));
                 }
                 Poll::Pending => {
                     let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(limits.body_timeout)));
                     return timer.as_mut().poll(context).map(|()| {
                         let why = format!("The body did not arrive within {:?}", limits.body_timeout);
-                        Err(Rejection::new(Rule::TooSlow, why))
+                        Err(Rejection::new(RejectionRule::TooSlow, why))
                     });
                 }
             }

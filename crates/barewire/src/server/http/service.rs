@@ -22,8 +22,8 @@ use super::response::{Refusal, empty_response, event_stream, json_response, refu
 use super::session::{self, Session, SessionEvents};
 use super::standalone::{self, StandaloneResponse};
 use super::{AuthError, Principal, RequestHead, receive};
-use crate::headers::Of;
-use crate::peer::{AnyCaller, Sent};
+use crate::headers::HeaderMapView;
+use crate::peer::{AnyCaller, MessageKind};
 
 /// A server as a [tower service](tower_service::Service), to be mounted in axum, hyper or any other server that takes
 /// one.
@@ -129,7 +129,8 @@ async fn authenticate(endpoint: &HttpEndpoint, head: &http::request::Parts) -> R
 }
 
 fn auth_refusal(endpoint: &HttpEndpoint, error: &AuthError) -> Refusal {
-    let rule = if error.status == StatusCode::FORBIDDEN { Rule::Forbidden } else { Rule::Unauthorized };
+    let rule =
+        if error.status == StatusCode::FORBIDDEN { RejectionRule::Forbidden } else { RejectionRule::Unauthorized };
     let mut response = refusal(Rejection::new(rule, error.what.clone()));
     *response.status_mut() = error.status;
     let url = endpoint.metadata.as_ref().map(|metadata| metadata.url.as_str());
@@ -151,7 +152,7 @@ fn absolute_uri(uri: &Uri, headers: &HeaderMap, scheme: &str) -> Uri {
 
 async fn post<B>(
     endpoint: &Arc<HttpEndpoint>,
-    headers: &Of<'_>,
+    headers: &HeaderMapView<'_>,
     body: Pin<&mut B>,
     principal: Option<Arc<Principal>>,
 ) -> Result<Response<Body>, Refusal>
@@ -160,11 +161,14 @@ where
     B::Error: fmt::Display,
 {
     if endpoint.shutdown.has_begun() {
-        return Err(refusal(Rejection::new(Rule::Busy, "The server is shutting down: send the request again later")));
+        return Err(refusal(Rejection::new(
+            RejectionRule::Busy,
+            "The server is shutting down: send the request again later",
+        )));
     }
     let received = receive::receive(body, headers.0, endpoint).await.map_err(refusal)?;
     // The only place that parses the body. All later steps use this result.
-    let message = KeptMessage::read(received.bytes.clone(), endpoint.limits.engine.depth);
+    let message = ParsedMessage::read(received.bytes.clone(), endpoint.limits.engine.depth);
     let plan = plan(headers, &message, endpoint.supported()).map_err(|rejection| {
         if let Parsed::Invalid(invalid) = &message.parsed() {
             endpoint.log.refused(0, message.bytes(), invalid);
@@ -194,7 +198,11 @@ where
 }
 
 /// Checks the headers that repeat arguments of a tool.
-fn check_params(endpoint: &HttpEndpoint, headers: &Of<'_>, message: &KeptMessage<Bytes>) -> Result<(), Refusal> {
+fn check_params(
+    endpoint: &HttpEndpoint,
+    headers: &HeaderMapView<'_>,
+    message: &ParsedMessage<Bytes>,
+) -> Result<(), Refusal> {
     let Parsed::Message(Message::Request(request)) = message.parsed() else { return Ok(()) };
     if request.method != "tools/call" {
         return Ok(());
@@ -238,14 +246,14 @@ fn session_gone_refusal(parsed: &Parsed<'_>) -> Rejection {
 
 async fn initialize(
     endpoint: &Arc<HttpEndpoint>,
-    message: KeptMessage<Bytes>,
+    message: ParsedMessage<Bytes>,
     principal: Option<&Principal>,
     caller: Option<AnyCaller>,
     guard: CapacityGuard,
 ) -> Result<Response<Body>, Refusal> {
     let Some(session) = Session::new(endpoint, principal) else {
         let why = "This server has no room for another session: end unused sessions with DELETE";
-        return Err(refusal(Rejection::new(Rule::Busy, why)));
+        return Err(refusal(Rejection::new(RejectionRule::Busy, why)));
     };
     let answer = match session.post(message, caller, Some(guard)) {
         Some(mailbox) => session::response_start(&mailbox, endpoint).await,
@@ -272,7 +280,7 @@ fn expects_response(parsed: &Parsed<'_>, session: &Session) -> Result<bool, Refu
         Parsed::Batch(batch) => {
             if !session.revision().is_some_and(Revision::has_batches) {
                 let why = "The revision of this session has no batches: send each message in a request of its own";
-                return Err(refusal(Rejection::new(Rule::Batch, why)));
+                return Err(refusal(Rejection::new(RejectionRule::Batch, why)));
             }
             Ok(batch.elements().any(|element| matches!(element, Ok(Message::Request(_)) | Err(_))))
         }
@@ -292,7 +300,7 @@ async fn post_in_session(
     };
     match session::response_start(&mailbox, endpoint).await {
         ResponseStart::Answer(MailboxMessage { message, sent, .. }) => {
-            let status = if sent == Sent::Unnamed { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+            let status = if sent == MessageKind::AnswerWithoutId { StatusCode::BAD_REQUEST } else { StatusCode::OK };
             Ok(json_response(status, message))
         }
         ResponseStart::Stream(reader) => {
@@ -317,7 +325,7 @@ async fn open_stream(
     };
     let unknown = || {
         let why = "Last-Event-ID is unknown, or the events after it are no longer stored: send the request again";
-        refusal(Rejection::new(Rule::EventGone, why))
+        refusal(Rejection::new(RejectionRule::EventGone, why))
     };
     let id = EventId::parse(last).ok_or_else(unknown)?;
     // Fetched before this connection takes the stream over, because another connection may still read it.
@@ -341,7 +349,7 @@ async fn open_stream(
 
 fn too_many_exchanges() -> Refusal {
     let why = "This server has no room for another request: send it again later";
-    refusal(Rejection::new(Rule::Busy, why))
+    refusal(Rejection::new(RejectionRule::Busy, why))
 }
 
 const SESSION_ID: HeaderName = HeaderName::from_static(mcp::SESSION_ID);

@@ -249,7 +249,7 @@ impl SessionEvents {
         let has_priming = session.revision().is_some_and(Revision::has_polling);
         let first = has_priming.then(|| {
             let mut out = Vec::new();
-            frame::retry(&mut out, endpoint.limits.retry);
+            frame::sse_retry(&mut out, endpoint.limits.retry);
             match mailbox.take_priming_id() {
                 Some(id) => event(&mut out, Some(id), b""),
                 None => out.push(b'\n'),
@@ -324,7 +324,7 @@ impl SessionEvents {
                     event(&mut out, Some(queued.id), &queued.message);
                 }
                 self.keep_alive.reset();
-                self.session_use.0.exchanges.has_room();
+                self.session_use.0.exchanges.wake_for_room();
                 if out.is_empty() {
                     context.waker().wake_by_ref();
                     return Poll::Pending;

@@ -9,7 +9,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use barewire_proto::mcp::KeptMessage;
+use barewire_proto::mcp::ParsedMessage;
 use barewire_proto::rpc::Code;
 use bytes::Bytes;
 
@@ -17,7 +17,7 @@ use super::body::{KeepAlive, event};
 use super::capacity::CapacityGuard;
 use super::endpoint::HttpEndpoint;
 use super::shutdown::ShutdownWait;
-use crate::peer::{AnyCaller, Dispatcher, Exchange, Outlet, Permits, Room, Sent};
+use crate::peer::{AnyCaller, Dispatcher, Exchange, MessageKind, Outlet, Permits, Room};
 
 /// The response to a standalone request.
 pub(super) enum StandaloneResponse {
@@ -35,22 +35,22 @@ pub(super) struct StandaloneOutlet {
 
 struct StandaloneMessage {
     message: Vec<u8>,
-    sent: Sent,
+    sent: MessageKind,
     _permits: Option<Permits>,
 }
 
 impl Outlet for StandaloneOutlet {
-    const NULL_ID: bool = false;
+    const WRITES_NULL_ID: bool = false;
 
     #[inline]
-    fn send(&mut self, _: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
+    fn send(&mut self, _: Exchange, write: impl FnOnce(&mut Vec<u8>) -> MessageKind) {
         let mut message = Vec::with_capacity(USUAL_MESSAGE_BYTES);
         let sent = write(&mut message);
         self.bytes += message.len();
         self.waiting.push_back(StandaloneMessage { message, sent, _permits: None });
     }
 
-    fn holds(&mut self, permits: usize) {
+    fn hold_permits(&mut self, permits: usize) {
         let permits = self.room.hold(permits);
         if let Some(queued) = self.waiting.back_mut() {
             queued._permits = Some(permits);
@@ -79,7 +79,7 @@ impl StandaloneOutlet {
 pub(super) async fn serve(
     endpoint: &Arc<HttpEndpoint>,
     caller: Option<AnyCaller>,
-    message: &KeptMessage<Bytes>,
+    message: &ParsedMessage<Bytes>,
     guard: CapacityGuard,
 ) -> StandaloneResponse {
     let mut dispatcher = endpoint.spare.take().unwrap_or_else(|| {
@@ -117,7 +117,7 @@ pub(super) async fn serve(
 
 fn answer(dispatcher: &mut Dispatcher<StandaloneOutlet>) -> StandaloneResponse {
     let StandaloneMessage { message, sent, .. } = dispatcher.outlet().take().expect("the response is queued");
-    let code = if let Sent::Answer(code) = sent { code } else { None };
+    let code = if let MessageKind::Answer(code) = sent { code } else { None };
     StandaloneResponse::Answer(message.into(), code)
 }
 
