@@ -39,15 +39,15 @@ impl Baseline {
     /// Reads a file of them.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let cannot = |why: String| Error::new(format!("cannot read the baseline {}: {why}", path.display()));
-        let text = std::fs::read(path)
-            .map_err(|error| cannot(error.to_string()).with_advice(Advice::WriteBaseline))?;
+        let text = std::fs::read(path).map_err(|error| cannot(error.to_string()).with_advice(Advice::WriteBaseline))?;
         let read: Self = serde_json::from_slice(&text).map_err(|error| cannot(error.to_string()))?;
         if read.version != 1 {
             return Err(cannot(format!("its version is {}, and only 1 is known", read.version)));
         }
         if let Some(known) = read.findings.iter().find(|known| find(&known.check).is_none()) {
-            return Err(cannot(format!("there is no check {:?}", known.check))
-                .with_advice(Advice::ListChecks { near: None }));
+            return Err(
+                cannot(format!("there is no check {:?}", known.check)).with_advice(Advice::ListChecks { near: None })
+            );
         }
         Ok(read)
     }

@@ -55,12 +55,7 @@ pub struct Location {
 }
 
 impl Finding {
-    pub(crate) fn new(
-        check: &'static Check,
-        party: Party,
-        spot: Location,
-        detail: impl Into<String>,
-    ) -> Self {
+    pub(crate) fn new(check: &'static Check, party: Party, spot: Location, detail: impl Into<String>) -> Self {
         // It may hold names that a peer has chosen.
         let detail = shown(detail.into().as_bytes(), LONGEST);
         Self { check, party, detail, spot, seen: Vec::new(), evidence: String::new(), path: None }

@@ -175,9 +175,9 @@ impl Ledger {
 
     /// Whether anything was said of it, so that it is not left out by a run that ends early.
     pub(crate) fn is_settled(&self, check: &Check) -> bool {
-        self.accounts.get(check.id).is_some_and(|account| {
-            account.looked > 0 || !account.skips.is_empty() || account.incomplete.is_some()
-        })
+        self.accounts
+            .get(check.id)
+            .is_some_and(|account| account.looked > 0 || !account.skips.is_empty() || account.incomplete.is_some())
     }
 
     fn of(&mut self, check: &'static Check) -> &mut Account {

@@ -61,10 +61,7 @@ pub(crate) static STRUCTURED_ERRORS: Check = Check {
     remedy: "Write a concise single sentence into message. Put details into data, and stack traces to stderr.",
     example: r#"{"code":-32602,"message":"unknown prompt: nope","data":{"known":["greet"]}}"#,
     see: &["jsonrpc-messages", "reserved-error-codes", "payload-exposure"],
-    references: &[
-        JsonRpc("section 5.1"),
-        Cwe(209, "Generation of Error Message Containing Sensitive Information"),
-    ],
+    references: &[JsonRpc("section 5.1"), Cwe(209, "Generation of Error Message Containing Sensitive Information")],
     ..BASE
 };
 
@@ -124,14 +121,7 @@ pub(crate) static UNANSWERED_REQUEST: Check = Check {
     see: &["mute-server", "answered-once", "cancellation"],
     references: &[JsonRpc("section 5"), Mcp("2025-11-25/basic#responses")],
     // What cannot be read, or comes under another id, answers nobody.
-    needs: &[
-        "early-exit",
-        "mute-server",
-        "jsonrpc-messages",
-        "stdout-purity",
-        "one-message-a-line",
-        "id-fidelity",
-    ],
+    needs: &["early-exit", "mute-server", "jsonrpc-messages", "stdout-purity", "one-message-a-line", "id-fidelity"],
     ..BASE
 };
 
@@ -150,11 +140,7 @@ pub(crate) static NOTIFICATION_SILENCE: Check = Check {
     remedy: "Look at whether the message has an id before anything else. If not, never write anything back, whatever goes wrong.",
     example: r#"{"jsonrpc":"2.0","method":"notifications/nope"}  is followed by nothing"#,
     see: &["jsonrpc-messages", "cancellation"],
-    references: &[
-        JsonRpc("section 4.1"),
-        Mcp("2025-11-25/basic#notifications"),
-        Mcp("2026-07-28/basic#notifications"),
-    ],
+    references: &[JsonRpc("section 4.1"), Mcp("2025-11-25/basic#notifications"), Mcp("2026-07-28/basic#notifications")],
     ..BASE
 };
 

@@ -20,10 +20,7 @@ pub(crate) static PAGINATION: Check = Check {
     remedy: "Leave nextCursor out on the last page. Make the cursor from the last element that was given.",
     example: r#"{"tools":[…],"nextCursor":"eyJhZnRlciI6Inp6eiJ9"}"#,
     see: &["bad-cursor", "list-order"],
-    references: &[
-        Mcp("2025-11-25/server/utilities/pagination"),
-        Cwe(835, "Loop with Unreachable Exit Condition"),
-    ],
+    references: &[Mcp("2025-11-25/server/utilities/pagination"), Cwe(835, "Loop with Unreachable Exit Condition")],
     taxon: Taxon::Flow,
     places: LIVE_ANYWHERE,
     ..BASE

@@ -220,10 +220,7 @@ pub(crate) static HTTP_SESSION: Check = Check {
     remedy: "Look at Mcp-Session-Id before anything else: 400 if it is missing, 404 if there is no such session.",
     example: "DELETE /mcp with Mcp-Session-Id: 0f8fad5b-d9cb-469f-a165-70867728950e; from then on 404 for it",
     see: &["http-session-entropy", "http-status"],
-    references: &[
-        Mcp("2025-11-25/basic/transports#session-management"),
-        Cwe(613, "Insufficient Session Expiration"),
-    ],
+    references: &[Mcp("2025-11-25/basic/transports#session-management"), Cwe(613, "Insufficient Session Expiration")],
     taxon: Taxon::Http,
     places: PASSIVE,
     ..BASE

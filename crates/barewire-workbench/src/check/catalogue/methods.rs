@@ -97,10 +97,7 @@ pub(crate) static RESOURCE_NOT_FOUND: Check = Check {
     remedy: "Answer with -32002 to a legacy client, with -32602 to a modern one, and with the uri in data.",
     example: r#"{"code":-32002,"message":"Resource not found","data":{"uri":"file:///nope"}}"#,
     see: &["invalid-params", "reserved-error-codes"],
-    references: &[
-        Mcp("2025-11-25/server/resources#error-handling"),
-        Mcp("2026-07-28/server/resources#error-handling"),
-    ],
+    references: &[Mcp("2025-11-25/server/resources#error-handling"), Mcp("2026-07-28/server/resources#error-handling")],
     taxon: Taxon::Methods,
     places: LIVE_ANYWHERE,
     ..BASE
@@ -146,10 +143,7 @@ pub(crate) static UNDECLARED_CLIENT_CAPABILITY: Check = Check {
     remedy: "Look at the capabilities of the client before asking, and do without or fail with a sentence that says what is missing.",
     example: "if client.capabilities.elicitation is None: raise ToolError(\"this tool has to ask the user\")",
     see: &["undeclared-server-capability", "input-required", "modern-server-requests"],
-    references: &[
-        Mcp("2025-11-25/basic/lifecycle#operation"),
-        Mcp("2025-11-25/client/elicitation#capabilities"),
-    ],
+    references: &[Mcp("2025-11-25/basic/lifecycle#operation"), Mcp("2025-11-25/client/elicitation#capabilities")],
     taxon: Taxon::Methods,
     ..BASE
 };

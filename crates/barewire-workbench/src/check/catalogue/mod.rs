@@ -183,8 +183,7 @@ pub fn find(id: &str) -> Option<&'static Check> {
 pub fn known(id: &str) -> Result<&'static Check, Error> {
     find(id).ok_or_else(|| {
         let near = nearest(id, all().map(|check| check.id));
-        Error::new(format!("there is no check {}", shown(id.as_bytes(), 60)))
-            .with_advice(Advice::ListChecks { near })
+        Error::new(format!("there is no check {}", shown(id.as_bytes(), 60))).with_advice(Advice::ListChecks { near })
     })
 }
 
@@ -401,11 +400,7 @@ mod tests {
                 ("remedy", remedy, 4),
             ] {
                 assert!(words(text) >= least, "{id} leaves out its {name}: {text:?}");
-                assert_eq!(
-                    text.split_whitespace().collect::<Vec<_>>().join(" "),
-                    **text,
-                    "{id}: spaces in {name}"
-                );
+                assert_eq!(text.split_whitespace().collect::<Vec<_>>().join(" "), **text, "{id}: spaces in {name}");
                 let is_sentence = ["why", "remedy"].contains(&name);
                 assert_eq!(text.ends_with('.'), is_sentence, "{id}: the end of {name}: {text}");
             }
@@ -417,11 +412,7 @@ mod tests {
             assert!(!check.references.is_empty() || check.level == Level::Ours, "{id} names no rule");
             assert!(!check.places.is_empty() && !check.see.is_empty(), "{id} says nowhere to look");
             let versions: Vec<u32> = check.history.iter().map(|(version, _)| *version).collect();
-            assert_eq!(
-                versions,
-                (1..=check.version).collect::<Vec<_>>(),
-                "{id}: a version without its history"
-            );
+            assert_eq!(versions, (1..=check.version).collect::<Vec<_>>(), "{id}: a version without its history");
             assert!(check.history.iter().all(|(_, what)| !what.is_empty()), "{id}: a version without a word");
         }
     }

@@ -3,8 +3,7 @@
 use super::Reference::{Cwe, Mcp};
 use super::{BASE, Check, LIVE, Level, Place, Severity, Taxon};
 
-pub(super) const CHECKS: &[&Check] =
-    &[&STAYS_ALIVE, &EOF_EXIT, &EXIT_CODE, &ORPHAN_PROCESSES, &STDERR_HYGIENE];
+pub(super) const CHECKS: &[&Check] = &[&STAYS_ALIVE, &EOF_EXIT, &EXIT_CODE, &ORPHAN_PROCESSES, &STDERR_HYGIENE];
 
 /// There is no process to look at over HTTP.
 const PROCESS: &[Place] = &[Place::Stdio, Place::Capture, Place::Tap];

@@ -5,8 +5,7 @@ use barewire_proto::mcp::Revision;
 use super::Reference::{Mcp, Other};
 use super::{BASE, Check, LIVE_ANYWHERE, Level, Severity, Span, Taxon};
 
-pub(super) const CHECKS: &[&Check] =
-    &[&TOOL_SCHEMAS, &TOOL_NAMES, &OUTPUT_SCHEMA, &TOOL_ARGUMENT_ERRORS, &LIST_ORDER];
+pub(super) const CHECKS: &[&Check] = &[&TOOL_SCHEMAS, &TOOL_NAMES, &OUTPUT_SCHEMA, &TOOL_ARGUMENT_ERRORS, &LIST_ORDER];
 
 pub(crate) static TOOL_SCHEMAS: Check = Check {
     id: "tool-schemas",
@@ -95,10 +94,7 @@ pub(crate) static TOOL_ARGUMENT_ERRORS: Check = Check {
              argument.",
     example: r#"{"result":{"content":[{"type":"text","text":"city is missing"}],"isError":true}}"#,
     see: &["invalid-params", "reserved-error-codes"],
-    references: &[
-        Mcp("2025-06-18/server/tools#error-handling"),
-        Mcp("2025-11-25/server/tools#error-handling"),
-    ],
+    references: &[Mcp("2025-06-18/server/tools#error-handling"), Mcp("2025-11-25/server/tools#error-handling")],
     taxon: Taxon::Tools,
     places: LIVE_ANYWHERE,
     ..BASE

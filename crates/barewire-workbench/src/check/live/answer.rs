@@ -52,9 +52,7 @@ pub(super) fn answer(line: &Line) -> Answer {
     let value: Value = serde_json::from_slice(&line.bytes).unwrap_or(Value::Null);
     match (value.get("result"), value.get("error")) {
         (Some(result), _) => Answer::Result(line.clone(), result.clone()),
-        (None, Some(error)) => {
-            Answer::Error(Failed { line: line.clone(), code: code(error), error: error.clone() })
-        }
+        (None, Some(error)) => Answer::Error(Failed { line: line.clone(), code: code(error), error: error.clone() }),
         (None, None) => Answer::Result(line.clone(), Value::Null),
     }
 }

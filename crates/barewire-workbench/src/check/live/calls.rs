@@ -41,8 +41,7 @@ pub(super) async fn run(bench: &mut Bench<'_>) -> Result<(), Error> {
     }
     for (name, _) in &bench.lab.wishes.calls {
         if !bench.tools.iter().any(|tool| tool["name"] == **name) {
-            let why =
-                format!("the server lists no tool {}, which was to be called", shown(name.as_bytes(), 60));
+            let why = format!("the server lists no tool {}, which was to be called", shown(name.as_bytes(), 60));
             bench.lab.tape.incomplete(&OUTPUT_SCHEMA, why);
         }
     }
@@ -174,15 +173,11 @@ async fn wrong_arguments(bench: &mut Bench<'_>, allowed: &[Allowed]) -> Result<(
         Answer::Error(failed) if failed.code == -32602 => {
             if talk.revision.bad_arguments_are_tool_errors() {
                 let revision = talk.revision;
-                fail(format!(
-                    "{name} without its arguments: in {revision} that is a result with isError, not -32602"
-                ));
+                fail(format!("{name} without its arguments: in {revision} that is a result with isError, not -32602"));
             }
         }
         Answer::Error(failed) if failed.code == -32603 => {
-            fail(format!(
-                "{name} without its arguments: -32603 says that the server is broken, not the call"
-            ));
+            fail(format!("{name} without its arguments: -32603 says that the server is broken, not the call"));
         }
         // What other codes mean is judged by the passive checks.
         Answer::Error(_) => {}
@@ -214,8 +209,7 @@ async fn concurrency(bench: &mut Bench<'_>, call: &Allowed) -> bool {
     bench.lab.tape.look(&CONCURRENCY);
     if let Some(line) = held_up {
         let what = bench.talk.light();
-        let detail =
-            format!("the answer to {what} comes after the call of {}", shown(call.name.as_bytes(), 60));
+        let detail = format!("the answer to {what} comes after the call of {}", shown(call.name.as_bytes(), 60));
         bench.lab.fail_at(&CONCURRENCY, line.spot, &line.bytes, detail);
     }
     true

@@ -33,10 +33,8 @@ pub(super) async fn find(lab: &mut Lab, about: &mut About) -> Result<Found, Erro
     let mut old = lab.spawn(Era::Legacy, false)?;
     let mut new = lab.spawn(Era::Modern, false)?;
     let patience = lab.first_patience();
-    let (legacy, modern) = tokio::join!(
-        initialize(&mut old, Revision::LATEST_LEGACY.as_str(), patience),
-        discover(&mut new, patience),
-    );
+    let (legacy, modern) =
+        tokio::join!(initialize(&mut old, Revision::LATEST_LEGACY.as_str(), patience), discover(&mut new, patience),);
     lab.tape.look(&EARLY_EXIT);
     if matches!((&legacy, &modern), (Answer::Ended, Answer::Ended)) {
         early_exit(lab, old).await;
@@ -62,8 +60,7 @@ pub(super) async fn find(lab: &mut Lab, about: &mut About) -> Result<Found, Erro
         return Ok(Found { legacy: None, modern: None });
     }
     if let (Answer::Refused(_), Answer::Refused(_)) = (&legacy, &modern) {
-        let detail =
-            format!("initialize is answered with {}: is this the path of the MCP endpoint?", legacy.told());
+        let detail = format!("initialize is answered with {}: is this the path of the MCP endpoint?", legacy.told());
         lab.fail(&MUTE_SERVER, &old, Some(&legacy), detail);
         return Ok(Found { legacy: None, modern: None });
     }
@@ -87,8 +84,7 @@ fn mute(lab: &Lab, old: &Talk, asked: &[&Talk]) {
     let causes = [&ONE_MESSAGE_A_LINE, &ID_FIDELITY];
     let cause = causes.into_iter().find(|check| lab.tape.has_failed(check));
     let is_other_form = asked.iter().any(|talk| is_other_form(&talk.heard.start));
-    let cause =
-        cause.or_else(|| (is_other_form && lab.tape.has_failed(&STDOUT_PURITY)).then_some(&STDOUT_PURITY));
+    let cause = cause.or_else(|| (is_other_form && lab.tape.has_failed(&STDOUT_PURITY)).then_some(&STDOUT_PURITY));
     if let Some(cause) = cause {
         lab.tape.skip(&MUTE_SERVER, Skip::Needs(cause.id));
         return;
@@ -121,8 +117,7 @@ async fn early_exit(lab: &mut Lab, talk: Talk) {
     let how = ended.exit.as_ref().map_or("it is gone".to_owned(), ToString::to_string);
     let how = how.lines().map(str::trim).collect::<Vec<_>>().join(" / ");
     let how = if has_exited { how } else { format!("it closes its stdout; {how}") };
-    let finding =
-        crate::check::finding::Finding::new(&EARLY_EXIT, crate::check::finding::Party::Server, spot, how);
+    let finding = crate::check::finding::Finding::new(&EARLY_EXIT, crate::check::finding::Party::Server, spot, how);
     lab.tape.fail(finding);
 }
 
@@ -189,8 +184,7 @@ async fn is_legacy(
 /// The latest of the legacy revisions that an error names as spoken, if it is not the one that was asked for.
 fn spoken(failed: &Failed) -> Option<Revision> {
     let supported = failed.error["data"]["supported"].as_array()?.iter();
-    let spoken =
-        supported.filter_map(|it| Revision::parse(it.as_str()?)).filter(|it| !it.is_modern()).max()?;
+    let spoken = supported.filter_map(|it| Revision::parse(it.as_str()?)).filter(|it| !it.is_modern()).max()?;
     (spoken != Revision::LATEST_LEGACY).then_some(spoken)
 }
 
@@ -200,12 +194,7 @@ fn is_about_version(failed: &Failed) -> bool {
     failed.error["data"]["supported"].is_array() || message.to_ascii_lowercase().contains("version")
 }
 
-async fn is_modern(
-    lab: &mut Lab,
-    mut talk: Talk,
-    answer: Answer,
-    about: &mut About,
-) -> Option<(Talk, Surface)> {
+async fn is_modern(lab: &mut Lab, mut talk: Talk, answer: Answer, about: &mut About) -> Option<(Talk, Surface)> {
     match &answer {
         Answer::Result(_, result) if is_discovery(result) => {
             name(about, &result["_meta"]["io.modelcontextprotocol/serverInfo"]);

@@ -83,8 +83,7 @@ async fn versions(lab: &mut Lab, about: &mut About) -> Result<(), Error> {
     for (version, got) in &agreed {
         let is_spoken = agreed.iter().any(|(_, other)| other.as_str() == *version);
         if is_spoken && got.as_str() != *version {
-            let detail =
-                format!("{version} is answered with {got}, though the server agrees to {version} elsewhere");
+            let detail = format!("{version} is answered with {got}, though the server agrees to {version} elsewhere");
             let spot = crate::check::finding::Location::default();
             lab.fail_at(&VERSION_NEGOTIATION, spot, b"", detail);
         }

@@ -168,13 +168,7 @@ impl Lab {
     }
 
     /// Something is wrong, at the place of the answer or of the connection.
-    pub(super) fn fail(
-        &self,
-        check: &'static Check,
-        talk: &Talk,
-        answer: Option<&Answer>,
-        detail: impl Into<String>,
-    ) {
+    pub(super) fn fail(&self, check: &'static Check, talk: &Talk, answer: Option<&Answer>, detail: impl Into<String>) {
         let line = answer.and_then(Answer::line);
         // That nothing came says nothing once nobody waits any more.
         if line.is_none() && !matches!(answer, Some(Answer::Refused(_))) && self.is_late() {
@@ -194,13 +188,7 @@ impl Lab {
     }
 
     /// What should have come for this does not come.
-    pub(super) fn nothing_for(
-        &self,
-        check: &'static Check,
-        sent: Location,
-        bytes: &[u8],
-        detail: impl Into<String>,
-    ) {
+    pub(super) fn nothing_for(&self, check: &'static Check, sent: Location, bytes: &[u8], detail: impl Into<String>) {
         // That says nothing once nobody waits any more.
         match self.is_late() {
             true => self.tape.incomplete(check, time_is_up()),
@@ -208,25 +196,12 @@ impl Lab {
         }
     }
 
-    pub(super) fn fail_at(
-        &self,
-        check: &'static Check,
-        spot: Location,
-        bytes: &[u8],
-        detail: impl Into<String>,
-    ) {
+    pub(super) fn fail_at(&self, check: &'static Check, spot: Location, bytes: &[u8], detail: impl Into<String>) {
         self.tape.fail(Finding::new(check, Party::Server, spot, detail).seen(bytes));
     }
 
     /// Notes that an answer is, or is not, an error with one of these codes.
-    pub(super) fn expect_code(
-        &self,
-        check: &'static Check,
-        talk: &Talk,
-        asked: &str,
-        answer: &Answer,
-        codes: &[i64],
-    ) {
+    pub(super) fn expect_code(&self, check: &'static Check, talk: &Talk, asked: &str, answer: &Answer, codes: &[i64]) {
         self.tape.look(check);
         let wanted = codes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
         match answer {
@@ -245,9 +220,7 @@ impl Lab {
         self.tape.look(check);
         match answer {
             Answer::Result(_, value) if value.is_object() => {}
-            Answer::Result(..) => {
-                self.fail(check, talk, Some(answer), format!("{asked}: its result is no object"))
-            }
+            Answer::Result(..) => self.fail(check, talk, Some(answer), format!("{asked}: its result is no object")),
             Answer::Ended => self.tape.skip(check, Skip::Needs(STAYS_ALIVE.id)),
             answer => {
                 let detail = format!("{asked}: a result is expected, and {} comes", answer.told());

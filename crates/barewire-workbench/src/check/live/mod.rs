@@ -161,8 +161,7 @@ fn finish(lab: Lab, mut about: About, main: Option<Era>, place: Place) -> Result
     if about.is_cut {
         for check in all().filter(|check| check.runs_on(place)) {
             if !lab.tape.is_settled(check) && main.is_some() {
-                lab.tape
-                    .incomplete(check, Reason::new("time was up before it could run", Advice::AllowMoreTime));
+                lab.tape.incomplete(check, Reason::new("time was up before it could run", Advice::AllowMoreTime));
             }
         }
     }

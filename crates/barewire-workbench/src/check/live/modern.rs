@@ -71,17 +71,11 @@ async fn version(bench: &mut Bench<'_>) {
         return;
     }
     let data = &failed.error["data"];
-    let lists =
-        data["supported"].as_array().is_some_and(|it| !it.is_empty() && it.iter().all(Value::is_string));
+    let lists = data["supported"].as_array().is_some_and(|it| !it.is_empty() && it.iter().all(Value::is_string));
     if !lists {
         lab.fail(&MODERN_VERSION, talk, Some(&answer), "data.supported is no list of versions");
     } else if data["requested"] != json!(UNKNOWN) {
-        lab.fail(
-            &MODERN_VERSION,
-            talk,
-            Some(&answer),
-            "data.requested is not the version that was asked for",
-        );
+        lab.fail(&MODERN_VERSION, talk, Some(&answer), "data.requested is not the version that was asked for");
     }
 }
 
@@ -137,13 +131,9 @@ async fn listen(bench: &mut Bench<'_>) {
     if !bench.lab.wants(&[&LISTEN_ACKNOWLEDGED]) {
         return;
     }
-    let filters = [
-        ("tools", "toolsListChanged"),
-        ("prompts", "promptsListChanged"),
-        ("resources", "resourcesListChanged"),
-    ];
-    let told =
-        filters.iter().find(|(name, _)| bench.surface.capabilities[*name]["listChanged"] == json!(true));
+    let filters =
+        [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")];
+    let told = filters.iter().find(|(name, _)| bench.surface.capabilities[*name]["listChanged"] == json!(true));
     let Some((_, filter)) = told else {
         bench.lab.nothing(&[&LISTEN_ACKNOWLEDGED], "the server declares no listChanged");
         return;
@@ -163,12 +153,7 @@ async fn listen(bench: &mut Bench<'_>) {
             break;
         }
         if is_answer(&value, &id) {
-            lab.fail_at(
-                &LISTEN_ACKNOWLEDGED,
-                line.spot,
-                &line.bytes,
-                "an answer comes in place of an acknowledgement",
-            );
+            lab.fail_at(&LISTEN_ACKNOWLEDGED, line.spot, &line.bytes, "an answer comes in place of an acknowledgement");
             return;
         }
     }

@@ -14,9 +14,7 @@ use crate::Error;
 use crate::check::catalogue::envelope::{ID_FIDELITY, NOTIFICATION_SILENCE};
 use crate::check::catalogue::flow::{BAD_CURSOR, PAGINATION};
 use crate::check::catalogue::lifecycle::MUTE_SERVER;
-use crate::check::catalogue::methods::{
-    CAPABILITY_TRUTH, INVALID_PARAMS, PING, RESOURCE_NOT_FOUND, UNKNOWN_METHOD,
-};
+use crate::check::catalogue::methods::{CAPABILITY_TRUTH, INVALID_PARAMS, PING, RESOURCE_NOT_FOUND, UNKNOWN_METHOD};
 use crate::check::catalogue::tools::LIST_ORDER;
 use crate::check::ledger::Skip;
 
@@ -131,11 +129,8 @@ impl Bench<'_> {
             let answer = self.talk.ask(method, params).await;
             let Answer::Result(_, result) = &answer else {
                 if cursor.is_some() && !matches!(answer, Answer::Ended) {
-                    let detail = format!(
-                        "{method}: the cursor of page {} is answered with {}",
-                        page - 1,
-                        answer.told()
-                    );
+                    let detail =
+                        format!("{method}: the cursor of page {} is answered with {}", page - 1, answer.told());
                     self.lab.fail(&PAGINATION, &self.talk, Some(&answer), detail);
                 }
                 break;
@@ -156,9 +151,7 @@ impl Bench<'_> {
                 Value::String(text) if !cursors.insert(text.clone()) => {
                     Some(format!("{method}: the cursor of page {page} has been there before"))
                 }
-                Value::String(_) if page >= MOST_PAGES => {
-                    Some(format!("{method} has more than {MOST_PAGES} pages"))
-                }
+                Value::String(_) if page >= MOST_PAGES => Some(format!("{method} has more than {MOST_PAGES} pages")),
                 Value::String(_) => None,
                 _ => Some(format!("{method}: nextCursor is no string")),
             };
@@ -186,8 +179,7 @@ impl Bench<'_> {
         let answer = self.talk.ask("tools/list", json!({})).await;
         let Answer::Result(_, result) = &answer else { return };
         self.lab.tape.look(&LIST_ORDER);
-        let names =
-            |tools: &[Value]| -> Vec<Value> { tools.iter().map(|tool| tool["name"].clone()).collect() };
+        let names = |tools: &[Value]| -> Vec<Value> { tools.iter().map(|tool| tool["name"].clone()).collect() };
         let again = names(result["tools"].as_array().map_or(&[], Vec::as_slice));
         // The first page is enough, whatever its size.
         if !names(before).starts_with(&again) {
@@ -200,21 +192,11 @@ impl Bench<'_> {
         self.lab.progress("what does not exist");
         if self.lab.wants(&[&UNKNOWN_METHOD]) {
             let answer = ask(&mut self.talk, "barewire/no-such-method", json!({})).await;
-            self.lab.expect_code(
-                &UNKNOWN_METHOD,
-                &self.talk,
-                "a method that does not exist",
-                &answer,
-                &[-32601],
-            );
+            self.lab.expect_code(&UNKNOWN_METHOD, &self.talk, "a method that does not exist", &answer, &[-32601]);
         }
         let mut wrong = Vec::new();
         if self.declares("tools") {
-            wrong.push((
-                "a tool that does not exist",
-                "tools/call",
-                json!({"name": NO_SUCH, "arguments": {}}),
-            ));
+            wrong.push(("a tool that does not exist", "tools/call", json!({"name": NO_SUCH, "arguments": {}})));
             wrong.push(("tools/call without a name", "tools/call", json!({"arguments": {}})));
         }
         if self.declares("prompts") {
@@ -235,16 +217,9 @@ impl Bench<'_> {
         } else if self.lab.wants(&[&RESOURCE_NOT_FOUND]) {
             self.revive().await?;
             let answer =
-                ask(&mut self.talk, "resources/read", json!({"uri": "barewire-check://no/such/resource"}))
-                    .await;
+                ask(&mut self.talk, "resources/read", json!({"uri": "barewire-check://no/such/resource"})).await;
             let codes: &[i64] = if self.talk.era == Era::Modern { &[-32602] } else { &[-32002, -32602] };
-            self.lab.expect_code(
-                &RESOURCE_NOT_FOUND,
-                &self.talk,
-                "a URI that does not exist",
-                &answer,
-                codes,
-            );
+            self.lab.expect_code(&RESOURCE_NOT_FOUND, &self.talk, "a URI that does not exist", &answer, codes);
         }
         let list = LISTS.iter().find(|(capability, ..)| self.declares(capability));
         if let Some((_, method, _)) = list
@@ -310,8 +285,7 @@ impl Bench<'_> {
         let method = self.talk.light();
         for id in IDS {
             let params = self.talk.with_meta(json!({}));
-            let line =
-                format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n");
+            let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n");
             self.talk.send(line.as_bytes()).await;
             self.talk.claim(id);
             let answer = self.talk.answer(id).await;
@@ -323,9 +297,7 @@ impl Bench<'_> {
                     self.lab.fail(&ID_FIDELITY, &self.talk, None, detail);
                 }
                 // Equal by value is not enough: the sender may compare by text.
-                Answer::Result(line, _)
-                    if !has_id(&line.bytes, id) && !self.lab.tape.has_failed(&ID_FIDELITY) =>
-                {
+                Answer::Result(line, _) if !has_id(&line.bytes, id) && !self.lab.tape.has_failed(&ID_FIDELITY) => {
                     let detail = format!("the id {id} comes back written in another way");
                     self.lab.fail(&ID_FIDELITY, &self.talk, Some(&answer), detail);
                 }

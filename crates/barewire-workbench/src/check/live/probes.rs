@@ -39,12 +39,8 @@ pub(super) async fn run(lab: &mut Lab, ground: &Ground) -> Result<(), Error> {
         return Ok(());
     }
     for era in &eras {
-        let mut probe = Probe {
-            lab,
-            ground,
-            web: RecordingClient::new(Arc::clone(&ground.site), lab.tape.clone()),
-            last: 0,
-        };
+        let mut probe =
+            Probe { lab, ground, web: RecordingClient::new(Arc::clone(&ground.site), lab.tape.clone()), last: 0 };
         probe.origin(*era).await;
         probe.host(*era).await;
         probe.content_type(*era).await;
@@ -52,18 +48,11 @@ pub(super) async fn run(lab: &mut Lab, ground: &Ground) -> Result<(), Error> {
     if let Some(revision) = ground.legacy {
         session(lab, revision).await?;
     } else {
-        lab.nothing(
-            &[&HTTP_SESSION, &HTTP_SESSION_ENTROPY, &HTTP_PROTOCOL_VERSION],
-            "the server has no handshake",
-        );
+        lab.nothing(&[&HTTP_SESSION, &HTTP_SESSION_ENTROPY, &HTTP_PROTOCOL_VERSION], "the server has no handshake");
     }
     if ground.is_modern {
-        let mut probe = Probe {
-            lab,
-            ground,
-            web: RecordingClient::new(Arc::clone(&ground.site), lab.tape.clone()),
-            last: 0,
-        };
+        let mut probe =
+            Probe { lab, ground, web: RecordingClient::new(Arc::clone(&ground.site), lab.tape.clone()), last: 0 };
         probe.mirroring().await;
         if ground.legacy.is_none() {
             probe.get().await;
@@ -152,11 +141,7 @@ impl Probe<'_> {
             None => false,
         };
         if !is_right {
-            self.fail(
-                &HTTP_ORIGIN,
-                &reply,
-                format!("Origin: {FOREIGN_ORIGIN} is answered with {}", reply.told()),
-            );
+            self.fail(&HTTP_ORIGIN, &reply, format!("Origin: {FOREIGN_ORIGIN} is answered with {}", reply.told()));
         }
     }
 
@@ -249,8 +234,7 @@ fn fail(lab: &Lab, check: &'static Check, reply: &Reply, detail: String) {
 
 /// A session: with its id, without, with another, and after its end.
 async fn session(lab: &mut Lab, revision: Revision) -> Result<(), Error> {
-    let checks: &[&'static Check] =
-        &[&HTTP_SESSION, &HTTP_SESSION_ENTROPY, &HTTP_PROTOCOL_VERSION, &HTTP_STATUS];
+    let checks: &[&'static Check] = &[&HTTP_SESSION, &HTTP_SESSION_ENTROPY, &HTTP_PROTOCOL_VERSION, &HTTP_STATUS];
     if !lab.wants(checks) {
         return Ok(());
     }
@@ -291,30 +275,19 @@ async fn session(lab: &mut Lab, revision: Revision) -> Result<(), Error> {
             let reply = web.ask(ping(web, 902).with("mcp-session-id", None), deadline()).await;
             let is_no = |reply: &Reply| reply.status.is_some_and(|status| (400..=499).contains(&status));
             if !is_no(&reply) {
-                fail(
-                    lab,
-                    &HTTP_SESSION,
-                    &reply,
-                    format!("a request without a session: {} comes", reply.told()),
-                );
+                fail(lab, &HTTP_SESSION, &reply, format!("a request without a session: {} comes", reply.told()));
             }
             let unknown = "barewire-no-such-session-00000000";
             let reply = web.ask(ping(web, 903).with("mcp-session-id", Some(unknown)), deadline()).await;
             if !is_no(&reply) {
-                fail(
-                    lab,
-                    &HTTP_SESSION,
-                    &reply,
-                    format!("a session that does not exist: {} comes", reply.told()),
-                );
+                fail(lab, &HTTP_SESSION, &reply, format!("a session that does not exist: {} comes", reply.told()));
             }
             let request = HttpRequest::of_session("DELETE", Some(id), Some(revision));
             let reply = web.ask(request, deadline()).await;
             if reply.is_ok() {
                 let reply = web.ask(ping(web, 904), deadline()).await;
                 if reply.status != Some(404) {
-                    let detail =
-                        format!("a session that was ended: 404 is expected, and {} comes", reply.told());
+                    let detail = format!("a session that was ended: 404 is expected, and {} comes", reply.told());
                     fail(lab, &HTTP_SESSION, &reply, detail);
                 }
                 web.client.session = None;

@@ -138,11 +138,7 @@ impl Lane<'_> {
             ("a request without jsonrpc", r#""method":"METHOD""#, &[-32600]),
             ("a request of jsonrpc 1.0", r#""jsonrpc":"1.0","method":"METHOD""#, &[-32600]),
             ("a method that is a number", r#""jsonrpc":"2.0","method":7"#, &[-32600]),
-            (
-                "params that are a string",
-                r#""jsonrpc":"2.0","method":"METHOD","params":"x""#,
-                &[-32600, -32602],
-            ),
+            ("params that are a string", r#""jsonrpc":"2.0","method":"METHOD","params":"x""#, &[-32600, -32602]),
             ("a message with nothing to do", r#""jsonrpc":"2.0""#, &[-32600]),
         ];
         for (what, members, codes) in shapes {
@@ -207,11 +203,7 @@ impl Lane<'_> {
         match answer {
             Answer::Result(..) => true,
             // Nothing better can come of a server without ping.
-            Answer::Error(_)
-                if self.lab.tape.has_failed(&PING) || self.lab.tape.has_failed(&MODERN_DISCOVER) =>
-            {
-                true
-            }
+            Answer::Error(_) if self.lab.tape.has_failed(&PING) || self.lab.tape.has_failed(&MODERN_DISCOVER) => true,
             Answer::Ended => {
                 self.lost(check, talk);
                 false
@@ -352,7 +344,10 @@ fn noted(note: &str) -> serde_json::Value {
 }
 
 fn request(id: &str, method: &str, meta: &str, note: &[u8]) -> Vec<u8> {
-    let mut line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{{\"_meta\":{meta}\"com.example/note\":").into_bytes();
+    let mut line = format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{{\"_meta\":{meta}\"com.example/note\":"
+    )
+    .into_bytes();
     line.extend_from_slice(note);
     line.extend_from_slice(b"}}}\n");
     line

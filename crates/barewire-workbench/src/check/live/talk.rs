@@ -285,8 +285,7 @@ impl Talk {
     /// Nobody waits for the answer to this id any more.
     pub(super) async fn give_up(&mut self, id: &str) {
         let number: Value = serde_json::from_str(id).unwrap_or_default();
-        self.notify("notifications/cancelled", json!({"requestId": number, "reason": "barewire check"}))
-            .await;
+        self.notify("notifications/cancelled", json!({"requestId": number, "reason": "barewire check"})).await;
     }
 
     /// Completes the handshake.
@@ -446,9 +445,7 @@ impl Talk {
     pub(super) fn exited(&self) -> Option<Exited> {
         match &self.link {
             Link::Pipe(Pipe { server: Process::Child(pid), .. }) => platform::exited(*pid),
-            Link::Pipe(Pipe { server: Process::Task(task), .. }) => {
-                task.0.is_finished().then_some(Exited::Code(0))
-            }
+            Link::Pipe(Pipe { server: Process::Task(task), .. }) => task.0.is_finished().then_some(Exited::Code(0)),
             Link::Http(_) => None,
         }
     }

@@ -71,8 +71,7 @@ impl Shared {
     /// Takes a line of stderr.
     pub(super) fn stderr(&self, channel: &Channel, time: Duration, line: Vec<u8>) {
         let marks = Marks::at(Some(time));
-        let bytes =
-            Bytes { stream: Stream::Stderr, channel: channel.clone(), payload: line, end: End::Lf, marks };
+        let bytes = Bytes { stream: Stream::Stderr, channel: channel.clone(), payload: line, end: End::Lf, marks };
         self.put(|pipeline, _| pipeline.entry(Entry::Bytes(bytes)));
     }
 

@@ -132,8 +132,7 @@ impl RecordingClient {
         }
         self.tape.event(&channel, Note::Eof(Stream::ToServer));
         let reply = Reply { channel: channel.as_str().to_owned(), ..Reply::default() };
-        self.exchanges
-            .insert(number, Exchange { channel, is_get: request.verb == "GET", unread: None, reply });
+        self.exchanges.insert(number, Exchange { channel, is_get: request.verb == "GET", unread: None, reply });
         number
     }
 
@@ -164,8 +163,7 @@ impl RecordingClient {
         let number = self.send(&request);
         loop {
             let Some(exchange) = self.exchanges.get(&number) else { return Reply::default() };
-            let is_stream =
-                exchange.reply.header("content-type").is_some_and(|it| it.contains("event-stream"));
+            let is_stream = exchange.reply.header("content-type").is_some_and(|it| it.contains("event-stream"));
             let is_enough = is_stream && (!exchange.reply.lines.is_empty() || exchange.is_get);
             if is_enough || !self.client.is_open(number) {
                 break;

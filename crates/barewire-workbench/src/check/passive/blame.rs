@@ -42,11 +42,11 @@ pub(super) fn blame(case: &Case<'_>, was_notified: bool) -> Option<Blame> {
                 return blame(&STDOUT_PURITY, invalid.at, noise(watched.text.unwrap_or_default(), invalid));
             }
             if is_line(case) && is_other_object(watched.text.unwrap_or_default()) {
-                let detail = "it is an object of JSON and no message: it has neither jsonrpc nor method, id, result or error";
+                let detail =
+                    "it is an object of JSON and no message: it has neither jsonrpc nor method, id, result or error";
                 return blame(&STDOUT_PURITY, 0, detail.to_owned());
             }
-            let nameless =
-                matches!(invalid.rule, Rule::NullId | Rule::NoId) && invalid.shape == Shape::Response;
+            let nameless = matches!(invalid.rule, Rule::NullId | Rule::NoId) && invalid.shape == Shape::Response;
             if nameless && matches!(tie, Relation::None | Relation::Unsolicited) {
                 let (check, detail) = nobody();
                 return blame(check, invalid.at, detail.to_owned());
@@ -85,16 +85,14 @@ fn is_noise(invalid: &Invalid<'_>) -> bool {
 
 /// Something else that is written as JSON, as a line of a log.
 fn is_other_object(text: &[u8]) -> bool {
-    let is_ours = |name: Text<'_>| {
-        ["jsonrpc", "method", "id", "result", "error", "params"].iter().any(|known| name == *known)
-    };
+    let is_ours =
+        |name: Text<'_>| ["jsonrpc", "method", "id", "result", "error", "params"].iter().any(|known| name == *known);
     let json = Json::parse(text).ok().filter(|json| json.kind() == Kind::Object);
     json.is_some_and(|json| !json.members().any(|member| is_ours(member.name)))
 }
 
 fn noise(text: &[u8], invalid: &Invalid<'_>) -> String {
-    let begins =
-        |start: &str| text.len() >= start.len() && text[..start.len()].eq_ignore_ascii_case(start.as_bytes());
+    let begins = |start: &str| text.len() >= start.len() && text[..start.len()].eq_ignore_ascii_case(start.as_bytes());
     if begins("content-length:") {
         return "it is a header of the framing that LSP has; MCP has a message a line".to_owned();
     }

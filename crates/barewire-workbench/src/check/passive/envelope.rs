@@ -216,11 +216,7 @@ impl Envelope {
     }
 
     /// What nobody has answered, and nobody else tells of.
-    fn unanswered<'w>(
-        &self,
-        watch: &'w OperationTracker,
-        setting: &Setting,
-    ) -> Vec<(&'w Operation, &'w Round)> {
+    fn unanswered<'w>(&self, watch: &'w OperationTracker, setting: &Setting) -> Vec<(&'w Operation, &'w Round)> {
         let is_told = |operation: &Operation, round: &Round| {
             let key = (operation.conversation.clone(), round.id.as_str().to_owned());
             let talk = self.talks.get(&operation.conversation);
@@ -307,7 +303,8 @@ fn is_refusable(case: &Case<'_>) -> bool {
     let is_bad = watched.message.is_err() && matches!(watched.relation, Relation::Request { .. });
     // Nor is a number kept by everybody that is beyond those which a double holds exactly.
     let is_big = |round: &Round| round.id.as_str().parse().is_ok_and(|id: f64| id.abs() >= TWO_TO_THE_53);
-    let has_big_id = matches!(watched.relation, Relation::Request { operation, .. } if operation.rounds.last().is_some_and(is_big));
+    let has_big_id =
+        matches!(watched.relation, Relation::Request { operation, .. } if operation.rounds.last().is_some_and(is_big));
     is_batch || is_hard || is_bad || has_big_id
 }
 
@@ -345,8 +342,7 @@ fn errors(case: &Case<'_>, ledger: &mut Ledger) {
 }
 
 fn error_says(case: &Case<'_>, message: &str, ledger: &mut Ledger) {
-    let trace =
-        ["Traceback (most recent call last)", "\n    at ", "\n\tat ", "stack backtrace:", "panicked at "];
+    let trace = ["Traceback (most recent call last)", "\n    at ", "\n\tat ", "stack backtrace:", "panicked at "];
     if message.trim().is_empty() {
         case.fail_in(ledger, &STRUCTURED_ERRORS, "/error/message", "its message is empty");
     } else if trace.iter().any(|sign| message.contains(sign)) {

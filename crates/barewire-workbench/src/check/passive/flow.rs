@@ -22,9 +22,7 @@ impl Flow {
     pub(super) fn message(&mut self, case: &Case<'_>, ledger: &mut Ledger) {
         let watched = case.watched;
         match (watched.message, watched.relation) {
-            (Ok(Message::Notification(notification)), tie)
-                if notification.method == "notifications/progress" =>
-            {
+            (Ok(Message::Notification(notification)), tie) if notification.method == "notifications/progress" => {
                 self.progressed(case, notification.params.map(Params::json), tie, ledger);
             }
             (_, Relation::Response { operation, late, .. }) => {
@@ -33,9 +31,7 @@ impl Flow {
                     answered_late(case, operation, ledger);
                 }
             }
-            (Ok(Message::Notification(_)), Relation::Cancellation { operation })
-                if !operation.is_listen() =>
-            {
+            (Ok(Message::Notification(_)), Relation::Cancellation { operation }) if !operation.is_listen() => {
                 ledger.look(&LATE_ANSWER);
             }
             _ => {}
@@ -43,13 +39,7 @@ impl Flow {
         self.remember_task(case);
     }
 
-    fn progressed(
-        &mut self,
-        case: &Case<'_>,
-        params: Option<Json<'_>>,
-        tie: Relation<'_>,
-        ledger: &mut Ledger,
-    ) {
+    fn progressed(&mut self, case: &Case<'_>, params: Option<Json<'_>>, tie: Relation<'_>, ledger: &mut Ledger) {
         ledger.look(&PROGRESS_RULES);
         let token = member(params, "progressToken");
         let value = member(params, "progress").filter(|it| it.kind() == Kind::Number);
@@ -75,11 +65,7 @@ impl Flow {
         if let Some(cancelled) = operation.cancelled
             && is_late(case, cancelled.time)
         {
-            case.fail(
-                ledger,
-                &LATE_ANSWER,
-                format!("progress of {} goes on after its cancel", operation.title()),
-            );
+            case.fail(ledger, &LATE_ANSWER, format!("progress of {} goes on after its cancel", operation.title()));
         }
         if self.progress.len() >= MOST {
             self.progress.clear();

@@ -178,9 +178,7 @@ fn answered(case: &Case<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger
     let kind = member(Some(result), "resultType");
     let text = kind.and_then(Text::from_json).map(Text::to_name);
     match (kind, &text) {
-        (None, _) => {
-            case.fail_in(ledger, &RESULT_TYPE, "/result", format!("the result of {method} has none"))
-        }
+        (None, _) => case.fail_in(ledger, &RESULT_TYPE, "/result", format!("the result of {method} has none")),
         (Some(_), None) => {
             case.fail_in(ledger, &RESULT_TYPE, "/result/resultType", "it is no string");
         }
@@ -233,8 +231,7 @@ fn one_scope(
     if let Some(first) = &before
         && *first != scope
     {
-        let detail =
-            format!("a page of {method} is {}, and the one before {first}", shown(scope.as_bytes(), 20));
+        let detail = format!("a page of {method} is {}, and the one before {first}", shown(scope.as_bytes(), 20));
         case.fail_in(ledger, &CACHING_HINTS, "/result/cacheScope", detail);
     }
     let first = before.unwrap_or_else(|| shown(scope.as_bytes(), 20));
@@ -265,11 +262,7 @@ fn input_required(case: &Case<'_>, method: &str, result: Json<'_>, ledger: &mut 
             }
         };
         if !client_has(declared, needed) {
-            case.fail(
-                ledger,
-                &INPUT_REQUIRED,
-                format!("{asks} is asked, and the request has not declared it"),
-            );
+            case.fail(ledger, &INPUT_REQUIRED, format!("{asks} is asked, and the request has not declared it"));
         }
     }
 }
@@ -309,14 +302,8 @@ fn is_modern_talk(case: &Case<'_>) -> bool {
     talk.handshake == Handshake::None && talk.revision().is_some_and(Revision::is_modern)
 }
 
-const CACHEABLE: [&str; 6] = [
-    "server/discover",
-    "tools/list",
-    "prompts/list",
-    "resources/list",
-    "resources/templates/list",
-    "resources/read",
-];
+const CACHEABLE: [&str; 6] =
+    ["server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
 
 /// More than a host has.
 const MOST_TALKS: usize = 4096;

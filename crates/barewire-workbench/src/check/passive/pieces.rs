@@ -89,9 +89,7 @@ impl Open {
         self.parsed = self.text.len();
         match Json::parse(&self.text) {
             Ok(_) => Goes::Ends,
-            Err(syntax) if !is_closed && syntax.at >= self.text.len() && self.text.len() < MOST_TEXT => {
-                Goes::On
-            }
+            Err(syntax) if !is_closed && syntax.at >= self.text.len() && self.text.len() < MOST_TEXT => Goes::On,
             Err(_) => Goes::No,
         }
     }
@@ -115,8 +113,7 @@ impl Nesting {
 /// An object or an array that is not at its end.
 fn is_beginning(text: &[u8]) -> bool {
     let first = text.iter().find(|b| !b.is_ascii_whitespace());
-    first.is_some_and(|b| matches!(b, b'{' | b'['))
-        && Json::parse(text).is_err_and(|syntax| syntax.at >= text.len())
+    first.is_some_and(|b| matches!(b, b'{' | b'[')) && Json::parse(text).is_err_and(|syntax| syntax.at >= text.len())
 }
 
 /// More connections than a host has.

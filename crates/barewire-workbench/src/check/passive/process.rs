@@ -44,8 +44,7 @@ impl Process {
         if watched.exchange.is_none()
             && let Some(last) = self.last(place.channel)
         {
-            *last =
-                Last { asked: Some((operation.title(), Location::of(watched.frame, 0))), ..Last::default() };
+            *last = Last { asked: Some((operation.title(), Location::of(watched.frame, 0))), ..Last::default() };
         }
     }
 
@@ -100,12 +99,10 @@ impl Process {
             // Whether its stdin was open is not in every capture.
             (false, Ended::Code(0)) if !setting.client_is_ours => {}
             (false, Ended::Code(code)) => {
-                ledger
-                    .fail(last.finding(channel, format!("its stdin is open, and it exits with code {code}")));
+                ledger.fail(last.finding(channel, format!("its stdin is open, and it exits with code {code}")));
             }
             (false, Ended::Signal(signal)) => {
-                ledger
-                    .fail(last.finding(channel, format!("its stdin is open, and signal {signal} ended it")));
+                ledger.fail(last.finding(channel, format!("its stdin is open, and signal {signal} ended it")));
             }
         }
     }
@@ -194,9 +191,7 @@ enum Ended {
 }
 
 fn is_message(line: &[u8]) -> bool {
-    is_clean(line)
-        && line.starts_with(b"{")
-        && matches!(rpc::parse(line, rpc::DEFAULT_DEPTH), Parsed::Message(_))
+    is_clean(line) && line.starts_with(b"{") && matches!(rpc::parse(line, rpc::DEFAULT_DEPTH), Parsed::Message(_))
 }
 
 /// What the clients of the official SDKs wait for a server before they send it a signal.

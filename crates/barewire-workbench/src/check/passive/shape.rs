@@ -2,8 +2,8 @@
 
 use barewire_proto::json::{Json, Kind, Text};
 use barewire_proto::mcp::{
-    CallToolResult, CompleteResult, GetPromptResult, InitializeResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, ReadResourceResult,
+    CallToolResult, CompleteResult, GetPromptResult, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, ReadResourceResult,
 };
 use barewire_proto::rpc::Message;
 use serde::Deserialize;
@@ -62,10 +62,7 @@ fn content(result: Json<'_>) -> Result<(), Unfit> {
         let kind = member(Some(element), "type").and_then(Text::from_json);
         let Some(kind) = kind.filter(|kind| !KINDS.iter().any(|known| *kind == **known)) else { continue };
         let path = format!("/result/content/{index}/type");
-        return Err(Unfit {
-            path,
-            what: format!("{} is no type of content", shown(kind.to_name().as_bytes(), 40)),
-        });
+        return Err(Unfit { path, what: format!("{} is no type of content", shown(kind.to_name().as_bytes(), 40)) });
     }
     Ok(())
 }
@@ -101,9 +98,7 @@ fn plainly(error: &str) -> String {
     if let Some(name) = error.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
         return format!("{name} is missing");
     }
-    let Some((got, wanted)) =
-        error.strip_prefix("invalid type: ").and_then(|it| it.split_once(", expected "))
-    else {
+    let Some((got, wanted)) = error.strip_prefix("invalid type: ").and_then(|it| it.split_once(", expected ")) else {
         return error.to_owned();
     };
     let (got, wanted) = match (got, wanted) {

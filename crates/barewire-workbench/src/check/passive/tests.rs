@@ -89,10 +89,7 @@ fn an_answer_without_an_id_belongs_to_the_notification_or_to_the_request_that_is
     assert_eq!(found_after_handshake(orphan), ["notification-silence server 4"]);
     let before = r#"> {"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let answered = r#"< {"jsonrpc":"2.0","id":1,"result":{}}"#;
-    assert_eq!(
-        found_after_handshake(&format!("{before}\n{orphan}\n{answered}")),
-        ["notification-silence server 5"]
-    );
+    assert_eq!(found_after_handshake(&format!("{before}\n{orphan}\n{answered}")), ["notification-silence server 5"]);
     assert_eq!(found_after_handshake(&format!("{before}\n{orphan}")), ["id-fidelity server 5"]);
     // What may be refused as a whole may be refused without an id.
     let batch = r#"> [{"jsonrpc":"2.0","id":1,"method":"ping"}]"#;
@@ -193,7 +190,8 @@ fn a_result_of_a_tool_has_content_of_a_known_type() {
 fn an_error_is_judged_by_the_modern_era_where_that_is_spoken() {
     let error = r#"< {"jsonrpc":"2.0","id":0,"error":{"code":-32050,"message":"not yet"}}"#;
     assert_eq!(found(&format!("{}{error}", ask(0, "server/discover"))), Vec::<String>::new());
-    let result = r#"< {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}}"#;
+    let result =
+        r#"< {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}}"#;
     let spoken = format!("{}{result}\n{}{error}", ask(1, "tools/list"), ask(0, "prompts/list"));
     let told = found(&spoken);
     assert!(told.iter().any(|line| line.starts_with("reserved-error-codes server ")), "{told:?}");

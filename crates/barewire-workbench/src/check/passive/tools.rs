@@ -61,13 +61,11 @@ impl Tools {
     pub(super) fn message(&mut self, case: &Case<'_>, ledger: &mut Ledger) {
         let watched = case.watched;
         match (watched.message, watched.relation) {
-            (Ok(Message::Request(request)), Relation::Request { operation, .. }) => {
-                match operation.method.as_str() {
-                    "tools/list" => self.pages.asked(case),
-                    "tools/call" => self.asked(case, operation, request),
-                    _ => {}
-                }
-            }
+            (Ok(Message::Request(request)), Relation::Request { operation, .. }) => match operation.method.as_str() {
+                "tools/list" => self.pages.asked(case),
+                "tools/call" => self.asked(case, operation, request),
+                _ => {}
+            },
             // What the client does not do for a call may be all that is wrong with it.
             (Ok(Message::Response(response)), Relation::Response { .. })
                 if response.outcome.is_err() && !case.by_server() =>

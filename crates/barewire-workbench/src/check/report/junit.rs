@@ -8,8 +8,7 @@ use crate::xml::escape;
 
 pub(super) fn junit(report: &Report) -> String {
     let count = |is: fn(&Status) -> bool| report.outcomes.iter().filter(|it| is(&it.status)).count();
-    let failures =
-        report.outcomes.iter().filter(|outcome| report.counts(outcome)).count() + report.stale.len();
+    let failures = report.outcomes.iter().filter(|outcome| report.counts(outcome)).count() + report.stale.len();
     let errors = count(|status| matches!(status, Status::Incomplete(_)));
     let skipped = count(|status| matches!(status, Status::Skip(_)));
     let tests = report.outcomes.len() + report.stale.len();
@@ -19,10 +18,7 @@ pub(super) fn junit(report: &Report) -> String {
     say(&mut xml, format_args!("<testsuites {head}>\n<testsuite name=\"{name}\" {head}>\n"));
     for outcome in &report.outcomes {
         let check = outcome.check;
-        say(
-            &mut xml,
-            format_args!("<testcase classname=\"{}\" name=\"{}\">", check.taxon.as_str(), check.id),
-        );
+        say(&mut xml, format_args!("<testcase classname=\"{}\" name=\"{}\">", check.taxon.as_str(), check.id));
         match &outcome.status {
             Status::Pass { .. } => {}
             Status::Fail { findings, more, .. } => {
@@ -30,10 +26,7 @@ pub(super) fn junit(report: &Report) -> String {
                 for finding in findings {
                     let known = if report.is_known(finding) { " (known)" } else { "" };
                     let place = finding.spot.text();
-                    say(
-                        &mut text,
-                        format_args!("{}: {} [{place}]{known}\n", finding.party.as_str(), finding.detail),
-                    );
+                    say(&mut text, format_args!("{}: {} [{place}]{known}\n", finding.party.as_str(), finding.detail));
                     if !finding.evidence.is_empty() {
                         say(&mut text, format_args!("  | {}\n", finding.evidence));
                     }
@@ -45,10 +38,7 @@ pub(super) fn junit(report: &Report) -> String {
                 let text = escape(&text);
                 if report.counts(outcome) {
                     let (kind, message) = (check.severity.as_str(), escape(check.sentence));
-                    say(
-                        &mut xml,
-                        format_args!("<failure type=\"{kind}\" message=\"{message}\">{text}</failure>"),
-                    );
+                    say(&mut xml, format_args!("<failure type=\"{kind}\" message=\"{message}\">{text}</failure>"));
                 } else {
                     say(&mut xml, format_args!("<system-out>{text}</system-out>"));
                 }
@@ -67,10 +57,7 @@ pub(super) fn junit(report: &Report) -> String {
         let message = escape(&format!("in the baseline, and not found: {}", stale.detail));
         let name = escape(&stale.check);
         let failure = format!("<failure type=\"stale\" message=\"{message}\"/>");
-        say(
-            &mut xml,
-            format_args!("<testcase classname=\"baseline\" name=\"{name}\">{failure}</testcase>\n"),
-        );
+        say(&mut xml, format_args!("<testcase classname=\"baseline\" name=\"{name}\">{failure}</testcase>\n"));
     }
     xml.push_str("</testsuite>\n</testsuites>\n");
     xml

@@ -112,8 +112,7 @@ impl About {
             speaks.push("2026-07-28");
         }
         let name = self.name.as_deref().unwrap_or("a server without a name");
-        let speaks =
-            if speaks.is_empty() { "no revision that is known".to_owned() } else { speaks.join(", ") };
+        let speaks = if speaks.is_empty() { "no revision that is known".to_owned() } else { speaks.join(", ") };
         let cut = if self.is_cut { "; time was up" } else { "" };
         format!("{name}; speaks {speaks}{more}{cut}")
     }
@@ -145,8 +144,7 @@ impl Report {
             let outcome = self.outcomes.iter().find(|outcome| outcome.check.id == known.check);
             outcome.is_some_and(|it| matches!(it.status, Status::Pass { .. } | Status::Fail { .. }))
         };
-        self.stale =
-            baseline.findings.iter().filter(|known| !found.contains(known) && ran(known)).cloned().collect();
+        self.stale = baseline.findings.iter().filter(|known| !found.contains(known) && ran(known)).cloned().collect();
         self.known = baseline.findings;
     }
 
@@ -268,10 +266,7 @@ impl fmt::Display for Report {
 
 impl fmt::Debug for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Report")
-            .field("subject", &self.subject.what)
-            .field("verdict", &self.verdict())
-            .finish()
+        f.debug_struct("Report").field("subject", &self.subject.what).field("verdict", &self.verdict()).finish()
     }
 }
 

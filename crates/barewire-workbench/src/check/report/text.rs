@@ -46,11 +46,7 @@ fn write(report: &Report, output: &mut Output<'_>, verbose: bool) -> fmt::Result
     unknown(report, output, verbose)?;
     for stale in &report.stale {
         let label = output.paint(Tone::Bad, "STALE");
-        writeln!(
-            output,
-            "{label}  {}: {} is in the baseline and was not found\n",
-            stale.check, stale.detail
-        )?;
+        writeln!(output, "{label}  {}: {} is in the baseline and was not found\n", stale.check, stale.detail)?;
     }
     if verbose {
         for outcome in &report.outcomes {
@@ -62,13 +58,7 @@ fn write(report: &Report, output: &mut Output<'_>, verbose: bool) -> fmt::Result
     verdict(report, output)
 }
 
-fn failed(
-    report: &Report,
-    output: &mut Output<'_>,
-    outcome: &Outcome,
-    findings: &[Finding],
-    more: u64,
-) -> fmt::Result {
+fn failed(report: &Report, output: &mut Output<'_>, outcome: &Outcome, findings: &[Finding], more: u64) -> fmt::Result {
     let check = outcome.check;
     let is_known = findings.iter().all(|finding| report.is_known(finding));
     let label = if is_known { output.paint(Tone::Noted, "KNOWN") } else { output.paint(Tone::Bad, "FAIL ") };

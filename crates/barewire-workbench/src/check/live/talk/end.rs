@@ -27,12 +27,7 @@ impl Talk {
         if let Link::Http(web) = &mut self.link {
             let deadline = (Instant::now() + self.patience).min(self.until);
             web.end(deadline, Some(self.revision)).await;
-            return Ended {
-                by_itself: Some(Exited::Code(0)),
-                took: Duration::ZERO,
-                left: Vec::new(),
-                exit: None,
-            };
+            return Ended { by_itself: Some(Exited::Code(0)), took: Duration::ZERO, left: Vec::new(), exit: None };
         }
         let already = self.exited();
         if already.is_none() {
@@ -82,9 +77,7 @@ impl Talk {
         });
         match how {
             // Told to end it may exit with any code; what it does by itself is what counts.
-            Some(Exited::Code(_)) if by_itself.is_none() => {
-                self.tape.event(&self.channel, Note::ExitSignal(15))
-            }
+            Some(Exited::Code(_)) if by_itself.is_none() => self.tape.event(&self.channel, Note::ExitSignal(15)),
             Some(Exited::Code(code)) => self.tape.event(&self.channel, Note::ExitCode(code)),
             Some(Exited::Signal(signal)) => self.tape.event(&self.channel, Note::ExitSignal(signal)),
             None => Vec::new(),

@@ -97,16 +97,13 @@ pub(super) fn repeats_arguments(case: &Case<'_>, exchange: &Exchange, tools: &To
     let Ok(Message::Request(request)) = case.watched.message else { return };
     let params = RequestParams::read(request.params);
     let name = params.name.and_then(Text::from_json).map(Text::to_name);
-    let (Some(name), true) = (name, request.method == "tools/call" && params.meta.protocol_version.is_some())
-    else {
+    let (Some(name), true) = (name, request.method == "tools/call" && params.meta.protocol_version.is_some()) else {
         return;
     };
     let Some(wanted) = tools.headers(case, &name).filter(|wanted| !wanted.is_empty()) else { return };
     // What was replaced to keep a secret can be compared with nothing.
-    let is_replaced = exchange
-        .request_headers
-        .iter()
-        .any(|(name, value)| name.starts_with("mcp-param-") && is_redacted(value));
+    let is_replaced =
+        exchange.request_headers.iter().any(|(name, value)| name.starts_with("mcp-param-") && is_redacted(value));
     if is_replaced || case.watched.frame.place.is_some_and(|place| place.redacted) {
         return;
     }
@@ -115,11 +112,8 @@ pub(super) fn repeats_arguments(case: &Case<'_>, exchange: &Exchange, tools: &To
     }
     let arguments = member(request.params.map(Params::json), "arguments");
     if let Err(rejection) = wanted.check(arguments, &exchange.request_headers[..]) {
-        let detail = format!(
-            "a call of {}: {}",
-            shown(name.as_bytes(), 60),
-            shown(rejection.error.message.as_bytes(), 120)
-        );
+        let detail =
+            format!("a call of {}: {}", shown(name.as_bytes(), 60), shown(rejection.error.message.as_bytes(), 120));
         case.fail_in(ledger, &HTTP_HEADER_MIRRORING, "/params/arguments", detail);
     }
 }

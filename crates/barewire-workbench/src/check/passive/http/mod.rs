@@ -129,22 +129,14 @@ impl Http {
     }
 
     /// An exchange is over.
-    fn over(
-        &mut self,
-        channel: &str,
-        exchange: &Exchange,
-        said: &Said,
-        setting: &mut Setting,
-        ledger: &mut Ledger,
-    ) {
+    fn over(&mut self, channel: &str, exchange: &Exchange, said: &Said, setting: &mut Setting, ledger: &mut Ledger) {
         let status = exchange.code();
         // That nothing comes is said by the status, or told as what it is.
         let is_accepted = status == Some(202) && !exchange.is_sse_transport;
         let is_refused = is_accepted || status.is_none_or(|status| status >= 400) || said.is_cut;
         let id = said.asked.as_ref().and_then(|asked| asked.id.clone());
         let key = |name: &str| (name.to_owned(), id.clone().unwrap_or_default());
-        let is_claimed =
-            [channel, &said.conversation].iter().any(|name| setting.claimed.contains(&key(name)));
+        let is_claimed = [channel, &said.conversation].iter().any(|name| setting.claimed.contains(&key(name)));
         if let Some(Asked { id: Some(id), .. }) = &said.asked
             && is_refused
             && setting.claimed.len() < MOST

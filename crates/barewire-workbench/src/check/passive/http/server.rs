@@ -14,10 +14,7 @@ impl View<'_> {
             self.ledger.look(&HTTP_SESSION);
             if session.is_empty() || !session.bytes().all(|byte| byte.is_ascii_graphic()) {
                 let session = shown(session.as_bytes(), 60);
-                self.by_server(
-                    &HTTP_SESSION,
-                    format!("the id {session:?} is not of visible ASCII characters"),
-                );
+                self.by_server(&HTTP_SESSION, format!("the id {session:?} is not of visible ASCII characters"));
             }
             if asked.version.is_some() && is_modern_server {
                 self.by_server(&HTTP_SESSION, "a request of the modern era is given a session");
@@ -45,10 +42,7 @@ impl View<'_> {
                 self.by_server(&HTTP_STATUS, format!("{what} has a result, and the status {status}"));
             }
             Kind::Request if status >= 500 && self.said.error.is_none() && !self.is_claimed => {
-                self.by_server(
-                    &HTTP_STATUS,
-                    format!("{what}: an answer is expected, and the status {status} comes"),
-                );
+                self.by_server(&HTTP_STATUS, format!("{what}: an answer is expected, and the status {status} comes"));
             }
             Kind::Request if asked.version.is_some() && is_modern_server => {
                 let wanted = match self.said.error {

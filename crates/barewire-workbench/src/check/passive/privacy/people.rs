@@ -39,14 +39,11 @@ fn home(text: &str) -> Option<String> {
     for root in ["/home/", "/Users/", "C:\\Users\\"] {
         let Some(start) = text.find(root) else { continue };
         let behind = &text[start + root.len()..];
-        let user: String =
-            behind.chars().take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.')).collect();
+        let user: String = behind.chars().take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.')).collect();
         let goes_on = behind[user.len()..].starts_with(['/', '\\']);
         let begins = start == 0 || !text.as_bytes()[start - 1].is_ascii_alphanumeric();
-        let is_nobodys = matches!(
-            user.to_lowercase().as_str(),
-            "" | "user" | "username" | "you" | "me" | "shared" | "public"
-        );
+        let is_nobodys =
+            matches!(user.to_lowercase().as_str(), "" | "user" | "username" | "you" | "me" | "shared" | "public");
         if begins && goes_on && !is_nobodys {
             return Some(format!("the path of a home folder: {root}…"));
         }
@@ -75,9 +72,7 @@ mod tests {
     #[test]
     fn people_are_known_by_their_addresses_and_folders() {
         assert_eq!(in_text("write to ada.l@math.org today").as_deref(), Some("an e-mail address"));
-        for (text, root) in
-            [("cannot open /home/ada/notes.txt", "/home/"), ("file:///Users/ada/x", "/Users/")]
-        {
+        for (text, root) in [("cannot open /home/ada/notes.txt", "/home/"), ("file:///Users/ada/x", "/Users/")] {
             assert_eq!(in_text(text), Some(format!("the path of a home folder: {root}…")));
         }
     }
