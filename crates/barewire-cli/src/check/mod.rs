@@ -154,7 +154,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     let known = args.baseline.as_deref().map(Baseline::read).transpose()?;
     let mut report = args.checks()?.run(args.target()?)?;
     if let Some(known) = known {
-        report.compare(known);
+        report.apply_baseline(known);
     }
     if let Some(path) = &args.write_baseline {
         Baseline::of(&report).write(path)?;
@@ -244,7 +244,7 @@ impl Args {
             .redact(!self.no_redact)
             .on_progress(move |what, started| progress.say(what, started))
             .on_warning(report)
-            .words(option);
+            .advice_text(option);
         for (tool, arguments) in &self.call {
             checks = checks.call(tool, arguments.clone());
         }

@@ -2,25 +2,25 @@
 
 use std::fmt::Write;
 
-use barewire_workbench::check::catalogue::{Check, Severity, Taxon, all};
+use barewire_workbench::check::catalogue::{Category, Check, Severity, all};
 
 /// The whole page.
 pub(super) fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
     page.push_str("\n| severity | means |\n|---|---|\n");
     for severity in Severity::ALL {
-        say(&mut page, format_args!("| {} | {} |\n", severity.as_str(), severity.means()));
+        say(&mut page, format_args!("| {} | {} |\n", severity.as_str(), severity.meaning()));
     }
     page.push_str("\n## All checks\n\n| id | severity | rule | what must hold |\n|---|---|---|---|\n");
     for check in all() {
         let Check { id, title, severity, level, .. } = check;
         say(&mut page, format_args!("| [`{id}`](#{id}) | {} | {} | {title} |\n", severity.as_str(), level.as_str()));
     }
-    for taxon in Taxon::ALL {
-        let name = taxon.as_str();
+    for category in Category::ALL {
+        let name = category.as_str();
         let (first, rest) = name.split_at(1);
-        say(&mut page, format_args!("\n## {}{rest}\n\n{}.\n", first.to_uppercase(), capital(taxon.about())));
-        for check in all().filter(|check| check.taxon == taxon) {
+        say(&mut page, format_args!("\n## {}{rest}\n\n{}.\n", first.to_uppercase(), capital(category.description())));
+        for check in all().filter(|check| check.category == category) {
             section(&mut page, check);
         }
     }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use barewire_workbench::check::catalogue::{Check, all, known};
+use barewire_workbench::check::catalogue::{Check, all, resolve};
 
 use crate::output::{Output, Tone, wrap};
 use crate::{Exit, Failure};
@@ -24,7 +24,7 @@ pub(super) fn list(output: &mut Output, as_json: bool) -> Result<Exit, Failure> 
 
 /// `check --explain ID`.
 pub(super) fn explain(output: &mut Output, id: &str, as_json: bool) -> Result<Exit, Failure> {
-    let check = known(id)?;
+    let check = resolve(id)?;
     if as_json {
         writeln!(output, "{}", value(check))?;
         return Ok(Exit::Clean);
@@ -92,7 +92,7 @@ fn value(check: &Check) -> Value {
         "example": check.example,
         "see": check.see,
         "references": check.references.iter().map(|it| json!({"label": it.label(), "url": it.url()})).collect::<Vec<_>>(),
-        "taxon": check.taxon.as_str(),
+        "taxon": check.category.as_str(),
         "version": check.version,
         "history": check.history.iter().map(|(version, what)| json!({"version": version, "what": what})).collect::<Vec<_>>(),
         "places": check.places.iter().map(|place| place.as_str()).collect::<Vec<_>>(),

@@ -19,7 +19,7 @@ pub struct Finding {
     /// What exactly is wrong, to read on behind the sentence of the check.
     pub detail: String,
     /// The place on the wire.
-    pub spot: Location,
+    pub location: Location,
     /// The beginning of what was seen there, as it was.
     pub(crate) seen: Vec<u8>,
     /// What was seen there: without secrets, escaped, and no longer than a line or two. Empty until it is in a report.
@@ -55,10 +55,10 @@ pub struct Location {
 }
 
 impl Finding {
-    pub(crate) fn new(check: &'static Check, party: Party, spot: Location, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(check: &'static Check, party: Party, location: Location, detail: impl Into<String>) -> Self {
         // It may hold names that a peer has chosen.
         let detail = shown(detail.into().as_bytes(), LONGEST);
-        Self { check, party, detail, spot, seen: Vec::new(), evidence: String::new(), path: None }
+        Self { check, party, detail, location, seen: Vec::new(), evidence: String::new(), path: None }
     }
 
     /// Quotes what was seen.
@@ -170,7 +170,7 @@ fn stream_name(sigil: char) -> &'static str {
 }
 
 /// Of `stream`, without a frame.
-pub(crate) fn stream_spot(channel: &str, stream: Stream) -> Location {
+pub(crate) fn stream_location(channel: &str, stream: Stream) -> Location {
     Location { channel: channel.to_owned(), stream: Some(stream.sigil()), ..Location::default() }
 }
 

@@ -21,9 +21,9 @@ impl Inspector {
         Self { judge: Judge::new(), ledger: Ledger::default(), frames: 0 }
     }
 
-    /// The same, and keeps what is new until [`Self::news`] takes it.
-    pub fn telling() -> Self {
-        Self { ledger: Ledger::telling(), ..Self::new() }
+    /// The same, and keeps what is new until [`Self::take_findings`] takes it.
+    pub fn incremental() -> Self {
+        Self { ledger: Ledger::incremental(), ..Self::new() }
     }
 
     /// Looks at a server whose client we are ourselves.
@@ -32,13 +32,13 @@ impl Inspector {
     }
 
     /// Takes what was found since the last time. Of one check only the first findings are told; then they are counted.
-    pub fn news(&mut self) -> Vec<Finding> {
-        self.ledger.news()
+    pub fn take_findings(&mut self) -> Vec<Finding> {
+        self.ledger.take_findings()
     }
 
     /// How many findings were counted and not told, by the id of their check.
-    pub fn untold(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.ledger.untold()
+    pub fn omitted(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.ledger.omitted()
     }
 }
 

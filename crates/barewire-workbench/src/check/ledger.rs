@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
-use super::catalogue::{Check, Place, all};
+use super::catalogue::{Check, CheckPlace, all};
 use super::finding::Finding;
 use crate::Advice;
 
@@ -100,17 +100,17 @@ pub(crate) struct Outcome {
 
 impl Ledger {
     /// One that tells what is new.
-    pub(crate) fn telling() -> Self {
+    pub(crate) fn incremental() -> Self {
         Self { news: Some(Vec::new()), ..Self::default() }
     }
 
     /// What was found since this was asked last. Of one check only the first are told; then they are counted.
-    pub(crate) fn news(&mut self) -> Vec<Finding> {
+    pub(crate) fn take_findings(&mut self) -> Vec<Finding> {
         self.news.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// How many findings were not told, by check.
-    pub(crate) fn untold(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    pub(crate) fn omitted(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.accounts.iter().filter(|(_, account)| account.more > 0).map(|(id, account)| (*id, account.more))
     }
 
@@ -185,7 +185,7 @@ impl Ledger {
     }
 
     /// How everything that runs in this place stands, in the order of the catalogue.
-    pub(crate) fn settle(mut self, place: Place) -> Vec<Outcome> {
+    pub(crate) fn settle(mut self, place: CheckPlace) -> Vec<Outcome> {
         let mut outcomes: Vec<Outcome> = Vec::new();
         for check in all().filter(|check| check.runs_on(place)) {
             let account = self.accounts.remove(check.id).unwrap_or_default();
@@ -210,7 +210,7 @@ impl Ledger {
 }
 
 impl Account {
-    fn status(self, check: &Check, place: Place) -> Status {
+    fn status(self, check: &Check, place: CheckPlace) -> Status {
         if !self.findings.is_empty() {
             let Self { findings, more, has_more_kinds, .. } = self;
             return Status::Fail { findings, more, has_more_kinds };
@@ -225,8 +225,8 @@ impl Account {
             return Status::Pass { looked: self.looked };
         }
         let nothing = || match place {
-            Place::Capture | Place::Tap => Skip::Nothing("nothing of the kind is in the capture".into()),
-            Place::Stdio | Place::Http => Skip::Nothing(check.skip.into()),
+            CheckPlace::Capture | CheckPlace::Tap => Skip::Nothing("nothing of the kind is in the capture".into()),
+            CheckPlace::Stdio | CheckPlace::Http => Skip::Nothing(check.skip.into()),
         };
         Status::Skip(self.skips.into_iter().next().unwrap_or_else(nothing))
     }

@@ -40,7 +40,7 @@ use crate::frames::{Format, FrameLimits, Reading};
 use crate::pipeline::Observed;
 use crate::secrets::Redactor;
 use crate::{Advice, Error};
-use catalogue::{Place, Severity};
+use catalogue::{CheckPlace, Severity};
 use live::{Live, Terms};
 use report::Subject;
 use selection::Selection;
@@ -87,11 +87,11 @@ impl Target {
         Self(Kind::Capture(None))
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> CheckPlace {
         match self.0 {
-            Kind::Server(_) | Kind::Program(_) => Place::Stdio,
-            Kind::Url(_) => Place::Http,
-            Kind::Capture(_) => Place::Capture,
+            Kind::Server(_) | Kind::Program(_) => CheckPlace::Stdio,
+            Kind::Url(_) => CheckPlace::Http,
+            Kind::Capture(_) => CheckPlace::Capture,
         }
     }
 }
@@ -221,7 +221,7 @@ impl Checks {
     }
 
     /// Sets the words for settings that would have helped: a command line calls them by other names.
-    pub fn words(mut self, words: fn(&Advice) -> String) -> Self {
+    pub fn advice_text(mut self, words: fn(&Advice) -> String) -> Self {
         self.words = words;
         self
     }

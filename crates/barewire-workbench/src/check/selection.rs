@@ -1,6 +1,6 @@
 //! Ids that are wanted and ids that are not -> the checks to make.
 
-use super::catalogue::{Check, Place, all, known};
+use super::catalogue::{Check, CheckPlace, all, resolve};
 use crate::{Advice, Error};
 
 pub(super) struct Selection {
@@ -10,8 +10,8 @@ pub(super) struct Selection {
 
 impl Selection {
     pub(super) fn new(only: &[String], skip: &[String]) -> Result<Self, Error> {
-        let resolve = |ids: &[String]| ids.iter().map(|id| known(id)).collect::<Result<Vec<_>, _>>();
-        let (only, skip) = (resolve(only)?, resolve(skip)?);
+        let resolve_all = |ids: &[String]| ids.iter().map(|id| resolve(id)).collect::<Result<Vec<_>, _>>();
+        let (only, skip) = (resolve_all(only)?, resolve_all(skip)?);
         let left_out = skip.iter().map(|check| check.id).collect();
         let ids = all()
             .filter(|check| only.is_empty() || only.contains(check))
@@ -25,7 +25,7 @@ impl Selection {
     }
 
     /// Whether any of them is made in this place.
-    pub(super) fn for_place(&self, place: Place) -> Result<(), Error> {
+    pub(super) fn for_place(&self, place: CheckPlace) -> Result<(), Error> {
         match all().any(|check| self.has(check) && check.places.contains(&place)) {
             true => Ok(()),
             false => Err(Error::new("no check is left to make: none of these can be made here")

@@ -1,7 +1,7 @@
 //! Several things at once: pages, progress, cancelling, concurrency.
 
 use super::Reference::{Cwe, Mcp};
-use super::{BASE, Check, LIVE, LIVE_ANYWHERE, Level, Severity, Taxon};
+use super::{BASE, Category, Check, LIVE, LIVE_ANYWHERE, Level, Severity};
 
 pub(super) const CHECKS: &[&Check] =
     &[&PAGINATION, &BAD_CURSOR, &PROGRESS_RULES, &CANCELLATION, &CONCURRENCY, &LATE_ANSWER];
@@ -21,7 +21,7 @@ pub(crate) static PAGINATION: Check = Check {
     example: r#"{"tools":[…],"nextCursor":"eyJhZnRlciI6Inp6eiJ9"}"#,
     see: &["bad-cursor", "list-order"],
     references: &[Mcp("2025-11-25/server/utilities/pagination"), Cwe(835, "Loop with Unreachable Exit Condition")],
-    taxon: Taxon::Flow,
+    category: Category::Flow,
     places: LIVE_ANYWHERE,
     ..BASE
 };
@@ -42,7 +42,7 @@ pub(crate) static BAD_CURSOR: Check = Check {
     example: r#"{"jsonrpc":"2.0","id":8,"error":{"code":-32602,"message":"Invalid cursor"}}"#,
     see: &["pagination", "invalid-params"],
     references: &[Mcp("2025-11-25/server/utilities/pagination#error-handling")],
-    taxon: Taxon::Flow,
+    category: Category::Flow,
     places: LIVE_ANYWHERE,
     needs: &["early-exit", "mute-server", "handshake", "pagination"],
     ..BASE
@@ -64,7 +64,7 @@ pub(crate) static PROGRESS_RULES: Check = Check {
     example: r#"{"method":"notifications/progress","params":{"progressToken":"t","progress":2,"total":10}}"#,
     see: &["cancellation", "notification-silence"],
     references: &[Mcp("2025-11-25/basic/utilities/progress"), Mcp("2026-07-28/basic/patterns/progress")],
-    taxon: Taxon::Flow,
+    category: Category::Flow,
     ..BASE
 };
 
@@ -87,7 +87,7 @@ pub(crate) static CANCELLATION: Check = Check {
         Mcp("2025-11-25/basic/utilities/cancellation#error-handling"),
         Mcp("2026-07-28/basic/patterns/cancellation"),
     ],
-    taxon: Taxon::Flow,
+    category: Category::Flow,
     places: LIVE,
     needs: &["early-exit", "mute-server", "handshake", "notification-silence"],
     ..BASE
@@ -111,7 +111,7 @@ pub(crate) static LATE_ANSWER: Check = Check {
     example: "const res = await fetch(url, { signal: extra.signal })",
     see: &["cancellation", "concurrency", "progress-rules"],
     references: &[Mcp("2025-11-25/basic/utilities/cancellation"), Mcp("2026-07-28/basic/transports/stdio")],
-    taxon: Taxon::Flow,
+    category: Category::Flow,
     // A cancel that is not read while the call runs cannot stop it.
     needs: &["early-exit", "mute-server", "handshake", "concurrency"],
     ..BASE
@@ -134,7 +134,7 @@ pub(crate) static CONCURRENCY: Check = Check {
     example: "asyncio.create_task(handle(request))  # not: await handle(request)",
     see: &["late-answer", "coalesced-input", "ping"],
     references: &[Mcp("2025-11-25/basic/utilities/ping")],
-    taxon: Taxon::Flow,
+    category: Category::Flow,
     places: LIVE_ANYWHERE,
     ..BASE
 };

@@ -1,7 +1,7 @@
 //! Bytes: lines, pieces of lines, and what is no line of the protocol.
 
 use super::Reference::{Cwe, Mcp, Other};
-use super::{BASE, Check, LIVE, LIVE_ANYWHERE, Level, Severity, Taxon};
+use super::{BASE, Category, Check, LIVE, LIVE_ANYWHERE, Level, Severity};
 
 pub(super) const CHECKS: &[&Check] = &[
     &STDOUT_PURITY,
@@ -36,7 +36,7 @@ pub(crate) static STDOUT_PURITY: Check = Check {
         Mcp("2026-07-28/basic/transports/stdio"),
         Cwe(116, "Improper Encoding or Escaping of Output"),
     ],
-    taxon: Taxon::Framing,
+    category: Category::Framing,
     needs: &[],
     ..BASE
 };
@@ -56,7 +56,7 @@ pub(crate) static ONE_MESSAGE_A_LINE: Check = Check {
     example: "json.dumps(message)  # without indent=",
     see: &["stdout-purity", "split-input"],
     references: &[Mcp("2025-11-25/basic/transports#stdio"), Mcp("2026-07-28/basic/transports/stdio")],
-    taxon: Taxon::Framing,
+    category: Category::Framing,
     needs: &[],
     ..BASE
 };
@@ -78,7 +78,7 @@ pub(crate) static SPLIT_INPUT: Check = Check {
     example: "buffer += chunk; while ((end = buffer.indexOf(10)) >= 0) { handle(buffer.subarray(0, end)); … }",
     see: &["coalesced-input", "large-message"],
     references: &[Mcp("2025-11-25/basic/transports#stdio")],
-    taxon: Taxon::Framing,
+    category: Category::Framing,
     places: LIVE,
     hostile: true,
     ..BASE
@@ -100,7 +100,7 @@ pub(crate) static COALESCED_INPUT: Check = Check {
     example: "for (const line of chunk.split(\"\\n\")) …  // all of them, not the first",
     see: &["split-input", "concurrency"],
     references: &[Mcp("2025-11-25/basic/transports#stdio")],
-    taxon: Taxon::Framing,
+    category: Category::Framing,
     places: LIVE,
     hostile: true,
     ..BASE
@@ -122,7 +122,7 @@ pub(crate) static CRLF_INPUT: Check = Check {
     example: "line.trim_end_matches('\\r')",
     see: &["blank-lines", "split-input"],
     references: &[Other("RFC 8259, section 2", "https://www.rfc-editor.org/rfc/rfc8259#section-2")],
-    taxon: Taxon::Framing,
+    category: Category::Framing,
     places: LIVE,
     hostile: true,
     ..BASE
@@ -144,7 +144,7 @@ pub(crate) static BLANK_LINES: Check = Check {
     example: "if not line.strip(): continue",
     see: &["crlf-input", "parse-error-recovery"],
     references: &[],
-    taxon: Taxon::Framing,
+    category: Category::Framing,
     places: LIVE,
     hostile: true,
     ..BASE
@@ -168,7 +168,7 @@ pub(crate) static LARGE_MESSAGE: Check = Check {
     example: "await asyncio.open_connection(…, limit=64 * 1024 * 1024)",
     see: &["deep-nesting", "split-input"],
     references: &[Cwe(770, "Allocation of Resources Without Limits or Throttling")],
-    taxon: Taxon::Framing,
+    category: Category::Framing,
     places: LIVE_ANYWHERE,
     hostile: true,
     ..BASE
@@ -190,7 +190,7 @@ pub(crate) static DEEP_NESTING: Check = Check {
     example: r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32600,"message":"nested deeper than 128 levels"}}"#,
     see: &["large-message", "parse-error-recovery"],
     references: &[Cwe(674, "Uncontrolled Recursion")],
-    taxon: Taxon::Framing,
+    category: Category::Framing,
     places: LIVE_ANYWHERE,
     hostile: true,
     // It is 200 KB long.
@@ -215,7 +215,7 @@ pub(crate) static INVALID_UTF8: Check = Check {
     example: "for line in sys.stdin.buffer: try: text = line.decode(\"utf-8\") …",
     see: &["parse-error-recovery", "split-input"],
     references: &[Mcp("2025-11-25/basic/transports"), Cwe(176, "Improper Handling of Unicode Encoding")],
-    taxon: Taxon::Framing,
+    category: Category::Framing,
     places: LIVE_ANYWHERE,
     hostile: true,
     needs: &["early-exit", "mute-server", "handshake", "parse-error-recovery"],

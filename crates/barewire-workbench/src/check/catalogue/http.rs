@@ -3,7 +3,7 @@
 use barewire_proto::mcp::Revision;
 
 use super::Reference::{Cwe, Mcp, Other};
-use super::{BASE, Check, Level, MODERN, Place, Severity, Span, Taxon};
+use super::{BASE, Category, Check, CheckPlace, Level, MODERN, RevisionRange, Severity};
 
 pub(super) const CHECKS: &[&Check] = &[
     &HTTP_UNAUTHORIZED,
@@ -20,13 +20,13 @@ pub(super) const CHECKS: &[&Check] = &[
 ];
 
 /// What is seen in passing over HTTP.
-const PASSIVE: &[Place] = &[Place::Http, Place::Capture, Place::Tap];
+const PASSIVE: &[CheckPlace] = &[CheckPlace::Http, CheckPlace::Capture, CheckPlace::Tap];
 /// What has to be provoked.
-const LIVE: &[Place] = &[Place::Http];
+const LIVE: &[CheckPlace] = &[CheckPlace::Http];
 
 /// Revisions with Streamable HTTP.
-const STREAMABLE: Span = Span(Revision::V2025_03_26, Revision::LATEST);
-const SESSIONS: Span = Span(Revision::V2025_03_26, Revision::LATEST_LEGACY);
+const STREAMABLE: RevisionRange = RevisionRange(Revision::V2025_03_26, Revision::LATEST);
+const SESSIONS: RevisionRange = RevisionRange(Revision::V2025_03_26, Revision::LATEST_LEGACY);
 
 pub(crate) static HTTP_UNAUTHORIZED: Check = Check {
     id: "http-unauthorized",
@@ -50,7 +50,7 @@ pub(crate) static HTTP_UNAUTHORIZED: Check = Check {
         Other("RFC 9110, section 15.5.2", "https://www.rfc-editor.org/rfc/rfc9110#section-15.5.2"),
         Other("RFC 6750, section 3", "https://www.rfc-editor.org/rfc/rfc6750#section-3"),
     ],
-    taxon: Taxon::Http,
+    category: Category::Http,
     places: PASSIVE,
     needs: &[],
     ..BASE
@@ -78,7 +78,7 @@ pub(crate) static HTTP_ORIGIN: Check = Check {
         Mcp("2026-07-28/basic/transports/streamable-http#security--endpoint"),
         Mcp("2025-11-25/basic/transports#security-warning"),
     ],
-    taxon: Taxon::Http,
+    category: Category::Http,
     places: LIVE,
     ..BASE
 };
@@ -101,7 +101,7 @@ pub(crate) static HTTP_HOST: Check = Check {
     example: "Host: evil.example is answered with HTTP/1.1 403 Forbidden",
     see: &["http-origin"],
     references: &[Cwe(350, "Reliance on Reverse DNS Resolution for a Security-Critical Action")],
-    taxon: Taxon::Http,
+    category: Category::Http,
     places: LIVE,
     ..BASE
 };
@@ -124,7 +124,7 @@ pub(crate) static HTTP_REQUEST_TYPE: Check = Check {
     example: "Content-Type: text/plain is answered with HTTP/1.1 415 Unsupported Media Type",
     see: &["http-origin", "http-content-type"],
     references: &[Cwe(352, "Cross-Site Request Forgery (CSRF)")],
-    taxon: Taxon::Http,
+    category: Category::Http,
     places: LIVE,
     ..BASE
 };
@@ -148,7 +148,7 @@ pub(crate) static HTTP_CONTENT_TYPE: Check = Check {
         Mcp("2026-07-28/basic/transports/streamable-http"),
         Mcp("2025-11-25/basic/transports#sending-messages-to-the-server"),
     ],
-    taxon: Taxon::Http,
+    category: Category::Http,
     places: PASSIVE,
     ..BASE
 };
@@ -172,8 +172,8 @@ pub(crate) static HTTP_ACCEPT: Check = Check {
         Mcp("2026-07-28/basic/transports/streamable-http"),
         Mcp("2025-11-25/basic/transports#sending-messages-to-the-server"),
     ],
-    taxon: Taxon::Http,
-    places: &[Place::Capture, Place::Tap],
+    category: Category::Http,
+    places: &[CheckPlace::Capture, CheckPlace::Tap],
     ..BASE
 };
 
@@ -198,7 +198,7 @@ pub(crate) static HTTP_STATUS: Check = Check {
         Mcp("2026-07-28/basic/transports/streamable-http"),
         Mcp("2025-11-25/basic/transports#sending-messages-to-the-server"),
     ],
-    taxon: Taxon::Http,
+    category: Category::Http,
     places: PASSIVE,
     ..BASE
 };
@@ -221,7 +221,7 @@ pub(crate) static HTTP_SESSION: Check = Check {
     example: "DELETE /mcp with Mcp-Session-Id: 0f8fad5b-d9cb-469f-a165-70867728950e; from then on 404 for it",
     see: &["http-session-entropy", "http-status"],
     references: &[Mcp("2025-11-25/basic/transports#session-management"), Cwe(613, "Insufficient Session Expiration")],
-    taxon: Taxon::Http,
+    category: Category::Http,
     places: PASSIVE,
     ..BASE
 };
@@ -246,7 +246,7 @@ pub(crate) static HTTP_SESSION_ENTROPY: Check = Check {
         Mcp("2025-11-25/basic/transports#session-management"),
         Cwe(330, "Use of Insufficiently Random Values"),
     ],
-    taxon: Taxon::Http,
+    category: Category::Http,
     places: LIVE,
     ..BASE
 };
@@ -262,12 +262,12 @@ pub(crate) static HTTP_PROTOCOL_VERSION: Check = Check {
     fail: "it is served or refused with another status; or a client sends another version, or none",
     skip: "the server speaks no revision from 2025-06-18 to 2025-11-25",
     sentence: "MCP-Protocol-Version is not what it should be, or nobody looks at it",
-    revisions: Span(Revision::V2025_06_18, Revision::LATEST_LEGACY),
+    revisions: RevisionRange(Revision::V2025_06_18, Revision::LATEST_LEGACY),
     remedy: "In a server compare it with the versions that are spoken. In a client send what initialize was answered with.",
     example: "MCP-Protocol-Version: 2025-11-25",
     see: &["version-negotiation", "http-header-mirroring"],
     references: &[Mcp("2025-11-25/basic/transports#protocol-version-header")],
-    taxon: Taxon::Http,
+    category: Category::Http,
     places: PASSIVE,
     ..BASE
 };
@@ -294,7 +294,7 @@ pub(crate) static HTTP_HEADER_MIRRORING: Check = Check {
         Mcp("2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters"),
         Cwe(436, "Interpretation Conflict"),
     ],
-    taxon: Taxon::Http,
+    category: Category::Http,
     places: PASSIVE,
     ..BASE
 };

@@ -1,7 +1,7 @@
 //! The beginning: the first answer, the handshake, the version.
 
 use super::Reference::{JsonRpc, Mcp};
-use super::{ANSWERS, BASE, Check, LEGACY, LIVE, LIVE_ANYWHERE, Level, Place, Severity, Taxon};
+use super::{ANSWERS, BASE, Category, Check, CheckPlace, LEGACY, LIVE, LIVE_ANYWHERE, Level, Severity};
 
 /// Without these there is nothing to check.
 pub(super) const FIRST: &[&Check] = &[&EARLY_EXIT, &MUTE_SERVER, &HANDSHAKE];
@@ -27,7 +27,7 @@ pub(crate) static EARLY_EXIT: Check = Check {
     example: "await server.connect(new StdioServerTransport());  // and no process.exit() behind it",
     see: &["mute-server", "stays-alive"],
     references: &[Mcp("2025-11-25/basic/transports#stdio")],
-    taxon: Taxon::Lifecycle,
+    category: Category::Lifecycle,
     places: LIVE,
     needs: &[],
     ..BASE
@@ -54,7 +54,7 @@ pub(crate) static MUTE_SERVER: Check = Check {
         Mcp("2026-07-28/server/discover"),
         JsonRpc("section 5"),
     ],
-    taxon: Taxon::Lifecycle,
+    category: Category::Lifecycle,
     places: LIVE_ANYWHERE,
     needs: &["early-exit"],
     ..BASE
@@ -78,7 +78,7 @@ pub(crate) static HANDSHAKE: Check = Check {
     example: r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"mine","version":"1.0.0"}}"#,
     see: &["mute-server", "version-negotiation", "early-exit"],
     references: &[Mcp("2025-11-25/basic/lifecycle#initialization")],
-    taxon: Taxon::Lifecycle,
+    category: Category::Lifecycle,
     places: LIVE_ANYWHERE,
     needs: &["early-exit", "mute-server"],
     ..BASE
@@ -100,7 +100,7 @@ pub(crate) static RESULT_SHAPE: Check = Check {
     example: r#"{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"mine","version":"1.0.0"}}"#,
     see: &["jsonrpc-messages", "tool-schemas", "modern-discover"],
     references: &[Mcp("2025-11-25/schema"), Mcp("2026-07-28/schema")],
-    taxon: Taxon::Lifecycle,
+    category: Category::Lifecycle,
     ..BASE
 };
 
@@ -123,7 +123,7 @@ pub(crate) static LIFECYCLE_GATE: Check = Check {
     example: r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"not before initialize"}}"#,
     see: &["second-initialize", "version-negotiation", "modern-meta"],
     references: &[Mcp("2025-11-25/basic/lifecycle#initialization")],
-    taxon: Taxon::Lifecycle,
+    category: Category::Lifecycle,
     ..BASE
 };
 
@@ -146,7 +146,7 @@ pub(crate) static VERSION_NEGOTIATION: Check = Check {
     example: "version = requested if requested in SUPPORTED else SUPPORTED[-1]",
     see: &["modern-version", "second-initialize"],
     references: &[Mcp("2025-11-25/basic/lifecycle#version-negotiation")],
-    taxon: Taxon::Lifecycle,
+    category: Category::Lifecycle,
     places: LIVE_ANYWHERE,
     ..BASE
 };
@@ -169,7 +169,7 @@ pub(crate) static SECOND_INITIALIZE: Check = Check {
     example: r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"initialize was answered before"}}"#,
     see: &["lifecycle-gate", "version-negotiation"],
     references: &[Mcp("2025-11-25/basic/lifecycle#initialization")],
-    taxon: Taxon::Lifecycle,
+    category: Category::Lifecycle,
     places: LIVE,
     ..BASE
 };
@@ -190,8 +190,8 @@ pub(crate) static METHOD_IN_REVISION: Check = Check {
     example: "barewire explain notifications/elicitation/complete",
     see: &["undeclared-client-capability", "modern-server-requests", "unknown-method"],
     references: &[Mcp("2025-11-25/schema"), Mcp("2026-07-28/schema")],
-    taxon: Taxon::Lifecycle,
-    places: &[Place::Stdio, Place::Http, Place::Capture, Place::Tap],
+    category: Category::Lifecycle,
+    places: &[CheckPlace::Stdio, CheckPlace::Http, CheckPlace::Capture, CheckPlace::Tap],
     needs: ANSWERS,
     ..BASE
 };

@@ -1,7 +1,7 @@
 //! What is asked: methods that exist, that do not, and with wrong parameters.
 
 use super::Reference::{Cwe, JsonRpc, Mcp};
-use super::{ALL, BASE, Check, LEGACY, LIVE_ANYWHERE, Level, Place, Severity, Taxon};
+use super::{ALL, BASE, Category, Check, CheckPlace, LEGACY, LIVE_ANYWHERE, Level, Severity};
 
 pub(super) const CHECKS: &[&Check] = &[
     &PING,
@@ -30,7 +30,7 @@ pub(crate) static PING: Check = Check {
     example: r#"{"jsonrpc":"2.0","id":"123","result":{}}"#,
     see: &["concurrency", "unknown-method"],
     references: &[Mcp("2025-11-25/basic/utilities/ping")],
-    taxon: Taxon::Methods,
+    category: Category::Methods,
     places: LIVE_ANYWHERE,
     ..BASE
 };
@@ -50,7 +50,7 @@ pub(crate) static UNKNOWN_METHOD: Check = Check {
     example: r#"{"jsonrpc":"2.0","id":5,"error":{"code":-32601,"message":"Method not found"}}"#,
     see: &["invalid-params", "capability-truth", "envelope-validation"],
     references: &[JsonRpc("section 5.1"), Mcp("2026-07-28/basic#error-codes")],
-    taxon: Taxon::Methods,
+    category: Category::Methods,
     places: LIVE_ANYWHERE,
     ..BASE
 };
@@ -77,7 +77,7 @@ pub(crate) static INVALID_PARAMS: Check = Check {
         Mcp("2025-11-25/server/tools#error-handling"),
         Mcp("2025-11-25/server/prompts#error-handling"),
     ],
-    taxon: Taxon::Methods,
+    category: Category::Methods,
     places: LIVE_ANYWHERE,
     ..BASE
 };
@@ -98,7 +98,7 @@ pub(crate) static RESOURCE_NOT_FOUND: Check = Check {
     example: r#"{"code":-32002,"message":"Resource not found","data":{"uri":"file:///nope"}}"#,
     see: &["invalid-params", "reserved-error-codes"],
     references: &[Mcp("2025-11-25/server/resources#error-handling"), Mcp("2026-07-28/server/resources#error-handling")],
-    taxon: Taxon::Methods,
+    category: Category::Methods,
     places: LIVE_ANYWHERE,
     ..BASE
 };
@@ -124,7 +124,7 @@ pub(crate) static CAPABILITY_TRUTH: Check = Check {
         Mcp("2025-11-25/basic/lifecycle#capability-negotiation"),
         Mcp("2025-11-25/server/tools#capabilities"),
     ],
-    taxon: Taxon::Methods,
+    category: Category::Methods,
     ..BASE
 };
 
@@ -144,7 +144,7 @@ pub(crate) static UNDECLARED_CLIENT_CAPABILITY: Check = Check {
     example: "if client.capabilities.elicitation is None: raise ToolError(\"this tool has to ask the user\")",
     see: &["undeclared-server-capability", "input-required", "modern-server-requests"],
     references: &[Mcp("2025-11-25/basic/lifecycle#operation"), Mcp("2025-11-25/client/elicitation#capabilities")],
-    taxon: Taxon::Methods,
+    category: Category::Methods,
     ..BASE
 };
 
@@ -165,8 +165,8 @@ pub(crate) static UNDECLARED_SERVER_CAPABILITY: Check = Check {
     example: "if (result.capabilities.prompts) prompts = await client.listPrompts()",
     see: &["capability-truth", "undeclared-client-capability"],
     references: &[Mcp("2025-11-25/basic/lifecycle#operation")],
-    taxon: Taxon::Methods,
-    places: &[Place::Capture, Place::Tap],
+    category: Category::Methods,
+    places: &[CheckPlace::Capture, CheckPlace::Tap],
     ..BASE
 };
 
@@ -195,7 +195,7 @@ pub(crate) static RESERVED_ERROR_CODES: Check = Check {
         Mcp("2025-11-25/schema#calltoolresult"),
         Cwe(394, "Unexpected Status Code or Return Value"),
     ],
-    taxon: Taxon::Methods,
+    category: Category::Methods,
     level: Level::Should,
     ..BASE
 };

@@ -43,7 +43,7 @@ pub struct Check {
     /// The sentence of a failure. The finding adds the particulars.
     pub sentence: &'static str,
     /// The revisions that it applies to.
-    pub revisions: Span,
+    pub revisions: RevisionRange,
     /// Whose rule it is.
     pub level: Level,
     /// How to fix a failure.
@@ -55,13 +55,13 @@ pub struct Check {
     /// Where more is said.
     pub references: &'static [Reference],
     /// The part of the protocol that it is about.
-    pub taxon: Taxon,
+    pub category: Category,
     /// The version of the check.
     pub version: u32,
     /// What changed with each version.
     pub history: &'static [(u32, &'static str)],
     /// Where it runs.
-    pub places: &'static [Place],
+    pub places: &'static [CheckPlace],
     /// Whether it sends what no well-behaved client sends.
     pub hostile: bool,
     /// Ids of checks without which it says nothing: if one of them fails, this one is skipped.
@@ -97,7 +97,7 @@ pub enum Level {
 /// A part of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Taxon {
+pub enum Category {
     /// The shape of messages.
     Envelope,
     /// Bytes and lines.
@@ -123,7 +123,7 @@ pub enum Taxon {
 /// Where a check runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Place {
+pub enum CheckPlace {
     /// A program that is started, or a server of this process.
     Stdio,
     /// A server at a URL.
@@ -137,7 +137,7 @@ pub enum Place {
 /// From one revision to another, both included.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::exhaustive_structs, reason = "a span has two ends")]
-pub struct Span(pub Revision, pub Revision);
+pub struct RevisionRange(pub Revision, pub Revision);
 
 /// Where more is said.
 #[derive(Debug)]
@@ -180,7 +180,7 @@ pub fn find(id: &str) -> Option<&'static Check> {
 }
 
 /// The check of this id; the error says which one may be meant.
-pub fn known(id: &str) -> Result<&'static Check, Error> {
+pub fn resolve(id: &str) -> Result<&'static Check, Error> {
     find(id).ok_or_else(|| {
         let near = nearest(id, all().map(|check| check.id));
         Error::new(format!("there is no check {}", shown(id.as_bytes(), 60))).with_advice(Advice::ListChecks { near })
@@ -189,7 +189,7 @@ pub fn known(id: &str) -> Result<&'static Check, Error> {
 
 impl Check {
     /// Whether it runs there.
-    pub fn runs_on(&self, place: Place) -> bool {
+    pub fn runs_on(&self, place: CheckPlace) -> bool {
         self.places.contains(&place)
     }
 }
@@ -222,7 +222,7 @@ impl Severity {
     }
 
     /// The meaning, in a sentence.
-    pub const fn means(self) -> &'static str {
+    pub const fn meaning(self) -> &'static str {
         match self {
             Self::Critical => "no conversation is possible, or one that cannot be trusted",
             Self::High => "common hosts fail on it, or one of them waits for ever",
@@ -243,7 +243,7 @@ impl Level {
     }
 }
 
-impl Taxon {
+impl Category {
     /// All of them.
     pub const ALL: [Self; 10] = [
         Self::Envelope,
@@ -275,7 +275,7 @@ impl Taxon {
     }
 
     /// The subject, in a sentence.
-    pub const fn about(self) -> &'static str {
+    pub const fn description(self) -> &'static str {
         match self {
             Self::Envelope => "JSON-RPC: the shape of messages, and which answer belongs to what",
             Self::Framing => "bytes: lines, pieces of lines, and what is no line of the protocol",
@@ -291,7 +291,7 @@ impl Taxon {
     }
 }
 
-impl Place {
+impl CheckPlace {
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -303,7 +303,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for RevisionRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.0, self.1) {
             (Revision::V2024_11_05, Revision::LATEST) => f.write_str("all revisions"),
@@ -337,16 +337,16 @@ impl Reference {
     }
 }
 
-const ALL: Span = Span(Revision::V2024_11_05, Revision::LATEST);
-const LEGACY: Span = Span(Revision::V2024_11_05, Revision::LATEST_LEGACY);
-const MODERN: Span = Span(Revision::V2026_07_28, Revision::LATEST);
+const ALL: RevisionRange = RevisionRange(Revision::V2024_11_05, Revision::LATEST);
+const LEGACY: RevisionRange = RevisionRange(Revision::V2024_11_05, Revision::LATEST_LEGACY);
+const MODERN: RevisionRange = RevisionRange(Revision::V2026_07_28, Revision::LATEST);
 
 /// What is seen in passing, wherever bytes pass.
-const PASSIVE: &[Place] = &[Place::Stdio, Place::Http, Place::Capture, Place::Tap];
+const PASSIVE: &[CheckPlace] = &[CheckPlace::Stdio, CheckPlace::Http, CheckPlace::Capture, CheckPlace::Tap];
 /// What has to be provoked.
-const LIVE: &[Place] = &[Place::Stdio];
+const LIVE: &[CheckPlace] = &[CheckPlace::Stdio];
 /// What has to be provoked, and can be over HTTP as well.
-const LIVE_ANYWHERE: &[Place] = &[Place::Stdio, Place::Http];
+const LIVE_ANYWHERE: &[CheckPlace] = &[CheckPlace::Stdio, CheckPlace::Http];
 
 /// What most checks have in common.
 const BASE: Check = Check {
@@ -366,7 +366,7 @@ const BASE: Check = Check {
     example: "",
     see: &[],
     references: &[],
-    taxon: Taxon::Envelope,
+    category: Category::Envelope,
     version: 1,
     history: &[(1, "first")],
     places: PASSIVE,

@@ -1,7 +1,7 @@
 //! What 2026-07-28 has in place of the handshake.
 
 use super::Reference::{JsonRpc, Mcp};
-use super::{BASE, Check, LIVE_ANYWHERE, Level, MODERN, Severity, Taxon};
+use super::{BASE, Category, Check, LIVE_ANYWHERE, Level, MODERN, Severity};
 
 pub(super) const CHECKS: &[&Check] = &[
     &MODERN_DISCOVER,
@@ -34,7 +34,7 @@ pub(crate) static MODERN_DISCOVER: Check = Check {
     example: r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":3600000,"cacheScope":"public"}"#,
     see: &["modern-version", "result-shape", "server-info"],
     references: &[Mcp("2026-07-28/server/discover")],
-    taxon: Taxon::Modern,
+    category: Category::Modern,
     ..BASE
 };
 
@@ -55,7 +55,7 @@ pub(crate) static MODERN_VERSION: Check = Check {
     example: r#"{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28"],"requested":"v999.0.0"}}"#,
     see: &["modern-meta", "version-negotiation"],
     references: &[Mcp("2026-07-28/basic/versioning")],
-    taxon: Taxon::Modern,
+    category: Category::Modern,
     places: LIVE_ANYWHERE,
     ..BASE
 };
@@ -78,7 +78,7 @@ pub(crate) static MODERN_META: Check = Check {
     example: r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}"#,
     see: &["modern-version", "lifecycle-gate"],
     references: &[Mcp("2026-07-28/basic#_meta")],
-    taxon: Taxon::Modern,
+    category: Category::Modern,
     ..BASE
 };
 
@@ -100,7 +100,7 @@ pub(crate) static MODERN_REMOVED_METHODS: Check = Check {
     example: r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32601,"message":"Method not found"}}"#,
     see: &["unknown-method", "method-in-revision"],
     references: &[Mcp("2026-07-28/changelog"), JsonRpc("section 5.1")],
-    taxon: Taxon::Modern,
+    category: Category::Modern,
     places: LIVE_ANYWHERE,
     ..BASE
 };
@@ -121,7 +121,7 @@ pub(crate) static MODERN_SERVER_REQUESTS: Check = Check {
     example: r#"{"resultType":"input_required","inputRequests":{"name":{"method":"elicitation/create","params":{…}}}}"#,
     see: &["input-required", "undeclared-client-capability"],
     references: &[Mcp("2026-07-28/basic/transports/stdio"), Mcp("2026-07-28/basic/patterns/mrtr")],
-    taxon: Taxon::Modern,
+    category: Category::Modern,
     ..BASE
 };
 
@@ -141,7 +141,7 @@ pub(crate) static RESULT_TYPE: Check = Check {
     example: r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[]}}"#,
     see: &["result-shape", "input-required"],
     references: &[Mcp("2026-07-28/basic#resulttype")],
-    taxon: Taxon::Modern,
+    category: Category::Modern,
     ..BASE
 };
 
@@ -161,7 +161,7 @@ pub(crate) static CACHING_HINTS: Check = Check {
     example: r#"{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}"#,
     see: &["result-type", "list-order"],
     references: &[Mcp("2026-07-28/server/utilities/caching")],
-    taxon: Taxon::Modern,
+    category: Category::Modern,
     ..BASE
 };
 
@@ -182,7 +182,7 @@ pub(crate) static SERVER_INFO: Check = Check {
     example: r#"{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"mine","version":"1.0.0"}}}"#,
     see: &["modern-discover", "result-type"],
     references: &[Mcp("2026-07-28/basic#_meta")],
-    taxon: Taxon::Modern,
+    category: Category::Modern,
     ..BASE
 };
 
@@ -203,7 +203,7 @@ pub(crate) static MODERN_LOGGING: Check = Check {
     example: r#"{"_meta":{"io.modelcontextprotocol/logLevel":"info"}}"#,
     see: &["stderr-hygiene", "listen-acknowledged"],
     references: &[Mcp("2026-07-28/server/utilities/logging")],
-    taxon: Taxon::Modern,
+    category: Category::Modern,
     ..BASE
 };
 
@@ -224,7 +224,7 @@ pub(crate) static LISTEN_ACKNOWLEDGED: Check = Check {
     example: r#"{"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7},"notifications":{"toolsListChanged":true}}}"#,
     see: &["modern-logging", "method-in-revision"],
     references: &[Mcp("2026-07-28/basic/patterns/subscriptions")],
-    taxon: Taxon::Modern,
+    category: Category::Modern,
     ..BASE
 };
 
@@ -246,6 +246,6 @@ pub(crate) static INPUT_REQUIRED: Check = Check {
     example: r#"{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{}}}}"#,
     see: &["modern-server-requests", "undeclared-client-capability"],
     references: &[Mcp("2026-07-28/basic/patterns/mrtr")],
-    taxon: Taxon::Modern,
+    category: Category::Modern,
     ..BASE
 };

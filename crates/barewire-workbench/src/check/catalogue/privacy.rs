@@ -1,7 +1,7 @@
 //! What should not be on the wire.
 
 use super::Reference::{Cwe, Mcp};
-use super::{BASE, Check, Level, Severity, Taxon};
+use super::{BASE, Category, Check, Level, Severity};
 
 pub(super) const CHECKS: &[&Check] = &[&PAYLOAD_EXPOSURE];
 
@@ -28,6 +28,6 @@ pub(crate) static PAYLOAD_EXPOSURE: Check = Check {
         Cwe(532, "Insertion of Sensitive Information into Log File"),
         Mcp("2025-11-25/server/utilities/logging#security"),
     ],
-    taxon: Taxon::Privacy,
+    category: Category::Privacy,
     ..BASE
 };

@@ -1,12 +1,12 @@
 //! The process: its end, its children, its stderr.
 
 use super::Reference::{Cwe, Mcp};
-use super::{BASE, Check, LIVE, Level, Place, Severity, Taxon};
+use super::{BASE, Category, Check, CheckPlace, LIVE, Level, Severity};
 
 pub(super) const CHECKS: &[&Check] = &[&STAYS_ALIVE, &EOF_EXIT, &EXIT_CODE, &ORPHAN_PROCESSES, &STDERR_HYGIENE];
 
 /// There is no process to look at over HTTP.
-const PROCESS: &[Place] = &[Place::Stdio, Place::Capture, Place::Tap];
+const PROCESS: &[CheckPlace] = &[CheckPlace::Stdio, CheckPlace::Capture, CheckPlace::Tap];
 
 pub(crate) static STAYS_ALIVE: Check = Check {
     id: "stays-alive",
@@ -25,7 +25,7 @@ pub(crate) static STAYS_ALIVE: Check = Check {
     example: "process.on('uncaughtException', error => console.error(error))",
     see: &["early-exit", "parse-error-recovery", "eof-exit"],
     references: &[Cwe(248, "Uncaught Exception"), Mcp("2026-07-28/basic/transports/stdio")],
-    taxon: Taxon::Process,
+    category: Category::Process,
     places: PROCESS,
     ..BASE
 };
@@ -52,7 +52,7 @@ pub(crate) static EOF_EXIT: Check = Check {
         Mcp("2026-07-28/basic/transports/stdio"),
         Cwe(772, "Missing Release of Resource after Effective Lifetime"),
     ],
-    taxon: Taxon::Process,
+    category: Category::Process,
     places: PROCESS,
     ..BASE
 };
@@ -73,7 +73,7 @@ pub(crate) static EXIT_CODE: Check = Check {
     example: "except EOFError: sys.exit(0)",
     see: &["eof-exit", "stays-alive"],
     references: &[],
-    taxon: Taxon::Process,
+    category: Category::Process,
     places: PROCESS,
     needs: &["early-exit", "mute-server", "handshake", "eof-exit"],
     ..BASE
@@ -96,7 +96,7 @@ pub(crate) static ORPHAN_PROCESSES: Check = Check {
     example: "try: … finally: child.terminate(); child.wait()",
     see: &["eof-exit", "exit-code"],
     references: &[Cwe(404, "Improper Resource Shutdown or Release")],
-    taxon: Taxon::Process,
+    category: Category::Process,
     places: LIVE,
     needs: &["early-exit", "mute-server", "handshake", "eof-exit"],
     ..BASE
@@ -122,7 +122,7 @@ pub(crate) static STDERR_HYGIENE: Check = Check {
         Mcp("2025-11-25/basic/transports#stdio"),
         Cwe(150, "Improper Neutralization of Escape, Meta, or Control Sequences"),
     ],
-    taxon: Taxon::Process,
+    category: Category::Process,
     places: PROCESS,
     ..BASE
 };

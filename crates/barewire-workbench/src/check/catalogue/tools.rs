@@ -3,7 +3,7 @@
 use barewire_proto::mcp::Revision;
 
 use super::Reference::{Mcp, Other};
-use super::{BASE, Check, LIVE_ANYWHERE, Level, Severity, Span, Taxon};
+use super::{BASE, Category, Check, LIVE_ANYWHERE, Level, RevisionRange, Severity};
 
 pub(super) const CHECKS: &[&Check] = &[&TOOL_SCHEMAS, &TOOL_NAMES, &OUTPUT_SCHEMA, &TOOL_ARGUMENT_ERRORS, &LIST_ORDER];
 
@@ -28,7 +28,7 @@ pub(crate) static TOOL_SCHEMAS: Check = Check {
         Mcp("2026-07-28/basic#json-schema-usage"),
         Other("JSON Schema 2020-12", "https://json-schema.org/draft/2020-12"),
     ],
-    taxon: Taxon::Tools,
+    category: Category::Tools,
     ..BASE
 };
 
@@ -50,7 +50,7 @@ pub(crate) static TOOL_NAMES: Check = Check {
     example: r#"{"name":"get_weather","title":"Get weather"}"#,
     see: &["tool-schemas", "list-order"],
     references: &[Mcp("2025-11-25/server/tools#tool-names"), Mcp("2026-07-28/server/tools#tool-names")],
-    taxon: Taxon::Tools,
+    category: Category::Tools,
     ..BASE
 };
 
@@ -66,12 +66,12 @@ pub(crate) static OUTPUT_SCHEMA: Check = Check {
     fail: "it is missing or not valid",
     skip: "no result of a tool with an outputSchema was seen",
     sentence: "a result is not what the output schema of its tool says",
-    revisions: Span(Revision::V2025_06_18, Revision::LATEST),
+    revisions: RevisionRange(Revision::V2025_06_18, Revision::LATEST),
     remedy: "Make both from one type.",
     example: r#"{"content":[{"type":"text","text":"{\"t\":21}"}],"structuredContent":{"t":21}}"#,
     see: &["tool-schemas", "result-shape"],
     references: &[Mcp("2025-11-25/server/tools#output-schema"), Mcp("2026-07-28/server/tools#output-schema")],
-    taxon: Taxon::Tools,
+    category: Category::Tools,
     needs: &["early-exit", "mute-server", "handshake", "tool-schemas"],
     ..BASE
 };
@@ -95,7 +95,7 @@ pub(crate) static TOOL_ARGUMENT_ERRORS: Check = Check {
     example: r#"{"result":{"content":[{"type":"text","text":"city is missing"}],"isError":true}}"#,
     see: &["invalid-params", "reserved-error-codes"],
     references: &[Mcp("2025-06-18/server/tools#error-handling"), Mcp("2025-11-25/server/tools#error-handling")],
-    taxon: Taxon::Tools,
+    category: Category::Tools,
     places: LIVE_ANYWHERE,
     ..BASE
 };
@@ -117,7 +117,7 @@ pub(crate) static LIST_ORDER: Check = Check {
     example: "tools.sort(key=lambda tool: tool.name)",
     see: &["pagination", "caching-hints"],
     references: &[Mcp("2026-07-28/server/tools#capabilities")],
-    taxon: Taxon::Tools,
+    category: Category::Tools,
     places: LIVE_ANYWHERE,
     ..BASE
 };

@@ -23,7 +23,7 @@ pub(super) struct Refusal {
     /// `None` if there was no response.
     pub(super) status: Option<u16>,
     pub(super) why: String,
-    pub(super) spot: Location,
+    pub(super) location: Location,
 }
 
 /// An error, and where it stands.

@@ -210,7 +210,7 @@ async fn concurrency(bench: &mut Bench<'_>, call: &Allowed) -> bool {
     if let Some(line) = held_up {
         let what = bench.talk.light();
         let detail = format!("the answer to {what} comes after the call of {}", shown(call.name.as_bytes(), 60));
-        bench.lab.fail_at(&CONCURRENCY, line.spot, &line.bytes, detail);
+        bench.lab.fail_at(&CONCURRENCY, line.location, &line.bytes, detail);
     }
     true
 }

@@ -100,7 +100,7 @@ fn mute(lab: &Lab, old: &Talk, asked: &[&Talk]) {
         (lines, _) => format!("{lines} lines came within {waited:?}, and none of them is an answer"),
     };
     let first = asked.iter().map(|talk| &talk.heard.start).find(|start| !start.is_empty());
-    lab.nothing_for(&MUTE_SERVER, old.spot(), first.map_or(b"", Vec::as_slice), detail);
+    lab.nothing_for(&MUTE_SERVER, old.location(), first.map_or(b"", Vec::as_slice), detail);
 }
 
 /// Whether this may be messages, framed or encoded in another way.
@@ -110,14 +110,14 @@ fn is_other_form(start: &[u8]) -> bool {
 }
 
 async fn early_exit(lab: &mut Lab, talk: Talk) {
-    let spot = talk.connection();
+    let location = talk.connection();
     // One that has only closed its stdout is still there.
     let has_exited = talk.exited().is_some();
     let ended = lab.end(talk).await;
     let how = ended.exit.as_ref().map_or("it is gone".to_owned(), ToString::to_string);
     let how = how.lines().map(str::trim).collect::<Vec<_>>().join(" / ");
     let how = if has_exited { how } else { format!("it closes its stdout; {how}") };
-    let finding = crate::check::finding::Finding::new(&EARLY_EXIT, crate::check::finding::Party::Server, spot, how);
+    let finding = crate::check::finding::Finding::new(&EARLY_EXIT, crate::check::finding::Party::Server, location, how);
     lab.tape.fail(finding);
 }
 

@@ -84,8 +84,8 @@ async fn versions(lab: &mut Lab, about: &mut About) -> Result<(), Error> {
         let is_spoken = agreed.iter().any(|(_, other)| other.as_str() == *version);
         if is_spoken && got.as_str() != *version {
             let detail = format!("{version} is answered with {got}, though the server agrees to {version} elsewhere");
-            let spot = crate::check::finding::Location::default();
-            lab.fail_at(&VERSION_NEGOTIATION, spot, b"", detail);
+            let location = crate::check::finding::Location::default();
+            lab.fail_at(&VERSION_NEGOTIATION, location, b"", detail);
         }
     }
     about.legacy = legacy.into_iter().filter(|it| agreed.iter().any(|(_, got)| got == it)).collect();
@@ -149,7 +149,7 @@ async fn batch(lab: &mut Lab, talk: &mut Talk) {
     }
     let array = format!("[{},{}]", ping(&ids[0]), ping(&ids[1]));
     talk.send(format!("{array}\n").as_bytes()).await;
-    let sent = talk.spot();
+    let sent = talk.location();
     let mut results = 0;
     let mut last = None;
     let (frames, goes_on) = talk.until_light().await;
@@ -173,7 +173,7 @@ async fn batch(lab: &mut Lab, talk: &mut Talk) {
         _ => return,
     };
     match last {
-        Some(line) => lab.fail_at(&BATCH_POLICY, line.spot, &line.bytes, detail),
+        Some(line) => lab.fail_at(&BATCH_POLICY, line.location, &line.bytes, detail),
         None => lab.nothing_for(&BATCH_POLICY, sent, array.as_bytes(), detail),
     }
 }

@@ -7,7 +7,7 @@ use barewire::client::http::{Dialer, Endpoint, FetchError};
 use super::lab::Target;
 use super::probes::{self, Ground};
 use super::{About, Live, Terms, course, eras, finish, rough};
-use crate::check::catalogue::{Place, all};
+use crate::check::catalogue::{CheckPlace, all};
 use crate::check::ledger::{Reason, Skip};
 use crate::http::session::HttpTarget;
 use crate::{Advice, Error};
@@ -35,7 +35,7 @@ pub(super) async fn check(at: At<'_>, terms: Terms) -> Result<Live, Error> {
     match main {
         Some(era) if at.hostile => rough::over_http(&mut lab, era).await?,
         Some(_) => {
-            for check in all().filter(|check| check.hostile && check.runs_on(Place::Http)) {
+            for check in all().filter(|check| check.hostile && check.runs_on(CheckPlace::Http)) {
                 let why = Reason::new("it is hostile", Advice::AllowHostile);
                 lab.tape.skip(check, Skip::Permission(why));
             }
@@ -50,7 +50,7 @@ pub(super) async fn check(at: At<'_>, terms: Terms) -> Result<Live, Error> {
     };
     probes::run(&mut lab, &ground).await?;
     about.processes = u32::try_from(site.exchanges()).unwrap_or(u32::MAX);
-    finish(lab, about, main, Place::Http)
+    finish(lab, about, main, CheckPlace::Http)
 }
 
 /// Whether nobody but this machine is asked.

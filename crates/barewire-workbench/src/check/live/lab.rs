@@ -175,12 +175,12 @@ impl Lab {
             self.tape.incomplete(check, time_is_up());
             return;
         }
-        let spot = match (line, answer) {
-            (Some(line), _) => line.spot.clone(),
-            (None, Some(Answer::Refused(refusal))) => refusal.spot.clone(),
-            (None, _) => talk.spot(),
+        let location = match (line, answer) {
+            (Some(line), _) => line.location.clone(),
+            (None, Some(Answer::Refused(refusal))) => refusal.location.clone(),
+            (None, _) => talk.location(),
         };
-        let finding = Finding::new(check, Party::Server, spot, detail);
+        let finding = Finding::new(check, Party::Server, location, detail);
         self.tape.fail(match line {
             Some(line) => finding.seen(&line.bytes),
             None => finding,
@@ -196,8 +196,8 @@ impl Lab {
         }
     }
 
-    pub(super) fn fail_at(&self, check: &'static Check, spot: Location, bytes: &[u8], detail: impl Into<String>) {
-        self.tape.fail(Finding::new(check, Party::Server, spot, detail).seen(bytes));
+    pub(super) fn fail_at(&self, check: &'static Check, location: Location, bytes: &[u8], detail: impl Into<String>) {
+        self.tape.fail(Finding::new(check, Party::Server, location, detail).seen(bytes));
     }
 
     /// Notes that an answer is, or is not, an error with one of these codes.

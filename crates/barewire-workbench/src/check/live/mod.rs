@@ -28,7 +28,7 @@ use serde_json::Value;
 use tokio::runtime::Builder;
 
 use super::OnProgress;
-use super::catalogue::{Place, all};
+use super::catalogue::{CheckPlace, all};
 use super::ledger::{Ledger, Reason, Skip};
 use crate::capture::{CaptureClock, CaptureWriter};
 use crate::secrets::Redactor;
@@ -129,7 +129,7 @@ async fn check(target: Target, terms: Terms) -> Result<Live, Error> {
         rough::run(&mut lab, era).await?;
     }
     about.processes = lab.started;
-    finish(lab, about, main, Place::Stdio)
+    finish(lab, about, main, CheckPlace::Stdio)
 }
 
 /// What is the same over pipes and over HTTP: what well-behaved clients do, in every era.
@@ -156,7 +156,7 @@ async fn course(lab: &mut Lab, found: eras::Found, about: &mut About) -> Result<
 }
 
 /// All is over: what could not be done, what was found, and whether it could be kept.
-fn finish(lab: Lab, mut about: About, main: Option<Era>, place: Place) -> Result<Live, Error> {
+fn finish(lab: Lab, mut about: About, main: Option<Era>, place: CheckPlace) -> Result<Live, Error> {
     about.is_cut = lab.is_late();
     if about.is_cut {
         for check in all().filter(|check| check.runs_on(place)) {

@@ -153,7 +153,12 @@ async fn listen(bench: &mut Bench<'_>) {
             break;
         }
         if is_answer(&value, &id) {
-            lab.fail_at(&LISTEN_ACKNOWLEDGED, line.spot, &line.bytes, "an answer comes in place of an acknowledgement");
+            lab.fail_at(
+                &LISTEN_ACKNOWLEDGED,
+                line.location,
+                &line.bytes,
+                "an answer comes in place of an acknowledgement",
+            );
             return;
         }
     }

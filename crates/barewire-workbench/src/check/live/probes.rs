@@ -225,7 +225,7 @@ fn fail(lab: &Lab, check: &'static Check, reply: &Reply, detail: String) {
         lab.tape.incomplete(check, time_is_up());
         return;
     }
-    let finding = Finding::new(check, Party::Server, reply.spot(), detail);
+    let finding = Finding::new(check, Party::Server, reply.location(), detail);
     lab.tape.fail(match reply.lines.first() {
         Some(line) => finding.seen(&line.bytes),
         None => finding,

@@ -104,7 +104,7 @@ impl Lane<'_> {
             // Exchanges go on beside each other: the next could be there first.
             talk.settle(self.lab.patience).await;
         }
-        let sent = talk.spot();
+        let sent = talk.location();
         let works = talk.goes_on().await;
         talk.quieten().await;
         if works && talk.orphans.is_empty() {
@@ -152,7 +152,7 @@ impl Lane<'_> {
             let members = members.replace("METHOD", talk.light());
             let line = format!("{{\"id\":{id},{members}}}");
             talk.send(format!("{line}\n").as_bytes()).await;
-            let sent = talk.spot();
+            let sent = talk.location();
             let (frames, works) = talk.until_light().await;
             let lab = &*self.lab;
             lab.tape.look(&ENVELOPE_VALIDATION);
@@ -165,12 +165,12 @@ impl Lane<'_> {
                 }
                 Some((line, None)) => {
                     let detail = format!("{what}: it is answered with a result");
-                    lab.fail_at(&ENVELOPE_VALIDATION, line.spot.clone(), &line.bytes, detail);
+                    lab.fail_at(&ENVELOPE_VALIDATION, line.location.clone(), &line.bytes, detail);
                 }
                 Some((_, Some(code))) if codes.contains(&code) => {}
                 Some((line, Some(code))) => {
                     let detail = format!("{what}: it is answered with {code}");
-                    lab.fail_at(&ENVELOPE_VALIDATION, line.spot.clone(), &line.bytes, detail);
+                    lab.fail_at(&ENVELOPE_VALIDATION, line.location.clone(), &line.bytes, detail);
                 }
             }
             self.keep(talk, works).await;

@@ -214,7 +214,7 @@ impl Talk {
             return;
         }
         if let Some(line) = self.tape.bytes(&self.channel, Stream::ToServer, bytes).pop() {
-            self.sent = Some(line.spot);
+            self.sent = Some(line.location);
         }
         let Some(mut writer) = self.pipe().and_then(|pipe| pipe.writer.take()) else { return };
         let mut rest = bytes;
@@ -428,7 +428,7 @@ impl Talk {
     }
 
     /// The last frame that was sent; if there is none, the connection.
-    pub(super) fn spot(&self) -> Location {
+    pub(super) fn location(&self) -> Location {
         self.sent.clone().unwrap_or_else(|| self.connection())
     }
 

@@ -30,7 +30,7 @@ struct Tape {
 /// One frame, in its place.
 #[derive(Clone)]
 pub(super) struct Line {
-    pub(super) spot: Location,
+    pub(super) location: Location,
     pub(super) bytes: Vec<u8>,
 }
 
@@ -48,7 +48,7 @@ impl Observer for Frames {
     fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker) {
         if let WireItem::Frame(frame) = item {
             let bytes = frame.bytes.unwrap_or_default().to_vec();
-            self.lines.push(Line { spot: Location::of(frame, 0), bytes });
+            self.lines.push(Line { location: Location::of(frame, 0), bytes });
         }
         self.inspector.item(item, operations);
     }

@@ -82,8 +82,8 @@ impl Reply {
         }
     }
 
-    pub(super) fn spot(&self) -> Location {
-        self.lines.first().map_or_else(|| Location::channel(&self.channel), |line| line.spot.clone())
+    pub(super) fn location(&self) -> Location {
+        self.lines.first().map_or_else(|| Location::channel(&self.channel), |line| line.location.clone())
     }
 }
 
@@ -155,7 +155,7 @@ impl RecordingClient {
     pub(super) fn refusal(&self, id: &str) -> Option<Refusal> {
         let number = self.requests.get(id).filter(|number| !self.client.is_open(**number))?;
         let Reply { status, why, channel, .. } = &self.exchanges.get(number)?.reply;
-        Some(Refusal { status: *status, why: why.clone(), spot: Location::channel(channel) })
+        Some(Refusal { status: *status, why: why.clone(), location: Location::channel(channel) })
     }
 
     /// Sends a request and waits for its response; of a stream, only for its head.

@@ -241,7 +241,7 @@ impl Envelope {
             let waiting = unanswered.iter().filter(|(operation, _)| operation.conversation == *name);
             let mut waiting: Vec<u64> = waiting.map(|(_, round)| round.asked.frame).collect();
             for finding in talk.undecided.drain(..) {
-                let asked = waiting.iter().position(|asked| finding.spot.frame.is_some_and(|at| at > *asked));
+                let asked = waiting.iter().position(|asked| finding.location.frame.is_some_and(|at| at > *asked));
                 match asked {
                     Some(asked) => {
                         waiting.remove(asked);
@@ -273,7 +273,7 @@ impl Envelope {
                 continue;
             }
             let stream = if operation.asker == Side::Client { '>' } else { '<' };
-            let spot = Location {
+            let location = Location {
                 channel: operation.channel.clone(),
                 stream: Some(stream),
                 frame: Some(round.asked.frame),
@@ -281,7 +281,7 @@ impl Envelope {
             };
             let detail = format!("{} under the id {}", operation.title(), round.id);
             let detail = crate::text::shown(detail.as_bytes(), 120);
-            ledger.fail(Finding::new(&UNANSWERED_REQUEST, Party::from(answerer), spot, detail));
+            ledger.fail(Finding::new(&UNANSWERED_REQUEST, Party::from(answerer), location, detail));
         }
         if self.talks.values().any(|talk| talk.last.iter().any(|last| *last > 0)) {
             ledger.look(&UNANSWERED_REQUEST);

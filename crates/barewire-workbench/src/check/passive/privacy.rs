@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::Case;
 use crate::check::catalogue::privacy::PAYLOAD_EXPOSURE;
-use crate::check::finding::{Finding, Location, Party, stream_spot};
+use crate::check::finding::{Finding, Location, Party, stream_location};
 use crate::check::ledger::Ledger;
 use crate::secrets::{BEGIN, Detector, Kind, Line, Next, Place, Reader, looks_made};
 
@@ -55,8 +55,8 @@ impl Privacy {
         }
         for (path, told) in found {
             // Without the text, which would show what is not told here.
-            let spot = Location::of(case.watched.frame, 0);
-            let finding = Finding::new(&PAYLOAD_EXPOSURE, Party::from(case.watched.sender), spot, told);
+            let location = Location::of(case.watched.frame, 0);
+            let finding = Finding::new(&PAYLOAD_EXPOSURE, Party::from(case.watched.sender), location, told);
             case.note(ledger, finding.at(path));
         }
     }
@@ -76,9 +76,9 @@ impl Privacy {
             self.keys.insert(channel.to_owned());
         }
         if let Some(span) = spans.iter().find(|span| span.is_one(line, "")) {
-            let spot = stream_spot(channel, Stream::Stderr);
+            let location = stream_location(channel, Stream::Stderr);
             let detail = format!("on stderr: {}", span.told());
-            ledger.fail(Finding::new(&PAYLOAD_EXPOSURE, Party::Server, spot, detail));
+            ledger.fail(Finding::new(&PAYLOAD_EXPOSURE, Party::Server, location, detail));
         }
     }
 

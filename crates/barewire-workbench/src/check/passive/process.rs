@@ -10,7 +10,7 @@ use barewire_proto::transcript::{Bytes, Event, Note, Stream, is_clean};
 use super::Setting;
 use crate::check::catalogue::Check;
 use crate::check::catalogue::process::{EOF_EXIT, EXIT_CODE, STAYS_ALIVE, STDERR_HYGIENE};
-use crate::check::finding::{Finding, Location, Party, stream_spot};
+use crate::check::finding::{Finding, Location, Party, stream_location};
 use crate::check::ledger::Ledger;
 use crate::operations::{Operation, TrackedMessage};
 use crate::text::shown;
@@ -111,8 +111,8 @@ impl Process {
         ledger.look(&STDERR_HYGIENE);
         let channel = bytes.channel.as_str();
         let fail = |ledger: &mut Ledger, detail: String| {
-            let spot = stream_spot(channel, Stream::Stderr);
-            ledger.fail(Finding::new(&STDERR_HYGIENE, Party::Server, spot, detail).seen(&bytes.payload));
+            let location = stream_location(channel, Stream::Stderr);
+            ledger.fail(Finding::new(&STDERR_HYGIENE, Party::Server, location, detail).seen(&bytes.payload));
         };
         let line = &bytes.payload;
         if !line.trim_ascii().is_empty()
@@ -168,9 +168,9 @@ impl Last {
     /// It has ended of what it was asked, for all that is known.
     fn finding(mut self, channel: &str, how: String) -> Finding {
         match self.asked.take() {
-            Some((asked, spot)) => {
+            Some((asked, location)) => {
                 let how = format!("{how}, after {}", shown(asked.as_bytes(), 60));
-                Finding { spot, ..self.ended(&STAYS_ALIVE, channel, how) }
+                Finding { location, ..self.ended(&STAYS_ALIVE, channel, how) }
             }
             None => self.ended(&STAYS_ALIVE, channel, how),
         }

@@ -3,7 +3,7 @@
 use barewire_proto::transcript::read;
 
 use crate::check::Inspector;
-use crate::check::catalogue::Place;
+use crate::check::catalogue::CheckPlace;
 use crate::check::ledger::Status;
 use crate::frames::{FrameLimits, Streams};
 use crate::pipeline::Observed;
@@ -18,10 +18,10 @@ fn found(transcript: &str) -> Vec<String> {
     assert!(streams.finish(&mut observed).is_ok());
     let ledger = observed.finish().ledger;
     let mut lines = Vec::new();
-    for outcome in ledger.settle(Place::Capture) {
+    for outcome in ledger.settle(CheckPlace::Capture) {
         let Status::Fail { findings, .. } = outcome.status else { continue };
         for finding in findings {
-            let frame = finding.spot.frame.map_or("-".to_owned(), |frame| frame.to_string());
+            let frame = finding.location.frame.map_or("-".to_owned(), |frame| frame.to_string());
             lines.push(format!("{} {} {frame}", finding.check.id, finding.party.as_str()));
         }
     }

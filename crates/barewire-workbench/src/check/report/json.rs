@@ -56,14 +56,14 @@ fn check(report: &Report, outcome: &Outcome) -> Value {
 }
 
 fn finding(report: &Report, finding: &Finding) -> Value {
-    let Finding { party, detail, spot, evidence, path, .. } = finding;
+    let Finding { party, detail, location, evidence, path, .. } = finding;
     json!({
         "party": party.as_str(),
         "detail": detail,
-        "channel": spot.channel,
-        "stream": spot.stream,
-        "frame": spot.frame,
-        "offset": spot.offset,
+        "channel": location.channel,
+        "stream": location.stream,
+        "frame": location.frame,
+        "offset": location.offset,
         "path": path,
         "evidence": evidence,
         "known": report.is_known(finding),

@@ -18,14 +18,14 @@ pub(super) fn junit(report: &Report) -> String {
     say(&mut xml, format_args!("<testsuites {head}>\n<testsuite name=\"{name}\" {head}>\n"));
     for outcome in &report.outcomes {
         let check = outcome.check;
-        say(&mut xml, format_args!("<testcase classname=\"{}\" name=\"{}\">", check.taxon.as_str(), check.id));
+        say(&mut xml, format_args!("<testcase classname=\"{}\" name=\"{}\">", check.category.as_str(), check.id));
         match &outcome.status {
             Status::Pass { .. } => {}
             Status::Fail { findings, more, .. } => {
                 let mut text = String::new();
                 for finding in findings {
                     let known = if report.is_known(finding) { " (known)" } else { "" };
-                    let place = finding.spot.text();
+                    let place = finding.location.text();
                     say(&mut text, format_args!("{}: {} [{place}]{known}\n", finding.party.as_str(), finding.detail));
                     if !finding.evidence.is_empty() {
                         say(&mut text, format_args!("  | {}\n", finding.evidence));

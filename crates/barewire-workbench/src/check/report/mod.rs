@@ -138,7 +138,7 @@ impl Report {
     }
 
     /// Takes what is in the baseline for known, so that it does not count; what is in it and is not found any more does.
-    pub fn compare(&mut self, baseline: Baseline) {
+    pub fn apply_baseline(&mut self, baseline: Baseline) {
         let found: Vec<Known> = self.findings().map(Known::of).collect();
         let ran = |known: &Known| {
             let outcome = self.outcomes.iter().find(|outcome| outcome.check.id == known.check);

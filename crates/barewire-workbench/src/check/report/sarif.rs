@@ -50,7 +50,7 @@ pub(super) fn sarif(report: &Report, exit_code: Option<u8>) -> String {
 
 fn rule(check: &Check) -> Value {
     let help = format!("{}\n\nExample: {}", check.remedy, check.example);
-    let mut tags = vec![format!("mcp/{}", check.taxon.as_str())];
+    let mut tags = vec![format!("mcp/{}", check.category.as_str())];
     tags.extend(check.references.iter().filter_map(|it| match it {
         crate::check::catalogue::Reference::Cwe(number, _) => Some(format!("external/cwe/cwe-{number:03}")),
         _ => None,
@@ -76,14 +76,14 @@ fn rule(check: &Check) -> Value {
 }
 
 fn result(report: &Report, finding: &Finding, index: Option<usize>) -> Value {
-    let Finding { check, party, detail, spot, evidence, path, .. } = finding;
+    let Finding { check, party, detail, location, evidence, path, .. } = finding;
     let mut text = format!("{} (whose fault: {}): {detail}", check.sentence, party.as_str());
     if !evidence.is_empty() {
         text.push_str(&format!("\nseen: {evidence}"));
     }
-    let mut location = json!({
+    let mut sarif_location = json!({
         "logicalLocations": [{
-            "fullyQualifiedName": match (&path, spot.text()) {
+            "fullyQualifiedName": match (&path, location.text()) {
                 (Some(path), place) => format!("{place} {path}"),
                 (None, place) => place,
             },
@@ -93,15 +93,15 @@ fn result(report: &Report, finding: &Finding, index: Option<usize>) -> Value {
     if report.subject.kind == SubjectKind::Capture {
         // The line of the file is not known; the frame is in the logical location, as barewire read counts.
         let physical = json!({"artifactLocation": {"uri": uri(&report.subject.what)}});
-        location["physicalLocation"] = physical;
+        sarif_location["physicalLocation"] = physical;
     }
     let mut result = json!({
         "ruleId": check.id,
         "level": level(check.severity),
         "message": {"text": text},
-        "locations": [location],
+        "locations": [sarif_location],
         "partialFingerprints": {"barewire/v1": finding.fingerprint()},
-        "properties": {"party": party.as_str(), "frame": spot.frame, "offset": spot.offset, "channel": spot.channel},
+        "properties": {"party": party.as_str(), "frame": location.frame, "offset": location.offset, "channel": location.channel},
     });
     if let Some(index) = index {
         result["ruleIndex"] = json!(index);

@@ -68,7 +68,7 @@ fn failed(report: &Report, output: &mut Output<'_>, outcome: &Outcome, findings:
     // What is new is what somebody looks for.
     let (known, new): (Vec<_>, Vec<_>) = findings.iter().partition(|finding| report.is_known(finding));
     for finding in new.into_iter().chain(known).take(SHOWN) {
-        let place = finding.spot.text();
+        let place = finding.location.text();
         let place = if place.is_empty() { String::new() } else { format!(" [{place}]") };
         lines(output, "      ", &format!("{}: {}{place}", finding.party.as_str(), finding.detail))?;
         if let Some(path) = &finding.path {

@@ -78,10 +78,10 @@ impl Http {
         }
         let said = self.said.entry(place.channel.to_owned()).or_default();
         said.conversation.clone_from(&watched.conversation.name);
-        let spot = Location::of(watched.frame, 0);
+        let location = Location::of(watched.frame, 0);
         if watched.sender == Side::Client {
             client::repeats_arguments(case, exchange, tools, ledger);
-            said.request.get_or_insert(spot);
+            said.request.get_or_insert(location);
             let asked = Asked::of(case);
             said.asked = Some(match &said.asked {
                 None => asked,
@@ -89,7 +89,7 @@ impl Http {
             });
             return;
         }
-        said.response.get_or_insert(spot);
+        said.response.get_or_insert(location);
         match watched.message {
             Ok(Message::Response(response)) => match response.outcome {
                 Ok(result) => {
@@ -202,14 +202,14 @@ impl View<'_> {
         if self.setting.client_is_ours {
             return;
         }
-        let spot = self.said.request.clone().unwrap_or_else(|| Location::channel(self.channel));
-        let finding = Finding::new(check, Party::Client, spot, detail);
+        let location = self.said.request.clone().unwrap_or_else(|| Location::channel(self.channel));
+        let finding = Finding::new(check, Party::Client, location, detail);
         self.ledger.fail(finding.seen(self.exchange.request.as_bytes()));
     }
 
     fn by_server(&mut self, check: &'static Check, detail: impl Into<String>) {
-        let spot = self.said.response.clone().unwrap_or_else(|| Location::channel(self.channel));
-        let finding = Finding::new(check, Party::Server, spot, detail);
+        let location = self.said.response.clone().unwrap_or_else(|| Location::channel(self.channel));
+        let finding = Finding::new(check, Party::Server, location, detail);
         self.ledger.fail(finding.seen(self.exchange.status.as_bytes()));
     }
 
