@@ -13,12 +13,12 @@ use crate::{Advice, Error};
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Baseline {
     version: u32,
-    pub(super) findings: Vec<Known>,
+    pub(super) findings: Vec<KnownFinding>,
 }
 
 /// A finding without what differs from run to run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Known {
+pub(super) struct KnownFinding {
     pub(super) check: String,
     party: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -30,7 +30,7 @@ pub(super) struct Known {
 impl Baseline {
     /// Takes everything that a report has found for known.
     pub fn of(report: &Report) -> Self {
-        let mut findings: Vec<Known> = report.findings().map(Known::of).collect();
+        let mut findings: Vec<KnownFinding> = report.findings().map(KnownFinding::of).collect();
         findings.sort();
         findings.dedup();
         Self { version: 1, findings }
@@ -61,7 +61,7 @@ impl Baseline {
     }
 }
 
-impl Known {
+impl KnownFinding {
     pub(super) fn of(finding: &Finding) -> Self {
         let fingerprint = finding.fingerprint();
         let mut parts = fingerprint.splitn(4, '|').map(str::to_owned);

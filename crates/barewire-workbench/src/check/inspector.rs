@@ -2,14 +2,14 @@
 
 use super::finding::Finding;
 use super::ledger::Ledger;
-use super::passive::Judge;
+use super::passive::PassiveChecks;
 use crate::frames::WireItem;
 use crate::operations::{OperationTracker, TrackedMessage};
 use crate::pipeline::Observer;
 
 /// The passive checks as an observer, and what they have found.
 pub struct Inspector {
-    pub(super) judge: Judge,
+    pub(super) checks: PassiveChecks,
     pub(super) ledger: Ledger,
     /// Frames that were seen.
     pub(super) frames: u64,
@@ -18,7 +18,7 @@ pub struct Inspector {
 impl Inspector {
     /// Looks at a client and a server that are both somebody else's.
     pub fn new() -> Self {
-        Self { judge: Judge::new(), ledger: Ledger::default(), frames: 0 }
+        Self { checks: PassiveChecks::new(), ledger: Ledger::default(), frames: 0 }
     }
 
     /// The same, and keeps what is new until [`Self::take_findings`] takes it.
@@ -28,7 +28,7 @@ impl Inspector {
 
     /// Looks at a server whose client we are ourselves.
     pub(super) fn of_our_own() -> Self {
-        Self { judge: Judge::of_our_own(), ..Self::new() }
+        Self { checks: PassiveChecks::of_our_own(), ..Self::new() }
     }
 
     /// Takes what was found since the last time. Of one check only the first findings are told; then they are counted.
@@ -50,15 +50,15 @@ impl Default for Inspector {
 
 impl Observer for Inspector {
     fn message(&mut self, message: &TrackedMessage<'_>) {
-        self.judge.message(message, &mut self.ledger);
+        self.checks.message(message, &mut self.ledger);
     }
 
     fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker) {
         self.frames += u64::from(matches!(item, WireItem::Frame(_)));
-        self.judge.sight(item, operations, &mut self.ledger);
+        self.checks.item(item, operations, &mut self.ledger);
     }
 
     fn end(&mut self, operations: &OperationTracker) {
-        self.judge.finish(operations, &mut self.ledger);
+        self.checks.finish(operations, &mut self.ledger);
     }
 }

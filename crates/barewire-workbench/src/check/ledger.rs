@@ -11,13 +11,13 @@ use crate::Advice;
 /// What is gathered while bytes pass.
 #[derive(Default)]
 pub(crate) struct Ledger {
-    accounts: BTreeMap<&'static str, Account>,
+    accounts: BTreeMap<&'static str, CheckRecord>,
     /// What was found since somebody asked last; only if somebody asks.
     news: Option<Vec<Finding>>,
 }
 
 #[derive(Default)]
-struct Account {
+struct CheckRecord {
     /// How often there was something to look at.
     looked: u64,
     findings: Vec<Finding>,
@@ -27,10 +27,10 @@ struct Account {
     more: u64,
     /// Kinds beyond those that are kept.
     has_more_kinds: bool,
-    skips: Vec<Skip>,
+    skips: Vec<SkipReason>,
     incomplete: Option<Reason>,
     /// Checks under which is told what counts against this one as well.
-    told_under: Vec<&'static str>,
+    reported_under: Vec<&'static str>,
     measure: Option<Value>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum Status {
         /// Some of them are of kinds that are not kept.
         has_more_kinds: bool,
     },
-    Skip(Skip),
+    Skip(SkipReason),
     /// It should have run and could not.
     Incomplete(Reason),
 }
@@ -80,11 +80,11 @@ impl<T: Into<String>> From<T> for Reason {
 
 /// Why a check did not run.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Skip {
+pub(crate) enum SkipReason {
     /// A check that it needs failed.
     Needs(&'static str),
     /// All that counts against it is told under another one.
-    ToldUnder(Vec<&'static str>),
+    ReportedUnder(Vec<&'static str>),
     /// It would have to do what is not allowed.
     Permission(Reason),
     /// There was nothing to look at.
@@ -92,7 +92,7 @@ pub(crate) enum Skip {
 }
 
 /// A check and how it stands.
-pub(crate) struct Outcome {
+pub(crate) struct CheckOutcome {
     pub(crate) check: &'static Check,
     pub(crate) status: Status,
     pub(crate) measure: Option<Value>,
@@ -115,7 +115,7 @@ impl Ledger {
     }
 
     /// There was something to look at.
-    pub(crate) fn look(&mut self, check: &'static Check) {
+    pub(crate) fn inspected(&mut self, check: &'static Check) {
         self.of(check).looked += 1;
     }
 
@@ -139,7 +139,7 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn skip(&mut self, check: &'static Check, why: Skip) {
+    pub(crate) fn skip(&mut self, check: &'static Check, why: SkipReason) {
         let account = self.of(check);
         if !account.skips.contains(&why) {
             account.skips.push(why);
@@ -152,11 +152,11 @@ impl Ledger {
     }
 
     /// What counts against `check` is told under `other`.
-    pub(crate) fn tell_under(&mut self, check: &'static Check, other: &'static Check) {
+    pub(crate) fn report_under(&mut self, check: &'static Check, other: &'static Check) {
         let account = self.of(check);
         account.looked += 1;
-        if !account.told_under.contains(&other.id) {
-            account.told_under.push(other.id);
+        if !account.reported_under.contains(&other.id) {
+            account.reported_under.push(other.id);
         }
     }
 
@@ -180,13 +180,13 @@ impl Ledger {
             .is_some_and(|account| account.looked > 0 || !account.skips.is_empty() || account.incomplete.is_some())
     }
 
-    fn of(&mut self, check: &'static Check) -> &mut Account {
+    fn of(&mut self, check: &'static Check) -> &mut CheckRecord {
         self.accounts.entry(check.id).or_default()
     }
 
     /// How everything that runs in this place stands, in the order of the catalogue.
-    pub(crate) fn settle(mut self, place: CheckPlace) -> Vec<Outcome> {
-        let mut outcomes: Vec<Outcome> = Vec::new();
+    pub(crate) fn settle(mut self, place: CheckPlace) -> Vec<CheckOutcome> {
+        let mut outcomes: Vec<CheckOutcome> = Vec::new();
         for check in all().filter(|check| check.runs_on(place)) {
             let account = self.accounts.remove(check.id).unwrap_or_default();
             let cause = check.needs.iter().find_map(|need| {
@@ -194,22 +194,22 @@ impl Ledger {
                 match &needed.status {
                     Status::Fail { .. } => Some(*need),
                     // What is the cause of it is not skipped because of itself.
-                    Status::Skip(Skip::Needs(cause)) if *cause != check.id => Some(*cause),
+                    Status::Skip(SkipReason::Needs(cause)) if *cause != check.id => Some(*cause),
                     _ => None,
                 }
             });
             let measure = account.measure.clone();
             let status = match cause {
-                Some(cause) => Status::Skip(Skip::Needs(cause)),
+                Some(cause) => Status::Skip(SkipReason::Needs(cause)),
                 None => account.status(check, place),
             };
-            outcomes.push(Outcome { check, status, measure });
+            outcomes.push(CheckOutcome { check, status, measure });
         }
         outcomes
     }
 }
 
-impl Account {
+impl CheckRecord {
     fn status(self, check: &Check, place: CheckPlace) -> Status {
         if !self.findings.is_empty() {
             let Self { findings, more, has_more_kinds, .. } = self;
@@ -218,15 +218,17 @@ impl Account {
         if let Some(why) = self.incomplete {
             return Status::Incomplete(why);
         }
-        if !self.told_under.is_empty() {
-            return Status::Skip(Skip::ToldUnder(self.told_under));
+        if !self.reported_under.is_empty() {
+            return Status::Skip(SkipReason::ReportedUnder(self.reported_under));
         }
         if self.looked > 0 {
             return Status::Pass { looked: self.looked };
         }
         let nothing = || match place {
-            CheckPlace::Capture | CheckPlace::Tap => Skip::Nothing("nothing of the kind is in the capture".into()),
-            CheckPlace::Stdio | CheckPlace::Http => Skip::Nothing(check.skip.into()),
+            CheckPlace::Capture | CheckPlace::Tap => {
+                SkipReason::Nothing("nothing of the kind is in the capture".into())
+            }
+            CheckPlace::Stdio | CheckPlace::Http => SkipReason::Nothing(check.skip.into()),
         };
         Status::Skip(self.skips.into_iter().next().unwrap_or_else(nothing))
     }

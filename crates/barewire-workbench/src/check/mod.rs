@@ -41,7 +41,7 @@ use crate::pipeline::Observed;
 use crate::secrets::Redactor;
 use crate::{Advice, Error};
 use catalogue::{CheckPlace, Severity};
-use live::{Live, Terms};
+use live::{LiveResult, RunOptions};
 use report::Subject;
 use selection::Selection;
 
@@ -51,9 +51,9 @@ pub use inspector::Inspector;
 pub use report::{Report, Verdict};
 
 /// The server or capture to check.
-pub struct Target(Kind);
+pub struct Target(TargetKind);
 
-enum Kind {
+enum TargetKind {
     Server(Box<Server>),
     Program(Vec<OsString>),
     Url(String),
@@ -64,34 +64,34 @@ enum Kind {
 impl Target {
     /// A copy of a server of this process, over memory. What only a process shows (its end, its children, its stderr) is skipped.
     pub fn server(server: &Server) -> Self {
-        Self(Kind::Server(Box::new(server.clone())))
+        Self(TargetKind::Server(Box::new(server.clone())))
     }
 
     /// A program and its arguments. It is started about a dozen times.
     pub fn program<T: Into<OsString>>(words: impl IntoIterator<Item = T>) -> Self {
-        Self(Kind::Program(words.into_iter().map(Into::into).collect()))
+        Self(TargetKind::Program(words.into_iter().map(Into::into).collect()))
     }
 
     /// A server at a URL, over HTTP.
     pub fn url(url: impl Into<String>) -> Self {
-        Self(Kind::Url(url.into()))
+        Self(TargetKind::Url(url.into()))
     }
 
     /// A capture, a `.wire` file. It shows only what was said in it, so many checks cannot run on it.
     pub fn capture(file: impl Into<PathBuf>) -> Self {
-        Self(Kind::Capture(Some(file.into())))
+        Self(TargetKind::Capture(Some(file.into())))
     }
 
     /// A capture on stdin.
     pub fn stdin() -> Self {
-        Self(Kind::Capture(None))
+        Self(TargetKind::Capture(None))
     }
 
     fn place(&self) -> CheckPlace {
         match self.0 {
-            Kind::Server(_) | Kind::Program(_) => CheckPlace::Stdio,
-            Kind::Url(_) => CheckPlace::Http,
-            Kind::Capture(_) => CheckPlace::Capture,
+            TargetKind::Server(_) | TargetKind::Program(_) => CheckPlace::Stdio,
+            TargetKind::Url(_) => CheckPlace::Http,
+            TargetKind::Capture(_) => CheckPlace::Capture,
         }
     }
 }
@@ -261,23 +261,23 @@ impl Checks {
         let (fail_on, words, warn) = (self.fail_on, self.words, self.warn);
         let mut redactor = self.redactor();
         let (subject, ledger) = match target.0 {
-            Kind::Capture(file) => {
+            TargetKind::Capture(file) => {
                 let inspector = inspect(file.as_deref(), warn)?;
                 let file = file.as_deref().unwrap_or(Path::new("-"));
                 (Subject::capture(file, inspector.frames), inspector.ledger)
             }
-            Kind::Server(server) => {
-                let Live { ledger, about } = live::run(live::Whom::Server(server), self.terms(&selection))?;
+            TargetKind::Server(server) => {
+                let LiveResult { ledger, about } = live::run(live::LiveTarget::Server(server), self.terms(&selection))?;
                 (Subject::memory(&about), ledger)
             }
-            Kind::Program(words) => {
-                let whom = live::Whom::Program(&words);
-                let Live { ledger, about } = live::run(whom, self.terms(&selection))?;
+            TargetKind::Program(words) => {
+                let whom = live::LiveTarget::Program(&words);
+                let LiveResult { ledger, about } = live::run(whom, self.terms(&selection))?;
                 (Subject::program(&words, &about, &mut redactor), ledger)
             }
-            Kind::Url(url) => {
+            TargetKind::Url(url) => {
                 let at = live::http::At { url: &url, hostile: self.hostile, headers: self.headers.clone() };
-                let Live { ledger, about } = live::run(live::Whom::Url(at), self.terms(&selection))?;
+                let LiveResult { ledger, about } = live::run(live::LiveTarget::Url(at), self.terms(&selection))?;
                 (Subject::url(&url, &about, &mut redactor), ledger)
             }
         };
@@ -293,8 +293,8 @@ impl Checks {
         Redactor::knowing(self.headers.iter().map(|(_, value)| secret(value)))
     }
 
-    fn terms(self, selection: &Selection) -> Terms {
-        Terms {
+    fn terms(self, selection: &Selection) -> RunOptions {
+        RunOptions {
             redactor: self.redactor(),
             calls: self.calls,
             all_calls: self.all_calls,
@@ -322,10 +322,10 @@ impl fmt::Debug for Checks {
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Server(_) => f.write_str("Server"),
-            Kind::Program(words) => f.debug_tuple("Program").field(words).finish(),
-            Kind::Url(url) => f.debug_tuple("Url").field(url).finish(),
-            Kind::Capture(file) => f.debug_tuple("Capture").field(file).finish(),
+            TargetKind::Server(_) => f.write_str("Server"),
+            TargetKind::Program(words) => f.debug_tuple("Program").field(words).finish(),
+            TargetKind::Url(url) => f.debug_tuple("Url").field(url).finish(),
+            TargetKind::Capture(file) => f.debug_tuple("Capture").field(file).finish(),
         }
     }
 }

@@ -140,7 +140,7 @@ pub(crate) static BLANK_LINES: Check = Check {
     skip: "hostile input is not allowed here",
     sentence: "a blank line is taken for a message",
     level: Level::Ours,
-    remedy: "Skip lines that hold nothing but white space before parsing.",
+    remedy: "SkipReason lines that hold nothing but white space before parsing.",
     example: "if not line.strip(): continue",
     see: &["crlf-input", "parse-error-recovery"],
     references: &[],

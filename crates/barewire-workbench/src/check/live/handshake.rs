@@ -3,89 +3,89 @@
 use barewire_proto::mcp::{Era, Revision};
 use serde_json::json;
 
-use super::About;
-use super::answer::{Answer, is_answer};
-use super::lab::{Lab, initialize};
-use super::talk::Talk;
+use super::ServerSummary;
+use super::connection::ServerConnection;
+use super::harness::{Harness, initialize};
+use super::outcome::{RequestOutcome, is_answer};
 use crate::check::catalogue::Check;
 use crate::check::catalogue::envelope::BATCH_POLICY;
 use crate::check::catalogue::lifecycle::{HANDSHAKE, LIFECYCLE_GATE, SECOND_INITIALIZE, VERSION_NEGOTIATION};
 use crate::check::catalogue::methods::PING;
-use crate::check::ledger::{Reason, Skip};
+use crate::check::ledger::{Reason, SkipReason};
 use crate::{Advice, Error};
 
 /// What needs a handshake.
 const NEEDED: &[&Check] = &[&HANDSHAKE, &LIFECYCLE_GATE, &SECOND_INITIALIZE, &VERSION_NEGOTIATION, &PING];
 
-pub(super) fn skip(lab: &Lab) {
+pub(super) fn skip(harness: &Harness) {
     for check in NEEDED {
         let check = crate::check::catalogue::find(check.id).expect("it is in the catalogue");
-        lab.nothing(&[check], "the server has no handshake");
+        harness.skip_all(&[check], "the server has no handshake");
     }
 }
 
-pub(super) async fn run(lab: &mut Lab, about: &mut About) -> Result<(), Error> {
+pub(super) async fn run(harness: &mut Harness, about: &mut ServerSummary) -> Result<(), Error> {
     // Over HTTP a server may do without sessions, and then every request stands for itself.
-    if !lab.is_http() {
-        gate(lab).await?;
+    if !harness.is_http() {
+        gate(harness).await?;
     }
-    versions(lab, about).await
+    versions(harness, about).await
 }
 
 /// A request before the handshake.
-async fn gate(lab: &mut Lab) -> Result<(), Error> {
-    if !lab.wants(&[&LIFECYCLE_GATE]) {
+async fn gate(harness: &mut Harness) -> Result<(), Error> {
+    if !harness.wants(&[&LIFECYCLE_GATE]) {
         return Ok(());
     }
-    lab.progress("the time before the handshake");
-    let mut talk = lab.spawn(Era::Legacy, true)?;
-    let id = talk.begin("tools/list", json!({})).await;
-    talk.claim(&id);
-    let answer = talk.answer_within(&id, lab.first_patience()).await;
-    lab.tape.look(&LIFECYCLE_GATE);
-    if !matches!(answer, Answer::Error(_)) {
-        let detail = format!("tools/list before initialize is answered with {}", answer.told());
-        lab.fail(&LIFECYCLE_GATE, &talk, Some(&answer), detail);
+    harness.progress("the time before the handshake");
+    let mut connection = harness.spawn(Era::Legacy, true)?;
+    let id = connection.send_request("tools/list", json!({})).await;
+    connection.claim(&id);
+    let answer = connection.wait_for_response_within(&id, harness.first_patience()).await;
+    harness.recording.inspected(&LIFECYCLE_GATE);
+    if !matches!(answer, RequestOutcome::Error(_)) {
+        let detail = format!("tools/list before initialize is answered with {}", answer.describe());
+        harness.fail(&LIFECYCLE_GATE, &connection, Some(&answer), detail);
     }
-    lab.end(talk).await;
+    harness.close(connection).await;
     Ok(())
 }
 
 /// One connection for each version that can be asked for, and what else can be tried on it.
-async fn versions(lab: &mut Lab, about: &mut About) -> Result<(), Error> {
+async fn versions(harness: &mut Harness, about: &mut ServerSummary) -> Result<(), Error> {
     let checks: &[&Check] = &[&VERSION_NEGOTIATION, &SECOND_INITIALIZE, &BATCH_POLICY];
-    if !lab.wants(checks) {
+    if !harness.wants(checks) {
         return Ok(());
     }
     let legacy: Vec<Revision> = Revision::ALL.into_iter().filter(|it| !it.is_modern()).collect();
     let asked = std::iter::once(UNKNOWN).chain(legacy.iter().map(|it| it.as_str()));
     let mut agreed = Vec::new();
     for version in asked {
-        if lab.is_late() {
+        if harness.is_late() {
             return Ok(());
         }
-        lab.progress(&format!("initialize with {version}"));
-        let mut talk = lab.spawn(Era::Legacy, true)?;
-        let answer = initialize(&mut talk, version, lab.first_patience()).await;
-        let got = judge(lab, &talk, version, &answer);
+        harness.progress(&format!("initialize with {version}"));
+        let mut connection = harness.spawn(Era::Legacy, true)?;
+        let answer = initialize(&mut connection, version, harness.first_patience()).await;
+        let got = judge(harness, &connection, version, &answer);
         if let Some(got) = got {
             agreed.push((version, got));
-            talk.revision = got;
-            talk.initialized().await;
-            if version == UNKNOWN && !lab.is_http() {
-                second(lab, &mut talk).await;
+            connection.revision = got;
+            connection.initialized().await;
+            if version == UNKNOWN && !harness.is_http() {
+                second(harness, &mut connection).await;
             } else if got.as_str() == version {
-                batch(lab, &mut talk).await;
+                batch(harness, &mut connection).await;
             }
         }
-        lab.end(talk).await;
+        harness.close(connection).await;
     }
     for (version, got) in &agreed {
         let is_spoken = agreed.iter().any(|(_, other)| other.as_str() == *version);
         if is_spoken && got.as_str() != *version {
             let detail = format!("{version} is answered with {got}, though the server agrees to {version} elsewhere");
             let location = crate::check::finding::Location::default();
-            lab.fail_at(&VERSION_NEGOTIATION, location, b"", detail);
+            harness.fail_at(&VERSION_NEGOTIATION, location, b"", detail);
         }
     }
     about.legacy = legacy.into_iter().filter(|it| agreed.iter().any(|(_, got)| got == it)).collect();
@@ -93,11 +93,11 @@ async fn versions(lab: &mut Lab, about: &mut About) -> Result<(), Error> {
 }
 
 /// The revision that was agreed on, if it is one.
-fn judge(lab: &Lab, talk: &Talk, asked: &str, answer: &Answer) -> Option<Revision> {
-    lab.tape.look(&VERSION_NEGOTIATION);
-    let fail = |detail: String| lab.fail(&VERSION_NEGOTIATION, talk, Some(answer), detail);
+fn judge(harness: &Harness, connection: &ServerConnection, asked: &str, answer: &RequestOutcome) -> Option<Revision> {
+    harness.recording.inspected(&VERSION_NEGOTIATION);
+    let fail = |detail: String| harness.fail(&VERSION_NEGOTIATION, connection, Some(answer), detail);
     match answer {
-        Answer::Result(_, result) => {
+        RequestOutcome::Result(_, result) => {
             // That it is not there is told by the passive checks.
             let got = result["protocolVersion"].as_str()?;
             match Revision::parse(got) {
@@ -110,49 +110,49 @@ fn judge(lab: &Lab, talk: &Talk, asked: &str, answer: &Answer) -> Option<Revisio
             }
         }
         // To name what there is in an error is what the specification shows as an example.
-        Answer::Error(_) => {}
+        RequestOutcome::Error(_) => {}
         answer if answer.is_refused() => {}
-        answer => fail(format!("initialize with {asked} is answered with {}", answer.told())),
+        answer => fail(format!("initialize with {asked} is answered with {}", answer.describe())),
     }
     None
 }
 
-async fn second(lab: &mut Lab, talk: &mut Talk) {
-    if !lab.wants(&[&SECOND_INITIALIZE]) {
+async fn second(harness: &mut Harness, connection: &mut ServerConnection) {
+    if !harness.wants(&[&SECOND_INITIALIZE]) {
         return;
     }
-    let answer = initialize(talk, Revision::LATEST_LEGACY.as_str(), lab.patience).await;
-    lab.tape.look(&SECOND_INITIALIZE);
-    if !matches!(answer, Answer::Error(_)) && !lab.is_told_gone(&SECOND_INITIALIZE, talk) {
-        let detail = format!("initialize, sent again, is answered with {}", answer.told());
-        lab.fail(&SECOND_INITIALIZE, talk, Some(&answer), detail);
+    let answer = initialize(connection, Revision::LATEST_LEGACY.as_str(), harness.patience).await;
+    harness.recording.inspected(&SECOND_INITIALIZE);
+    if !matches!(answer, RequestOutcome::Error(_)) && !harness.skip_if_exited(&SECOND_INITIALIZE, connection) {
+        let detail = format!("initialize, sent again, is answered with {}", answer.describe());
+        harness.fail(&SECOND_INITIALIZE, connection, Some(&answer), detail);
     }
 }
 
 /// An array of two light requests, in revisions that say something about it.
-async fn batch(lab: &mut Lab, talk: &mut Talk) {
-    let revision = talk.revision;
+async fn batch(harness: &mut Harness, connection: &mut ServerConnection) {
+    let revision = connection.revision;
     // 2024-11-05 is silent about them.
-    if !lab.wants(&[&BATCH_POLICY]) || revision == Revision::V2024_11_05 {
+    if !harness.wants(&[&BATCH_POLICY]) || revision == Revision::V2024_11_05 {
         return;
     }
-    if !lab.may_be_hostile() && revision != Revision::V2025_03_26 {
+    if !harness.may_be_hostile() && revision != Revision::V2025_03_26 {
         let why = Reason::new(format!("an array is hostile in {revision}"), Advice::AllowHostile);
-        lab.tape.skip(&BATCH_POLICY, Skip::Permission(why));
+        harness.recording.skip(&BATCH_POLICY, SkipReason::Permission(why));
         return;
     }
-    let ids = [talk.next_id().to_string(), talk.next_id().to_string()];
-    let light = talk.light();
+    let ids = [connection.next_id().to_string(), connection.next_id().to_string()];
+    let light = connection.liveness_method();
     let ping = |id: &String| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{light}\"}}");
     for id in &ids {
-        talk.claim(id);
+        connection.claim(id);
     }
     let array = format!("[{},{}]", ping(&ids[0]), ping(&ids[1]));
-    talk.send(format!("{array}\n").as_bytes()).await;
-    let sent = talk.location();
+    connection.send(format!("{array}\n").as_bytes()).await;
+    let sent = connection.location();
     let mut results = 0;
     let mut last = None;
-    let (frames, goes_on) = talk.until_light().await;
+    let (frames, still_answers) = connection.drain_until_liveness().await;
     for line in frames {
         let value: serde_json::Value = serde_json::from_slice(&line.bytes).unwrap_or_default();
         let answers = value.as_array().cloned().unwrap_or_else(|| vec![value]);
@@ -162,19 +162,19 @@ async fn batch(lab: &mut Lab, talk: &mut Talk) {
             last = Some(line);
         }
     }
-    lab.tape.look(&BATCH_POLICY);
-    if !goes_on && lab.is_told_gone(&BATCH_POLICY, talk) {
+    harness.recording.inspected(&BATCH_POLICY);
+    if !still_answers && harness.skip_if_exited(&BATCH_POLICY, connection) {
         return;
     }
     let detail = match (revision == Revision::V2025_03_26, results) {
-        _ if !goes_on => format!("after an array of messages in {revision} the server does not go on"),
+        _ if !still_answers => format!("after an array of messages in {revision} the server does not go on"),
         (true, 0 | 1) => format!("of two requests in an array in {revision}, {results} are served"),
         (false, 1..) => format!("an array of messages is served in {revision}, which has none"),
         _ => return,
     };
     match last {
-        Some(line) => lab.fail_at(&BATCH_POLICY, line.location, &line.bytes, detail),
-        None => lab.nothing_for(&BATCH_POLICY, sent, array.as_bytes(), detail),
+        Some(line) => harness.fail_at(&BATCH_POLICY, line.location, &line.bytes, detail),
+        None => harness.fail_missing(&BATCH_POLICY, sent, array.as_bytes(), detail),
     }
 }
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use barewire::client::http::{Dialer, Endpoint, FetchError};
 
-use super::lab::Target;
-use super::probes::{self, Ground};
-use super::{About, Live, Terms, course, eras, finish, rough};
+use super::harness::Target;
+use super::http_probes::{self, HttpFacts};
+use super::{LiveResult, RunOptions, ServerSummary, course, eras, finish, hostile};
 use crate::check::catalogue::{CheckPlace, all};
-use crate::check::ledger::{Reason, Skip};
+use crate::check::ledger::{Reason, SkipReason};
 use crate::http::session::HttpTarget;
 use crate::{Advice, Error};
 
@@ -21,36 +21,36 @@ pub(in crate::check) struct At<'a> {
     pub(in crate::check) headers: Vec<(String, String)>,
 }
 
-pub(super) async fn check(at: At<'_>, terms: Terms) -> Result<Live, Error> {
+pub(super) async fn check(at: At<'_>, terms: RunOptions) -> Result<LiveResult, Error> {
     let dial = Dialer::new(&Endpoint::new(at.url)).map_err(|error| match error {
         FetchError::Url(what) => Error::new(format!("cannot check anything: the URL {what}")),
         error => Error::new(format!("cannot check anything: {error}")),
     })?;
     let is_loopback = is_loopback(&dial.host());
     let site = Arc::new(HttpTarget::new(dial, at.headers, "barewire-check"));
-    let mut lab = terms.lab(Target::Url { site: Arc::clone(&site), hostile: at.hostile })?;
-    let mut about = About::default();
-    let found = eras::find(&mut lab, &mut about).await?;
-    let main = course(&mut lab, found, &mut about).await?;
+    let mut harness = terms.harness(Target::Url { site: Arc::clone(&site), hostile: at.hostile })?;
+    let mut about = ServerSummary::default();
+    let found = eras::find(&mut harness, &mut about).await?;
+    let main = course(&mut harness, found, &mut about).await?;
     match main {
-        Some(era) if at.hostile => rough::over_http(&mut lab, era).await?,
+        Some(era) if at.hostile => hostile::over_http(&mut harness, era).await?,
         Some(_) => {
             for check in all().filter(|check| check.hostile && check.runs_on(CheckPlace::Http)) {
                 let why = Reason::new("it is hostile", Advice::AllowHostile);
-                lab.tape.skip(check, Skip::Permission(why));
+                harness.recording.skip(check, SkipReason::Permission(why));
             }
         }
         None => {}
     }
-    let ground = Ground {
+    let facts = HttpFacts {
         site: Arc::clone(&site),
         legacy: about.legacy.iter().copied().max(),
         is_modern: about.modern,
         is_loopback,
     };
-    probes::run(&mut lab, &ground).await?;
+    http_probes::run(&mut harness, &facts).await?;
     about.processes = u32::try_from(site.exchanges()).unwrap_or(u32::MAX);
-    finish(lab, about, main, CheckPlace::Http)
+    finish(harness, about, main, CheckPlace::Http)
 }
 
 /// Whether nobody but this machine is asked.

@@ -1,21 +1,21 @@
 //! A program or a URL -> findings: it is started as often as necessary, spoken to in every era it knows, well and badly.
 
-mod answer;
 mod calls;
+mod connection;
 mod ending;
 mod eras;
 mod group;
 mod handshake;
+mod harness;
+mod hostile;
 pub(super) mod http;
-mod lab;
+mod http_client;
+mod http_probes;
 mod modern;
 mod ordinary;
-mod probes;
-mod rough;
+mod outcome;
+mod recording;
 mod sample;
-mod talk;
-mod tape;
-mod web;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -29,15 +29,15 @@ use tokio::runtime::Builder;
 
 use super::OnProgress;
 use super::catalogue::{CheckPlace, all};
-use super::ledger::{Ledger, Reason, Skip};
+use super::ledger::{Ledger, Reason, SkipReason};
 use crate::capture::{CaptureClock, CaptureWriter};
 use crate::secrets::Redactor;
 use crate::{Advice, Error};
-use lab::{Lab, Target, Wishes};
-use tape::Shared;
+use harness::{Harness, Target, Wishes};
+use recording::Recording;
 
 /// The server to check.
-pub(super) enum Whom<'a> {
+pub(super) enum LiveTarget<'a> {
     Server(Box<Server>),
     /// A program and its arguments.
     Program(&'a [OsString]),
@@ -45,7 +45,7 @@ pub(super) enum Whom<'a> {
 }
 
 /// What is allowed and wanted.
-pub(super) struct Terms {
+pub(super) struct RunOptions {
     pub(super) calls: Vec<(String, Value)>,
     pub(super) all_calls: bool,
     pub(super) wanted: Vec<&'static str>,
@@ -56,15 +56,15 @@ pub(super) struct Terms {
     pub(super) on_progress: Option<OnProgress>,
 }
 
-/// What came of it.
-pub(super) struct Live {
+/// What inbox of it.
+pub(super) struct LiveResult {
     pub(super) ledger: Ledger,
-    pub(super) about: About,
+    pub(super) about: ServerSummary,
 }
 
 /// What was found out about the server.
 #[derive(Default, Clone)]
-pub(crate) struct About {
+pub(crate) struct ServerSummary {
     pub(crate) name: Option<String>,
     /// The legacy revisions that it agreed to.
     pub(crate) legacy: Vec<Revision>,
@@ -77,41 +77,41 @@ pub(crate) struct About {
     pub(crate) is_cut: bool,
 }
 
-pub(super) fn run(whom: Whom<'_>, terms: Terms) -> Result<Live, Error> {
+pub(super) fn run(whom: LiveTarget<'_>, terms: RunOptions) -> Result<LiveResult, Error> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::new(format!("cannot wait for anything here: {error}")))?;
     let live = runtime.block_on(async {
         match whom {
-            Whom::Server(server) => check(Target::Server(server), terms).await,
-            Whom::Program(words) => {
+            LiveTarget::Server(server) => check(Target::Server(server), terms).await,
+            LiveTarget::Program(words) => {
                 let [program, args @ ..] = words else { return Err(Error::new("no program to check")) };
                 let child = Child::new(program).args(args);
                 check(Target::Program { child, argv: words.to_vec() }, terms).await
             }
-            Whom::Url(at) => http::check(at, terms).await,
+            LiveTarget::Url(at) => http::check(at, terms).await,
         }
     });
     runtime.shutdown_background();
     live
 }
 
-impl Terms {
-    /// A lab for it, with nothing on its tape.
-    fn lab(self, target: Target) -> Result<Lab, Error> {
+impl RunOptions {
+    /// A harness for it, with nothing on its recording.
+    fn harness(self, target: Target) -> Result<Harness, Error> {
         let clock = CaptureClock::start();
         let capture = match self.record {
             Some(path) => Some(CaptureWriter::create(&path, clock, self.redactor, &[("by", "check")])?),
             None => None,
         };
-        Ok(Lab {
+        Ok(Harness {
             target,
-            tape: Shared::new(clock, capture),
+            recording: Recording::new(clock, capture),
             patience: self.patience,
             until: Instant::now() + self.timeout,
             wishes: Wishes { calls: self.calls, all_calls: self.all_calls, wanted: self.wanted },
             on_progress: self.on_progress,
             started: 0,
-            light: "ping",
+            liveness_method: "ping",
             asks_for: Revision::LATEST_LEGACY,
             has_handshake: false,
             ignores_eof: false,
@@ -120,57 +120,68 @@ impl Terms {
 }
 
 /// Checks what is spoken to over pipes, or over memory as if it were.
-async fn check(target: Target, terms: Terms) -> Result<Live, Error> {
-    let mut lab = terms.lab(target)?;
-    let mut about = About::default();
-    let found = eras::find(&mut lab, &mut about).await?;
-    let main = course(&mut lab, found, &mut about).await?;
+async fn check(target: Target, terms: RunOptions) -> Result<LiveResult, Error> {
+    let mut harness = terms.harness(target)?;
+    let mut about = ServerSummary::default();
+    let found = eras::find(&mut harness, &mut about).await?;
+    let main = course(&mut harness, found, &mut about).await?;
     if let Some(era) = main {
-        rough::run(&mut lab, era).await?;
+        hostile::run(&mut harness, era).await?;
     }
-    about.processes = lab.started;
-    finish(lab, about, main, CheckPlace::Stdio)
+    about.processes = harness.started;
+    finish(harness, about, main, CheckPlace::Stdio)
 }
 
 /// What is the same over pipes and over HTTP: what well-behaved clients do, in every era.
-async fn course(lab: &mut Lab, found: eras::Found, about: &mut About) -> Result<Option<Era>, Error> {
-    lab.has_handshake = found.legacy.is_some();
+async fn course(
+    harness: &mut Harness,
+    found: eras::SpokenEras,
+    about: &mut ServerSummary,
+) -> Result<Option<Era>, Error> {
+    harness.has_handshake = found.legacy.is_some();
     about.answers = found.legacy.is_some() || found.modern.is_some();
     let mut main = None;
-    if let Some((talk, surface)) = found.legacy {
-        if ordinary::run(lab, talk, surface).await? {
+    if let Some((connection, facts)) = found.legacy {
+        if ordinary::run(harness, connection, facts).await? {
             main = Some(Era::Legacy);
-            handshake::run(lab, about).await?;
+            handshake::run(harness, about).await?;
         }
     } else {
-        handshake::skip(lab);
+        handshake::skip(harness);
     }
-    if let Some((talk, surface)) = found.modern {
+    if let Some((connection, facts)) = found.modern {
         about.modern = true;
-        ordinary::run(lab, talk, surface).await?;
+        ordinary::run(harness, connection, facts).await?;
         main = main.or(Some(Era::Modern));
     } else {
-        modern::skip(lab);
+        modern::skip(harness);
     }
     Ok(main)
 }
 
 /// All is over: what could not be done, what was found, and whether it could be kept.
-fn finish(lab: Lab, mut about: About, main: Option<Era>, place: CheckPlace) -> Result<Live, Error> {
-    about.is_cut = lab.is_late();
+fn finish(
+    harness: Harness,
+    mut about: ServerSummary,
+    main: Option<Era>,
+    place: CheckPlace,
+) -> Result<LiveResult, Error> {
+    about.is_cut = harness.is_late();
     if about.is_cut {
         for check in all().filter(|check| check.runs_on(place)) {
-            if !lab.tape.is_settled(check) && main.is_some() {
-                lab.tape.incomplete(check, Reason::new("time was up before it could run", Advice::AllowMoreTime));
+            if !harness.recording.is_settled(check) && main.is_some() {
+                harness
+                    .recording
+                    .incomplete(check, Reason::new("time was up before it could run", Advice::AllowMoreTime));
             }
         }
     }
     for check in all().filter(|check| check.hostile && main.is_none()) {
-        lab.tape.skip(check, Skip::Nothing("no MCP server answers".into()));
+        harness.recording.skip(check, SkipReason::Nothing("no MCP server answers".into()));
     }
-    let tape = lab.tape.clone();
-    drop(lab);
-    let (ledger, kept) = tape.finish();
+    let recording = harness.recording.clone();
+    drop(harness);
+    let (ledger, kept) = recording.finish();
     kept.map_err(|error| Error::new(format!("cannot write the capture: {error}")))?;
-    Ok(Live { ledger, about })
+    Ok(LiveResult { ledger, about })
 }

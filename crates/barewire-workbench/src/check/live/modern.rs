@@ -3,17 +3,17 @@
 use barewire_proto::mcp::{Revision, key};
 use serde_json::{Value, json};
 
-use super::answer::{Answer, is_answer};
-use super::lab::{Lab, ask};
-use super::ordinary::Bench;
-use super::talk::Talk;
+use super::connection::ServerConnection;
+use super::harness::{Harness, ask};
+use super::ordinary::ServerProbe;
+use super::outcome::{RequestOutcome, is_answer};
 use crate::Error;
 use crate::check::catalogue::modern::{
     CACHING_HINTS, INPUT_REQUIRED, LISTEN_ACKNOWLEDGED, MODERN_DISCOVER, MODERN_LOGGING, MODERN_META,
     MODERN_REMOVED_METHODS, MODERN_SERVER_REQUESTS, MODERN_VERSION, RESULT_TYPE, SERVER_INFO,
 };
 
-pub(super) fn skip(lab: &Lab) {
+pub(super) fn skip(harness: &Harness) {
     let checks = [
         &MODERN_DISCOVER,
         &MODERN_VERSION,
@@ -29,79 +29,84 @@ pub(super) fn skip(lab: &Lab) {
     ];
     for check in checks {
         // It was asked in this era to find out whether it has it. Whatever it answered, it is no server of this era.
-        lab.tape.withdraw(check);
+        harness.recording.withdraw(check);
     }
-    lab.nothing(&checks, "the server does not speak 2026-07-28");
+    harness.skip_all(&checks, "the server does not speak 2026-07-28");
 }
 
-pub(super) async fn run(bench: &mut Bench<'_>) -> Result<(), Error> {
-    bench.lab.progress("the modern era");
-    version(bench).await;
-    metadata(bench).await;
-    removed(bench).await;
-    listen(bench).await;
+pub(super) async fn run(probe: &mut ServerProbe<'_>) -> Result<(), Error> {
+    probe.harness.progress("the modern era");
+    version(probe).await;
+    metadata(probe).await;
+    removed(probe).await;
+    listen(probe).await;
     Ok(())
 }
 
 /// A request with this metadata and no other.
-async fn with_meta(talk: &mut Talk, method: &str, meta: Value) -> Answer {
-    let id = talk.next_id();
+async fn with_meta(connection: &mut ServerConnection, method: &str, meta: Value) -> RequestOutcome {
+    let id = connection.next_id();
     let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"_meta": meta}});
-    talk.claim(&id.to_string());
-    talk.send_json(&request).await;
-    talk.answer(&id.to_string()).await
+    connection.claim(&id.to_string());
+    connection.send_json(&request).await;
+    connection.wait_for_response(&id.to_string()).await
 }
 
 /// The method that every modern server has, or the one that this one has.
-fn light(bench: &Bench<'_>) -> &'static str {
-    if bench.surface.discovers { "server/discover" } else { "tools/list" }
+fn light(probe: &ServerProbe<'_>) -> &'static str {
+    if probe.facts.discovers { "server/discover" } else { "tools/list" }
 }
 
-async fn version(bench: &mut Bench<'_>) {
-    if !bench.lab.wants(&[&MODERN_VERSION]) {
+async fn version(probe: &mut ServerProbe<'_>) {
+    if !probe.harness.wants(&[&MODERN_VERSION]) {
         return;
     }
     let meta = json!({key::PROTOCOL_VERSION: UNKNOWN, key::CLIENT_CAPABILITIES: {}});
-    let method = light(bench);
-    let answer = with_meta(&mut bench.talk, method, meta).await;
-    let (lab, talk) = (&*bench.lab, &bench.talk);
-    lab.expect_code(&MODERN_VERSION, talk, "a version that does not exist", &answer, &[-32022]);
-    let Answer::Error(failed) = &answer else { return };
-    if failed.code != -32022 {
+    let method = light(probe);
+    let answer = with_meta(&mut probe.connection, method, meta).await;
+    let (harness, connection) = (&*probe.harness, &probe.connection);
+    harness.expect_code(&MODERN_VERSION, connection, "a version that does not exist", &answer, &[-32022]);
+    let RequestOutcome::Error(response) = &answer else { return };
+    if response.code != -32022 {
         return;
     }
-    let data = &failed.error["data"];
+    let data = &response.error["data"];
     let lists = data["supported"].as_array().is_some_and(|it| !it.is_empty() && it.iter().all(Value::is_string));
     if !lists {
-        lab.fail(&MODERN_VERSION, talk, Some(&answer), "data.supported is no list of versions");
+        harness.fail(&MODERN_VERSION, connection, Some(&answer), "data.supported is no list of versions");
     } else if data["requested"] != json!(UNKNOWN) {
-        lab.fail(&MODERN_VERSION, talk, Some(&answer), "data.requested is not the version that was asked for");
+        harness.fail(
+            &MODERN_VERSION,
+            connection,
+            Some(&answer),
+            "data.requested is not the version that was asked for",
+        );
     }
 }
 
-async fn metadata(bench: &mut Bench<'_>) {
-    if !bench.lab.wants(&[&MODERN_META]) {
+async fn metadata(probe: &mut ServerProbe<'_>) {
+    if !probe.harness.wants(&[&MODERN_META]) {
         return;
     }
     let version = json!(Revision::LATEST);
-    let method = light(bench);
+    let method = light(probe);
     let without = [
         ("a request without protocolVersion", json!({key::CLIENT_CAPABILITIES: {}})),
         ("a request without clientCapabilities", json!({key::PROTOCOL_VERSION: version})),
     ];
     // Over HTTP the version is in a header as well: that the two are not the same may be seen first.
-    let codes: &[i64] = if bench.lab.is_http() { &[-32602, -32020] } else { &[-32602] };
+    let codes: &[i64] = if probe.harness.is_http() { &[-32602, -32020] } else { &[-32602] };
     for (what, meta) in without {
-        let answer = with_meta(&mut bench.talk, method, meta).await;
-        bench.lab.expect_code(&MODERN_META, &bench.talk, what, &answer, codes);
+        let answer = with_meta(&mut probe.connection, method, meta).await;
+        probe.harness.expect_code(&MODERN_META, &probe.connection, what, &answer, codes);
     }
     let meta = json!({key::PROTOCOL_VERSION: version, key::CLIENT_CAPABILITIES: {}});
-    let answer = with_meta(&mut bench.talk, method, meta).await;
-    bench.lab.expect_result(&MODERN_META, &bench.talk, "a request without clientInfo", &answer);
+    let answer = with_meta(&mut probe.connection, method, meta).await;
+    probe.harness.expect_result(&MODERN_META, &probe.connection, "a request without clientInfo", &answer);
 }
 
-async fn removed(bench: &mut Bench<'_>) {
-    if !bench.lab.wants(&[&MODERN_REMOVED_METHODS]) {
+async fn removed(probe: &mut ServerProbe<'_>) {
+    if !probe.harness.wants(&[&MODERN_REMOVED_METHODS]) {
         return;
     }
     let info = json!({"name": "barewire", "version": "1"});
@@ -113,39 +118,39 @@ async fn removed(bench: &mut Bench<'_>) {
         ("resources/subscribe", json!({"uri": "barewire-check://no/such/resource"})),
     ] {
         // A server of both eras may take it for the beginning of the other.
-        if method == "initialize" && bench.lab.has_handshake {
+        if method == "initialize" && probe.harness.has_handshake {
             continue;
         }
-        let answer = ask(&mut bench.talk, method, params).await;
+        let answer = ask(&mut probe.connection, method, params).await;
         // How it is refused is left open, so that the error can name versions.
         let codes: &[i64] = match (&answer, method) {
-            (Answer::Error(failed), "initialize") => &[failed.code],
+            (RequestOutcome::Error(response), "initialize") => &[response.code],
             _ => &[-32601],
         };
-        bench.lab.expect_code(&MODERN_REMOVED_METHODS, &bench.talk, method, &answer, codes);
+        probe.harness.expect_code(&MODERN_REMOVED_METHODS, &probe.connection, method, &answer, codes);
     }
 }
 
 /// Listens to what the server says that it tells, and looks at the first message.
-async fn listen(bench: &mut Bench<'_>) {
-    if !bench.lab.wants(&[&LISTEN_ACKNOWLEDGED]) {
+async fn listen(probe: &mut ServerProbe<'_>) {
+    if !probe.harness.wants(&[&LISTEN_ACKNOWLEDGED]) {
         return;
     }
     let filters =
         [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")];
-    let told = filters.iter().find(|(name, _)| bench.surface.capabilities[*name]["listChanged"] == json!(true));
+    let told = filters.iter().find(|(name, _)| probe.facts.capabilities[*name]["listChanged"] == json!(true));
     let Some((_, filter)) = told else {
-        bench.lab.nothing(&[&LISTEN_ACKNOWLEDGED], "the server declares no listChanged");
+        probe.harness.skip_all(&[&LISTEN_ACKNOWLEDGED], "the server declares no listChanged");
         return;
     };
-    let (lab, talk) = (&*bench.lab, &mut bench.talk);
-    let id = talk.begin("subscriptions/listen", json!({"notifications": {*filter: true}})).await;
-    talk.claim(&id);
-    let deadline = talk.deadline_for_answer();
-    lab.tape.look(&LISTEN_ACKNOWLEDGED);
+    let (harness, connection) = (&*probe.harness, &mut probe.connection);
+    let id = connection.send_request("subscriptions/listen", json!({"notifications": {*filter: true}})).await;
+    connection.claim(&id);
+    let deadline = connection.deadline_for_answer();
+    harness.recording.inspected(&LISTEN_ACKNOWLEDGED);
     loop {
-        let Some(line) = talk.next(deadline).await else {
-            lab.fail(&LISTEN_ACKNOWLEDGED, talk, None, "no acknowledgement comes");
+        let Some(line) = connection.next_frame(deadline).await else {
+            harness.fail(&LISTEN_ACKNOWLEDGED, connection, None, "no acknowledgement comes");
             break;
         };
         let value: Value = serde_json::from_slice(&line.bytes).unwrap_or_default();
@@ -153,7 +158,7 @@ async fn listen(bench: &mut Bench<'_>) {
             break;
         }
         if is_answer(&value, &id) {
-            lab.fail_at(
+            harness.fail_at(
                 &LISTEN_ACKNOWLEDGED,
                 line.location,
                 &line.bytes,
@@ -162,8 +167,8 @@ async fn listen(bench: &mut Bench<'_>) {
             return;
         }
     }
-    talk.give_up(&id).await;
-    talk.goes_on().await;
+    connection.cancel_request(&id).await;
+    connection.still_answers().await;
 }
 
 /// No server will ever be of this version.

@@ -1,19 +1,19 @@
 //! What passes by -> findings: the checks that need no stimulus. On captures, on the recording of a live run, and inside a tap.
 
-mod blame;
 mod envelope;
 mod flow;
 mod http;
-mod meaning;
+mod methods;
 mod modern;
+mod multiline;
 mod pages;
-mod pieces;
 mod privacy;
 mod process;
 mod shape;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod violation;
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -31,27 +31,27 @@ use crate::frames::WireItem;
 use crate::operations::{Handshake, OperationTracker, Relation, TrackedMessage, member};
 
 /// All passive checks, and what they remember.
-pub(crate) struct Judge {
-    setting: Setting,
+pub(crate) struct PassiveChecks {
+    state: ObservationState,
     /// What is known of requests that are not answered yet, by the number of their operation.
-    asked: HashMap<u64, Asked>,
-    envelope: envelope::Envelope,
-    tools: tools::Tools,
-    flow: flow::Flow,
-    http: http::Http,
-    modern: modern::Modern,
-    process: process::Process,
-    privacy: privacy::Privacy,
+    request: HashMap<u64, RequestContext>,
+    envelope: envelope::EnvelopeChecks,
+    tools: tools::ToolChecks,
+    flow: flow::FlowChecks,
+    http: http::HttpChecks,
+    modern: modern::ModernChecks,
+    process: process::ProcessChecks,
+    privacy: privacy::PrivacyCheck,
 }
 
 /// Where it looks on.
-pub(crate) struct Setting {
+pub(crate) struct ObservationState {
     /// The client is ourselves: what it does is meant.
     client_is_ours: bool,
     /// An answer that comes so long after its cancel has not just crossed it.
     late_after: Duration,
     /// Channels on which things are done that nobody does: how the process ends there is told by whoever does them.
-    rough: HashSet<String>,
+    misuse_channels: HashSet<String>,
     /// Requests whose silence is told by whoever sent them: channel and id.
     claimed: HashSet<(String, String)>,
     /// When something was seen last.
@@ -61,7 +61,7 @@ pub(crate) struct Setting {
 }
 
 /// What is remembered of a request until it is answered.
-struct Asked {
+struct RequestContext {
     /// By its own metadata, or by the handshake.
     revision: Option<Revision>,
     is_modern: bool,
@@ -70,22 +70,22 @@ struct Asked {
 }
 
 /// A message, and what is known of it.
-struct Case<'a> {
-    watched: &'a TrackedMessage<'a>,
+struct MessageContext<'a> {
+    tracked: &'a TrackedMessage<'a>,
     /// The revision that this message is to be judged by.
     revision: Option<Revision>,
     /// What is known of the request, for answers.
-    asked: Option<&'a Asked>,
-    setting: &'a Setting,
+    request: Option<&'a RequestContext>,
+    state: &'a ObservationState,
 }
 
-impl Judge {
+impl PassiveChecks {
     /// For captures and taps.
     pub(crate) fn new() -> Self {
-        Self::with(Setting {
+        Self::with(ObservationState {
             client_is_ours: false,
             late_after: Duration::from_secs(2),
-            rough: HashSet::new(),
+            misuse_channels: HashSet::new(),
             claimed: HashSet::new(),
             last: None,
             closed: HashMap::new(),
@@ -94,69 +94,69 @@ impl Judge {
 
     /// For what we drive ourselves.
     pub(crate) fn of_our_own() -> Self {
-        Self::with(Setting {
+        Self::with(ObservationState {
             client_is_ours: true,
             late_after: Duration::from_millis(100),
-            rough: HashSet::new(),
+            misuse_channels: HashSet::new(),
             claimed: HashSet::new(),
             last: None,
             closed: HashMap::new(),
         })
     }
 
-    fn with(setting: Setting) -> Self {
+    fn with(state: ObservationState) -> Self {
         Self {
-            setting,
-            asked: HashMap::new(),
-            envelope: envelope::Envelope::default(),
-            tools: tools::Tools::default(),
-            flow: flow::Flow::default(),
-            http: http::Http::default(),
-            modern: modern::Modern::default(),
-            process: process::Process::default(),
-            privacy: privacy::Privacy::new(),
+            state,
+            request: HashMap::new(),
+            envelope: envelope::EnvelopeChecks::default(),
+            tools: tools::ToolChecks::default(),
+            flow: flow::FlowChecks::default(),
+            http: http::HttpChecks::default(),
+            modern: modern::ModernChecks::default(),
+            process: process::ProcessChecks::default(),
+            privacy: privacy::PrivacyCheck::new(),
         }
     }
 
     /// How the process of this channel ends is told by somebody else.
-    pub(crate) fn is_rough(&mut self, channel: &str) {
-        self.setting.rough.insert(channel.to_owned());
+    pub(crate) fn mark_misuse(&mut self, channel: &str) {
+        self.state.misuse_channels.insert(channel.to_owned());
     }
 
     /// That this request is not answered is told by somebody else.
     pub(crate) fn claim(&mut self, channel: &str, id: &str) {
-        self.setting.claimed.insert((channel.to_owned(), id.to_owned()));
+        self.state.claimed.insert((channel.to_owned(), id.to_owned()));
     }
 
-    /// Takes what is no message: what happens, and what is written to stderr. `watch` has been told of it.
-    pub(crate) fn sight(&mut self, sight: &WireItem<'_>, watch: &OperationTracker, ledger: &mut Ledger) {
-        let time = match sight {
+    /// Takes what is no message: what happens, and what is written to stderr. `operations` has been told of it.
+    pub(crate) fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker, ledger: &mut Ledger) {
+        let time = match item {
             WireItem::Header(_) | WireItem::Endpoint { .. } => None,
             WireItem::Frame(seen) => seen.place.and_then(|place| place.time),
             WireItem::Stderr(bytes) => bytes.marks.time,
             WireItem::Event(event) => event.marks.time,
         };
-        self.setting.last = time.or(self.setting.last);
-        if let (WireItem::Event(event), Some(time)) = (sight, time)
+        self.state.last = time.or(self.state.last);
+        if let (WireItem::Event(event), Some(time)) = (item, time)
             && event.note == Note::Eof(Stream::ToServer)
-            && watch.exchange(event.channel.as_str()).is_none()
-            && self.setting.closed.len() < MOST_ASKED
+            && operations.exchange(event.channel.as_str()).is_none()
+            && self.state.closed.len() < MOST_ASKED
         {
-            self.setting.closed.insert(event.channel.as_str().to_owned(), time);
+            self.state.closed.insert(event.channel.as_str().to_owned(), time);
         }
-        match sight {
+        match item {
             WireItem::Header(_) | WireItem::Frame(_) | WireItem::Endpoint { .. } => {}
             WireItem::Stderr(bytes) => {
                 self.process.stderr(bytes, ledger);
                 self.privacy.stderr(bytes, ledger);
             }
             WireItem::Event(event) => {
-                self.process.event(event, &self.setting, ledger);
+                self.process.event(event, &self.state, ledger);
                 let channel = event.channel.as_str();
-                self.http.event(event, watch.exchange(channel), &mut self.setting, ledger);
+                self.http.event(event, operations.exchange(channel), &mut self.state, ledger);
                 if let Note::Eof(Stream::ToClient) = event.note {
                     // Whatever has a session goes on in another exchange.
-                    if watch.exchange(channel).is_some_and(|exchange| exchange.session.is_none()) {
+                    if operations.exchange(channel).is_some_and(|exchange| exchange.session.is_none()) {
                         self.envelope.over(channel);
                         self.modern.over(channel);
                     }
@@ -166,56 +166,56 @@ impl Judge {
     }
 
     /// Takes a message.
-    pub(crate) fn message(&mut self, watched: &TrackedMessage<'_>, ledger: &mut Ledger) {
-        if let Relation::Request { operation, .. } = watched.relation {
-            self.process.asked(watched, operation);
-            let asked = Asked::of(watched);
-            if self.asked.len() >= MOST_ASKED {
-                self.asked.clear();
+    pub(crate) fn message(&mut self, tracked: &TrackedMessage<'_>, ledger: &mut Ledger) {
+        if let Relation::Request { operation, .. } = tracked.relation {
+            self.process.asked(tracked, operation);
+            let request = RequestContext::of(tracked);
+            if self.request.len() >= MOST_ASKED {
+                self.request.clear();
             }
-            self.asked.insert(operation.number, asked);
+            self.request.insert(operation.number, request);
         }
-        let asked = match watched.relation {
+        let request = match tracked.relation {
             Relation::Response { operation, .. }
             | Relation::Request { operation, .. }
-            | Relation::Progress { operation } => self.asked.get(&operation.number),
+            | Relation::Progress { operation } => self.request.get(&operation.number),
             _ => None,
         };
-        let revision = match asked {
-            Some(asked) => asked.revision,
-            None => revision_of(watched),
+        let revision = match request {
+            Some(request) => request.revision,
+            None => revision_of(tracked),
         };
-        let case = Case { watched, revision, asked, setting: &self.setting };
-        self.envelope.message(&case, ledger);
-        meaning::message(&case, &self.tools, self.modern.is_proven(watched.conversation), ledger);
-        shape::message(&case, ledger);
-        self.tools.message(&case, ledger);
-        self.flow.message(&case, ledger);
-        self.modern.message(&case, ledger);
-        self.http.message(&case, &self.tools, ledger);
-        self.privacy.message(&case, ledger);
-        if let Relation::Response { operation, .. } = watched.relation {
-            self.asked.remove(&operation.number);
+        let context = MessageContext { tracked, revision, request, state: &self.state };
+        self.envelope.message(&context, ledger);
+        methods::message(&context, &self.tools, self.modern.is_proven(tracked.conversation), ledger);
+        shape::message(&context, ledger);
+        self.tools.message(&context, ledger);
+        self.flow.message(&context, ledger);
+        self.modern.message(&context, ledger);
+        self.http.message(&context, &self.tools, ledger);
+        self.privacy.message(&context, ledger);
+        if let Relation::Response { operation, .. } = tracked.relation {
+            self.request.remove(&operation.number);
         }
     }
 
     /// Nothing more comes.
-    pub(crate) fn finish(&mut self, watch: &OperationTracker, ledger: &mut Ledger) {
-        self.envelope.finish(watch, &self.setting, ledger);
+    pub(crate) fn finish(&mut self, operations: &OperationTracker, ledger: &mut Ledger) {
+        self.envelope.finish(operations, &self.state, ledger);
     }
 }
 
-impl Asked {
-    fn of(watched: &TrackedMessage<'_>) -> Self {
-        let Ok(Message::Request(request)) = watched.message else {
+impl RequestContext {
+    fn of(tracked: &TrackedMessage<'_>) -> Self {
+        let Ok(Message::Request(request)) = tracked.message else {
             return Self { revision: None, is_modern: false, capabilities: None };
         };
         let meta = RequestParams::read(request.params).meta;
         let is_modern = meta.protocol_version.is_some();
-        let talk = watched.conversation;
+        let talk = tracked.conversation;
         let revision = match talk.handshake {
             _ if is_modern => talk.revision(),
-            Handshake::None | Handshake::Asked if watched.sender == Side::Client => None,
+            Handshake::None | Handshake::Asked if tracked.sender == Side::Client => None,
             _ => talk.revision(),
         };
         let capabilities = if is_modern {
@@ -229,11 +229,11 @@ impl Asked {
 }
 
 /// What a message without a request is to be judged by.
-fn revision_of(watched: &TrackedMessage<'_>) -> Option<Revision> {
-    watched.conversation.revision()
+fn revision_of(tracked: &TrackedMessage<'_>) -> Option<Revision> {
+    tracked.conversation.revision()
 }
 
-impl Case<'_> {
+impl MessageContext<'_> {
     /// Notes a violation of the sender.
     fn fail(&self, ledger: &mut Ledger, check: &'static Check, detail: impl Into<String>) {
         self.fail_at(ledger, check, 0, detail);
@@ -250,7 +250,7 @@ impl Case<'_> {
     }
 
     fn finding(&self, check: &'static Check, at: usize, detail: impl Into<String>) -> Finding {
-        let TrackedMessage { frame: seen, text, sender, .. } = self.watched;
+        let TrackedMessage { frame: seen, text, sender, .. } = self.tracked;
         let finding = Finding::new(check, Party::from(*sender), Location::of(seen, at), detail);
         match text.or(seen.bytes) {
             Some(text) => finding.seen(text),
@@ -259,7 +259,7 @@ impl Case<'_> {
     }
 
     fn note(&self, ledger: &mut Ledger, finding: Finding) {
-        if finding.party == Party::Client && self.setting.client_is_ours {
+        if finding.party == Party::Client && self.state.client_is_ours {
             return;
         }
         ledger.fail(finding);
@@ -267,25 +267,25 @@ impl Case<'_> {
 
     /// Where what a server says of itself holds: in its session, and over HTTP without one at its address.
     fn scope(&self) -> String {
-        match self.watched.exchange {
+        match self.tracked.exchange {
             Some(exchange) if exchange.session.is_none() && !exchange.is_sse_transport => {
                 let host = exchange.request_header("host").unwrap_or_default();
                 let path = exchange.target().and_then(|target| target.split('?').next());
                 format!("{host}{}", path.unwrap_or_default())
             }
-            _ => self.watched.conversation.name.clone(),
+            _ => self.tracked.conversation.name.clone(),
         }
     }
 
     fn is_modern(&self) -> bool {
-        match self.asked {
-            Some(asked) => asked.is_modern,
-            None => self.watched.conversation.era() == Some(Era::Modern),
+        match self.request {
+            Some(request) => request.is_modern,
+            None => self.tracked.conversation.era() == Some(Era::Modern),
         }
     }
 
     fn by_server(&self) -> bool {
-        self.watched.sender == Side::Server
+        self.tracked.sender == Side::Server
     }
 }
 

@@ -6,8 +6,8 @@ use barewire_proto::json::{Json, Kind, Text};
 use barewire_proto::mcp::{ClientCapability, RequestParams, Revision, Side, code, key};
 use barewire_proto::rpc::{Id, Message, Params, Request, Response};
 
-use super::Case;
-use super::meaning::client_has;
+use super::MessageContext;
+use super::methods::client_has;
 use super::pages::Pages;
 use crate::check::catalogue::modern::{
     CACHING_HINTS, INPUT_REQUIRED, LISTEN_ACKNOWLEDGED, MODERN_DISCOVER, MODERN_LOGGING, MODERN_META,
@@ -18,8 +18,8 @@ use crate::operations::{Conversation, Handshake, Relation, member};
 use crate::text::shown;
 
 #[derive(Default)]
-pub(super) struct Modern {
-    talks: HashMap<String, Talk>,
+pub(super) struct ModernChecks {
+    conversations: HashMap<String, ModernConversation>,
     /// Over HTTP every request of the modern era stands for itself: what a server has shown in one exchange holds for all.
     proven_over_http: bool,
     /// The cacheScope of the pages of lists.
@@ -27,7 +27,7 @@ pub(super) struct Modern {
 }
 
 #[derive(Default)]
-struct Talk {
+struct ModernConversation {
     /// Requests in flight that want log messages.
     wants_log: Vec<u64>,
     /// The server has shown that it is of the modern era: an older one may serve a modern request in its own way.
@@ -36,90 +36,90 @@ struct Talk {
     listens: Vec<(Id<'static>, bool)>,
 }
 
-impl Modern {
+impl ModernChecks {
     /// Whether the server of this conversation has shown that it is of the modern era.
     pub(super) fn is_proven(&self, conversation: &Conversation) -> bool {
-        let is_proven = self.talks.get(&conversation.name).is_some_and(|talk| talk.proven);
+        let is_proven = self.conversations.get(&conversation.name).is_some_and(|conversation| conversation.proven);
         is_proven || conversation.over_http && self.proven_over_http
     }
 
-    pub(super) fn message(&mut self, case: &Case<'_>, ledger: &mut Ledger) {
-        let watched = case.watched;
-        let name = &watched.conversation.name;
-        if self.talks.len() >= MOST_TALKS && !self.talks.contains_key(name) {
+    pub(super) fn message(&mut self, context: &MessageContext<'_>, ledger: &mut Ledger) {
+        let tracked = context.tracked;
+        let name = &tracked.conversation.name;
+        if self.conversations.len() >= MOST_TALKS && !self.conversations.contains_key(name) {
             return;
         }
-        self.scopes.asked(case);
-        let talk = self.talks.entry(name.clone()).or_default();
-        let over_http = watched.conversation.over_http;
-        talk.proven |= over_http && self.proven_over_http;
-        match (watched.message, watched.relation) {
-            (Ok(Message::Request(request)), Relation::Request { operation, .. }) => match watched.sender {
-                Side::Client => talk.asked(case, request, operation.number, ledger),
-                Side::Server if talk.proven && is_modern_talk(case) => {
+        self.scopes.asked(context);
+        let conversation = self.conversations.entry(name.clone()).or_default();
+        let over_http = tracked.conversation.over_http;
+        conversation.proven |= over_http && self.proven_over_http;
+        match (tracked.message, tracked.relation) {
+            (Ok(Message::Request(request)), Relation::Request { operation, .. }) => match tracked.sender {
+                Side::Client => conversation.asked(context, request, operation.number, ledger),
+                Side::Server if conversation.proven && is_modern_conversation(context) => {
                     let detail = format!("{} is asked of the client", request.method.to_name());
                     let detail = shown(detail.as_bytes(), 120);
-                    case.fail(ledger, &MODERN_SERVER_REQUESTS, detail);
+                    context.fail(ledger, &MODERN_SERVER_REQUESTS, detail);
                 }
                 Side::Server => {}
             },
             (Ok(Message::Notification(notification)), _)
-                if watched.sender == Side::Server && talk.proven && is_modern_talk(case) =>
+                if tracked.sender == Side::Server && conversation.proven && is_modern_conversation(context) =>
             {
                 let params = notification.params.map(Params::json);
-                talk.told(case, &notification.method.to_name(), params, ledger);
+                conversation.told(context, &notification.method.to_name(), params, ledger);
             }
             (Ok(Message::Response(response)), Relation::Response { operation, .. }) => {
-                talk.wants_log.retain(|number| *number != operation.number);
-                talk.listens.retain(|(id, _)| *id != response.id);
-                if case.is_modern() && watched.sender == Side::Client {
-                    case.fail(ledger, &MODERN_SERVER_REQUESTS, "a modern client writes a response");
+                conversation.wants_log.retain(|number| *number != operation.number);
+                conversation.listens.retain(|(id, _)| *id != response.id);
+                if context.is_modern() && tracked.sender == Side::Client {
+                    context.fail(ledger, &MODERN_SERVER_REQUESTS, "a modern client writes a response");
                 }
                 let before = self.scopes.before(operation.number);
-                if case.is_modern() {
-                    talk.proven |= proves(&operation.method, response);
-                    if let (Ok(result), true) = (response.outcome, talk.proven) {
-                        answered(case, &operation.method, result, ledger);
-                        one_scope(case, &operation.method, result, before, &mut self.scopes, ledger);
+                if context.is_modern() {
+                    conversation.proven |= proves(&operation.method, response);
+                    if let (Ok(result), true) = (response.outcome, conversation.proven) {
+                        answered(context, &operation.method, result, ledger);
+                        one_scope(context, &operation.method, result, before, &mut self.scopes, ledger);
                     }
                 }
             }
             (Ok(Message::Notification(_)), Relation::Cancellation { operation }) => {
                 let ids: Vec<_> = operation.rounds.iter().map(|round| &round.id).collect();
-                talk.wants_log.retain(|number| *number != operation.number);
-                talk.listens.retain(|(id, _)| !ids.contains(&id));
+                conversation.wants_log.retain(|number| *number != operation.number);
+                conversation.listens.retain(|(id, _)| !ids.contains(&id));
             }
             _ => {}
         }
-        self.proven_over_http |= over_http && talk.proven;
+        self.proven_over_http |= over_http && conversation.proven;
     }
 }
 
-impl Modern {
+impl ModernChecks {
     /// The exchange of a conversation that has no other is over.
     pub(super) fn over(&mut self, conversation: &str) {
-        self.talks.remove(conversation);
+        self.conversations.remove(conversation);
     }
 }
 
-impl Talk {
-    fn asked(&mut self, case: &Case<'_>, request: &Request<'_>, number: u64, ledger: &mut Ledger) {
+impl ModernConversation {
+    fn asked(&mut self, context: &MessageContext<'_>, request: &Request<'_>, number: u64, ledger: &mut Ledger) {
         let meta = RequestParams::read(request.params).meta;
         let known = meta.protocol_version.is_some();
-        let is_modern = known || is_modern_talk(case) && request.method != "initialize";
+        let is_modern = known || is_modern_conversation(context) && request.method != "initialize";
         if !is_modern {
             return;
         }
         if self.proven {
-            ledger.look(&MODERN_SERVER_REQUESTS);
-            ledger.look(&MODERN_META);
-            ledger.look(&MODERN_LOGGING);
+            ledger.inspected(&MODERN_SERVER_REQUESTS);
+            ledger.inspected(&MODERN_META);
+            ledger.inspected(&MODERN_LOGGING);
         }
         for (name, there) in
             [(key::PROTOCOL_VERSION, known), (key::CLIENT_CAPABILITIES, meta.client_capabilities.is_some())]
         {
             if !there {
-                case.fail_in(ledger, &MODERN_META, "/params/_meta", format!("{name} is missing"));
+                context.fail_in(ledger, &MODERN_META, "/params/_meta", format!("{name} is missing"));
             }
         }
         if meta.log_level.is_some() && self.wants_log.len() < MOST_TALKS {
@@ -130,10 +130,10 @@ impl Talk {
         }
     }
 
-    fn told(&mut self, case: &Case<'_>, method: &str, params: Option<Json<'_>>, ledger: &mut Ledger) {
+    fn told(&mut self, context: &MessageContext<'_>, method: &str, params: Option<Json<'_>>, ledger: &mut Ledger) {
         if method == "notifications/message" {
             if self.wants_log.is_empty() {
-                case.fail(ledger, &MODERN_LOGGING, "no request in flight asks for a logLevel");
+                context.fail(ledger, &MODERN_LOGGING, "no request in flight asks for a logLevel");
             }
             return;
         }
@@ -142,19 +142,19 @@ impl Talk {
         if !is_ack && !is_change {
             return;
         }
-        ledger.look(&LISTEN_ACKNOWLEDGED);
+        ledger.inspected(&LISTEN_ACKNOWLEDGED);
         let id = member(member(params, "_meta"), key::SUBSCRIPTION_ID).and_then(Id::from_json);
         let listen = id.and_then(|id| self.listens.iter_mut().find(|(known, _)| *known == id));
         match listen {
             None => {
                 let detail = format!("{method} has no subscriptionId of an open listen");
-                case.fail_in(ledger, &LISTEN_ACKNOWLEDGED, "/params/_meta", detail);
+                context.fail_in(ledger, &LISTEN_ACKNOWLEDGED, "/params/_meta", detail);
             }
             Some((_, acknowledged)) if is_ack => *acknowledged = true,
             Some((_, true)) => {}
             Some((_, false)) => {
                 let detail = format!("{method} comes before the acknowledgement");
-                case.fail(ledger, &LISTEN_ACKNOWLEDGED, detail);
+                context.fail(ledger, &LISTEN_ACKNOWLEDGED, detail);
             }
         }
     }
@@ -169,40 +169,40 @@ fn proves(method: &str, response: &Response<'_>) -> bool {
 }
 
 /// A result of the modern era.
-fn answered(case: &Case<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
+fn answered(context: &MessageContext<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
     // `initialize` is of the other era, whatever it carries.
-    if case.watched.sender != Side::Server || result.kind() != Kind::Object || method == "initialize" {
+    if context.tracked.sender != Side::Server || result.kind() != Kind::Object || method == "initialize" {
         return;
     }
-    ledger.look(&RESULT_TYPE);
+    ledger.inspected(&RESULT_TYPE);
     let kind = member(Some(result), "resultType");
     let text = kind.and_then(Text::from_json).map(Text::to_name);
     match (kind, &text) {
-        (None, _) => case.fail_in(ledger, &RESULT_TYPE, "/result", format!("the result of {method} has none")),
+        (None, _) => context.fail_in(ledger, &RESULT_TYPE, "/result", format!("the result of {method} has none")),
         (Some(_), None) => {
-            case.fail_in(ledger, &RESULT_TYPE, "/result/resultType", "it is no string");
+            context.fail_in(ledger, &RESULT_TYPE, "/result/resultType", "it is no string");
         }
         _ => {}
     }
     let is_complete = text.as_deref().is_none_or(|kind| kind == "complete");
     if is_complete && CACHEABLE.contains(&method) {
-        hints(case, method, result, ledger);
+        hints(context, method, result, ledger);
     }
     if text.as_deref() == Some("input_required") {
-        input_required(case, method, result, ledger);
+        input_required(context, method, result, ledger);
     }
     if method == "server/discover" {
-        discovered(case, result, ledger);
+        discovered(context, result, ledger);
     }
 }
 
-fn hints(case: &Case<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
-    ledger.look(&CACHING_HINTS);
+fn hints(context: &MessageContext<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
+    ledger.inspected(&CACHING_HINTS);
     let ttl = member(Some(result), "ttlMs");
     let whole = |ttl: Json<'_>| ttl.to::<f64>().is_ok_and(|ms| ms >= 0.0 && ms.fract() == 0.0);
     let scope = member(Some(result), "cacheScope");
     let fail = |ledger: &mut Ledger, what: &str| {
-        case.fail_in(ledger, &CACHING_HINTS, "/result", format!("the result of {method}: {what}"));
+        context.fail_in(ledger, &CACHING_HINTS, "/result", format!("the result of {method}: {what}"));
     };
     match ttl {
         None => fail(ledger, "ttlMs is missing"),
@@ -219,7 +219,7 @@ fn hints(case: &Case<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
 
 /// All pages of a list have the cacheScope of the first.
 fn one_scope(
-    case: &Case<'_>,
+    context: &MessageContext<'_>,
     method: &str,
     result: Json<'_>,
     before: Option<String>,
@@ -232,22 +232,22 @@ fn one_scope(
         && *first != scope
     {
         let detail = format!("a page of {method} is {}, and the one before {first}", shown(scope.as_bytes(), 20));
-        case.fail_in(ledger, &CACHING_HINTS, "/result/cacheScope", detail);
+        context.fail_in(ledger, &CACHING_HINTS, "/result/cacheScope", detail);
     }
     let first = before.unwrap_or_else(|| shown(scope.as_bytes(), 20));
-    scopes.keep(case, method, result, first);
+    scopes.keep(context, method, result, first);
 }
 
-fn input_required(case: &Case<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
-    ledger.look(&INPUT_REQUIRED);
+fn input_required(context: &MessageContext<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
+    ledger.inspected(&INPUT_REQUIRED);
     if !matches!(method, "tools/call" | "prompts/get" | "resources/read") {
-        case.fail(ledger, &INPUT_REQUIRED, format!("{method} must not ask for input"));
+        context.fail(ledger, &INPUT_REQUIRED, format!("{method} must not ask for input"));
     }
     let requests = member(Some(result), "inputRequests");
     if requests.is_none() && member(Some(result), "requestState").is_none() {
-        case.fail(ledger, &INPUT_REQUIRED, "it has neither inputRequests nor requestState");
+        context.fail(ledger, &INPUT_REQUIRED, "it has neither inputRequests nor requestState");
     }
-    let declared = case.asked.and_then(|asked| asked.capabilities.as_deref());
+    let declared = context.request.and_then(|asked| asked.capabilities.as_deref());
     for request in requests.into_iter().flat_map(Json::members) {
         let asks = member(Some(request.value), "method").and_then(Text::from_json);
         let asks = asks.map(Text::to_name).unwrap_or_default();
@@ -257,22 +257,22 @@ fn input_required(case: &Case<'_>, method: &str, result: Json<'_>, ledger: &mut 
             "roots/list" => ClientCapability::Roots,
             other => {
                 let other = shown(other.as_bytes(), 60);
-                case.fail(ledger, &INPUT_REQUIRED, format!("{other} is nothing that can be asked"));
+                context.fail(ledger, &INPUT_REQUIRED, format!("{other} is nothing that can be asked"));
                 continue;
             }
         };
         if !client_has(declared, needed) {
-            case.fail(ledger, &INPUT_REQUIRED, format!("{asks} is asked, and the request has not declared it"));
+            context.fail(ledger, &INPUT_REQUIRED, format!("{asks} is asked, and the request has not declared it"));
         }
     }
 }
 
-fn discovered(case: &Case<'_>, result: Json<'_>, ledger: &mut Ledger) {
-    ledger.look(&MODERN_DISCOVER);
-    let fail = |ledger: &mut Ledger, what: &str| case.fail_in(ledger, &MODERN_DISCOVER, "/result", what);
+fn discovered(context: &MessageContext<'_>, result: Json<'_>, ledger: &mut Ledger) {
+    ledger.inspected(&MODERN_DISCOVER);
+    let fail = |ledger: &mut Ledger, what: &str| context.fail_in(ledger, &MODERN_DISCOVER, "/result", what);
     match member(Some(result), "supportedVersions") {
         Some(versions) if versions.kind() == Kind::Array => {
-            let asked = case.revision.unwrap_or(Revision::LATEST);
+            let asked = context.revision.unwrap_or(Revision::LATEST);
             let has = |it: Json<'_>| Text::from_json(it).is_some_and(|text| text == asked.as_str());
             if !versions.elements().any(has) {
                 fail(ledger, "supportedVersions lacks the version that was asked in");
@@ -286,20 +286,20 @@ fn discovered(case: &Case<'_>, result: Json<'_>, ledger: &mut Ledger) {
         Some(_) => fail(ledger, "capabilities is no object"),
         None => fail(ledger, "capabilities is missing"),
     }
-    ledger.look(&SERVER_INFO);
+    ledger.inspected(&SERVER_INFO);
     let info = member(member(Some(result), "_meta"), key::SERVER_INFO);
     let text = |name| member(info, name).is_some_and(|it| it.kind() == Kind::String);
     if info.is_none() {
-        case.fail_in(ledger, &SERVER_INFO, "/result/_meta", "serverInfo is missing");
+        context.fail_in(ledger, &SERVER_INFO, "/result/_meta", "serverInfo is missing");
     } else if !text("name") || !text("version") {
-        case.fail_in(ledger, &SERVER_INFO, "/result/_meta", "serverInfo lacks a name or a version");
+        context.fail_in(ledger, &SERVER_INFO, "/result/_meta", "serverInfo lacks a name or a version");
     }
 }
 
 /// A conversation without a handshake, in a modern revision.
-fn is_modern_talk(case: &Case<'_>) -> bool {
-    let talk = case.watched.conversation;
-    talk.handshake == Handshake::None && talk.revision().is_some_and(Revision::is_modern)
+fn is_modern_conversation(context: &MessageContext<'_>) -> bool {
+    let conversation = context.tracked.conversation;
+    conversation.handshake == Handshake::None && conversation.revision().is_some_and(Revision::is_modern)
 }
 
 const CACHEABLE: [&str; 6] =

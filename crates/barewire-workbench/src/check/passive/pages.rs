@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use barewire_proto::json::{Json, Text};
 use barewire_proto::rpc::{Message, Params};
 
-use super::Case;
+use super::MessageContext;
 use crate::operations::{Relation, member};
 
 /// What is remembered of lists until their next page comes. Several clients may go through the same list at once.
@@ -27,9 +27,9 @@ impl<T> Default for Pages<T> {
 
 impl<T> Pages<T> {
     /// Takes a request: it may be one for a page.
-    pub(super) fn asked(&mut self, case: &Case<'_>) {
+    pub(super) fn asked(&mut self, context: &MessageContext<'_>) {
         let (Ok(Message::Request(request)), Relation::Request { operation, .. }) =
-            (case.watched.message, case.watched.relation)
+            (context.tracked.message, context.tracked.relation)
         else {
             return;
         };
@@ -38,7 +38,7 @@ impl<T> Pages<T> {
         if self.asked.len() >= MOST {
             self.asked.clear();
         }
-        self.asked.insert(operation.number, (case.scope(), operation.method.clone(), cursor));
+        self.asked.insert(operation.number, (context.scope(), operation.method.clone(), cursor));
     }
 
     /// What was kept of the pages before the one that this operation has asked for.
@@ -47,12 +47,12 @@ impl<T> Pages<T> {
     }
 
     /// Keeps this for the page behind the one that has come, if there is one.
-    pub(super) fn keep(&mut self, case: &Case<'_>, method: &str, result: Json<'_>, what: T) {
+    pub(super) fn keep(&mut self, context: &MessageContext<'_>, method: &str, result: Json<'_>, what: T) {
         let Some(cursor) = member(Some(result), "nextCursor").and_then(text) else { return };
         if self.before.len() >= MOST_KEPT {
             self.before.clear();
         }
-        self.before.insert((case.scope(), method.to_owned(), cursor), what);
+        self.before.insert((context.scope(), method.to_owned(), cursor), what);
     }
 }
 

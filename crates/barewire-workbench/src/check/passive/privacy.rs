@@ -10,28 +10,28 @@ use barewire_proto::transcript::{Bytes, Stream};
 use memchr::memmem;
 use serde_json::Value;
 
-use super::Case;
+use super::MessageContext;
 use crate::check::catalogue::privacy::PAYLOAD_EXPOSURE;
 use crate::check::finding::{Finding, Location, Party, stream_location};
 use crate::check::ledger::Ledger;
 use crate::secrets::{BEGIN, Detector, Kind, Line, Next, Place, Reader, looks_made};
 
 /// Looks at everything that is not too long.
-pub(super) struct Privacy {
+pub(super) struct PrivacyCheck {
     detector: Detector,
     /// Where a private key goes on in the next line of stderr.
     keys: HashSet<String>,
 }
 
-impl Privacy {
+impl PrivacyCheck {
     pub(super) fn new() -> Self {
         Self { detector: Detector::new([]), keys: HashSet::new() }
     }
 
-    pub(super) fn message(&mut self, case: &Case<'_>, ledger: &mut Ledger) {
-        let Ok(message) = case.watched.message else { return };
-        let Some(text) = case.watched.text.filter(|text| text.len() <= LONGEST) else { return };
-        if !case.by_server() && case.setting.client_is_ours {
+    pub(super) fn message(&mut self, context: &MessageContext<'_>, ledger: &mut Ledger) {
+        let Ok(message) = context.tracked.message else { return };
+        let Some(text) = context.tracked.text.filter(|text| text.len() <= LONGEST) else { return };
+        if !context.by_server() && context.state.client_is_ours {
             return;
         }
         // Version and capabilities are no secrets, and a request without params says nothing.
@@ -40,13 +40,13 @@ impl Privacy {
         {
             return;
         }
-        ledger.look(&PAYLOAD_EXPOSURE);
-        let is_redacted = case.watched.frame.place.is_some_and(|place| place.redacted);
+        ledger.inspected(&PAYLOAD_EXPOSURE);
+        let is_redacted = context.tracked.frame.place.is_some_and(|place| place.redacted);
         let mut found: Vec<(String, String)> = Vec::new();
         let mut spans = self.spans(text, is_redacted).spans;
         spans.sort_by_key(|span| span.start);
         if let (false, Ok(whole)) = (spans.is_empty(), Json::parse(text)) {
-            Path { text, name: String::new(), spans: &spans, found: &mut found }.walk(whole);
+            SecretWalk { text, name: String::new(), spans: &spans, found: &mut found }.walk(whole);
         }
         if people::may_be_in(text)
             && let Ok(value) = serde_json::from_slice::<Value>(text)
@@ -55,14 +55,14 @@ impl Privacy {
         }
         for (path, told) in found {
             // Without the text, which would show what is not told here.
-            let location = Location::of(case.watched.frame, 0);
-            let finding = Finding::new(&PAYLOAD_EXPOSURE, Party::from(case.watched.sender), location, told);
-            case.note(ledger, finding.at(path));
+            let location = Location::of(context.tracked.frame, 0);
+            let finding = Finding::new(&PAYLOAD_EXPOSURE, Party::from(context.tracked.sender), location, told);
+            context.note(ledger, finding.at(path));
         }
     }
 
     pub(super) fn stderr(&mut self, bytes: &Bytes, ledger: &mut Ledger) {
-        ledger.look(&PAYLOAD_EXPOSURE);
+        ledger.inspected(&PAYLOAD_EXPOSURE);
         let channel = bytes.channel.as_str();
         let line = bytes.payload.as_slice();
         // It was told where it began.
@@ -71,7 +71,7 @@ impl Privacy {
         }
         self.keys.remove(channel);
         // Where a program lies and who runs it is in every log and every stack trace, so only secrets are looked for.
-        let Spans { spans, key_goes_on, .. } = self.spans(line, bytes.marks.redacted);
+        let SecretSpans { spans, key_goes_on, .. } = self.spans(line, bytes.marks.redacted);
         if key_goes_on && self.keys.len() < MOST_CHANNELS {
             self.keys.insert(channel.to_owned());
         }
@@ -83,13 +83,13 @@ impl Privacy {
     }
 
     /// What is a secret in a text, and what has been one before it was recorded.
-    fn spans(&self, text: &[u8], is_redacted: bool) -> Spans {
-        let mut spans = Spans::default();
+    fn spans(&self, text: &[u8], is_redacted: bool) -> SecretSpans {
+        let mut spans = SecretSpans::default();
         let mut line = Line::default();
         line.push(text, Next::Nothing, &self.detector, &mut spans);
         spans.key_goes_on = line.is_in_a_key();
         if is_redacted {
-            let replaced = |start| Span { start, end: start, kind: None };
+            let replaced = |start| SecretSpan { start, end: start, kind: None };
             spans.spans.extend(memmem::find_iter(text, BEGIN).map(replaced));
         }
         spans
@@ -98,21 +98,21 @@ impl Privacy {
 
 /// Where secrets stand in a text.
 #[derive(Default)]
-struct Spans {
+struct SecretSpans {
     at: usize,
     begin: Option<usize>,
-    spans: Vec<Span>,
+    spans: Vec<SecretSpan>,
     key_goes_on: bool,
 }
 
-struct Span {
+struct SecretSpan {
     start: usize,
     end: usize,
     /// `None` if it was redacted when it was recorded.
     kind: Option<Kind>,
 }
 
-impl Reader for Spans {
+impl Reader for SecretSpans {
     fn plain(&mut self, text: &[u8]) {
         self.at += text.len();
     }
@@ -124,7 +124,7 @@ impl Reader for Spans {
 
     fn end(&mut self, kind: Kind) {
         let start = self.begin.take().unwrap_or(self.at);
-        self.spans.push(Span { start, end: self.at, kind: Some(kind) });
+        self.spans.push(SecretSpan { start, end: self.at, kind: Some(kind) });
     }
 
     fn number(&mut self, _: &[u8], number: &[u8], kind: Kind) {
@@ -133,7 +133,7 @@ impl Reader for Spans {
     }
 }
 
-impl Span {
+impl SecretSpan {
     fn told(&self) -> String {
         match self.kind {
             Some(kind) => kind.told(),
@@ -162,16 +162,16 @@ impl Span {
 
 /// A walk through a message along the secrets in it, to say in which member each of them stands. It goes once from the beginning to
 /// the end, and down only where there is one.
-struct Path<'a> {
+struct SecretWalk<'a> {
     text: &'a [u8],
     /// A JSON Pointer.
     name: String,
     /// What is still ahead, in its order.
-    spans: &'a [Span],
+    spans: &'a [SecretSpan],
     found: &'a mut Vec<(String, String)>,
 }
 
-impl Path<'_> {
+impl SecretWalk<'_> {
     fn walk(&mut self, value: Json<'_>) {
         let length = self.name.len();
         for member in value.members() {

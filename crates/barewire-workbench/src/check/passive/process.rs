@@ -7,7 +7,7 @@ use barewire_proto::mcp::Side;
 use barewire_proto::rpc::{self, Parsed};
 use barewire_proto::transcript::{Bytes, Event, Note, Stream, is_clean};
 
-use super::Setting;
+use super::ObservationState;
 use crate::check::catalogue::Check;
 use crate::check::catalogue::process::{EOF_EXIT, EXIT_CODE, STAYS_ALIVE, STDERR_HYGIENE};
 use crate::check::finding::{Finding, Location, Party, stream_location};
@@ -16,7 +16,7 @@ use crate::operations::{Operation, TrackedMessage};
 use crate::text::shown;
 
 #[derive(Default)]
-pub(super) struct Process {
+pub(super) struct ProcessChecks {
     /// Channels whose stdin is closed.
     closed: HashSet<String>,
     /// Those whose stdout was at its end before that: whoever waited for it has closed stdin because of it.
@@ -24,11 +24,11 @@ pub(super) struct Process {
     /// Bytes on stderr, by channel.
     written: HashMap<String, u64>,
     /// What was asked last and written to stderr last, by channel.
-    last: HashMap<String, Last>,
+    last: HashMap<String, LastActivity>,
 }
 
 #[derive(Default)]
-struct Last {
+struct LastActivity {
     asked: Option<(String, Location)>,
     /// What was written to stderr since then.
     line: Vec<u8>,
@@ -36,24 +36,27 @@ struct Last {
     error: Vec<u8>,
 }
 
-impl Process {
+impl ProcessChecks {
     /// A request of the client: what a process ends after is often what it ends of.
-    pub(super) fn asked(&mut self, watched: &TrackedMessage<'_>, operation: &Operation) {
-        let (Some(place), Side::Client) = (watched.frame.place, watched.sender) else { return };
+    pub(super) fn asked(&mut self, tracked: &TrackedMessage<'_>, operation: &Operation) {
+        let (Some(place), Side::Client) = (tracked.frame.place, tracked.sender) else { return };
         // Over HTTP no process is seen.
-        if watched.exchange.is_none()
+        if tracked.exchange.is_none()
             && let Some(last) = self.last(place.channel)
         {
-            *last = Last { asked: Some((operation.title(), Location::of(watched.frame, 0))), ..Last::default() };
+            *last = LastActivity {
+                asked: Some((operation.title(), Location::of(tracked.frame, 0))),
+                ..LastActivity::default()
+            };
         }
     }
 
-    fn last(&mut self, channel: &str) -> Option<&mut Last> {
+    fn last(&mut self, channel: &str) -> Option<&mut LastActivity> {
         let has_room = self.last.len() < MOST_CHANNELS || self.last.contains_key(channel);
         has_room.then(|| self.last.entry(channel.to_owned()).or_default())
     }
 
-    pub(super) fn event(&mut self, event: &Event, setting: &Setting, ledger: &mut Ledger) {
+    pub(super) fn event(&mut self, event: &Event, state: &ObservationState, ledger: &mut Ledger) {
         let channel = event.channel.as_str();
         let ended = match event.note {
             Note::Eof(Stream::ToServer) => {
@@ -70,45 +73,45 @@ impl Process {
                 }
                 return;
             }
-            Note::ExitCode(code) => Ended::Code(code),
-            Note::ExitSignal(signal) => Ended::Signal(signal),
+            Note::ExitCode(code) => ProcessExit::Code(code),
+            Note::ExitSignal(signal) => ProcessExit::Signal(signal),
             _ => return,
         };
         self.written.remove(channel);
         let was_closed = self.closed.remove(channel) & !self.gone.remove(channel);
         let last = self.last.remove(channel).unwrap_or_default();
-        if setting.rough.contains(channel) {
+        if state.misuse_channels.contains(channel) {
             return;
         }
-        ledger.look(&STAYS_ALIVE);
+        ledger.inspected(&STAYS_ALIVE);
         // Whoever drives the server itself tells how long it has waited.
-        if was_closed && !setting.client_is_ours {
-            let closed = setting.closed.get(channel).zip(event.marks.time);
+        if was_closed && !state.client_is_ours {
+            let closed = state.closed.get(channel).zip(event.marks.time);
             last.after_eof(channel, &ended, closed.map(|(closed, now)| now.saturating_sub(*closed)), ledger);
         }
         match (was_closed, ended) {
-            (true, Ended::Code(0)) => ledger.look(&EXIT_CODE),
-            (true, Ended::Code(code)) => {
+            (true, ProcessExit::Code(0)) => ledger.inspected(&EXIT_CODE),
+            (true, ProcessExit::Code(code)) => {
                 ledger.fail(last.ended(&EXIT_CODE, channel, format!("its exit code is {code}")));
             }
             // It was told to end.
-            (_, Ended::Signal(1 | 2 | 9 | 15)) => {}
-            (true, Ended::Signal(signal)) => {
+            (_, ProcessExit::Signal(1 | 2 | 9 | 15)) => {}
+            (true, ProcessExit::Signal(signal)) => {
                 ledger.fail(last.ended(&EXIT_CODE, channel, format!("signal {signal} ended it")));
             }
             // Whether its stdin was open is not in every capture.
-            (false, Ended::Code(0)) if !setting.client_is_ours => {}
-            (false, Ended::Code(code)) => {
+            (false, ProcessExit::Code(0)) if !state.client_is_ours => {}
+            (false, ProcessExit::Code(code)) => {
                 ledger.fail(last.finding(channel, format!("its stdin is open, and it exits with code {code}")));
             }
-            (false, Ended::Signal(signal)) => {
+            (false, ProcessExit::Signal(signal)) => {
                 ledger.fail(last.finding(channel, format!("its stdin is open, and signal {signal} ended it")));
             }
         }
     }
 
     pub(super) fn stderr(&mut self, bytes: &Bytes, ledger: &mut Ledger) {
-        ledger.look(&STDERR_HYGIENE);
+        ledger.inspected(&STDERR_HYGIENE);
         let channel = bytes.channel.as_str();
         let fail = |ledger: &mut Ledger, detail: String| {
             let location = stream_location(channel, Stream::Stderr);
@@ -149,14 +152,14 @@ impl Process {
     }
 }
 
-impl Last {
+impl LastActivity {
     /// Whether the end of its stdin was enough for it.
-    fn after_eof(&self, channel: &str, ended: &Ended, waited: Option<Duration>, ledger: &mut Ledger) {
+    fn after_eof(&self, channel: &str, ended: &ProcessExit, waited: Option<Duration>, ledger: &mut Ledger) {
         let is_long = waited.is_some_and(|waited| waited >= LONG_ENOUGH);
         match *ended {
             // After so long it may be how it takes a signal.
-            Ended::Code(_) if !is_long => ledger.look(&EOF_EXIT),
-            Ended::Signal(signal @ (1 | 2 | 9 | 15)) if is_long => {
+            ProcessExit::Code(_) if !is_long => ledger.inspected(&EOF_EXIT),
+            ProcessExit::Signal(signal @ (1 | 2 | 9 | 15)) if is_long => {
                 let waited = waited.unwrap_or_default().as_secs_f64();
                 let detail = format!("signal {signal} ended it {waited:.1} s after its stdin was closed");
                 ledger.fail(Finding::new(&EOF_EXIT, Party::Server, Location::channel(channel), detail));
@@ -185,7 +188,7 @@ impl Last {
     }
 }
 
-enum Ended {
+enum ProcessExit {
     Code(i32),
     Signal(i32),
 }

@@ -9,7 +9,7 @@ use barewire_proto::rpc::{Message, Params, Request};
 use serde_json::Value;
 
 use super::pages::Pages;
-use super::{Case, is_complete};
+use super::{MessageContext, is_complete};
 use crate::check::catalogue::tools::{OUTPUT_SCHEMA, TOOL_NAMES, TOOL_SCHEMAS};
 use crate::check::ledger::Ledger;
 use crate::check::schema::Schema;
@@ -18,24 +18,24 @@ use crate::text::shown;
 
 /// What was said of tools.
 #[derive(Default)]
-pub(super) struct Tools {
+pub(super) struct ToolChecks {
     /// The last that was said of each, by where it holds.
-    known: HashMap<String, Known>,
+    known: HashMap<String, ToolList>,
     /// The names on the pages of a list.
     pages: Pages<HashSet<String>>,
     /// Calls of known tools that are not answered yet, by the number of their operation.
-    calls: HashMap<u64, Called>,
+    calls: HashMap<u64, PendingCall>,
 }
 
 #[derive(Default)]
-struct Known {
-    tools: HashMap<String, Tool>,
+struct ToolList {
+    tools: HashMap<String, ListedTool>,
     /// The bytes of the schemas that are kept.
     kept: usize,
 }
 
 /// A tool of a list.
-struct Tool {
+struct ListedTool {
     input: Option<Schema>,
     output: Option<Schema>,
     /// What a client has to repeat in headers.
@@ -47,7 +47,7 @@ struct Tool {
 }
 
 /// A call of a tool that is listed.
-pub(super) struct Called {
+pub(super) struct PendingCall {
     conversation: String,
     /// Its arguments are what the schema says.
     pub(super) is_valid: bool,
@@ -57,20 +57,20 @@ pub(super) struct Called {
     pub(super) is_refused: bool,
 }
 
-impl Tools {
-    pub(super) fn message(&mut self, case: &Case<'_>, ledger: &mut Ledger) {
-        let watched = case.watched;
-        match (watched.message, watched.relation) {
+impl ToolChecks {
+    pub(super) fn message(&mut self, context: &MessageContext<'_>, ledger: &mut Ledger) {
+        let tracked = context.tracked;
+        match (tracked.message, tracked.relation) {
             (Ok(Message::Request(request)), Relation::Request { operation, .. }) => match operation.method.as_str() {
-                "tools/list" => self.pages.asked(case),
-                "tools/call" => self.asked(case, operation, request),
+                "tools/list" => self.pages.asked(context),
+                "tools/call" => self.asked(context, operation, request),
                 _ => {}
             },
             // What the client does not do for a call may be all that is wrong with it.
             (Ok(Message::Response(response)), Relation::Response { .. })
-                if response.outcome.is_err() && !case.by_server() =>
+                if response.outcome.is_err() && !context.by_server() =>
             {
-                let name = &watched.conversation.name;
+                let name = &tracked.conversation.name;
                 self.calls
                     .values_mut()
                     .filter(|call| call.conversation == *name)
@@ -79,8 +79,8 @@ impl Tools {
             (Ok(Message::Response(response)), Relation::Response { operation, .. }) => {
                 self.calls.remove(&operation.number);
                 match (response.outcome, operation.method.as_str()) {
-                    (Ok(result), "tools/list") => self.list(case, operation, result, ledger),
-                    (Ok(result), "tools/call") => self.called(case, operation, result, ledger),
+                    (Ok(result), "tools/list") => self.list(context, operation, result, ledger),
+                    (Ok(result), "tools/call") => self.called(context, operation, result, ledger),
                     (Err(_), "tools/list") => drop(self.pages.before(operation.number)),
                     _ => {}
                 }
@@ -90,21 +90,21 @@ impl Tools {
     }
 
     /// What is known of a call that is not answered yet.
-    pub(super) fn call(&self, operation: &Operation) -> Option<&Called> {
+    pub(super) fn call(&self, operation: &Operation) -> Option<&PendingCall> {
         self.calls.get(&operation.number)
     }
 
     /// The headers that repeat arguments of a tool, if it is known.
-    pub(super) fn headers(&self, case: &Case<'_>, name: &str) -> Option<&HeaderParams> {
-        self.find(case, Some(name)).map(|tool| &tool.headers)
+    pub(super) fn headers(&self, context: &MessageContext<'_>, name: &str) -> Option<&HeaderParams> {
+        self.find(context, Some(name)).map(|tool| &tool.headers)
     }
 
-    fn find(&self, case: &Case<'_>, name: Option<&str>) -> Option<&Tool> {
-        self.known.get(&case.scope())?.tools.get(name?)
+    fn find(&self, context: &MessageContext<'_>, name: Option<&str>) -> Option<&ListedTool> {
+        self.known.get(&context.scope())?.tools.get(name?)
     }
 
-    fn asked(&mut self, case: &Case<'_>, operation: &Operation, request: &Request<'_>) {
-        let Some(tool) = self.find(case, operation.name.as_deref()) else { return };
+    fn asked(&mut self, context: &MessageContext<'_>, operation: &Operation, request: &Request<'_>) {
+        let Some(tool) = self.find(context, operation.name.as_deref()) else { return };
         let params = request.params.map(Params::json);
         let arguments = member(params, "arguments");
         let value = match arguments {
@@ -120,12 +120,12 @@ impl Tools {
             self.calls.clear();
         }
         let conversation = operation.conversation.clone();
-        self.calls.insert(operation.number, Called { conversation, is_valid, is_plain, is_refused: false });
+        self.calls.insert(operation.number, PendingCall { conversation, is_valid, is_plain, is_refused: false });
     }
 
-    fn list(&mut self, case: &Case<'_>, operation: &Operation, result: Json<'_>, ledger: &mut Ledger) {
+    fn list(&mut self, context: &MessageContext<'_>, operation: &Operation, result: Json<'_>, ledger: &mut Ledger) {
         let mut names = self.pages.before(operation.number).unwrap_or_default();
-        let scope = case.scope();
+        let scope = context.scope();
         if self.known.len() >= MOST_KNOWN && !self.known.contains_key(&scope) {
             self.known.clear();
         }
@@ -137,23 +137,23 @@ impl Tools {
             // One without a name is told as a result of the wrong shape.
             let Some(name) = name else { continue };
             let shown_name = shown(name.as_bytes(), 60);
-            ledger.look(&TOOL_NAMES);
-            if let Some(why) = bad_name(&name, case.revision) {
-                case.fail_in(ledger, &TOOL_NAMES, &path("name"), format!("{shown_name} {why}"));
+            ledger.inspected(&TOOL_NAMES);
+            if let Some(why) = bad_name(&name, context.revision) {
+                context.fail_in(ledger, &TOOL_NAMES, &path("name"), format!("{shown_name} {why}"));
             } else if names.contains(&*name) {
                 let detail = format!("{shown_name} is the name of two tools");
-                case.fail_in(ledger, &TOOL_NAMES, &path("name"), detail);
+                context.fail_in(ledger, &TOOL_NAMES, &path("name"), detail);
             }
             if names.len() < MOST_TOOLS {
                 names.insert(name.clone().into_owned());
             }
             let mut schema = |which| {
                 let text = member(Some(tool), which)?;
-                ledger.look(&TOOL_SCHEMAS);
-                let judged = judge(text, which, case.revision);
+                ledger.inspected(&TOOL_SCHEMAS);
+                let judged = judge(text, which, context.revision);
                 if let Err(why) = &judged {
                     let detail = format!("{which} of {shown_name}: {}", shown(why.as_bytes(), 160));
-                    case.fail_in(ledger, &TOOL_SCHEMAS, &path(which), detail);
+                    context.fail_in(ledger, &TOOL_SCHEMAS, &path(which), detail);
                 }
                 judged.ok()
             };
@@ -163,38 +163,38 @@ impl Tools {
             let length = |which| member(Some(tool), which).map_or(0, |text| text.as_str().len());
             let size = length("inputSchema") + length("outputSchema");
             let has_tasks = member(Some(tool), "execution").is_some();
-            known.keep(name.into_owned(), Tool { input, output, headers, has_tasks, size });
+            known.keep(name.into_owned(), ListedTool { input, output, headers, has_tasks, size });
         }
-        self.pages.keep(case, "tools/list", result, names);
+        self.pages.keep(context, "tools/list", result, names);
     }
 
-    fn called(&mut self, case: &Case<'_>, operation: &Operation, result: Json<'_>, ledger: &mut Ledger) {
-        let tool = self.find(case, operation.name.as_deref());
+    fn called(&mut self, context: &MessageContext<'_>, operation: &Operation, result: Json<'_>, ledger: &mut Ledger) {
+        let tool = self.find(context, operation.name.as_deref());
         let Some(schema) = tool.and_then(|tool| tool.output.as_ref()) else { return };
-        if case.revision.is_none_or(|revision| revision < Revision::V2025_06_18) {
+        if context.revision.is_none_or(|revision| revision < Revision::V2025_06_18) {
             return;
         }
         let is_error = member(Some(result), "isError").is_some_and(|it| it.as_str() == "true");
         if is_error || !is_complete(result) || member(Some(result), "task").is_some() {
             return;
         }
-        ledger.look(&OUTPUT_SCHEMA);
+        ledger.inspected(&OUTPUT_SCHEMA);
         let shown_name = shown(operation.name.as_deref().unwrap_or_default().as_bytes(), 60);
         let Some(content) = member(Some(result), "structuredContent") else {
             let detail = format!("the result of {shown_name} has no structuredContent");
-            case.fail_in(ledger, &OUTPUT_SCHEMA, "/result", detail);
+            context.fail_in(ledger, &OUTPUT_SCHEMA, "/result", detail);
             return;
         };
         let Ok(value) = content.to::<Value>() else { return };
         if let Err(why) = schema.check(&value) {
             let detail = format!("the result of {shown_name}: {}", shown(why.as_bytes(), 160));
-            case.fail_in(ledger, &OUTPUT_SCHEMA, "/result/structuredContent", detail);
+            context.fail_in(ledger, &OUTPUT_SCHEMA, "/result/structuredContent", detail);
         }
     }
 }
 
-impl Known {
-    fn keep(&mut self, name: String, tool: Tool) {
+impl ToolList {
+    fn keep(&mut self, name: String, tool: ListedTool) {
         if let Some(before) = self.tools.remove(&name) {
             self.kept -= before.size;
         }

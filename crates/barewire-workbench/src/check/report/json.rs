@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Report, Subject};
 use crate::check::finding::Finding;
-use crate::check::ledger::{Outcome, Status};
+use crate::check::ledger::{CheckOutcome, Status};
 use crate::text::safe_json;
 
 pub(super) fn json(report: &Report) -> String {
@@ -26,7 +26,7 @@ fn subject(subject: &Subject) -> Value {
     json!({"kind": kind.as_str(), "what": what, "about": about, "seen": is_seen})
 }
 
-fn check(report: &Report, outcome: &Outcome) -> Value {
+fn check(report: &Report, outcome: &CheckOutcome) -> Value {
     let check = outcome.check;
     let mut value = json!({
         "id": check.id,

@@ -10,11 +10,11 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 
-use super::baseline::{Baseline, Known};
+use super::baseline::{Baseline, KnownFinding};
 use super::catalogue::Severity;
 use super::finding::Finding;
-use super::ledger::{Outcome, Skip, Status};
-use super::live::About;
+use super::ledger::{CheckOutcome, SkipReason, Status};
+use super::live::ServerSummary;
 use super::selection::Selection;
 use crate::Advice;
 use crate::secrets::Redactor;
@@ -25,14 +25,14 @@ use crate::text::{Plain, Style, shown};
 /// Its text is what `barewire check` prints; `{report:#}` names the checks that passed and that were skipped as well.
 pub struct Report {
     pub(super) subject: Subject,
-    pub(super) outcomes: Vec<Outcome>,
+    pub(super) outcomes: Vec<CheckOutcome>,
     pub(super) fail_on: Severity,
     /// The words for settings that would have helped.
     pub(super) words: fn(&Advice) -> String,
     /// Fingerprints of the baseline.
-    pub(super) known: Vec<Known>,
+    pub(super) known: Vec<KnownFinding>,
     /// Those of them that are not found any more.
-    pub(super) stale: Vec<Known>,
+    pub(super) stale: Vec<KnownFinding>,
 }
 
 /// The server or capture that was checked.
@@ -83,28 +83,28 @@ impl Subject {
         Self { what, about, kind: SubjectKind::Capture, is_seen: frames > 0 }
     }
 
-    pub(super) fn program(words: &[OsString], about: &About, redactor: &mut Redactor) -> Self {
+    pub(super) fn program(words: &[OsString], about: &ServerSummary, redactor: &mut Redactor) -> Self {
         let (line, _) = redactor.argv(words.iter().map(OsString::as_os_str));
         let what = shown(&line, LONGEST_NAME);
         Self::live(what, SubjectKind::Stdio, about, &format!("; started {} times", about.processes))
     }
 
-    pub(super) fn url(url: &str, about: &About, redactor: &mut Redactor) -> Self {
+    pub(super) fn url(url: &str, about: &ServerSummary, redactor: &mut Redactor) -> Self {
         let what = redactor.shown(url.as_bytes(), LONGEST_NAME);
         Self::live(what, SubjectKind::Http, about, &format!("; {} exchanges", about.processes))
     }
 
-    pub(super) fn memory(about: &About) -> Self {
+    pub(super) fn memory(about: &ServerSummary) -> Self {
         let connections = format!("; {} connections", about.processes);
         Self::live("a server in this process".to_owned(), SubjectKind::Memory, about, &connections)
     }
 
-    fn live(what: String, kind: SubjectKind, about: &About, effort: &str) -> Self {
+    fn live(what: String, kind: SubjectKind, about: &ServerSummary, effort: &str) -> Self {
         Self { what, about: about.line(effort), kind, is_seen: about.answers }
     }
 }
 
-impl About {
+impl ServerSummary {
     /// All of it in a line.
     fn line(&self, more: &str) -> String {
         let mut speaks: Vec<_> = self.legacy.iter().map(|it| it.as_str()).collect();
@@ -122,7 +122,7 @@ impl Report {
     /// A report goes to people and places that a secret should not go to, so what is quoted in it is redacted first.
     pub(super) fn new(
         subject: Subject,
-        outcomes: Vec<Outcome>,
+        outcomes: Vec<CheckOutcome>,
         selection: &Selection,
         fail_on: Severity,
         words: fn(&Advice) -> String,
@@ -139,8 +139,8 @@ impl Report {
 
     /// Takes what is in the baseline for known, so that it does not count; what is in it and is not found any more does.
     pub fn apply_baseline(&mut self, baseline: Baseline) {
-        let found: Vec<Known> = self.findings().map(Known::of).collect();
-        let ran = |known: &Known| {
+        let found: Vec<KnownFinding> = self.findings().map(KnownFinding::of).collect();
+        let ran = |known: &KnownFinding| {
             let outcome = self.outcomes.iter().find(|outcome| outcome.check.id == known.check);
             outcome.is_some_and(|it| matches!(it.status, Status::Pass { .. } | Status::Fail { .. }))
         };
@@ -158,11 +158,11 @@ impl Report {
 
     /// Whether a finding is in the baseline.
     pub fn is_known(&self, finding: &Finding) -> bool {
-        self.known.contains(&Known::of(finding))
+        self.known.contains(&KnownFinding::of(finding))
     }
 
     /// Whether something of this check counts.
-    pub(super) fn counts(&self, outcome: &Outcome) -> bool {
+    pub(super) fn counts(&self, outcome: &CheckOutcome) -> bool {
         match &outcome.status {
             Status::Fail { findings, has_more_kinds, .. } => {
                 let is_new = *has_more_kinds || findings.iter().any(|it| !self.is_known(it));
@@ -182,7 +182,7 @@ impl Report {
         if self.outcomes.iter().any(|outcome| self.counts(outcome)) || !self.stale.is_empty() {
             return Verdict::Fail;
         }
-        let is_open = |outcome: &Outcome| matches!(outcome.status, Status::Incomplete(_));
+        let is_open = |outcome: &CheckOutcome| matches!(outcome.status, Status::Incomplete(_));
         match !self.subject.is_seen || self.outcomes.iter().any(is_open) {
             true => Verdict::Incomplete,
             false => Verdict::Pass,
@@ -211,7 +211,7 @@ impl Report {
 
     /// How many checks failed with nothing that is not known.
     pub(super) fn known_failures(&self) -> usize {
-        let is_known = |outcome: &&Outcome| match &outcome.status {
+        let is_known = |outcome: &&CheckOutcome| match &outcome.status {
             Status::Fail { findings, has_more_kinds, .. } => {
                 !has_more_kinds && findings.iter().all(|it| self.is_known(it))
             }
@@ -233,11 +233,11 @@ impl Report {
 }
 
 /// What is wanted, and what keeps it from being seen.
-fn selected(outcomes: Vec<Outcome>, selection: &Selection, is_seen: bool) -> Vec<Outcome> {
-    let is_cause = |outcome: &Outcome| {
+fn selected(outcomes: Vec<CheckOutcome>, selection: &Selection, is_seen: bool) -> Vec<CheckOutcome> {
+    let is_cause = |outcome: &CheckOutcome| {
         let is_needed = outcomes.iter().any(|other| {
             selection.has(other.check)
-                && matches!(&other.status, Status::Skip(Skip::Needs(cause)) if *cause == outcome.check.id)
+                && matches!(&other.status, Status::Skip(SkipReason::Needs(cause)) if *cause == outcome.check.id)
         });
         is_needed || !is_seen && matches!(outcome.status, Status::Fail { .. } | Status::Incomplete(_))
     };
@@ -246,9 +246,9 @@ fn selected(outcomes: Vec<Outcome>, selection: &Selection, is_seen: bool) -> Vec
         .map(|it| selection.has(it.check) || is_cause(it) && !selection.leaves_out(it.check.id))
         .collect();
     let shown = outcomes.into_iter().zip(shown).filter_map(|(outcome, is_shown)| is_shown.then_some(outcome));
-    let open = |mut outcome: Outcome| {
+    let open = |mut outcome: CheckOutcome| {
         // Somebody who leaves the cause out still does not know.
-        if let Status::Skip(Skip::Needs(cause)) = outcome.status
+        if let Status::Skip(SkipReason::Needs(cause)) = outcome.status
             && selection.leaves_out(cause)
         {
             outcome.status = Status::Incomplete(format!("{cause} failed, and was not selected").into());
@@ -285,10 +285,10 @@ impl Status {
     fn redact(&mut self, redactor: &mut Redactor) {
         match self {
             Self::Fail { findings, .. } => findings.iter_mut().for_each(|finding| finding.redact(redactor)),
-            Self::Skip(Skip::Permission(why) | Skip::Nothing(why)) | Self::Incomplete(why) => {
+            Self::Skip(SkipReason::Permission(why) | SkipReason::Nothing(why)) | Self::Incomplete(why) => {
                 why.what = redactor.shown(why.what.as_bytes(), LONGEST_REASON);
             }
-            Self::Pass { .. } | Self::Skip(Skip::Needs(_) | Skip::ToldUnder(_)) => {}
+            Self::Pass { .. } | Self::Skip(SkipReason::Needs(_) | SkipReason::ReportedUnder(_)) => {}
         }
     }
 
@@ -302,11 +302,11 @@ impl Status {
     }
 }
 
-impl Skip {
+impl SkipReason {
     pub(super) fn reason(&self, words: fn(&Advice) -> String) -> String {
         match self {
             Self::Needs(id) => format!("{id} failed"),
-            Self::ToldUnder(ids) => format!("what counts against it is told under {}", ids.join(", ")),
+            Self::ReportedUnder(ids) => format!("what counts against it is told under {}", ids.join(", ")),
             Self::Permission(why) | Self::Nothing(why) => why.text(words),
         }
     }
@@ -314,7 +314,7 @@ impl Skip {
     pub(super) const fn kind(&self) -> &'static str {
         match self {
             Self::Needs(_) => "needs",
-            Self::ToldUnder(_) => "told-under",
+            Self::ReportedUnder(_) => "told-under",
             Self::Permission(_) => "permission",
             Self::Nothing(_) => "nothing",
         }

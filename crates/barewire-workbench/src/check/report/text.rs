@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use super::{Report, SubjectKind, Verdict};
 use crate::Advice;
 use crate::check::finding::Finding;
-use crate::check::ledger::{Outcome, Skip, Status};
+use crate::check::ledger::{CheckOutcome, SkipReason, Status};
 use crate::text::{Style, Tone, wrap};
 
 pub(super) fn text(report: &Report, style: &dyn Style, verbose: bool) -> String {
@@ -36,7 +36,7 @@ fn write(report: &Report, output: &mut Output<'_>, verbose: bool) -> fmt::Result
     let head = output.paint(Tone::Strong, &report.subject.what);
     writeln!(output, "{head}\n{}\n", report.subject.about)?;
     // What failed because of another one is skipped, so that the worst may come first.
-    let mut worst: Vec<&Outcome> = report.outcomes.iter().collect();
+    let mut worst: Vec<&CheckOutcome> = report.outcomes.iter().collect();
     worst.sort_by_key(|outcome| (std::cmp::Reverse(outcome.check.severity), outcome.check.level));
     for outcome in worst {
         if let Status::Fail { findings, more, .. } = &outcome.status {
@@ -58,7 +58,13 @@ fn write(report: &Report, output: &mut Output<'_>, verbose: bool) -> fmt::Result
     verdict(report, output)
 }
 
-fn failed(report: &Report, output: &mut Output<'_>, outcome: &Outcome, findings: &[Finding], more: u64) -> fmt::Result {
+fn failed(
+    report: &Report,
+    output: &mut Output<'_>,
+    outcome: &CheckOutcome,
+    findings: &[Finding],
+    more: u64,
+) -> fmt::Result {
     let check = outcome.check;
     let is_known = findings.iter().all(|finding| report.is_known(finding));
     let label = if is_known { output.paint(Tone::Noted, "KNOWN") } else { output.paint(Tone::Bad, "FAIL ") };
@@ -90,7 +96,7 @@ fn failed(report: &Report, output: &mut Output<'_>, outcome: &Outcome, findings:
     writeln!(output)
 }
 
-fn passed(output: &mut Output<'_>, outcome: &Outcome) -> fmt::Result {
+fn passed(output: &mut Output<'_>, outcome: &CheckOutcome) -> fmt::Result {
     let Status::Pass { looked } = outcome.status else { return Ok(()) };
     let label = output.paint(Tone::Good, "PASS ");
     let measure = match measured(outcome) {
@@ -102,7 +108,7 @@ fn passed(output: &mut Output<'_>, outcome: &Outcome) -> fmt::Result {
 }
 
 /// How many messages are as they should be, where that is counted.
-fn measured(outcome: &Outcome) -> Option<String> {
+fn measured(outcome: &CheckOutcome) -> Option<String> {
     let measure = outcome.measure.as_ref()?;
     let (conform, messages) = (measure["conform"].as_u64()?, measure["messages"].as_u64()?);
     Some(format!("{conform} of {messages} messages of the server conform"))
@@ -167,7 +173,7 @@ fn skipped(report: &Report, output: &mut Output<'_>, verbose: bool) -> fmt::Resu
     let mut idle = 0;
     for outcome in &report.outcomes {
         let Status::Skip(skip) = &outcome.status else { continue };
-        if let (Skip::Nothing(_), false) = (skip, verbose) {
+        if let (SkipReason::Nothing(_), false) = (skip, verbose) {
             idle += 1;
             continue;
         }

@@ -2,56 +2,56 @@
 
 use barewire_proto::http::{Media, challenge};
 
-use super::{Asked, Kind, View};
+use super::{FinishedExchange, PostedKind, PostedMessage};
 use crate::check::catalogue::http::{HTTP_CONTENT_TYPE, HTTP_SESSION, HTTP_STATUS, HTTP_UNAUTHORIZED};
 use crate::text::shown;
 
-impl View<'_> {
+impl FinishedExchange<'_> {
     /// What a server answers to a message.
-    pub(super) fn server(&mut self, asked: &Asked, is_modern_server: bool) {
+    pub(super) fn server(&mut self, posted: &PostedMessage, is_modern_server: bool) {
         let exchange = self.exchange;
         if let Some(session) = exchange.response_header("mcp-session-id") {
-            self.ledger.look(&HTTP_SESSION);
+            self.ledger.inspected(&HTTP_SESSION);
             if session.is_empty() || !session.bytes().all(|byte| byte.is_ascii_graphic()) {
                 let session = shown(session.as_bytes(), 60);
                 self.by_server(&HTTP_SESSION, format!("the id {session:?} is not of visible ASCII characters"));
             }
-            if asked.version.is_some() && is_modern_server {
+            if posted.version.is_some() && is_modern_server {
                 self.by_server(&HTTP_SESSION, "a request of the modern era is given a session");
             }
         }
-        let has_body = self.said.response.is_some();
+        let has_body = self.messages.response.is_some();
         if self.is_ok() && has_body {
-            self.ledger.look(&HTTP_CONTENT_TYPE);
+            self.ledger.inspected(&HTTP_CONTENT_TYPE);
             let value = exchange.response_header("content-type").unwrap_or_default();
             if !matches!(Media::parse(value.as_bytes()), Some(Media::Json | Media::Events)) {
                 let value = shown(value.as_bytes(), 60);
                 self.by_server(&HTTP_CONTENT_TYPE, format!("an answer comes as {value:?}"));
             }
         }
-        self.ledger.look(&HTTP_STATUS);
-        let (status, what) = (self.status, asked.shown());
-        match asked.kind {
-            Kind::Notification | Kind::Response if self.is_ok() && status != 202 => {
+        self.ledger.inspected(&HTTP_STATUS);
+        let (status, what) = (self.status, posted.shown());
+        match posted.kind {
+            PostedKind::Notification | PostedKind::Response if self.is_ok() && status != 202 => {
                 self.by_server(&HTTP_STATUS, format!("{what}: 202 is expected, and {status} comes"));
             }
-            Kind::Request if self.is_ok() && status != 200 => {
+            PostedKind::Request if self.is_ok() && status != 200 => {
                 self.by_server(&HTTP_STATUS, format!("{what}: 200 is expected, and {status} comes"));
             }
-            Kind::Request if self.said.has_result && status != 200 => {
+            PostedKind::Request if self.messages.has_result && status != 200 => {
                 self.by_server(&HTTP_STATUS, format!("{what} has a result, and the status {status}"));
             }
-            Kind::Request if status >= 500 && self.said.error.is_none() && !self.is_claimed => {
+            PostedKind::Request if status >= 500 && self.messages.error.is_none() && !self.is_claimed => {
                 self.by_server(&HTTP_STATUS, format!("{what}: an answer is expected, and the status {status} comes"));
             }
-            Kind::Request if asked.version.is_some() && is_modern_server => {
-                let wanted = match self.said.error {
+            PostedKind::Request if posted.version.is_some() && is_modern_server => {
+                let wanted = match self.messages.error {
                     Some(-32601) => 404,
                     Some(-32022..=-32020) => 400,
                     _ => return,
                 };
                 if status != wanted {
-                    let code = self.said.error.unwrap_or_default();
+                    let code = self.messages.error.unwrap_or_default();
                     let detail = format!("{what}: {wanted} is expected with {code}, and {status} comes");
                     self.by_server(&HTTP_STATUS, detail);
                 }
@@ -64,17 +64,17 @@ impl View<'_> {
     pub(super) fn get(&mut self) {
         let has_session = self.exchange.request_header("mcp-session-id").is_some();
         // What our own client asks for is there; of another one we do not know.
-        let is_known = self.setting.client_is_ours && has_session;
+        let is_known = self.state.client_is_ours && has_session;
         match self.status {
             200 => {
-                self.ledger.look(&HTTP_CONTENT_TYPE);
+                self.ledger.inspected(&HTTP_CONTENT_TYPE);
                 let value = self.exchange.response_header("content-type").unwrap_or_default();
                 if Media::parse(value.as_bytes()) != Some(Media::Events) {
                     let value = shown(value.as_bytes(), 60);
                     self.by_server(&HTTP_CONTENT_TYPE, format!("a GET is answered with {value:?}"));
                 }
             }
-            405 | 401 | 403 => self.ledger.look(&HTTP_STATUS),
+            405 | 401 | 403 => self.ledger.inspected(&HTTP_STATUS),
             400..=499 if !is_known => {}
             status => {
                 let detail = format!("GET: a stream or 405 is expected, and {status} comes");
@@ -85,7 +85,7 @@ impl View<'_> {
 
     /// The end of a session.
     pub(super) fn delete(&mut self) {
-        self.ledger.look(&HTTP_SESSION);
+        self.ledger.inspected(&HTTP_SESSION);
         if !self.is_ok() && !matches!(self.status, 401 | 403 | 404 | 405) {
             let detail = format!("DELETE: 2xx or 405 is expected, and {} comes", self.status);
             self.by_server(&HTTP_SESSION, detail);
@@ -93,7 +93,7 @@ impl View<'_> {
     }
 
     pub(super) fn unauthorized(&mut self) {
-        self.ledger.look(&HTTP_UNAUTHORIZED);
+        self.ledger.inspected(&HTTP_UNAUTHORIZED);
         let headers = &self.exchange.response_headers;
         let headers: Vec<(&str, &[u8])> =
             headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();

@@ -1,4 +1,4 @@
-//! Lines that are no JSON -> whether they are pieces of one message.
+//! Lines that are no JSON -> whether they are multiline of one message.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,12 @@ use crate::check::finding::Finding;
 
 /// Messages that may be spread over lines, by channel.
 #[derive(Default)]
-pub(super) struct Pieces {
-    open: HashMap<String, Open>,
+pub(super) struct MultilineMessages {
+    open: HashMap<String, PartialMessage>,
 }
 
 /// Lines that may be the beginning of a message.
-struct Open {
+struct PartialMessage {
     text: Vec<u8>,
     /// What is wrong with the first of them if they are not.
     first: Finding,
@@ -32,30 +32,30 @@ struct Nesting {
     is_escaped: bool,
 }
 
-impl Pieces {
+impl MultilineMessages {
     /// Takes a line and what is wrong with it, and gives back what can be told by now.
     pub(super) fn line(&mut self, channel: &str, text: &[u8], finding: Option<Finding>) -> Vec<Finding> {
         let is_piece = finding.as_ref().is_some_and(|finding| finding.check == &STDOUT_PURITY);
         let mut told = Vec::new();
         if let Some(mut open) = self.open.remove(channel) {
-            match if is_piece { open.goes_on(text) } else { Goes::No } {
-                Goes::On => {
+            match if is_piece { open.goes_on(text) } else { Continuation::Broken } {
+                Continuation::Open => {
                     self.open.insert(channel.to_owned(), open);
                     return told;
                 }
-                Goes::Ends => {
+                Continuation::Complete => {
                     let detail = format!("it is spread over {} lines", open.lines);
                     told.push(Finding { check: &ONE_MESSAGE_A_LINE, detail, ..open.first });
                     return told;
                 }
-                Goes::No => told.push(open.first),
+                Continuation::Broken => told.push(open.first),
             }
         }
         let Some(finding) = finding else { return told };
         if is_piece && self.open.len() < MOST_OPEN && is_beginning(text) {
             let mut nesting = Nesting::default();
             nesting.push(text);
-            let open = Open { text: text.to_vec(), first: finding, lines: 1, nesting, parsed: text.len() };
+            let open = PartialMessage { text: text.to_vec(), first: finding, lines: 1, nesting, parsed: text.len() };
             self.open.insert(channel.to_owned(), open);
         } else {
             told.push(finding);
@@ -69,14 +69,14 @@ impl Pieces {
     }
 }
 
-enum Goes {
-    On,
-    Ends,
-    No,
+enum Continuation {
+    Open,
+    Complete,
+    Broken,
 }
 
-impl Open {
-    fn goes_on(&mut self, line: &[u8]) -> Goes {
+impl PartialMessage {
+    fn goes_on(&mut self, line: &[u8]) -> Continuation {
         self.text.push(b'\n');
         self.text.extend_from_slice(line);
         self.lines += 1;
@@ -84,13 +84,15 @@ impl Open {
         let is_closed = self.nesting.open == 0;
         // Parsed when it may be complete, and else only when it has doubled: the whole is then read a few times, not once a line.
         if !is_closed && self.text.len() < 2 * self.parsed && self.text.len() < MOST_TEXT {
-            return Goes::On;
+            return Continuation::Open;
         }
         self.parsed = self.text.len();
         match Json::parse(&self.text) {
-            Ok(_) => Goes::Ends,
-            Err(syntax) if !is_closed && syntax.at >= self.text.len() && self.text.len() < MOST_TEXT => Goes::On,
-            Err(_) => Goes::No,
+            Ok(_) => Continuation::Complete,
+            Err(syntax) if !is_closed && syntax.at >= self.text.len() && self.text.len() < MOST_TEXT => {
+                Continuation::Open
+            }
+            Err(_) => Continuation::Broken,
         }
     }
 }

@@ -1,9 +1,9 @@
-//! A message and its tie -> what is wrong with it, and under which check that is told.
+//! A message and its relation -> what is wrong with it, and under which check that is told.
 
 use barewire_proto::json::{Json, Kind, Text};
 use barewire_proto::rpc::{Code, Invalid, Message, Rule, Shape};
 
-use super::Case;
+use super::MessageContext;
 use crate::check::catalogue::Check;
 use crate::check::catalogue::envelope::{ANSWERED_ONCE, ID_FIDELITY, JSONRPC_MESSAGES, NOTIFICATION_SILENCE};
 use crate::check::catalogue::framing::STDOUT_PURITY;
@@ -11,7 +11,7 @@ use crate::operations::Relation;
 use crate::text::shown;
 
 /// What is wrong with a message, and under which check that is told.
-pub(super) struct Blame {
+pub(super) struct EnvelopeViolation {
     pub(super) check: &'static Check,
     pub(super) at: usize,
     pub(super) detail: String,
@@ -19,41 +19,41 @@ pub(super) struct Blame {
     pub(super) by_carrier: bool,
 }
 
-fn whole(check: &'static Check, invalid: &Invalid<'_>) -> Blame {
-    Blame { check, at: invalid.at, detail: invalid.rule.to_string(), by_carrier: false }
+fn whole(check: &'static Check, invalid: &Invalid<'_>) -> EnvelopeViolation {
+    EnvelopeViolation { check, at: invalid.at, detail: invalid.rule.to_string(), by_carrier: false }
 }
 
-pub(super) fn blame(case: &Case<'_>, was_notified: bool) -> Option<Blame> {
-    let watched = case.watched;
-    let blame = |check, at, detail: String| Some(Blame { check, at, detail, by_carrier: false });
+pub(super) fn violation(context: &MessageContext<'_>, was_notified: bool) -> Option<EnvelopeViolation> {
+    let tracked = context.tracked;
+    let violation = |check, at, detail: String| Some(EnvelopeViolation { check, at, detail, by_carrier: false });
     // Which of the two it is shows when the requests that wait are answered, or are not.
     let nobody = || {
         if was_notified { (&NOTIFICATION_SILENCE, FOLLOWS) } else { (&ID_FIDELITY, NAMELESS) }
     };
-    match (watched.message, watched.relation) {
-        (Err(invalid), tie) => {
-            let is_cut = matches!(invalid.rule, Rule::Truncated) && watched.text.is_some();
-            let is_changed = watched.frame.place.is_some_and(|place| place.redacted);
+    match (tracked.message, tracked.relation) {
+        (Err(invalid), relation) => {
+            let is_cut = matches!(invalid.rule, Rule::Truncated) && tracked.text.is_some();
+            let is_changed = tracked.frame.place.is_some_and(|place| place.redacted);
             let too_long = matches!(invalid.rule, Rule::TooLong { .. } | Rule::BatchTooLong { .. });
             if is_cut || is_changed || too_long {
                 return None;
             }
-            if is_noise(invalid) && is_line(case) {
-                return blame(&STDOUT_PURITY, invalid.at, noise(watched.text.unwrap_or_default(), invalid));
+            if is_noise(invalid) && is_line(context) {
+                return violation(&STDOUT_PURITY, invalid.at, noise(tracked.text.unwrap_or_default(), invalid));
             }
-            if is_line(case) && is_other_object(watched.text.unwrap_or_default()) {
+            if is_line(context) && is_other_object(tracked.text.unwrap_or_default()) {
                 let detail =
                     "it is an object of JSON and no message: it has neither jsonrpc nor method, id, result or error";
-                return blame(&STDOUT_PURITY, 0, detail.to_owned());
+                return violation(&STDOUT_PURITY, 0, detail.to_owned());
             }
             let nameless = matches!(invalid.rule, Rule::NullId | Rule::NoId) && invalid.shape == Shape::Response;
-            if nameless && matches!(tie, Relation::None | Relation::Unsolicited) {
+            if nameless && matches!(relation, Relation::None | Relation::Unsolicited) {
                 let (check, detail) = nobody();
-                return blame(check, invalid.at, detail.to_owned());
+                return violation(check, invalid.at, detail.to_owned());
             }
             // What a header announced and did not come was lost on the way.
             if matches!(invalid.rule, Rule::Truncated) {
-                return Some(Blame { by_carrier: true, ..whole(&JSONRPC_MESSAGES, invalid) });
+                return Some(EnvelopeViolation { by_carrier: true, ..whole(&JSONRPC_MESSAGES, invalid) });
             }
             Some(whole(&JSONRPC_MESSAGES, invalid))
         }
@@ -61,18 +61,18 @@ pub(super) fn blame(case: &Case<'_>, was_notified: bool) -> Option<Blame> {
             let round = operation.rounds.last()?;
             let (asked, answered) = (round.id.as_str(), round.other_id()?.as_str());
             let [asked, answered] = [asked, answered].map(|id| shown(id.as_bytes(), 60));
-            blame(&ID_FIDELITY, 0, format!("the id {asked} is answered as {answered}"))
+            violation(&ID_FIDELITY, 0, format!("the id {asked} is answered as {answered}"))
         }
         (Ok(_), Relation::Duplicate) => {
-            blame(&ANSWERED_ONCE, 0, "the request under this id was answered before".to_owned())
+            violation(&ANSWERED_ONCE, 0, "the request under this id was answered before".to_owned())
         }
         (Ok(Message::OrphanError(_)), Relation::Unsolicited) => {
             let (check, detail) = nobody();
-            blame(check, 0, detail.to_owned())
+            violation(check, 0, detail.to_owned())
         }
         (Ok(Message::Response(response)), Relation::Unsolicited) => {
             let id = shown(response.id.as_str().as_bytes(), 60);
-            blame(&ID_FIDELITY, 0, format!("nobody has asked under the id {id}"))
+            violation(&ID_FIDELITY, 0, format!("nobody has asked under the id {id}"))
         }
         _ => None,
     }
@@ -112,8 +112,8 @@ fn is_utf16(bytes: &[u8]) -> bool {
 }
 
 /// A line that a server writes to stdout.
-pub(super) fn is_line(case: &Case<'_>) -> bool {
-    case.by_server() && !case.watched.conversation.over_http && case.watched.element.is_none()
+pub(super) fn is_line(context: &MessageContext<'_>) -> bool {
+    context.by_server() && !context.tracked.conversation.over_http && context.tracked.element.is_none()
 }
 
 const FOLLOWS: &str = "an answer without an id follows a notification";

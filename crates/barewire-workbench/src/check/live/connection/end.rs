@@ -7,11 +7,11 @@ use barewire_proto::transcript::{Note, Stream};
 use tokio::io::AsyncReadExt;
 use tokio::time::sleep;
 
-use super::{CHUNK, Exited, Link, Pipe, Process, Talk};
+use super::{CHUNK, Exited, Link, Pipe, ServerConnection, ServerHandle};
 use crate::check::live::group;
 
 /// How a process ended.
-pub(in crate::check::live) struct Ended {
+pub(in crate::check::live) struct ProcessEnd {
     /// How it exited by itself, if it did in time.
     pub(in crate::check::live) by_itself: Option<Exited>,
     /// How long it took after its stdin was closed.
@@ -21,20 +21,20 @@ pub(in crate::check::live) struct Ended {
     pub(in crate::check::live) exit: Option<Exit>,
 }
 
-impl Talk {
+impl ServerConnection {
     /// Closes its stdin, waits until it has gone or `patience` is over, and ends what is left.
-    pub(in crate::check::live) async fn end(mut self, patience: Duration) -> Ended {
+    pub(in crate::check::live) async fn end(mut self, patience: Duration) -> ProcessEnd {
         if let Link::Http(web) = &mut self.link {
             let deadline = (Instant::now() + self.patience).min(self.until);
             web.end(deadline, Some(self.revision)).await;
-            return Ended { by_itself: Some(Exited::Code(0)), took: Duration::ZERO, left: Vec::new(), exit: None };
+            return ProcessEnd { by_itself: Some(Exited::Code(0)), took: Duration::ZERO, left: Vec::new(), exit: None };
         }
         let already = self.exited();
         if already.is_none() {
             if let Some(pipe) = self.pipe() {
                 pipe.writer = None;
             }
-            self.tape.event(&self.channel, Note::Eof(Stream::ToServer));
+            self.recording.event(&self.channel, Note::Eof(Stream::ToServer));
         }
         let since = Instant::now();
         let deadline = self.deadline(patience);
@@ -47,7 +47,7 @@ impl Talk {
                 && let Ok(read) = tokio::time::timeout(LOOK_AGAIN, pipe.reader.read(&mut chunk)).await
             {
                 self.take(read, &chunk);
-                self.came.clear();
+                self.inbox.clear();
             }
             by_itself = self.exited();
         }
@@ -60,7 +60,7 @@ impl Talk {
             && let Ok(read) = tokio::time::timeout(LOOK_AGAIN, pipe.reader.read(&mut chunk)).await
         {
             self.take(read, &chunk);
-            self.came.clear();
+            self.inbox.clear();
         }
         let left = if by_itself.is_some() { self.left().await } else { Vec::new() };
         let exit = match self.pipe().and_then(|pipe| pipe.ending.take()) {
@@ -69,7 +69,7 @@ impl Talk {
         };
         self.take_stderr();
         if !self.is_over {
-            self.tape.event(&self.channel, Note::Eof(Stream::ToClient));
+            self.recording.event(&self.channel, Note::Eof(Stream::ToClient));
         }
         let how = by_itself.or_else(|| {
             let exit = exit.as_ref()?;
@@ -77,17 +77,17 @@ impl Talk {
         });
         match how {
             // Told to end it may exit with any code; what it does by itself is what counts.
-            Some(Exited::Code(_)) if by_itself.is_none() => self.tape.event(&self.channel, Note::ExitSignal(15)),
-            Some(Exited::Code(code)) => self.tape.event(&self.channel, Note::ExitCode(code)),
-            Some(Exited::Signal(signal)) => self.tape.event(&self.channel, Note::ExitSignal(signal)),
+            Some(Exited::Code(_)) if by_itself.is_none() => self.recording.event(&self.channel, Note::ExitSignal(15)),
+            Some(Exited::Code(code)) => self.recording.event(&self.channel, Note::ExitCode(code)),
+            Some(Exited::Signal(signal)) => self.recording.event(&self.channel, Note::ExitSignal(signal)),
             None => Vec::new(),
         };
-        Ended { by_itself, took, left, exit }
+        ProcessEnd { by_itself, took, left, exit }
     }
 
     /// Who of its group stays. Those who end because it has ended need a moment for it.
     async fn left(&mut self) -> Vec<String> {
-        let Some(Pipe { server: Process::Child(pid), .. }) = self.pipe() else { return Vec::new() };
+        let Some(Pipe { server: ServerHandle::Child(pid), .. }) = self.pipe() else { return Vec::new() };
         let pid = *pid;
         let deadline = Instant::now() + FOLLOW;
         loop {

@@ -13,34 +13,34 @@ use crate::capture::{CaptureClock, CaptureWriter};
 use crate::check::catalogue::Check;
 use crate::check::finding::{Finding, Location};
 use crate::check::inspector::Inspector;
-use crate::check::ledger::{Ledger, Reason, Skip};
+use crate::check::ledger::{Ledger, Reason, SkipReason};
 use crate::frames::{FrameLimits, WireItem};
 use crate::operations::{OperationTracker, TrackedMessage};
 use crate::pipeline::{Observer, Pipeline};
 
 /// The pipeline of a run, in several hands.
 #[derive(Clone)]
-pub(super) struct Shared(Rc<RefCell<Tape>>);
+pub(super) struct Recording(Rc<RefCell<RecordingState>>);
 
-struct Tape {
+struct RecordingState {
     clock: CaptureClock,
-    pipeline: Pipeline<Frames>,
+    pipeline: Pipeline<FrameCollector>,
 }
 
 /// One frame, in its place.
 #[derive(Clone)]
-pub(super) struct Line {
+pub(super) struct LocatedFrame {
     pub(super) location: Location,
     pub(super) bytes: Vec<u8>,
 }
 
 /// The passive checks, and the frames that the probes wait for.
-struct Frames {
+struct FrameCollector {
     inspector: Inspector,
-    lines: Vec<Line>,
+    lines: Vec<LocatedFrame>,
 }
 
-impl Observer for Frames {
+impl Observer for FrameCollector {
     fn message(&mut self, message: &TrackedMessage<'_>) {
         self.inspector.message(message);
     }
@@ -48,7 +48,7 @@ impl Observer for Frames {
     fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker) {
         if let WireItem::Frame(frame) = item {
             let bytes = frame.bytes.unwrap_or_default().to_vec();
-            self.lines.push(Line { location: Location::of(frame, 0), bytes });
+            self.lines.push(LocatedFrame { location: Location::of(frame, 0), bytes });
         }
         self.inspector.item(item, operations);
     }
@@ -58,13 +58,13 @@ impl Observer for Frames {
     }
 }
 
-impl Shared {
+impl Recording {
     pub(super) fn new(clock: CaptureClock, capture: Option<CaptureWriter>) -> Self {
-        Self(Rc::new(RefCell::new(Tape { clock, pipeline: pipeline(capture) })))
+        Self(Rc::new(RefCell::new(RecordingState { clock, pipeline: pipeline(capture) })))
     }
 
     /// Takes what was written or read, and gives back the frames that are complete with it.
-    pub(super) fn bytes(&self, channel: &Channel, stream: Stream, bytes: &[u8]) -> Vec<Line> {
+    pub(super) fn bytes(&self, channel: &Channel, stream: Stream, bytes: &[u8]) -> Vec<LocatedFrame> {
         self.put(|pipeline, time| pipeline.bytes(channel, stream, bytes, time))
     }
 
@@ -75,7 +75,7 @@ impl Shared {
         self.put(|pipeline, _| pipeline.entry(Entry::Bytes(bytes)));
     }
 
-    pub(super) fn event(&self, channel: &Channel, note: Note) -> Vec<Line> {
+    pub(super) fn event(&self, channel: &Channel, note: Note) -> Vec<LocatedFrame> {
         self.put(|pipeline, time| pipeline.event(channel, note, time))
     }
 
@@ -89,8 +89,8 @@ impl Shared {
         self.put(|pipeline, time| pipeline.secret_header(channel, name, value, time));
     }
 
-    fn put(&self, take: impl FnOnce(&mut Pipeline<Frames>, Duration)) -> Vec<Line> {
-        let Tape { clock, pipeline } = &mut *self.0.borrow_mut();
+    fn put(&self, take: impl FnOnce(&mut Pipeline<FrameCollector>, Duration)) -> Vec<LocatedFrame> {
+        let RecordingState { clock, pipeline } = &mut *self.0.borrow_mut();
         take(pipeline, clock.now());
         if let Some(capture) = pipeline.capture().filter(|capture| capture.waiting() > FLUSH_BYTES) {
             // That it cannot be written is told at the end.
@@ -107,11 +107,11 @@ impl Shared {
         self.inspector(|inspector| inspector.ledger.fail(finding));
     }
 
-    pub(super) fn look(&self, check: &'static Check) {
-        self.inspector(|inspector| inspector.ledger.look(check));
+    pub(super) fn inspected(&self, check: &'static Check) {
+        self.inspector(|inspector| inspector.ledger.inspected(check));
     }
 
-    pub(super) fn skip(&self, check: &'static Check, why: Skip) {
+    pub(super) fn skip(&self, check: &'static Check, why: SkipReason) {
         self.inspector(|inspector| inspector.ledger.skip(check, why));
     }
 
@@ -132,13 +132,13 @@ impl Shared {
     }
 
     /// How its process ends is told by whoever drives it.
-    pub(super) fn is_rough(&self, channel: &Channel) {
-        self.inspector(|inspector| inspector.judge.is_rough(channel.as_str()));
+    pub(super) fn mark_misuse(&self, channel: &Channel) {
+        self.inspector(|inspector| inspector.checks.mark_misuse(channel.as_str()));
     }
 
     /// That this is not answered is told by whoever asked.
     pub(super) fn claim(&self, conversation: &str, id: &str) {
-        self.inspector(|inspector| inspector.judge.claim(conversation, id));
+        self.inspector(|inspector| inspector.checks.claim(conversation, id));
     }
 
     fn inspector<T>(&self, with: impl FnOnce(&mut Inspector) -> T) -> T {
@@ -153,9 +153,9 @@ impl Shared {
     }
 }
 
-fn pipeline(capture: Option<CaptureWriter>) -> Pipeline<Frames> {
+fn pipeline(capture: Option<CaptureWriter>) -> Pipeline<FrameCollector> {
     let limits = FrameLimits { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH };
-    Pipeline::new(limits, capture, Frames { inspector: Inspector::of_our_own(), lines: Vec::new() })
+    Pipeline::new(limits, capture, FrameCollector { inspector: Inspector::of_our_own(), lines: Vec::new() })
 }
 
 /// Not a write for every line.

@@ -1,7 +1,7 @@
 //! One process, or a server at a URL, and what is said to it: bytes with deadlines, requests and their answers.
 
 mod end;
-mod probe;
+mod liveness;
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -20,47 +20,47 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinHandle;
 use tokio::time::timeout_at;
 
-use super::answer::{Answer, Failed, answer, is_answer};
-use super::tape::{Line, Shared};
-use super::web::RecordingClient;
+use super::http_client::RecordingClient;
+use super::outcome::{ErrorResponse, RequestOutcome, answer, is_answer};
+use super::recording::{LocatedFrame, Recording};
 use crate::check::finding::Location;
 use crate::platform;
 
 pub(super) use crate::platform::processes::Exited;
-pub(super) use end::Ended;
+pub(super) use end::ProcessEnd;
 
 /// A server, and the conversation with it.
-pub(super) struct Talk {
+pub(super) struct ServerConnection {
     pub(super) channel: Channel,
     pub(super) era: Era,
     /// The revision that is spoken.
     pub(super) revision: Revision,
-    tape: Shared,
+    recording: Recording,
     patience: Duration,
     /// When the whole run is to end.
     until: Instant,
     link: Link,
-    /// Frames that came and that nobody has waited for.
-    came: VecDeque<Line>,
-    /// Errors that came without an id.
-    pub(super) orphans: Vec<Failed>,
-    /// What came in all.
-    pub(super) heard: Heard,
+    /// FrameCollector that inbox and that nobody has waited for.
+    inbox: VecDeque<LocatedFrame>,
+    /// Errors that inbox without an id.
+    pub(super) errors_without_id: Vec<ErrorResponse>,
+    /// What inbox in all.
+    pub(super) received: ReceivedOutput,
     /// Where the last frame stands that was sent.
     sent: Option<Location>,
     /// The lightest request that this server answers.
-    light: &'static str,
+    liveness: &'static str,
     last_id: u64,
     quiet: Duration,
     is_over: bool,
 }
 
-/// What came, whatever it was.
+/// What inbox, whatever it was.
 #[derive(Default)]
-pub(super) struct Heard {
+pub(super) struct ReceivedOutput {
     pub(super) bytes: usize,
     pub(super) lines: usize,
-    /// The first of it, as it came.
+    /// The first of it, as it inbox.
     pub(super) start: Vec<u8>,
 }
 
@@ -72,16 +72,16 @@ enum Link {
 
 /// The pipes of a process.
 struct Pipe {
-    reader: Reader,
+    reader: PipeReader,
     /// `None` once stdin is closed.
-    writer: Option<Writer>,
+    writer: Option<PipeWriter>,
     ending: Option<ExitFuture>,
-    server: Process,
-    stderr: Arc<Mutex<Said>>,
+    server: ServerHandle,
+    stderr: Arc<Mutex<StderrBuffer>>,
 }
 
 /// What is at the other end of the pipes.
-enum Process {
+enum ServerHandle {
     /// A process, by its number.
     Child(u32),
     /// A task of this process.
@@ -97,27 +97,27 @@ impl Drop for AbortOnDrop {
     }
 }
 
-type Reader = Pin<Box<dyn tokio::io::AsyncRead>>;
-type Writer = Pin<Box<dyn tokio::io::AsyncWrite>>;
+type PipeReader = Pin<Box<dyn tokio::io::AsyncRead>>;
+type PipeWriter = Pin<Box<dyn tokio::io::AsyncWrite>>;
 
 /// What was written to stderr and is not taken yet.
 #[derive(Default)]
-struct Said {
+struct StderrBuffer {
     lines: Vec<(Duration, Vec<u8>)>,
     bytes: usize,
 }
 
-impl Talk {
+impl ServerConnection {
     pub(super) fn start(
         child: &Child,
         argv: &[OsString],
         channel: Channel,
-        tape: Shared,
+        recording: Recording,
         patience: Duration,
         until: Instant,
     ) -> Result<Self, barewire::transport::SpawnError> {
-        let stderr = Arc::new(Mutex::new(Said::default()));
-        let (said, clock) = (Arc::clone(&stderr), tape.clock());
+        let stderr = Arc::new(Mutex::new(StderrBuffer::default()));
+        let (said, clock) = (Arc::clone(&stderr), recording.clock());
         let on_line = move |line: &[u8]| {
             let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
             // Whoever floods it is known by then.
@@ -128,23 +128,23 @@ impl Talk {
         };
         let process = child.clone().stderr(Stderr::lines(on_line)).grace(GRACE).spawn()?;
         let pid = process.pid();
-        tape.open(&channel, argv);
+        recording.open(&channel, argv);
         let parts = process.into_parts();
         let link = Link::Pipe(Pipe {
             reader: Box::pin(parts.reader),
             writer: Some(Box::pin(parts.writer)),
             ending: parts.ending,
-            server: Process::Child(pid),
+            server: ServerHandle::Child(pid),
             stderr,
         });
-        Ok(Self::with(link, channel, tape, patience, until))
+        Ok(Self::with(link, channel, recording, patience, until))
     }
 
     /// A conversation with a server of this process.
     pub(super) fn over_memory(
         server: &Server,
         channel: Channel,
-        tape: Shared,
+        recording: Recording,
         patience: Duration,
         until: Instant,
     ) -> Self {
@@ -158,39 +158,39 @@ impl Talk {
             reader: Box::pin(parts.reader),
             writer: Some(Box::pin(parts.writer)),
             ending: None,
-            server: Process::Task(AbortOnDrop(task)),
+            server: ServerHandle::Task(AbortOnDrop(task)),
             stderr: Arc::default(),
         });
-        Self::with(link, channel, tape, patience, until)
+        Self::with(link, channel, recording, patience, until)
     }
 
     /// A conversation with a server at a URL.
     pub(super) fn over_http(
         web: RecordingClient,
         channel: Channel,
-        tape: Shared,
+        recording: Recording,
         patience: Duration,
         until: Instant,
     ) -> Self {
-        Self::with(Link::Http(Box::new(web)), channel, tape, patience, until)
+        Self::with(Link::Http(Box::new(web)), channel, recording, patience, until)
     }
 
-    fn with(link: Link, channel: Channel, tape: Shared, patience: Duration, until: Instant) -> Self {
+    fn with(link: Link, channel: Channel, recording: Recording, patience: Duration, until: Instant) -> Self {
         Self {
             channel,
             era: Era::Legacy,
             revision: Revision::LATEST_LEGACY,
-            tape,
+            recording,
             patience,
             until,
             link,
-            came: VecDeque::new(),
-            orphans: Vec::new(),
-            heard: Heard::default(),
+            inbox: VecDeque::new(),
+            errors_without_id: Vec::new(),
+            received: ReceivedOutput::default(),
             sent: None,
-            light: "ping",
+            liveness: "ping",
             last_id: 0,
-            quiet: probe::QUIET,
+            quiet: liveness::QUIET,
             is_over: false,
         }
     }
@@ -213,7 +213,7 @@ impl Talk {
             }
             return;
         }
-        if let Some(line) = self.tape.bytes(&self.channel, Stream::ToServer, bytes).pop() {
+        if let Some(line) = self.recording.bytes(&self.channel, Stream::ToServer, bytes).pop() {
             self.sent = Some(line.location);
         }
         let Some(mut writer) = self.pipe().and_then(|pipe| pipe.writer.take()) else { return };
@@ -223,14 +223,14 @@ impl Talk {
             let is_over = self.is_over;
             let Some(pipe) = self.pipe() else { return };
             let step = tokio::select! {
-                written = writer.write(rest) => Step::Written(written),
-                read = pipe.reader.read(&mut chunk), if !is_over => Step::Read(read),
-                () = tokio::time::sleep_until(deadline.into()) => Step::Late,
+                written = writer.write(rest) => PipeEvent::Written(written),
+                read = pipe.reader.read(&mut chunk), if !is_over => PipeEvent::Read(read),
+                () = tokio::time::sleep_until(deadline.into()) => PipeEvent::Late,
             };
             match step {
-                Step::Written(Ok(0) | Err(_)) | Step::Late => break,
-                Step::Written(Ok(count)) => rest = &rest[count..],
-                Step::Read(read) => self.take(read, &chunk),
+                PipeEvent::Written(Ok(0) | Err(_)) | PipeEvent::Late => break,
+                PipeEvent::Written(Ok(count)) => rest = &rest[count..],
+                PipeEvent::Read(read) => self.take(read, &chunk),
             }
         }
         if let Some(pipe) = self.pipe() {
@@ -251,13 +251,13 @@ impl Talk {
     }
 
     /// Asks, and waits for the answer.
-    pub(super) async fn ask(&mut self, method: &str, params: Value) -> Answer {
-        let id = self.begin(method, params).await;
-        self.answer(&id).await
+    pub(super) async fn ask(&mut self, method: &str, params: Value) -> RequestOutcome {
+        let id = self.send_request(method, params).await;
+        self.wait_for_response(&id).await
     }
 
     /// Asks, and does not wait. The id is given back.
-    pub(super) async fn begin(&mut self, method: &str, params: Value) -> String {
+    pub(super) async fn send_request(&mut self, method: &str, params: Value) -> String {
         let id = self.next_id();
         let params = self.with_meta(params);
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
@@ -283,7 +283,7 @@ impl Talk {
     }
 
     /// Nobody waits for the answer to this id any more.
-    pub(super) async fn give_up(&mut self, id: &str) {
+    pub(super) async fn cancel_request(&mut self, id: &str) {
         let number: Value = serde_json::from_str(id).unwrap_or_default();
         self.notify("notifications/cancelled", json!({"requestId": number, "reason": "barewire check"})).await;
     }
@@ -293,7 +293,7 @@ impl Talk {
         self.notify("notifications/initialized", json!({})).await;
         if matches!(self.link, Link::Http(_)) {
             // Exchanges go on beside each other, and what is asked next could be there first.
-            self.settle(self.patience).await;
+            self.drain_for(self.patience).await;
         }
     }
 
@@ -315,18 +315,18 @@ impl Talk {
     /// That this is not answered is told by whoever asked.
     pub(super) fn claim(&mut self, id: &str) {
         match &mut self.link {
-            Link::Pipe(_) => self.tape.claim(self.channel.as_str(), id),
+            Link::Pipe(_) => self.recording.claim(self.channel.as_str(), id),
             Link::Http(web) => web.claim(id),
         }
     }
 
     /// Waits for the answer to this id.
-    pub(super) async fn answer(&mut self, id: &str) -> Answer {
+    pub(super) async fn wait_for_response(&mut self, id: &str) -> RequestOutcome {
         let patience = self.patience;
-        self.answer_within(id, patience).await
+        self.wait_for_response_within(id, patience).await
     }
 
-    pub(super) async fn answer_within(&mut self, id: &str, patience: Duration) -> Answer {
+    pub(super) async fn wait_for_response_within(&mut self, id: &str, patience: Duration) -> RequestOutcome {
         let deadline = self.deadline(patience);
         loop {
             let Some(line) = self.next_for(Some(id), deadline).await else {
@@ -334,14 +334,14 @@ impl Talk {
                     && let Some(refusal) = web.refusal(id)
                 {
                     web.claim(id);
-                    return Answer::Refused(refusal);
+                    return RequestOutcome::Refused(refusal);
                 }
                 let is_late = Instant::now() >= self.until;
                 // How it ended is told where it ended, and that time was up where it was.
                 if self.is_over || is_late {
                     self.claim(id);
                 }
-                return if self.is_over { Answer::Ended } else { Answer::Silence };
+                return if self.is_over { RequestOutcome::Disconnected } else { RequestOutcome::NoResponse };
             };
             if let Some(answer) = self.look_at(line, Some(id)).await {
                 return answer;
@@ -350,15 +350,15 @@ impl Talk {
     }
 
     /// What comes next until the deadline; `None` if nothing does.
-    pub(super) async fn next(&mut self, deadline: Instant) -> Option<Line> {
+    pub(super) async fn next_frame(&mut self, deadline: Instant) -> Option<LocatedFrame> {
         self.next_for(None, deadline).await
     }
 
     /// The same; over HTTP only as long as the exchange of this id goes on.
-    async fn next_for(&mut self, id: Option<&str>, deadline: Instant) -> Option<Line> {
+    async fn next_for(&mut self, id: Option<&str>, deadline: Instant) -> Option<LocatedFrame> {
         let mut chunk = vec![0; CHUNK];
         loop {
-            if let Some(line) = self.came.pop_front() {
+            if let Some(line) = self.inbox.pop_front() {
                 return Some(line);
             }
             // Of somebody who never stops talking there is always something to read.
@@ -373,14 +373,14 @@ impl Talk {
                 Link::Http(web) if !web.is_waiting(id) => return None,
                 Link::Http(web) => {
                     let lines = timeout_at(deadline.into(), web.next()).await.ok()?;
-                    self.came.extend(lines);
+                    self.inbox.extend(lines);
                 }
             }
         }
     }
 
     /// The answer that is waited for; or nothing, and the message is dealt with.
-    async fn look_at(&mut self, line: Line, wanted: Option<&str>) -> Option<Answer> {
+    async fn look_at(&mut self, line: LocatedFrame, wanted: Option<&str>) -> Option<RequestOutcome> {
         match rpc::parse(&line.bytes, usize::MAX) {
             Parsed::Message(Message::Request(request)) => {
                 let (id, method) = (request.id.to_string(), request.method.to_name().into_owned());
@@ -399,10 +399,10 @@ impl Talk {
         }
         if value["id"].is_null()
             && value.get("error").is_some()
-            && self.orphans.len() < MOST_ORPHANS
-            && let Answer::Error(failed) = answer(&line)
+            && self.errors_without_id.len() < MOST_ORPHANS
+            && let RequestOutcome::Error(response) = answer(&line)
         {
-            self.orphans.push(failed);
+            self.errors_without_id.push(response);
         }
         None
     }
@@ -420,20 +420,20 @@ impl Talk {
     }
 
     /// Waits for everything that may still come, for a little while.
-    pub(super) async fn settle(&mut self, time: Duration) {
+    pub(super) async fn drain_for(&mut self, time: Duration) {
         let deadline = self.deadline(time);
-        while let Some(line) = self.next(deadline).await {
+        while let Some(line) = self.next_frame(deadline).await {
             self.look_at(line, None).await;
         }
     }
 
     /// The last frame that was sent; if there is none, the connection.
     pub(super) fn location(&self) -> Location {
-        self.sent.clone().unwrap_or_else(|| self.connection())
+        self.sent.clone().unwrap_or_else(|| self.channel_location())
     }
 
     /// All of it, without a place.
-    pub(super) fn connection(&self) -> Location {
+    pub(super) fn channel_location(&self) -> Location {
         Location::channel(self.channel.as_str())
     }
 
@@ -444,8 +444,10 @@ impl Talk {
     /// How it has exited, if it has.
     pub(super) fn exited(&self) -> Option<Exited> {
         match &self.link {
-            Link::Pipe(Pipe { server: Process::Child(pid), .. }) => platform::exited(*pid),
-            Link::Pipe(Pipe { server: Process::Task(task), .. }) => task.0.is_finished().then_some(Exited::Code(0)),
+            Link::Pipe(Pipe { server: ServerHandle::Child(pid), .. }) => platform::exited(*pid),
+            Link::Pipe(Pipe { server: ServerHandle::Task(task), .. }) => {
+                task.0.is_finished().then_some(Exited::Code(0))
+            }
             Link::Http(_) => None,
         }
     }
@@ -463,16 +465,16 @@ impl Talk {
         match read {
             Ok(0) | Err(_) => {
                 self.is_over = true;
-                self.came.extend(self.tape.event(&self.channel, Note::Eof(Stream::ToClient)));
+                self.inbox.extend(self.recording.event(&self.channel, Note::Eof(Stream::ToClient)));
             }
             Ok(count) => {
                 let read = &chunk[..count];
-                self.heard.bytes += count;
-                let room = MOST_START.saturating_sub(self.heard.start.len());
-                self.heard.start.extend_from_slice(&read[..count.min(room)]);
-                let lines = self.tape.bytes(&self.channel, Stream::ToClient, read);
-                self.heard.lines += lines.len();
-                self.came.extend(lines);
+                self.received.bytes += count;
+                let room = MOST_START.saturating_sub(self.received.start.len());
+                self.received.start.extend_from_slice(&read[..count.min(room)]);
+                let lines = self.recording.bytes(&self.channel, Stream::ToClient, read);
+                self.received.lines += lines.len();
+                self.inbox.extend(lines);
             }
         }
     }
@@ -481,12 +483,12 @@ impl Talk {
         let Link::Pipe(pipe) = &self.link else { return };
         let said = std::mem::take(&mut pipe.stderr.lock().unwrap_or_else(PoisonError::into_inner).lines);
         for (time, line) in said {
-            self.tape.stderr(&self.channel, time, line);
+            self.recording.stderr(&self.channel, time, line);
         }
     }
 }
 
-enum Step {
+enum PipeEvent {
     Written(io::Result<usize>),
     Read(io::Result<usize>),
     Late,

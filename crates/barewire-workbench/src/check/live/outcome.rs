@@ -1,25 +1,25 @@
-//! What comes for a request -> a result, an error, or what came instead.
+//! What comes for a request -> a result, an error, or what inbox instead.
 
 use serde_json::Value;
 
-use super::tape::Line;
+use super::recording::LocatedFrame;
 use crate::check::finding::Location;
 
-/// What came for a request.
-pub(super) enum Answer {
-    Result(Line, Value),
-    Error(Failed),
+/// What inbox for a request.
+pub(super) enum RequestOutcome {
+    Result(LocatedFrame, Value),
+    Error(ErrorResponse),
     /// Nothing in time.
-    Silence,
+    NoResponse,
     /// The program has ended, or closed its stdout.
-    Ended,
+    Disconnected,
     /// Over HTTP: a response without an answer in it.
-    Refused(Refusal),
+    Refused(HttpRefusal),
 }
 
 /// A response over HTTP that holds no answer.
 #[derive(Clone)]
-pub(super) struct Refusal {
+pub(super) struct HttpRefusal {
     /// `None` if there was no response.
     pub(super) status: Option<u16>,
     pub(super) why: String,
@@ -28,8 +28,8 @@ pub(super) struct Refusal {
 
 /// An error, and where it stands.
 #[derive(Clone)]
-pub(super) struct Failed {
-    pub(super) line: Line,
+pub(super) struct ErrorResponse {
+    pub(super) line: LocatedFrame,
     pub(super) code: i64,
     pub(super) error: Value,
 }
@@ -48,12 +48,14 @@ pub(super) fn is_answer(message: &Value, id: &str) -> bool {
 }
 
 /// The answer in a line, as far as it can be read; whether it is well formed is for others to say.
-pub(super) fn answer(line: &Line) -> Answer {
+pub(super) fn answer(line: &LocatedFrame) -> RequestOutcome {
     let value: Value = serde_json::from_slice(&line.bytes).unwrap_or(Value::Null);
     match (value.get("result"), value.get("error")) {
-        (Some(result), _) => Answer::Result(line.clone(), result.clone()),
-        (None, Some(error)) => Answer::Error(Failed { line: line.clone(), code: code(error), error: error.clone() }),
-        (None, None) => Answer::Result(line.clone(), Value::Null),
+        (Some(result), _) => RequestOutcome::Result(line.clone(), result.clone()),
+        (None, Some(error)) => {
+            RequestOutcome::Error(ErrorResponse { line: line.clone(), code: code(error), error: error.clone() })
+        }
+        (None, None) => RequestOutcome::Result(line.clone(), Value::Null),
     }
 }
 
@@ -64,18 +66,18 @@ pub(super) fn code(error: &Value) -> i64 {
     text.strip_suffix(".0").unwrap_or(&text).parse().unwrap_or_default()
 }
 
-impl Answer {
+impl RequestOutcome {
     /// What was seen, in a few words.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match self {
             Self::Result(..) => "a result".to_owned(),
-            Self::Error(failed) => format!("the error {}", failed.code),
-            Self::Silence => "nothing".to_owned(),
-            Self::Ended => "nothing: the program has ended".to_owned(),
-            Self::Refused(Refusal { status: Some(status), .. }) => {
+            Self::Error(response) => format!("the error {}", response.code),
+            Self::NoResponse => "nothing".to_owned(),
+            Self::Disconnected => "nothing: the program has ended".to_owned(),
+            Self::Refused(HttpRefusal { status: Some(status), .. }) => {
                 format!("the status {status} and no message")
             }
-            Self::Refused(Refusal { why, .. }) => format!("nothing: {why}"),
+            Self::Refused(HttpRefusal { why, .. }) => format!("nothing: {why}"),
         }
     }
 
@@ -88,11 +90,11 @@ impl Answer {
         }
     }
 
-    pub(super) fn line(&self) -> Option<&Line> {
+    pub(super) fn line(&self) -> Option<&LocatedFrame> {
         match self {
             Self::Result(line, _) => Some(line),
-            Self::Error(failed) => Some(&failed.line),
-            Self::Silence | Self::Ended | Self::Refused(_) => None,
+            Self::Error(response) => Some(&response.line),
+            Self::NoResponse | Self::Disconnected | Self::Refused(_) => None,
         }
     }
 }
