@@ -1,39 +1,37 @@
-//! The end of a connection -> how the process takes it.
+//! The end of stdin -> whether the process exits, and what it leaves behind.
 
 use super::connection::ServerConnection;
-use super::harness::Harness;
-use crate::check::catalogue::process::{EOF_EXIT, ORPHAN_PROCESSES};
-use crate::check::finding::{Finding, Party};
+use super::harness::{Harness, time_is_up};
+use crate::check::catalogue::process::{EOF_EXIT, ORPHAN_PROCESSES, STAYS_ALIVE};
 use crate::check::ledger::SkipReason;
 use crate::text::shown;
 
-/// Closes its stdin and watches it go. Its exit code is judged by the passive checks.
-pub(super) async fn judge(harness: &mut Harness, connection: ServerConnection) {
+/// Closes stdin and judges the exit. The passive checks judge the exit code.
+pub(super) async fn check_exit(harness: &mut Harness, connection: ServerConnection) {
     let location = connection.channel_location();
-    if connection.exited().is_some() {
-        harness.recording.skip(&EOF_EXIT, SkipReason::Needs("stays-alive"));
+    let has_exited = connection.exited().is_some();
+    if has_exited {
+        harness.recording.skip(&EOF_EXIT, SkipReason::Needs(STAYS_ALIVE.id));
+    }
+    if has_exited || harness.recording.has_failed(&EOF_EXIT) {
         harness.close(connection).await;
         return;
     }
-    if harness.recording.has_failed(&EOF_EXIT) {
-        harness.close(connection).await;
-        return;
-    }
-    let ended = harness.close_within(connection, harness.patience).await;
-    if harness.is_late() && ended.by_itself.is_none() {
-        harness.recording.incomplete(&EOF_EXIT, "time was up");
+    let end = harness.close_within(connection, harness.patience).await;
+    if harness.is_late() && end.by_itself.is_none() {
+        harness.recording.incomplete(&EOF_EXIT, time_is_up());
         return;
     }
     harness.recording.inspected(&EOF_EXIT);
-    if ended.by_itself.is_none() {
-        let detail = format!("it is still there after {:?}", harness.patience);
-        harness.recording.fail(Finding::new(&EOF_EXIT, Party::Server, location, detail));
+    if end.by_itself.is_none() {
+        let detail = format!("the process is still running {:?} after its stdin was closed", harness.patience);
+        harness.fail_at(&EOF_EXIT, location, b"", detail);
         return;
     }
     harness.recording.inspected(&ORPHAN_PROCESSES);
-    if !ended.left.is_empty() {
-        let left = shown(ended.left.join(", ").as_bytes(), 120);
-        let detail = format!("it ended after {} ms, and these are left: {left}", ended.took.as_millis());
-        harness.recording.fail(Finding::new(&ORPHAN_PROCESSES, Party::Server, location, detail));
+    if !end.orphans.is_empty() {
+        let orphans = shown(end.orphans.join(", ").as_bytes(), 120);
+        let detail = format!("the process exited after {} ms; still running: {orphans}", end.took.as_millis());
+        harness.fail_at(&ORPHAN_PROCESSES, location, b"", detail);
     }
 }

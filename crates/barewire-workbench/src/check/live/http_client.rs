@@ -1,5 +1,4 @@
-//! Requests over HTTP, as a client writes them or with something changed -> exchanges, each recorded on a channel of its own, and their
-//! replies.
+//! HTTP requests, ordinary or modified -> exchanges, each recorded on a channel of its own, and their replies.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,38 +17,38 @@ use crate::http::session::{HttpTarget, SESSION_END_TIMEOUT, SessionClient, heade
 
 pub(super) use crate::http::HttpRequest;
 
-/// One client of a server at a URL, whose exchanges are recorded.
+/// A client of a server at a URL that records its exchanges.
 pub(super) struct RecordingClient {
     target: Arc<HttpTarget>,
     pub(super) client: SessionClient,
     recording: Recording,
-    /// All exchanges, also those that are over.
+    /// All exchanges, including finished ones, by their number.
     exchanges: HashMap<u64, RecordedExchange>,
     /// The exchange of each request, by the text of its id.
     requests: HashMap<String, u64>,
-    /// Requests whose missing answer the caller reports. Some of them are not sent yet.
+    /// Requests whose missing response the probe reports itself. Some of them are not sent yet.
     claimed: HashSet<String>,
 }
 
-/// A request and its response, as far as it has come.
+/// A request, and its response so far.
 struct RecordedExchange {
     channel: Channel,
     is_get: bool,
-    /// The bytes of a body that is encoded: neither its messages nor the secrets in it can be seen.
+    /// The length so far of an encoded body, whose messages and secrets cannot be read. `None` if it is not encoded.
     unread: Option<u64>,
     reply: HttpReply,
 }
 
-/// A response.
+/// An HTTP response so far.
 #[derive(Clone, Default)]
 pub(super) struct HttpReply {
     pub(super) channel: String,
-    /// `None` as long as there is none.
+    /// `None` until the head arrives.
     pub(super) status: Option<u16>,
-    /// Names in lower case.
+    /// The names are in lower case.
     pub(super) headers: Vec<(String, String)>,
-    pub(super) lines: Vec<LocatedFrame>,
-    /// Why it is not complete.
+    pub(super) frames: Vec<LocatedFrame>,
+    /// The reason why it is incomplete.
     pub(super) why: String,
 }
 
@@ -58,13 +57,13 @@ impl HttpReply {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// What the first message in it says.
+    /// The first message in it.
     pub(super) fn message(&self) -> Value {
-        let first = self.lines.first().map(|line| serde_json::from_slice(&line.bytes).unwrap_or_default());
+        let first = self.frames.first().map(|frame| serde_json::from_slice(&frame.bytes).unwrap_or_default());
         first.unwrap_or_default()
     }
 
-    /// The code of the error in it.
+    /// The error code in its first message.
     pub(super) fn code(&self) -> Option<i64> {
         self.message()["error"]["code"].as_i64()
     }
@@ -73,17 +72,21 @@ impl HttpReply {
         self.status.is_some_and(|status| (200..=299).contains(&status))
     }
 
+    pub(super) fn is_client_error(&self) -> bool {
+        self.status.is_some_and(|status| (400..=499).contains(&status))
+    }
+
     pub(super) fn describe(&self) -> String {
         match (self.status, self.code()) {
-            (Some(status), Some(code)) => format!("the status {status} and the error {code}"),
-            (Some(status), None) => format!("the status {status}"),
-            (None, _) if self.why.is_empty() => "nothing".to_owned(),
-            (None, _) => format!("nothing: {}", self.why),
+            (Some(status), Some(code)) => format!("status {status} and error {code}"),
+            (Some(status), None) => format!("status {status}"),
+            (None, _) if self.why.is_empty() => "no response".to_owned(),
+            (None, _) => format!("no response: {}", self.why),
         }
     }
 
     pub(super) fn location(&self) -> Location {
-        self.lines.first().map_or_else(|| Location::channel(&self.channel), |line| line.location.clone())
+        self.frames.first().map_or_else(|| Location::channel(&self.channel), |frame| frame.location.clone())
     }
 }
 
@@ -136,35 +139,35 @@ impl RecordingClient {
         number
     }
 
-    /// Whether anything can still come; or for this id.
+    /// Whether the exchange of this request is open; without an id, whether any is.
     pub(super) fn is_waiting(&self, id: Option<&str>) -> bool {
         match id.and_then(|id| self.requests.get(id)) {
-            // A response comes in the exchange of its request and nowhere else.
+            // The response comes in the exchange of its request.
             Some(number) => self.client.is_open(*number),
             None => self.client.has_open(),
         }
     }
 
-    /// Waits for the next event of any exchange, and returns the frames that are complete with it.
+    /// Waits for the next event of any exchange, and returns the frames that it completes.
     pub(super) async fn next(&mut self) -> Vec<LocatedFrame> {
         let (number, event) = self.client.next().await;
         self.take(number, event)
     }
 
-    /// The response to a request whose exchange is over.
+    /// The HTTP response to a request whose exchange has ended.
     pub(super) fn refusal(&self, id: &str) -> Option<HttpRefusal> {
         let number = self.requests.get(id).filter(|number| !self.client.is_open(**number))?;
         let HttpReply { status, why, channel, .. } = &self.exchanges.get(number)?.reply;
         Some(HttpRefusal { status: *status, why: why.clone(), location: Location::channel(channel) })
     }
 
-    /// Sends a request and waits for its response; of a stream, only for its head.
+    /// Sends a request and waits for its response. Of a stream it waits for the first message, or for the head after a GET.
     pub(super) async fn ask(&mut self, request: HttpRequest, deadline: Instant) -> HttpReply {
         let number = self.send(&request);
         loop {
             let Some(exchange) = self.exchanges.get(&number) else { return HttpReply::default() };
             let is_stream = exchange.reply.header("content-type").is_some_and(|it| it.contains("event-stream"));
-            let is_enough = is_stream && (!exchange.reply.lines.is_empty() || exchange.is_get);
+            let is_enough = is_stream && (!exchange.reply.frames.is_empty() || exchange.is_get);
             if is_enough || !self.client.is_open(number) {
                 break;
             }
@@ -177,7 +180,7 @@ impl RecordingClient {
         reply
     }
 
-    /// Leaves it to the caller to report that this request is not answered.
+    /// Claims a request: the probe reports a missing response itself.
     pub(super) fn claim(&mut self, id: &str) {
         self.claimed.insert(id.to_owned());
         if let Some(exchange) = self.requests.get(id).and_then(|number| self.exchanges.get(number)) {
@@ -220,7 +223,7 @@ impl RecordingClient {
     fn take(&mut self, number: u64, event: ExchangeEvent) -> Vec<LocatedFrame> {
         let Some(exchange) = self.exchanges.get_mut(&number) else { return Vec::new() };
         let (recording, channel) = (&self.recording, &exchange.channel);
-        let mut lines = Vec::new();
+        let mut frames = Vec::new();
         let mut is_over = false;
         match event {
             ExchangeEvent::Head { bytes, framing, status } => {
@@ -231,7 +234,7 @@ impl RecordingClient {
                 exchange.reply.headers = headers(&bytes).collect();
                 exchange.reply.status = Some(status);
                 if let Some(framing) = framing {
-                    lines = recording.event(channel, Note::Framing(framing));
+                    frames = recording.event(channel, Note::Framing(framing));
                 }
             }
             ExchangeEvent::Encoded(coding) => {
@@ -241,7 +244,7 @@ impl RecordingClient {
             }
             ExchangeEvent::Body(bytes) => match &mut exchange.unread {
                 Some(unread) => *unread += bytes.len() as u64,
-                None => lines = recording.bytes(channel, Stream::ToClient, &bytes),
+                None => frames = recording.bytes(channel, Stream::ToClient, &bytes),
             },
             ExchangeEvent::End => is_over = true,
             ExchangeEvent::Broken(why) => {
@@ -252,17 +255,17 @@ impl RecordingClient {
             }
         }
         if is_over {
-            lines = self.body_end(&self.exchanges[&number]);
+            frames = self.body_end(&self.exchanges[&number]);
         }
-        for line in &lines {
-            self.client.learn(number, &line.bytes);
+        for frame in &frames {
+            self.client.learn(number, &frame.bytes);
         }
         if is_over {
             self.client.close(number);
         }
         if let Some(exchange) = self.exchanges.get_mut(&number) {
-            exchange.reply.lines.extend(lines.iter().cloned());
+            exchange.reply.frames.extend(frames.iter().cloned());
         }
-        lines
+        frames
     }
 }

@@ -1,14 +1,13 @@
-//! A program or a URL -> findings: it is started as often as necessary, spoken to in every era it knows, well and badly.
+//! A server -> findings: it is started or connected to as often as necessary, and gets valid, invalid and hostile input in every
+//! era that it speaks.
 
 mod calls;
 mod connection;
 mod ending;
 mod eras;
-mod group;
 mod handshake;
 mod harness;
 mod hostile;
-pub(super) mod http;
 mod http_client;
 mod http_probes;
 mod modern;
@@ -16,13 +15,11 @@ mod ordinary;
 mod outcome;
 mod recording;
 mod sample;
+mod target;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use barewire::Server;
-use barewire::transport::Child;
 use barewire_proto::mcp::{Era, Revision};
 use serde_json::Value;
 use tokio::runtime::Builder;
@@ -30,25 +27,20 @@ use tokio::runtime::Builder;
 use super::OnProgress;
 use super::catalogue::{CheckPlace, all};
 use super::ledger::{Ledger, Reason, SkipReason};
-use crate::capture::{CaptureClock, CaptureWriter};
 use crate::secrets::Redactor;
 use crate::{Advice, Error};
-use harness::{Harness, Target, Wishes};
-use recording::Recording;
+use harness::Harness;
 
-/// The server to check.
-pub(super) enum LiveTarget<'a> {
-    Server(Box<Server>),
-    /// A program and its arguments.
-    Program(&'a [OsString]),
-    Url(http::At<'a>),
-}
+pub(super) use target::LiveTarget;
 
-/// What is allowed and wanted.
+/// The settings of a live run.
 pub(super) struct RunOptions {
+    /// Tools that may be called once, with these arguments.
     pub(super) calls: Vec<(String, Value)>,
+    /// Whether all tools may be called.
     pub(super) all_calls: bool,
-    pub(super) wanted: Vec<&'static str>,
+    /// The ids of the selected checks.
+    pub(super) selected: Vec<&'static str>,
     pub(super) patience: Duration,
     pub(super) timeout: Duration,
     pub(super) record: Option<PathBuf>,
@@ -56,101 +48,79 @@ pub(super) struct RunOptions {
     pub(super) on_progress: Option<OnProgress>,
 }
 
-/// What inbox of it.
+/// The result of a live run.
 pub(super) struct LiveResult {
     pub(super) ledger: Ledger,
-    pub(super) about: ServerSummary,
+    pub(super) summary: ServerSummary,
 }
 
-/// What was found out about the server.
-#[derive(Default, Clone)]
+/// The facts about the server.
+#[derive(Default)]
 pub(crate) struct ServerSummary {
     pub(crate) name: Option<String>,
     /// The legacy revisions that it agreed to.
     pub(crate) legacy: Vec<Revision>,
-    pub(crate) modern: bool,
-    /// Whether it was spoken to in any era.
+    pub(crate) is_modern: bool,
+    /// Whether it answered in any era.
     pub(crate) answers: bool,
-    /// Processes that were started, or exchanges over HTTP.
-    pub(crate) processes: u32,
-    /// Whether time was up before everything was done.
-    pub(crate) is_cut: bool,
+    /// The number of processes or connections, or of HTTP exchanges.
+    pub(crate) starts: u64,
+    /// Whether the time limit ended the run.
+    pub(crate) timed_out: bool,
 }
 
-pub(super) fn run(whom: LiveTarget<'_>, terms: RunOptions) -> Result<LiveResult, Error> {
+pub(super) fn run(target: LiveTarget, options: RunOptions) -> Result<LiveResult, Error> {
     let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Error::new(format!("cannot wait for anything here: {error}")))?;
-    let live = runtime.block_on(async {
-        match whom {
-            LiveTarget::Server(server) => check(Target::Server(server), terms).await,
-            LiveTarget::Program(words) => {
-                let [program, args @ ..] = words else { return Err(Error::new("no program to check")) };
-                let child = Child::new(program).args(args);
-                check(Target::Program { child, argv: words.to_vec() }, terms).await
-            }
-            LiveTarget::Url(at) => http::check(at, terms).await,
-        }
-    });
+    let runtime = runtime.map_err(|error| Error::new(format!("cannot start the async runtime: {error}")))?;
+    let result = runtime.block_on(async { check(Harness::new(target, options)?).await });
     runtime.shutdown_background();
-    live
+    result
 }
 
-impl RunOptions {
-    /// A harness for it, with nothing on its recording.
-    fn harness(self, target: Target) -> Result<Harness, Error> {
-        let clock = CaptureClock::start();
-        let capture = match self.record {
-            Some(path) => Some(CaptureWriter::create(&path, clock, self.redactor, &[("by", "check")])?),
-            None => None,
-        };
-        Ok(Harness {
-            target,
-            recording: Recording::new(clock, capture),
-            patience: self.patience,
-            until: Instant::now() + self.timeout,
-            wishes: Wishes { calls: self.calls, all_calls: self.all_calls, wanted: self.wanted },
-            on_progress: self.on_progress,
-            started: 0,
-            liveness_method: "ping",
-            asks_for: Revision::LATEST_LEGACY,
-            has_handshake: false,
-            ignores_eof: false,
-        })
-    }
-}
-
-/// Checks what is spoken to over pipes, or over memory as if it were.
-async fn check(target: Target, terms: RunOptions) -> Result<LiveResult, Error> {
-    let mut harness = terms.harness(target)?;
-    let mut about = ServerSummary::default();
-    let found = eras::find(&mut harness, &mut about).await?;
-    let main = course(&mut harness, found, &mut about).await?;
+async fn check(mut harness: Harness) -> Result<LiveResult, Error> {
+    let mut summary = ServerSummary::default();
+    let eras = eras::find(&mut harness, &mut summary).await?;
+    let main = check_eras(&mut harness, eras, &mut summary).await?;
     if let Some(era) = main {
         hostile::run(&mut harness, era).await?;
     }
-    about.processes = harness.started;
-    finish(harness, about, main, CheckPlace::Stdio)
+    let http = match &harness.target {
+        LiveTarget::Url { http, is_loopback, .. } => Some((http.clone(), *is_loopback)),
+        LiveTarget::Server(_) | LiveTarget::Program { .. } => None,
+    };
+    let place = match http {
+        Some((http, is_loopback)) => {
+            http_probes::run(&mut harness, &http, is_loopback, &summary).await?;
+            summary.starts = http.exchanges();
+            CheckPlace::Http
+        }
+        None => {
+            summary.starts = harness.started.into();
+            CheckPlace::Stdio
+        }
+    };
+    finish(harness, summary, main, place)
 }
 
-/// What is the same over pipes and over HTTP: what well-behaved clients do, in every era.
-async fn course(
+/// Runs the probes of well-behaved clients in every era, and returns the era for the hostile ones.
+async fn check_eras(
     harness: &mut Harness,
-    found: eras::SpokenEras,
-    about: &mut ServerSummary,
+    eras: eras::SpokenEras,
+    summary: &mut ServerSummary,
 ) -> Result<Option<Era>, Error> {
-    harness.has_handshake = found.legacy.is_some();
-    about.answers = found.legacy.is_some() || found.modern.is_some();
+    harness.has_handshake = eras.legacy.is_some();
+    summary.answers = eras.legacy.is_some() || eras.modern.is_some();
     let mut main = None;
-    if let Some((connection, facts)) = found.legacy {
+    if let Some((connection, facts)) = eras.legacy {
         if ordinary::run(harness, connection, facts).await? {
             main = Some(Era::Legacy);
-            handshake::run(harness, about).await?;
+            handshake::run(harness, summary).await?;
         }
     } else {
         handshake::skip(harness);
     }
-    if let Some((connection, facts)) = found.modern {
-        about.modern = true;
+    if let Some((connection, facts)) = eras.modern {
+        summary.is_modern = true;
         ordinary::run(harness, connection, facts).await?;
         main = main.or(Some(Era::Modern));
     } else {
@@ -159,29 +129,26 @@ async fn course(
     Ok(main)
 }
 
-/// All is over: what could not be done, what was found, and whether it could be kept.
+/// Ends the run: notes the checks that did not run, and completes the capture.
 fn finish(
     harness: Harness,
-    mut about: ServerSummary,
+    mut summary: ServerSummary,
     main: Option<Era>,
     place: CheckPlace,
 ) -> Result<LiveResult, Error> {
-    about.is_cut = harness.is_late();
-    if about.is_cut {
-        for check in all().filter(|check| check.runs_on(place)) {
-            if !harness.recording.is_settled(check) && main.is_some() {
-                harness
-                    .recording
-                    .incomplete(check, Reason::new("time was up before it could run", Advice::AllowMoreTime));
-            }
+    summary.timed_out = harness.is_late();
+    for check in all() {
+        if summary.timed_out && main.is_some() && check.runs_on(place) && !harness.recording.has_evidence(check) {
+            let why = Reason::new("the time limit was reached before the check ran", Advice::AllowMoreTime);
+            harness.recording.incomplete(check, why);
         }
-    }
-    for check in all().filter(|check| check.hostile && main.is_none()) {
-        harness.recording.skip(check, SkipReason::Nothing("no MCP server answers".into()));
+        if check.hostile && main.is_none() {
+            harness.recording.skip(check, SkipReason::Nothing("no MCP server responds".into()));
+        }
     }
     let recording = harness.recording.clone();
     drop(harness);
-    let (ledger, kept) = recording.finish();
-    kept.map_err(|error| Error::new(format!("cannot write the capture: {error}")))?;
-    Ok(LiveResult { ledger, about })
+    let (ledger, written) = recording.finish();
+    written.map_err(|error| Error::new(format!("cannot write the capture: {error}")))?;
+    Ok(LiveResult { ledger, summary })
 }

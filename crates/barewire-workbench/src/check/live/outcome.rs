@@ -1,23 +1,23 @@
-//! What comes for a request -> a result, an error, or what inbox instead.
+//! A received frame -> the outcome of a request: a result, an error, or neither.
 
 use serde_json::Value;
 
 use super::recording::LocatedFrame;
 use crate::check::finding::Location;
 
-/// What inbox for a request.
+/// The outcome of a request.
 pub(super) enum RequestOutcome {
     Result(LocatedFrame, Value),
     Error(ErrorResponse),
-    /// Nothing in time.
+    /// Nothing arrived in time.
     NoResponse,
-    /// The program has ended, or closed its stdout.
+    /// The process has exited or closed its stdout.
     Disconnected,
-    /// Over HTTP: a response without an answer in it.
+    /// An HTTP response without a message for the request.
     Refused(HttpRefusal),
 }
 
-/// A response over HTTP that holds no answer.
+/// An HTTP response without a message for the request.
 #[derive(Clone)]
 pub(super) struct HttpRefusal {
     /// `None` if there was no response.
@@ -26,17 +26,17 @@ pub(super) struct HttpRefusal {
     pub(super) location: Location,
 }
 
-/// An error, and where it stands.
+/// An error response, and its frame.
 #[derive(Clone)]
 pub(super) struct ErrorResponse {
-    pub(super) line: LocatedFrame,
+    pub(super) frame: LocatedFrame,
     pub(super) code: i64,
     pub(super) error: Value,
 }
 
-/// Whether a message answers what was asked under this id. It is also an answer if the id comes back in another form, as 1.0 or
-/// "1" in place of 1: that this is wrong is told by the passive checks, once, and not as a silence at every turn.
-pub(super) fn is_answer(message: &Value, id: &str) -> bool {
+/// Whether a message is the response to a request. An id in another form counts, as 1.0 or "1" for 1: the passive checks report
+/// that once, and the probes do not report it as a missing response each time.
+pub(super) fn is_response_to(message: &Value, id: &str) -> bool {
     let wanted: Value = serde_json::from_str(id).unwrap_or_default();
     let is_same = |got: &Value| {
         *got == wanted
@@ -47,19 +47,18 @@ pub(super) fn is_answer(message: &Value, id: &str) -> bool {
     message.get("method").is_none() && message.get("id").is_some_and(is_same)
 }
 
-/// The answer in a line, as far as it can be read; whether it is well formed is for others to say.
-pub(super) fn answer(line: &LocatedFrame) -> RequestOutcome {
-    let value: Value = serde_json::from_slice(&line.bytes).unwrap_or(Value::Null);
+/// Reads the outcome in a frame as far as possible; the passive checks report a malformed one.
+pub(super) fn outcome(frame: &LocatedFrame) -> RequestOutcome {
+    let value: Value = serde_json::from_slice(&frame.bytes).unwrap_or(Value::Null);
     match (value.get("result"), value.get("error")) {
-        (Some(result), _) => RequestOutcome::Result(line.clone(), result.clone()),
         (None, Some(error)) => {
-            RequestOutcome::Error(ErrorResponse { line: line.clone(), code: code(error), error: error.clone() })
+            RequestOutcome::Error(ErrorResponse { frame: frame.clone(), code: code(error), error: error.clone() })
         }
-        (None, None) => RequestOutcome::Result(line.clone(), Value::Null),
+        (result, _) => RequestOutcome::Result(frame.clone(), result.cloned().unwrap_or_default()),
     }
 }
 
-/// The code of an error, also if it is written as a string.
+/// The code of an error, even if it is written as a string.
 pub(super) fn code(error: &Value) -> i64 {
     let code = &error["code"];
     let text = code.as_str().map_or_else(|| code.to_string(), ToOwned::to_owned);
@@ -67,21 +66,22 @@ pub(super) fn code(error: &Value) -> i64 {
 }
 
 impl RequestOutcome {
-    /// What was seen, in a few words.
+    /// The outcome in a few words, to follow "got".
     pub(super) fn describe(&self) -> String {
         match self {
+            Self::Result(_, value) if !value.is_object() => "a result that is not an object".to_owned(),
             Self::Result(..) => "a result".to_owned(),
-            Self::Error(response) => format!("the error {}", response.code),
-            Self::NoResponse => "nothing".to_owned(),
-            Self::Disconnected => "nothing: the program has ended".to_owned(),
+            Self::Error(response) => format!("error {}", response.code),
+            Self::NoResponse => "no response".to_owned(),
+            Self::Disconnected => "no response: the process exited or closed its stdout".to_owned(),
             Self::Refused(HttpRefusal { status: Some(status), .. }) => {
-                format!("the status {status} and no message")
+                format!("HTTP status {status} without a message")
             }
-            Self::Refused(HttpRefusal { why, .. }) => format!("nothing: {why}"),
+            Self::Refused(HttpRefusal { why, .. }) => format!("no response: {why}"),
         }
     }
 
-    /// Whether the server has said no, in one way or another.
+    /// Whether it is an error, as a message or as an HTTP status.
     pub(super) fn is_refused(&self) -> bool {
         match self {
             Self::Error(_) => true,
@@ -90,10 +90,10 @@ impl RequestOutcome {
         }
     }
 
-    pub(super) fn line(&self) -> Option<&LocatedFrame> {
+    pub(super) fn frame(&self) -> Option<&LocatedFrame> {
         match self {
-            Self::Result(line, _) => Some(line),
-            Self::Error(response) => Some(&response.line),
+            Self::Result(frame, _) => Some(frame),
+            Self::Error(response) => Some(&response.frame),
             Self::NoResponse | Self::Disconnected | Self::Refused(_) => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Bytes that we send and get -> the pipeline, and the frames that are complete with them; one for all connections of a run.
+//! Sent and received bytes -> the pipeline, and the frames that they complete; one recording for all connections of a run.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ use crate::frames::{FrameLimits, WireItem};
 use crate::operations::{OperationTracker, TrackedMessage};
 use crate::pipeline::{Observer, Pipeline};
 
-/// The pipeline of a run, in several hands.
+/// The pipeline of a run, shared by its connections.
 #[derive(Clone)]
 pub(super) struct Recording(Rc<RefCell<RecordingState>>);
 
@@ -27,17 +27,17 @@ struct RecordingState {
     pipeline: Pipeline<FrameCollector>,
 }
 
-/// One frame, in its place.
+/// One frame, and its location.
 #[derive(Clone)]
 pub(super) struct LocatedFrame {
     pub(super) location: Location,
     pub(super) bytes: Vec<u8>,
 }
 
-/// The passive checks, and the frames that the probes wait for.
+/// The passive checks, and the frames that the probes have not taken yet.
 struct FrameCollector {
     inspector: Inspector,
-    lines: Vec<LocatedFrame>,
+    frames: Vec<LocatedFrame>,
 }
 
 impl Observer for FrameCollector {
@@ -48,7 +48,7 @@ impl Observer for FrameCollector {
     fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker) {
         if let WireItem::Frame(frame) = item {
             let bytes = frame.bytes.unwrap_or_default().to_vec();
-            self.lines.push(LocatedFrame { location: Location::of(frame, 0), bytes });
+            self.frames.push(LocatedFrame { location: Location::of(frame, 0), bytes });
         }
         self.inspector.item(item, operations);
     }
@@ -63,40 +63,40 @@ impl Recording {
         Self(Rc::new(RefCell::new(RecordingState { clock, pipeline: pipeline(capture) })))
     }
 
-    /// Takes what was written or read, and gives back the frames that are complete with it.
+    /// Records bytes that were written or read, and returns the frames that they complete.
     pub(super) fn bytes(&self, channel: &Channel, stream: Stream, bytes: &[u8]) -> Vec<LocatedFrame> {
-        self.put(|pipeline, time| pipeline.bytes(channel, stream, bytes, time))
+        self.push(|pipeline, time| pipeline.bytes(channel, stream, bytes, time))
     }
 
-    /// Takes a line of stderr.
+    /// Records a line of stderr.
     pub(super) fn stderr(&self, channel: &Channel, time: Duration, line: Vec<u8>) {
         let marks = Marks::at(Some(time));
         let bytes = Bytes { stream: Stream::Stderr, channel: channel.clone(), payload: line, end: End::Lf, marks };
-        self.put(|pipeline, _| pipeline.entry(Entry::Bytes(bytes)));
+        self.push(|pipeline, _| pipeline.entry(Entry::Bytes(bytes)));
     }
 
     pub(super) fn event(&self, channel: &Channel, note: Note) -> Vec<LocatedFrame> {
-        self.put(|pipeline, time| pipeline.event(channel, note, time))
+        self.push(|pipeline, time| pipeline.event(channel, note, time))
     }
 
-    /// A program was started.
+    /// Records the start of a program.
     pub(super) fn open(&self, channel: &Channel, argv: &[OsString]) {
-        self.put(|pipeline, time| pipeline.open(channel, argv.iter().map(OsString::as_os_str), time));
+        self.push(|pipeline, time| pipeline.open(channel, argv.iter().map(OsString::as_os_str), time));
     }
 
-    /// A header is sent whose value is a secret, whatever it is called.
+    /// Records a header whose value is a secret, whatever its name.
     pub(super) fn secret_header(&self, channel: &Channel, name: &str, value: &str) {
-        self.put(|pipeline, time| pipeline.secret_header(channel, name, value, time));
+        self.push(|pipeline, time| pipeline.secret_header(channel, name, value, time));
     }
 
-    fn put(&self, take: impl FnOnce(&mut Pipeline<FrameCollector>, Duration)) -> Vec<LocatedFrame> {
+    fn push(&self, record: impl FnOnce(&mut Pipeline<FrameCollector>, Duration)) -> Vec<LocatedFrame> {
         let RecordingState { clock, pipeline } = &mut *self.0.borrow_mut();
-        take(pipeline, clock.now());
+        record(pipeline, clock.now());
         if let Some(capture) = pipeline.capture().filter(|capture| capture.waiting() > FLUSH_BYTES) {
-            // That it cannot be written is told at the end.
+            // `finish` reports a write error.
             let _ = capture.flush();
         }
-        std::mem::take(&mut pipeline.observer().lines)
+        std::mem::take(&mut pipeline.observer().frames)
     }
 
     pub(super) fn clock(&self) -> CaptureClock {
@@ -127,16 +127,16 @@ impl Recording {
         self.inspector(|inspector| inspector.ledger.has_failed(check))
     }
 
-    pub(super) fn is_settled(&self, check: &Check) -> bool {
-        self.inspector(|inspector| inspector.ledger.is_settled(check))
+    pub(super) fn has_evidence(&self, check: &Check) -> bool {
+        self.inspector(|inspector| inspector.ledger.has_evidence(check))
     }
 
-    /// How its process ends is told by whoever drives it.
+    /// Marks a channel on which a probe breaks rules on purpose and judges the end of the process itself.
     pub(super) fn mark_misuse(&self, channel: &Channel) {
         self.inspector(|inspector| inspector.checks.mark_misuse(channel.as_str()));
     }
 
-    /// That this is not answered is told by whoever asked.
+    /// Claims a request: the probe reports a missing response itself.
     pub(super) fn claim(&self, conversation: &str, id: &str) {
         self.inspector(|inspector| inspector.checks.claim(conversation, id));
     }
@@ -145,18 +145,18 @@ impl Recording {
         with(&mut self.0.borrow_mut().pipeline.observer().inspector)
     }
 
-    /// All is over: what was found, and whether it could be kept.
+    /// Ends the run, and returns the findings and whether the capture could be written.
     pub(super) fn finish(self) -> (Ledger, Result<(), std::io::Error>) {
         let ended = std::mem::replace(&mut self.0.borrow_mut().pipeline, pipeline(None));
-        let (frames, capture) = ended.finish();
-        (frames.inspector.ledger, capture.map_or(Ok(()), |mut capture| capture.flush()))
+        let (collector, capture) = ended.finish();
+        (collector.inspector.ledger, capture.map_or(Ok(()), |mut capture| capture.flush()))
     }
 }
 
 fn pipeline(capture: Option<CaptureWriter>) -> Pipeline<FrameCollector> {
     let limits = FrameLimits { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH };
-    Pipeline::new(limits, capture, FrameCollector { inspector: Inspector::of_our_own(), lines: Vec::new() })
+    Pipeline::new(limits, capture, FrameCollector { inspector: Inspector::of_our_own(), frames: Vec::new() })
 }
 
-/// Not a write for every line.
+/// Gathers lines, so that not every line is a write.
 const FLUSH_BYTES: usize = 64 * 1024;

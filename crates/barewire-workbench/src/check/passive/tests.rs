@@ -18,7 +18,7 @@ fn found(transcript: &str) -> Vec<String> {
     assert!(streams.finish(&mut observed).is_ok());
     let ledger = observed.finish().ledger;
     let mut lines = Vec::new();
-    for outcome in ledger.settle(CheckPlace::Capture) {
+    for outcome in ledger.into_outcomes(CheckPlace::Capture) {
         let Status::Fail { findings, .. } = outcome.status else { continue };
         for finding in findings {
             let frame = finding.location.frame.map_or("-".to_owned(), |frame| frame.to_string());

@@ -35,7 +35,7 @@ fn check(report: &Report, outcome: &CheckOutcome) -> Value {
         "level": check.level.as_str(),
     });
     match &outcome.status {
-        Status::Pass { looked } => value["looked"] = json!(looked),
+        Status::Pass { inspections } => value["looked"] = json!(inspections),
         Status::Fail { findings, more, .. } => {
             value["sentence"] = json!(check.sentence);
             value["remedy"] = json!(check.remedy);
@@ -45,9 +45,9 @@ fn check(report: &Report, outcome: &CheckOutcome) -> Value {
         }
         Status::Skip(skip) => {
             value["skip"] = json!(skip.kind());
-            value["reason"] = json!(skip.reason(report.words));
+            value["reason"] = json!(skip.reason(report.advice_text));
         }
-        Status::Incomplete(why) => value["reason"] = json!(why.text(report.words)),
+        Status::Incomplete(why) => value["reason"] = json!(why.text(report.advice_text)),
     }
     if let Some(measure) = &outcome.measure {
         value["measure"] = measure.clone();

@@ -1,4 +1,4 @@
-//! How all checks stand -> a verdict, and its forms: text, JSON, JUnit, SARIF.
+//! The outcomes of all checks -> a verdict, and a report as text, JSON, JUnit or SARIF.
 
 mod json;
 mod junit;
@@ -20,28 +20,28 @@ use crate::Advice;
 use crate::secrets::Redactor;
 use crate::text::{Plain, Style, shown};
 
-/// What was checked, and what was found.
+/// The outcomes of all checks of a subject.
 ///
-/// Its text is what `barewire check` prints; `{report:#}` names the checks that passed and that were skipped as well.
+/// Its `Display` is the output of `barewire check`; `{report:#}` also lists the checks that passed or were skipped.
 pub struct Report {
     pub(super) subject: Subject,
     pub(super) outcomes: Vec<CheckOutcome>,
     pub(super) fail_on: Severity,
-    /// The words for settings that would have helped.
-    pub(super) words: fn(&Advice) -> String,
-    /// Fingerprints of the baseline.
+    /// The text of advice.
+    pub(super) advice_text: fn(&Advice) -> String,
+    /// The findings of the baseline.
     pub(super) known: Vec<KnownFinding>,
-    /// Those of them that are not found any more.
+    /// Those of them that were not found.
     pub(super) stale: Vec<KnownFinding>,
 }
 
 /// The server or capture that was checked.
 pub(crate) struct Subject {
     pub(super) what: String,
-    /// What is known of it, in a line.
+    /// A summary in one line.
     pub(super) about: String,
     pub(super) kind: SubjectKind,
-    /// Whether there was anything to look at: an answer of a server, a frame of a capture.
+    /// Whether there was anything to inspect: a response of a server, a frame of a capture.
     pub(super) is_seen: bool,
 }
 
@@ -64,80 +64,74 @@ impl SubjectKind {
     }
 }
 
-/// How a check of a server or a capture ended.
+/// The result of a whole run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a verdict is yes, no or not known")]
 pub enum Verdict {
-    /// Nothing that counts was found.
+    /// No finding counts.
     Pass,
-    /// Something that counts was found, or a baseline has entries that are not found any more.
+    /// A finding counts, or an entry of the baseline was not found.
     Fail,
-    /// Nothing was found, and something that should have been checked could not be.
+    /// No finding counts, but a check that should have run could not.
     Incomplete,
 }
 
 impl Subject {
     pub(super) fn capture(file: &Path, frames: u64) -> Self {
-        let what = shown(file.as_os_str().as_encoded_bytes(), LONGEST_NAME);
+        let what = shown(file.as_os_str().as_encoded_bytes(), MAX_NAME);
         let about = format!("a capture of {frames} frames");
         Self { what, about, kind: SubjectKind::Capture, is_seen: frames > 0 }
     }
 
-    pub(super) fn program(words: &[OsString], about: &ServerSummary, redactor: &mut Redactor) -> Self {
-        let (line, _) = redactor.argv(words.iter().map(OsString::as_os_str));
-        let what = shown(&line, LONGEST_NAME);
-        Self::live(what, SubjectKind::Stdio, about, &format!("; started {} times", about.processes))
+    pub(super) fn program(argv: &[OsString], summary: &ServerSummary, redactor: &mut Redactor) -> Self {
+        let (line, _) = redactor.argv(argv.iter().map(OsString::as_os_str));
+        let effort = format!("started {} times", summary.starts);
+        Self::live(shown(&line, MAX_NAME), SubjectKind::Stdio, summary, &effort)
     }
 
-    pub(super) fn url(url: &str, about: &ServerSummary, redactor: &mut Redactor) -> Self {
-        let what = redactor.shown(url.as_bytes(), LONGEST_NAME);
-        Self::live(what, SubjectKind::Http, about, &format!("; {} exchanges", about.processes))
+    pub(super) fn url(url: &str, summary: &ServerSummary, redactor: &mut Redactor) -> Self {
+        let effort = format!("{} exchanges", summary.starts);
+        Self::live(redactor.shown(url.as_bytes(), MAX_NAME), SubjectKind::Http, summary, &effort)
     }
 
-    pub(super) fn memory(about: &ServerSummary) -> Self {
-        let connections = format!("; {} connections", about.processes);
-        Self::live("a server in this process".to_owned(), SubjectKind::Memory, about, &connections)
+    pub(super) fn memory(summary: &ServerSummary) -> Self {
+        let effort = format!("{} connections", summary.starts);
+        Self::live("a server in this process".to_owned(), SubjectKind::Memory, summary, &effort)
     }
 
-    fn live(what: String, kind: SubjectKind, about: &ServerSummary, effort: &str) -> Self {
-        Self { what, about: about.line(effort), kind, is_seen: about.answers }
-    }
-}
-
-impl ServerSummary {
-    /// All of it in a line.
-    fn line(&self, more: &str) -> String {
-        let mut speaks: Vec<_> = self.legacy.iter().map(|it| it.as_str()).collect();
-        if self.modern {
-            speaks.push("2026-07-28");
+    fn live(what: String, kind: SubjectKind, summary: &ServerSummary, effort: &str) -> Self {
+        let mut revisions: Vec<_> = summary.legacy.iter().map(|it| it.as_str()).collect();
+        if summary.is_modern {
+            revisions.push("2026-07-28");
         }
-        let name = self.name.as_deref().unwrap_or("a server without a name");
-        let speaks = if speaks.is_empty() { "no revision that is known".to_owned() } else { speaks.join(", ") };
-        let cut = if self.is_cut { "; time was up" } else { "" };
-        format!("{name}; speaks {speaks}{more}{cut}")
+        let name = summary.name.as_deref().unwrap_or("an unnamed server");
+        let revisions = if revisions.is_empty() { "no known revision".to_owned() } else { revisions.join(", ") };
+        let timed_out = if summary.timed_out { "; the time limit was reached" } else { "" };
+        let about = format!("{name}; speaks {revisions}; {effort}{timed_out}");
+        Self { what, about, kind, is_seen: summary.answers }
     }
 }
 
 impl Report {
-    /// A report goes to people and places that a secret should not go to, so what is quoted in it is redacted first.
+    /// Makes a report, with all quoted text redacted.
     pub(super) fn new(
         subject: Subject,
         outcomes: Vec<CheckOutcome>,
         selection: &Selection,
         fail_on: Severity,
-        words: fn(&Advice) -> String,
+        advice_text: fn(&Advice) -> String,
         redactor: &mut Redactor,
     ) -> Self {
         let mut outcomes = selected(outcomes, selection, subject.is_seen);
         for outcome in &mut outcomes {
             outcome.status.redact(redactor);
         }
-        let about = redactor.shown(subject.about.as_bytes(), LONGEST_REASON);
+        let about = redactor.shown(subject.about.as_bytes(), MAX_REASON);
         let subject = Subject { about, ..subject };
-        Self { subject, outcomes, fail_on, words, known: Vec::new(), stale: Vec::new() }
+        Self { subject, outcomes, fail_on, advice_text, known: Vec::new(), stale: Vec::new() }
     }
 
-    /// Takes what is in the baseline for known, so that it does not count; what is in it and is not found any more does.
+    /// Applies a baseline: its findings do not count, and its entries that were not found fail the run.
     pub fn apply_baseline(&mut self, baseline: Baseline) {
         let found: Vec<KnownFinding> = self.findings().map(KnownFinding::of).collect();
         let ran = |known: &KnownFinding| {
@@ -148,7 +142,7 @@ impl Report {
         self.known = baseline.findings;
     }
 
-    /// Everything that was found, in the order of the catalogue.
+    /// All findings, in the order of the catalogue.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.outcomes.iter().flat_map(|outcome| match &outcome.status {
             Status::Fail { findings, .. } => findings.as_slice(),
@@ -161,7 +155,7 @@ impl Report {
         self.known.contains(&KnownFinding::of(finding))
     }
 
-    /// Whether something of this check counts.
+    /// Whether a finding of this check counts.
     pub(super) fn counts(&self, outcome: &CheckOutcome) -> bool {
         match &outcome.status {
             Status::Fail { findings, has_more_kinds, .. } => {
@@ -172,12 +166,12 @@ impl Report {
         }
     }
 
-    /// Whether nothing that counts was found, and everything that should have been checked was.
+    /// Whether no finding counts, and every check that should have run did.
     pub fn is_clean(&self) -> bool {
         self.verdict() == Verdict::Pass
     }
 
-    /// How it ended.
+    /// The result of the run.
     pub fn verdict(&self) -> Verdict {
         if self.outcomes.iter().any(|outcome| self.counts(outcome)) || !self.stale.is_empty() {
             return Verdict::Fail;
@@ -189,7 +183,7 @@ impl Report {
         }
     }
 
-    /// The report as text, in a style; all checks are named if it is `verbose`.
+    /// The report as text; `verbose` lists all checks.
     pub fn text(&self, style: &dyn Style, verbose: bool) -> String {
         text::text(self, style, verbose)
     }
@@ -209,7 +203,7 @@ impl Report {
         sarif::sarif(self, exit_code)
     }
 
-    /// How many checks failed with nothing that is not known.
+    /// The number of checks that failed only with known findings.
     pub(super) fn known_failures(&self) -> usize {
         let is_known = |outcome: &&CheckOutcome| match &outcome.status {
             Status::Fail { findings, has_more_kinds, .. } => {
@@ -220,7 +214,7 @@ impl Report {
         self.outcomes.iter().filter(is_known).count()
     }
 
-    /// How many checks failed, by severity; the worst first.
+    /// The number of failed checks by severity, the worst first.
     pub(super) fn failures(&self) -> Vec<(Severity, usize)> {
         let mut count: BTreeMap<Severity, usize> = BTreeMap::new();
         for outcome in &self.outcomes {
@@ -232,7 +226,7 @@ impl Report {
     }
 }
 
-/// What is wanted, and what keeps it from being seen.
+/// Returns the outcomes of the selected checks, and of the checks that kept those from running.
 fn selected(outcomes: Vec<CheckOutcome>, selection: &Selection, is_seen: bool) -> Vec<CheckOutcome> {
     let is_cause = |outcome: &CheckOutcome| {
         let is_needed = outcomes.iter().any(|other| {
@@ -241,17 +235,15 @@ fn selected(outcomes: Vec<CheckOutcome>, selection: &Selection, is_seen: bool) -
         });
         is_needed || !is_seen && matches!(outcome.status, Status::Fail { .. } | Status::Incomplete(_))
     };
-    let shown: Vec<bool> = outcomes
-        .iter()
-        .map(|it| selection.has(it.check) || is_cause(it) && !selection.leaves_out(it.check.id))
-        .collect();
+    let shown: Vec<bool> =
+        outcomes.iter().map(|it| selection.has(it.check) || is_cause(it) && !selection.omits(it.check.id)).collect();
     let shown = outcomes.into_iter().zip(shown).filter_map(|(outcome, is_shown)| is_shown.then_some(outcome));
     let open = |mut outcome: CheckOutcome| {
-        // Somebody who leaves the cause out still does not know.
+        // The cause was omitted, so the result of this check is unknown.
         if let Status::Skip(SkipReason::Needs(cause)) = outcome.status
-            && selection.leaves_out(cause)
+            && selection.omits(cause)
         {
-            outcome.status = Status::Incomplete(format!("{cause} failed, and was not selected").into());
+            outcome.status = Status::Incomplete(format!("it depends on {cause}, which failed and was omitted").into());
         }
         outcome
     };
@@ -286,7 +278,7 @@ impl Status {
         match self {
             Self::Fail { findings, .. } => findings.iter_mut().for_each(|finding| finding.redact(redactor)),
             Self::Skip(SkipReason::Permission(why) | SkipReason::Nothing(why)) | Self::Incomplete(why) => {
-                why.what = redactor.shown(why.what.as_bytes(), LONGEST_REASON);
+                why.what = redactor.shown(why.what.as_bytes(), MAX_REASON);
             }
             Self::Pass { .. } | Self::Skip(SkipReason::Needs(_) | SkipReason::ReportedUnder(_)) => {}
         }
@@ -303,11 +295,11 @@ impl Status {
 }
 
 impl SkipReason {
-    pub(super) fn reason(&self, words: fn(&Advice) -> String) -> String {
+    pub(super) fn reason(&self, advice_text: fn(&Advice) -> String) -> String {
         match self {
             Self::Needs(id) => format!("{id} failed"),
-            Self::ReportedUnder(ids) => format!("what counts against it is told under {}", ids.join(", ")),
-            Self::Permission(why) | Self::Nothing(why) => why.text(words),
+            Self::ReportedUnder(ids) => format!("all violations are reported under {}", ids.join(", ")),
+            Self::Permission(why) | Self::Nothing(why) => why.text(advice_text),
         }
     }
 
@@ -321,8 +313,8 @@ impl SkipReason {
     }
 }
 
-/// As much of a command line, a path or a URL as fits two lines.
-const LONGEST_NAME: usize = 200;
+/// Two lines of a command line, a path or a URL.
+const MAX_NAME: usize = 200;
 
-/// A sentence or two; what is longer is a name that a peer has made up for it.
-const LONGEST_REASON: usize = 1000;
+/// Enough for two sentences; only a quoted name is longer.
+const MAX_REASON: usize = 1000;

@@ -1,4 +1,4 @@
-//! A report -> text for people: what failed first, with what to do about it; the verdict last.
+//! A report -> text for people: failures with their fixes first, the verdict last.
 
 use std::fmt::{self, Write};
 
@@ -14,7 +14,7 @@ pub(super) fn text(report: &Report, style: &dyn Style, verbose: bool) -> String 
     output.text
 }
 
-/// The text so far, and how it is to look.
+/// The text so far, and its style.
 struct Output<'a> {
     text: String,
     style: &'a dyn Style,
@@ -35,7 +35,7 @@ impl Write for Output<'_> {
 fn write(report: &Report, output: &mut Output<'_>, verbose: bool) -> fmt::Result {
     let head = output.paint(Tone::Strong, &report.subject.what);
     writeln!(output, "{head}\n{}\n", report.subject.about)?;
-    // What failed because of another one is skipped, so that the worst may come first.
+    // Consequences of another failure are skipped, so the worst failure can come first.
     let mut worst: Vec<&CheckOutcome> = report.outcomes.iter().collect();
     worst.sort_by_key(|outcome| (std::cmp::Reverse(outcome.check.severity), outcome.check.level));
     for outcome in worst {
@@ -46,7 +46,7 @@ fn write(report: &Report, output: &mut Output<'_>, verbose: bool) -> fmt::Result
     unknown(report, output, verbose)?;
     for stale in &report.stale {
         let label = output.paint(Tone::Bad, "STALE");
-        writeln!(output, "{label}  {}: {} is in the baseline and was not found\n", stale.check, stale.detail)?;
+        writeln!(output, "{label}  {}: {} is in the baseline, but was not found\n", stale.check, stale.detail)?;
     }
     if verbose {
         for outcome in &report.outcomes {
@@ -71,9 +71,9 @@ fn failed(
     let id = output.paint(Tone::Strong, check.id);
     let (severity, level) = (check.severity.as_str(), check.level.as_str());
     writeln!(output, "{label} {id} ({severity}, {level}): {}", check.sentence)?;
-    // What is new is what somebody looks for.
+    // New findings come first.
     let (known, new): (Vec<_>, Vec<_>) = findings.iter().partition(|finding| report.is_known(finding));
-    for finding in new.into_iter().chain(known).take(SHOWN) {
+    for finding in new.into_iter().chain(known).take(SHOWN_FINDINGS) {
         let place = finding.location.text();
         let place = if place.is_empty() { String::new() } else { format!(" [{place}]") };
         lines(output, "      ", &format!("{}: {}{place}", finding.party.as_str(), finding.detail))?;
@@ -85,9 +85,9 @@ fn failed(
             writeln!(output, "      | {evidence}")?;
         }
     }
-    let hidden = more + findings.len().saturating_sub(SHOWN) as u64;
+    let hidden = more + findings.len().saturating_sub(SHOWN_FINDINGS) as u64;
     if hidden > 0 {
-        writeln!(output, "      and {hidden} more of the kind")?;
+        writeln!(output, "      and {hidden} more")?;
     }
     if let Some(measured) = measured(outcome) {
         writeln!(output, "      {measured}")?;
@@ -97,29 +97,29 @@ fn failed(
 }
 
 fn passed(output: &mut Output<'_>, outcome: &CheckOutcome) -> fmt::Result {
-    let Status::Pass { looked } = outcome.status else { return Ok(()) };
+    let Status::Pass { inspections } = outcome.status else { return Ok(()) };
     let label = output.paint(Tone::Good, "PASS ");
     let measure = match measured(outcome) {
         Some(measured) => format!(" ({measured})"),
-        None if looked > 1 => format!(" ({looked} times)"),
+        None if inspections > 1 => format!(" ({inspections} times)"),
         None => String::new(),
     };
     writeln!(output, "{label} {}{measure}", outcome.check.id)
 }
 
-/// How many messages are as they should be, where that is counted.
+/// The number of conforming messages, if the check counts them.
 fn measured(outcome: &CheckOutcome) -> Option<String> {
     let measure = outcome.measure.as_ref()?;
     let (conform, messages) = (measure["conform"].as_u64()?, measure["messages"].as_u64()?);
     Some(format!("{conform} of {messages} messages of the server conform"))
 }
 
-/// What should have been checked and could not be.
+/// Lists the checks that should have run and could not.
 fn unknown(report: &Report, output: &mut Output<'_>, verbose: bool) -> fmt::Result {
     let mut reasons = Reasons::default();
     for outcome in &report.outcomes {
         if let Status::Incomplete(why) = &outcome.status {
-            reasons.add(why.text(report.words), outcome.check.id);
+            reasons.add(why.text(report.advice_text), outcome.check.id);
         }
     }
     reasons.write(output, "UNKNOWN  ", verbose)?;
@@ -127,7 +127,7 @@ fn unknown(report: &Report, output: &mut Output<'_>, verbose: bool) -> fmt::Resu
     if is_nothing {
         let why = match report.subject.kind {
             SubjectKind::Capture => "the capture has no frames",
-            _ => "no MCP server answers",
+            _ => "no MCP server responds",
         };
         writeln!(output, "UNKNOWN  {why}: there is nothing to check")?;
     }
@@ -137,7 +137,7 @@ fn unknown(report: &Report, output: &mut Output<'_>, verbose: bool) -> fmt::Resu
     Ok(())
 }
 
-/// Why checks were not made, each with their ids.
+/// The reasons why checks did not run, each with the ids.
 #[derive(Default)]
 struct Reasons<'a>(Vec<(String, Vec<&'a str>)>);
 
@@ -153,7 +153,7 @@ impl<'a> Reasons<'a> {
         self.0.is_empty()
     }
 
-    /// A line a reason.
+    /// Writes a line for each reason.
     fn write(&self, output: &mut Output<'_>, label: &str, verbose: bool) -> fmt::Result {
         let most = if verbose { usize::MAX } else { 4 };
         for (reason, ids) in &self.0 {
@@ -178,16 +178,16 @@ fn skipped(report: &Report, output: &mut Output<'_>, verbose: bool) -> fmt::Resu
             continue;
         }
         let reason = match measured(outcome) {
-            Some(measured) => format!("{}; {measured}", skip.reason(report.words)),
-            None => skip.reason(report.words),
+            Some(measured) => format!("{}; {measured}", skip.reason(report.advice_text)),
+            None => skip.reason(report.advice_text),
         };
         reasons.add(reason, outcome.check.id);
     }
     reasons.write(output, "skip  ", verbose)?;
     if idle > 0 {
         let checks = if idle == 1 { "1 check".to_owned() } else { format!("{idle} checks") };
-        let more = (report.words)(&Advice::NameAllChecks);
-        writeln!(output, "skip  {checks} without anything to look at; {more}")?;
+        let more = (report.advice_text)(&Advice::NameAllChecks);
+        writeln!(output, "skip  {checks} with nothing to inspect; {more}")?;
     }
     if idle > 0 || !reasons.is_empty() {
         writeln!(output)?;
@@ -204,28 +204,28 @@ fn verdict(report: &Report, output: &mut Output<'_>) -> fmt::Result {
     let failed: usize = failures.iter().map(|(_, count)| count).sum();
     let by_severity: Vec<_> =
         failures.iter().map(|(severity, count)| format!("{count} {}", severity.as_str())).collect();
-    let mut said = vec![format!("{passed} passed")];
+    let mut parts = vec![format!("{passed} passed")];
     match (failed, report.known_failures()) {
-        (0, _) => said.push("0 failed".to_owned()),
+        (0, _) => parts.push("0 failed".to_owned()),
         (failed, 0) => {
             let counts = report.outcomes.iter().any(|outcome| report.counts(outcome));
             let below = format!(", all below {}", report.fail_on.as_str());
             let below = if counts { "" } else { &below };
-            said.push(format!("{failed} failed ({}){below}", by_severity.join(", ")));
+            parts.push(format!("{failed} failed ({}){below}", by_severity.join(", ")));
         }
-        (failed, known) if failed == known => said.push(format!("{failed} failed as known")),
+        (failed, known) if failed == known => parts.push(format!("{failed} failed, all known")),
         (failed, known) => {
-            said.push(format!("{failed} failed ({}), {known} of them as known", by_severity.join(", ")));
+            parts.push(format!("{failed} failed ({}), {known} of them known", by_severity.join(", ")));
         }
     }
-    said.push(format!("{skipped} skipped"));
+    parts.push(format!("{skipped} skipped"));
     match report.stale.len() {
         0 => {}
-        1 => said.push("1 entry of the baseline is not found any more".to_owned()),
-        stale => said.push(format!("{stale} entries of the baseline are not found any more")),
+        1 => parts.push("1 baseline entry was not found".to_owned()),
+        stale => parts.push(format!("{stale} baseline entries were not found")),
     }
     if incomplete > 0 {
-        said.push(format!("{incomplete} could not be checked"));
+        parts.push(format!("{incomplete} could not run"));
     }
     let tone = match report.verdict() {
         Verdict::Pass => Tone::Good,
@@ -233,7 +233,7 @@ fn verdict(report: &Report, output: &mut Output<'_>) -> fmt::Result {
         Verdict::Incomplete => Tone::Noted,
     };
     let word = output.paint(tone, report.verdict().as_str());
-    writeln!(output, "verdict: {word}: {}", said.join(", "))
+    writeln!(output, "verdict: {word}: {}", parts.join(", "))
 }
 
 fn lines(output: &mut Output<'_>, label: &str, text: &str) -> fmt::Result {
@@ -245,5 +245,5 @@ fn lines(output: &mut Output<'_>, label: &str, text: &str) -> fmt::Result {
     Ok(())
 }
 
-/// Enough to see what kind of thing it is.
-const SHOWN: usize = 3;
+/// Enough to recognise the kind of finding.
+const SHOWN_FINDINGS: usize = 3;

@@ -1,4 +1,4 @@
-//! Whether a server still answers, and whether nothing more comes.
+//! Whether a server still answers, and whether it has stopped sending.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +6,11 @@ use barewire_proto::mcp::Era;
 use serde_json::{Value, json};
 
 use super::ServerConnection;
-use crate::check::live::outcome::{RequestOutcome, is_answer};
+use crate::check::live::outcome::{RequestOutcome, is_response_to};
 use crate::check::live::recording::LocatedFrame;
 
 impl ServerConnection {
-    /// The lightest request there is.
+    /// The method of the lightest request that the server answers.
     pub(in crate::check::live) const fn liveness_method(&self) -> &'static str {
         match self.era {
             Era::Legacy => self.liveness,
@@ -18,56 +18,54 @@ impl ServerConnection {
         }
     }
 
-    /// Asks this from now on to see whether the server still answers.
-    pub(in crate::check::live) fn set_liveness_method(&mut self, light: &'static str) {
-        self.liveness = light;
+    /// Sets the method for a legacy server.
+    pub(in crate::check::live) fn set_liveness_method(&mut self, method: &'static str) {
+        self.liveness = method;
     }
 
     /// Whether the server still answers.
     pub(in crate::check::live) async fn still_answers(&mut self) -> bool {
         let since = Instant::now();
-        let id = self.send_request(self.liveness_method(), json!({})).await;
-        self.claim(&id);
-        let answer = self.wait_for_response(&id).await;
-        self.answered_after(since.elapsed());
-        matches!(answer, RequestOutcome::Result(..) | RequestOutcome::Error(_))
+        let outcome = self.claimed_request(self.liveness_method(), json!({})).await;
+        self.set_quiet(since.elapsed());
+        matches!(outcome, RequestOutcome::Result(..) | RequestOutcome::Error(_))
     }
 
-    /// All that comes until a light request is answered, and a little longer; and whether it was.
+    /// Returns all frames that arrive until a light request is answered, and a little longer; and whether it was answered.
     pub(in crate::check::live) async fn drain_until_liveness(&mut self) -> (Vec<LocatedFrame>, bool) {
         let since = Instant::now();
         let id = self.send_request(self.liveness_method(), json!({})).await;
         self.claim(&id);
         let mut frames = Vec::new();
         let mut still_answers = false;
-        let mut deadline = self.deadline_for_answer();
-        while let Some(line) = self.next_frame(deadline).await {
-            let value: Value = serde_json::from_slice(&line.bytes).unwrap_or_default();
-            if is_answer(&value, &id) {
+        let mut deadline = self.response_deadline();
+        while let Some(frame) = self.next_frame(deadline).await {
+            let value: Value = serde_json::from_slice(&frame.bytes).unwrap_or_default();
+            if is_response_to(&value, &id) {
                 still_answers = true;
-                self.answered_after(since.elapsed());
+                self.set_quiet(since.elapsed());
                 deadline = Instant::now() + self.quiet;
-            } else if frames.len() < MOST_FRAMES {
-                frames.push(line);
+            } else if frames.len() < MAX_FRAMES {
+                frames.push(frame);
             }
         }
         (frames, still_answers)
     }
 
-    /// A light request was answered so late: what else comes may come as much later.
-    fn answered_after(&mut self, took: Duration) {
-        self.quiet = (took * 4).clamp(QUIET, MOST_QUIET);
+    /// Adapts the expected silence to the time that the server took for a light request.
+    fn set_quiet(&mut self, took: Duration) {
+        self.quiet = (took * 4).clamp(MIN_QUIET, MAX_QUIET);
     }
 
-    /// Waits until it is quiet: until nothing has come for so long that nothing will.
+    /// Waits until the server has been silent for so long that nothing more is expected.
     pub(in crate::check::live) async fn wait_until_quiet(&mut self) {
         self.drain_for(self.quiet).await;
     }
 }
 
-/// What is sent unasked is sent soon.
-pub(super) const QUIET: Duration = Duration::from_millis(30);
-/// Somebody who is slow is not waited for much longer than anybody else.
-const MOST_QUIET: Duration = Duration::from_millis(500);
-/// What is looked for is among the first, or it is not there.
-const MOST_FRAMES: usize = 1000;
+/// A message that follows without a request follows soon.
+pub(super) const MIN_QUIET: Duration = Duration::from_millis(30);
+/// The limit for a slow server, so that a run does not take too long.
+const MAX_QUIET: Duration = Duration::from_millis(500);
+/// A probe looks only at the first frames.
+const MAX_FRAMES: usize = 1000;

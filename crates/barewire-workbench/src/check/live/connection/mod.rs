@@ -1,268 +1,178 @@
-//! One process, or a server at a URL, and what is said to it: bytes with deadlines, requests and their answers.
+//! A connection to the server under check: requests with deadlines -> their responses, over pipes or HTTP.
 
 mod end;
 mod liveness;
+mod pipes;
 
 use std::collections::VecDeque;
-use std::ffi::OsString;
 use std::io;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use barewire::Server;
-use barewire::transport::{Child, ExitFuture, Stderr, Transport, memory};
 use barewire_proto::mcp::{Era, Revision, key};
 use barewire_proto::rpc::{self, Message, Parsed};
 use barewire_proto::transcript::{Channel, Note, Stream};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::task::JoinHandle;
 use tokio::time::timeout_at;
 
 use super::http_client::RecordingClient;
-use super::outcome::{ErrorResponse, RequestOutcome, answer, is_answer};
+use super::outcome::{ErrorResponse, RequestOutcome, is_response_to, outcome};
 use super::recording::{LocatedFrame, Recording};
 use crate::check::finding::Location;
-use crate::platform;
 
 pub(super) use crate::platform::processes::Exited;
 pub(super) use end::ProcessEnd;
+pub(super) use pipes::Pipes;
 
-/// A server, and the conversation with it.
+/// A connection to the server, and the messages on it.
 pub(super) struct ServerConnection {
     pub(super) channel: Channel,
     pub(super) era: Era,
-    /// The revision that is spoken.
+    /// The agreed revision.
     pub(super) revision: Revision,
     recording: Recording,
     patience: Duration,
-    /// When the whole run is to end.
-    until: Instant,
+    /// The end of the whole run.
+    run_deadline: Instant,
     link: Link,
-    /// FrameCollector that inbox and that nobody has waited for.
+    /// Received frames that the probes have not taken yet.
     inbox: VecDeque<LocatedFrame>,
-    /// Errors that inbox without an id.
+    /// Error responses without an id.
     pub(super) errors_without_id: Vec<ErrorResponse>,
-    /// What inbox in all.
     pub(super) received: ReceivedOutput,
-    /// Where the last frame stands that was sent.
-    sent: Option<Location>,
-    /// The lightest request that this server answers.
+    /// The last frame that was sent.
+    last_sent: Option<Location>,
+    /// The method of the requests that test whether a legacy server still answers.
     liveness: &'static str,
     last_id: u64,
+    /// The silence after which nothing more is expected.
     quiet: Duration,
-    is_over: bool,
+    is_closed: bool,
 }
 
-/// What inbox, whatever it was.
+/// The output of the server, counted whatever it is.
 #[derive(Default)]
 pub(super) struct ReceivedOutput {
     pub(super) bytes: usize,
     pub(super) lines: usize,
-    /// The first of it, as it inbox.
+    /// The first bytes.
     pub(super) start: Vec<u8>,
 }
 
-/// What it goes over.
-enum Link {
-    Pipe(Pipe),
+/// The transport below a connection.
+pub(super) enum Link {
+    Pipes(Pipes),
     Http(Box<RecordingClient>),
 }
 
-/// The pipes of a process.
-struct Pipe {
-    reader: PipeReader,
-    /// `None` once stdin is closed.
-    writer: Option<PipeWriter>,
-    ending: Option<ExitFuture>,
-    server: ServerHandle,
-    stderr: Arc<Mutex<StderrBuffer>>,
-}
-
-/// What is at the other end of the pipes.
-enum ServerHandle {
-    /// A process, by its number.
-    Child(u32),
-    /// A task of this process.
-    Task(AbortOnDrop),
-}
-
-/// A task that ends with its conversation.
-struct AbortOnDrop(JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-type PipeReader = Pin<Box<dyn tokio::io::AsyncRead>>;
-type PipeWriter = Pin<Box<dyn tokio::io::AsyncWrite>>;
-
-/// What was written to stderr and is not taken yet.
-#[derive(Default)]
-struct StderrBuffer {
-    lines: Vec<(Duration, Vec<u8>)>,
-    bytes: usize,
-}
-
 impl ServerConnection {
-    pub(super) fn start(
-        child: &Child,
-        argv: &[OsString],
+    pub(super) fn new(
+        link: Link,
         channel: Channel,
         recording: Recording,
         patience: Duration,
-        until: Instant,
-    ) -> Result<Self, barewire::transport::SpawnError> {
-        let stderr = Arc::new(Mutex::new(StderrBuffer::default()));
-        let (said, clock) = (Arc::clone(&stderr), recording.clock());
-        let on_line = move |line: &[u8]| {
-            let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-            // Whoever floods it is known by then.
-            if said.bytes < MOST_STDERR {
-                said.bytes += line.len();
-                said.lines.push((clock.now(), line.to_vec()));
-            }
-        };
-        let process = child.clone().stderr(Stderr::lines(on_line)).grace(GRACE).spawn()?;
-        let pid = process.pid();
-        recording.open(&channel, argv);
-        let parts = process.into_parts();
-        let link = Link::Pipe(Pipe {
-            reader: Box::pin(parts.reader),
-            writer: Some(Box::pin(parts.writer)),
-            ending: parts.ending,
-            server: ServerHandle::Child(pid),
-            stderr,
-        });
-        Ok(Self::with(link, channel, recording, patience, until))
-    }
-
-    /// A conversation with a server of this process.
-    pub(super) fn over_memory(
-        server: &Server,
-        channel: Channel,
-        recording: Recording,
-        patience: Duration,
-        until: Instant,
+        run_deadline: Instant,
     ) -> Self {
-        let (here, there) = memory(CHUNK);
-        let serving = server.serve(there);
-        let task = tokio::spawn(async move {
-            let _ = serving.await;
-        });
-        let parts = here.into_parts();
-        let link = Link::Pipe(Pipe {
-            reader: Box::pin(parts.reader),
-            writer: Some(Box::pin(parts.writer)),
-            ending: None,
-            server: ServerHandle::Task(AbortOnDrop(task)),
-            stderr: Arc::default(),
-        });
-        Self::with(link, channel, recording, patience, until)
-    }
-
-    /// A conversation with a server at a URL.
-    pub(super) fn over_http(
-        web: RecordingClient,
-        channel: Channel,
-        recording: Recording,
-        patience: Duration,
-        until: Instant,
-    ) -> Self {
-        Self::with(Link::Http(Box::new(web)), channel, recording, patience, until)
-    }
-
-    fn with(link: Link, channel: Channel, recording: Recording, patience: Duration, until: Instant) -> Self {
         Self {
             channel,
             era: Era::Legacy,
             revision: Revision::LATEST_LEGACY,
             recording,
             patience,
-            until,
+            run_deadline,
             link,
             inbox: VecDeque::new(),
             errors_without_id: Vec::new(),
             received: ReceivedOutput::default(),
-            sent: None,
+            last_sent: None,
             liveness: "ping",
             last_id: 0,
-            quiet: liveness::QUIET,
-            is_over: false,
+            quiet: liveness::MIN_QUIET,
+            is_closed: false,
         }
     }
 
-    /// What is below it, if that is HTTP.
-    pub(super) fn web(&mut self) -> Option<&mut RecordingClient> {
+    /// The HTTP client below, if there is one.
+    pub(super) fn http(&mut self) -> Option<&mut RecordingClient> {
         match &mut self.link {
-            Link::Http(web) => Some(web),
-            Link::Pipe(_) => None,
+            Link::Http(client) => Some(client),
+            Link::Pipes(_) => None,
         }
     }
 
-    /// Writes bytes as they are. What comes meanwhile is read, so that nobody waits for the other.
-    pub(super) async fn send(&mut self, bytes: &[u8]) {
-        let deadline = self.deadline(self.patience);
-        let (era, revision) = (self.era, self.revision);
-        if let Link::Http(web) = &mut self.link {
-            for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-                web.post(line, era, revision);
-            }
-            return;
-        }
-        if let Some(line) = self.recording.bytes(&self.channel, Stream::ToServer, bytes).pop() {
-            self.sent = Some(line.location);
-        }
-        let Some(mut writer) = self.pipe().and_then(|pipe| pipe.writer.take()) else { return };
-        let mut rest = bytes;
-        let mut chunk = vec![0; CHUNK];
-        while !rest.is_empty() {
-            let is_over = self.is_over;
-            let Some(pipe) = self.pipe() else { return };
-            let step = tokio::select! {
-                written = writer.write(rest) => PipeEvent::Written(written),
-                read = pipe.reader.read(&mut chunk), if !is_over => PipeEvent::Read(read),
-                () = tokio::time::sleep_until(deadline.into()) => PipeEvent::Late,
-            };
-            match step {
-                PipeEvent::Written(Ok(0) | Err(_)) | PipeEvent::Late => break,
-                PipeEvent::Written(Ok(count)) => rest = &rest[count..],
-                PipeEvent::Read(read) => self.take(read, &chunk),
-            }
-        }
-        if let Some(pipe) = self.pipe() {
-            pipe.writer = Some(writer);
-        }
-    }
-
-    fn pipe(&mut self) -> Option<&mut Pipe> {
+    fn pipes(&mut self) -> Option<&mut Pipes> {
         match &mut self.link {
-            Link::Pipe(pipe) => Some(pipe),
+            Link::Pipes(pipes) => Some(pipes),
             Link::Http(_) => None,
         }
     }
 
-    /// One message, and its line break.
+    /// Writes bytes as they are. It reads at the same time, so that a server that blocks on its own output cannot cause a
+    /// deadlock.
+    pub(super) async fn send(&mut self, bytes: &[u8]) {
+        let deadline = self.response_deadline();
+        let (era, revision) = (self.era, self.revision);
+        if let Link::Http(client) = &mut self.link {
+            for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                client.post(line, era, revision);
+            }
+            return;
+        }
+        if let Some(frame) = self.recording.bytes(&self.channel, Stream::ToServer, bytes).pop() {
+            self.last_sent = Some(frame.location);
+        }
+        let Some(mut writer) = self.pipes().and_then(|pipes| pipes.writer.take()) else { return };
+        let mut rest = bytes;
+        let mut chunk = vec![0; CHUNK];
+        while !rest.is_empty() {
+            let is_closed = self.is_closed;
+            let Some(pipes) = self.pipes() else { return };
+            let event = tokio::select! {
+                written = writer.write(rest) => PipeEvent::Written(written),
+                read = pipes.reader.read(&mut chunk), if !is_closed => PipeEvent::Read(read),
+                () = tokio::time::sleep_until(deadline.into()) => PipeEvent::Timeout,
+            };
+            match event {
+                PipeEvent::Written(Ok(0) | Err(_)) | PipeEvent::Timeout => break,
+                PipeEvent::Written(Ok(count)) => rest = &rest[count..],
+                PipeEvent::Read(read) => self.handle_read(read, &chunk),
+            }
+        }
+        if let Some(pipes) = self.pipes() {
+            pipes.writer = Some(writer);
+        }
+    }
+
+    /// Sends one message as a line.
     pub(super) async fn send_json(&mut self, message: &Value) {
         self.send(format!("{message}\n").as_bytes()).await;
     }
 
-    /// Asks, and waits for the answer.
-    pub(super) async fn ask(&mut self, method: &str, params: Value) -> RequestOutcome {
+    /// Sends a request, and waits for its response.
+    pub(super) async fn request(&mut self, method: &str, params: Value) -> RequestOutcome {
         let id = self.send_request(method, params).await;
         self.wait_for_response(&id).await
     }
 
-    /// Asks, and does not wait. The id is given back.
+    /// The same, for a probe that reports a missing response itself.
+    pub(super) async fn claimed_request(&mut self, method: &str, params: Value) -> RequestOutcome {
+        let id = self.send_request(method, params).await;
+        self.claim(&id);
+        self.wait_for_response(&id).await
+    }
+
+    /// Sends a request, and returns its id without waiting.
     pub(super) async fn send_request(&mut self, method: &str, params: Value) -> String {
+        let (line, id) = self.request_line(method, params);
+        self.send(format!("{line}\n").as_bytes()).await;
+        id
+    }
+
+    /// Returns a request as a line, and its id.
+    pub(super) fn request_line(&mut self, method: &str, params: Value) -> (String, String) {
         let id = self.next_id();
         let params = self.with_meta(params);
-        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        self.send_json(&request).await;
-        id.to_string()
+        (json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string(), id.to_string())
     }
 
     pub(super) fn next_id(&mut self) -> u64 {
@@ -270,19 +180,12 @@ impl ServerConnection {
         self.last_id
     }
 
-    /// A request as a line, to be sent in some other way; and its id.
-    pub(super) fn line(&mut self, method: &str, params: Value) -> (String, String) {
-        let id = self.next_id();
-        let params = self.with_meta(params);
-        (json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string(), id.to_string())
-    }
-
     pub(super) async fn notify(&mut self, method: &str, params: Value) {
         let params = if self.era == Era::Modern { params } else { self.with_meta(params) };
         self.send_json(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
     }
 
-    /// Nobody waits for the answer to this id any more.
+    /// Sends `notifications/cancelled` for a request.
     pub(super) async fn cancel_request(&mut self, id: &str) {
         let number: Value = serde_json::from_str(id).unwrap_or_default();
         self.notify("notifications/cancelled", json!({"requestId": number, "reason": "barewire check"})).await;
@@ -292,12 +195,12 @@ impl ServerConnection {
     pub(super) async fn initialized(&mut self) {
         self.notify("notifications/initialized", json!({})).await;
         if matches!(self.link, Link::Http(_)) {
-            // Exchanges go on beside each other, and what is asked next could be there first.
+            // HTTP exchanges run in parallel, so the next request could overtake the notification.
             self.drain_for(self.patience).await;
         }
     }
 
-    /// What a request of this era says of itself.
+    /// Adds the metadata that the era requires.
     pub(super) fn with_meta(&self, mut params: Value) -> Value {
         if self.era == Era::Modern
             && let Some(members) = params.as_object_mut()
@@ -312,102 +215,100 @@ impl ServerConnection {
         params
     }
 
-    /// That this is not answered is told by whoever asked.
+    /// Claims a request: the probe reports a missing response itself, and `unanswered-request` does not.
     pub(super) fn claim(&mut self, id: &str) {
         match &mut self.link {
-            Link::Pipe(_) => self.recording.claim(self.channel.as_str(), id),
-            Link::Http(web) => web.claim(id),
+            Link::Pipes(_) => self.recording.claim(self.channel.as_str(), id),
+            Link::Http(client) => client.claim(id),
         }
     }
 
-    /// Waits for the answer to this id.
+    /// Waits for the response to a request.
     pub(super) async fn wait_for_response(&mut self, id: &str) -> RequestOutcome {
-        let patience = self.patience;
-        self.wait_for_response_within(id, patience).await
+        self.wait_for_response_within(id, self.patience).await
     }
 
     pub(super) async fn wait_for_response_within(&mut self, id: &str, patience: Duration) -> RequestOutcome {
         let deadline = self.deadline(patience);
         loop {
-            let Some(line) = self.next_for(Some(id), deadline).await else {
-                if let Link::Http(web) = &mut self.link
-                    && let Some(refusal) = web.refusal(id)
+            let Some(frame) = self.next_frame_for(Some(id), deadline).await else {
+                if let Link::Http(client) = &mut self.link
+                    && let Some(refusal) = client.refusal(id)
                 {
-                    web.claim(id);
+                    client.claim(id);
                     return RequestOutcome::Refused(refusal);
                 }
-                let is_late = Instant::now() >= self.until;
-                // How it ended is told where it ended, and that time was up where it was.
-                if self.is_over || is_late {
+                // The exit of the process and the end of the run are reported as such.
+                if self.is_closed || Instant::now() >= self.run_deadline {
                     self.claim(id);
                 }
-                return if self.is_over { RequestOutcome::Disconnected } else { RequestOutcome::NoResponse };
+                return if self.is_closed { RequestOutcome::Disconnected } else { RequestOutcome::NoResponse };
             };
-            if let Some(answer) = self.look_at(line, Some(id)).await {
-                return answer;
+            if let Some(outcome) = self.handle_frame(frame, Some(id)).await {
+                return outcome;
             }
         }
     }
 
-    /// What comes next until the deadline; `None` if nothing does.
+    /// Returns the next frame, or `None` at the deadline.
     pub(super) async fn next_frame(&mut self, deadline: Instant) -> Option<LocatedFrame> {
-        self.next_for(None, deadline).await
+        self.next_frame_for(None, deadline).await
     }
 
-    /// The same; over HTTP only as long as the exchange of this id goes on.
-    async fn next_for(&mut self, id: Option<&str>, deadline: Instant) -> Option<LocatedFrame> {
+    /// The same; over HTTP only while the exchange of this request is open.
+    async fn next_frame_for(&mut self, id: Option<&str>, deadline: Instant) -> Option<LocatedFrame> {
         let mut chunk = vec![0; CHUNK];
         loop {
-            if let Some(line) = self.inbox.pop_front() {
-                return Some(line);
+            if let Some(frame) = self.inbox.pop_front() {
+                return Some(frame);
             }
-            // Of somebody who never stops talking there is always something to read.
-            if self.is_over || Instant::now() >= deadline {
+            // Checked here as well: a server that never stops writing always has something to read.
+            if self.is_closed || Instant::now() >= deadline {
                 return None;
             }
             match &mut self.link {
-                Link::Pipe(pipe) => {
-                    let read = timeout_at(deadline.into(), pipe.reader.read(&mut chunk)).await.ok()?;
-                    self.take(read, &chunk);
+                Link::Pipes(pipes) => {
+                    let read = timeout_at(deadline.into(), pipes.reader.read(&mut chunk)).await.ok()?;
+                    self.handle_read(read, &chunk);
                 }
-                Link::Http(web) if !web.is_waiting(id) => return None,
-                Link::Http(web) => {
-                    let lines = timeout_at(deadline.into(), web.next()).await.ok()?;
-                    self.inbox.extend(lines);
+                Link::Http(client) if !client.is_waiting(id) => return None,
+                Link::Http(client) => {
+                    let frames = timeout_at(deadline.into(), client.next()).await.ok()?;
+                    self.inbox.extend(frames);
                 }
             }
         }
     }
 
-    /// The answer that is waited for; or nothing, and the message is dealt with.
-    async fn look_at(&mut self, line: LocatedFrame, wanted: Option<&str>) -> Option<RequestOutcome> {
-        match rpc::parse(&line.bytes, usize::MAX) {
+    /// Returns the outcome if the frame is the response to `wanted`; else handles the message.
+    async fn handle_frame(&mut self, frame: LocatedFrame, wanted: Option<&str>) -> Option<RequestOutcome> {
+        match rpc::parse(&frame.bytes, usize::MAX) {
             Parsed::Message(Message::Request(request)) => {
                 let (id, method) = (request.id.to_string(), request.method.to_name().into_owned());
                 self.answer_server(&id, &method).await;
                 return None;
             }
             Parsed::Message(Message::Response(response)) if wanted == Some(&*response.id.to_string()) => {
-                return Some(answer(&line));
+                return Some(outcome(&frame));
             }
             _ => {}
         }
-        // What is wrong with its form is told by the passive checks; here counts what it says.
-        let value: Value = serde_json::from_slice(&line.bytes).ok()?;
-        if wanted.is_some_and(|id| is_answer(&value, id)) {
-            return Some(answer(&line));
+        // The passive checks report a malformed response; the probes use what it contains.
+        let value: Value = serde_json::from_slice(&frame.bytes).ok()?;
+        if wanted.is_some_and(|id| is_response_to(&value, id)) {
+            return Some(outcome(&frame));
         }
         if value["id"].is_null()
             && value.get("error").is_some()
-            && self.errors_without_id.len() < MOST_ORPHANS
-            && let RequestOutcome::Error(response) = answer(&line)
+            && self.errors_without_id.len() < MAX_ERRORS_WITHOUT_ID
+            && let RequestOutcome::Error(response) = outcome(&frame)
         {
             self.errors_without_id.push(response);
         }
         None
     }
 
-    /// A legacy client answers what it is asked; a modern one must not.
+    /// Answers a request of a legacy server. A modern client must not answer.
     async fn answer_server(&mut self, id: &str, method: &str) {
         if self.era == Era::Modern {
             return;
@@ -419,70 +320,66 @@ impl ServerConnection {
         self.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{outcome}}}\n").as_bytes()).await;
     }
 
-    /// Waits for everything that may still come, for a little while.
+    /// Handles all messages that arrive within this time.
     pub(super) async fn drain_for(&mut self, time: Duration) {
         let deadline = self.deadline(time);
-        while let Some(line) = self.next_frame(deadline).await {
-            self.look_at(line, None).await;
+        while let Some(frame) = self.next_frame(deadline).await {
+            self.handle_frame(frame, None).await;
         }
     }
 
-    /// The last frame that was sent; if there is none, the connection.
+    /// The location of the last frame that was sent; of the connection, if there is none.
     pub(super) fn location(&self) -> Location {
-        self.sent.clone().unwrap_or_else(|| self.channel_location())
+        self.last_sent.clone().unwrap_or_else(|| self.channel_location())
     }
 
-    /// All of it, without a place.
     pub(super) fn channel_location(&self) -> Location {
         Location::channel(self.channel.as_str())
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        self.is_over
+    /// Whether the server has closed its output.
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
     }
 
-    /// How it has exited, if it has.
+    /// The exit of the process, if it has exited.
     pub(super) fn exited(&self) -> Option<Exited> {
         match &self.link {
-            Link::Pipe(Pipe { server: ServerHandle::Child(pid), .. }) => platform::exited(*pid),
-            Link::Pipe(Pipe { server: ServerHandle::Task(task), .. }) => {
-                task.0.is_finished().then_some(Exited::Code(0))
-            }
+            Link::Pipes(pipes) => pipes.exited(),
             Link::Http(_) => None,
         }
     }
 
-    pub(super) fn deadline_for_answer(&self) -> Instant {
+    pub(super) fn response_deadline(&self) -> Instant {
         self.deadline(self.patience)
     }
 
     pub(super) fn deadline(&self, patience: Duration) -> Instant {
-        (Instant::now() + patience).min(self.until)
+        (Instant::now() + patience).min(self.run_deadline)
     }
 
-    fn take(&mut self, read: io::Result<usize>, chunk: &[u8]) {
-        self.take_stderr();
+    fn handle_read(&mut self, read: io::Result<usize>, chunk: &[u8]) {
+        self.record_stderr();
         match read {
             Ok(0) | Err(_) => {
-                self.is_over = true;
+                self.is_closed = true;
                 self.inbox.extend(self.recording.event(&self.channel, Note::Eof(Stream::ToClient)));
             }
             Ok(count) => {
                 let read = &chunk[..count];
                 self.received.bytes += count;
-                let room = MOST_START.saturating_sub(self.received.start.len());
+                let room = MAX_START.saturating_sub(self.received.start.len());
                 self.received.start.extend_from_slice(&read[..count.min(room)]);
-                let lines = self.recording.bytes(&self.channel, Stream::ToClient, read);
-                self.received.lines += lines.len();
-                self.inbox.extend(lines);
+                let frames = self.recording.bytes(&self.channel, Stream::ToClient, read);
+                self.received.lines += frames.len();
+                self.inbox.extend(frames);
             }
         }
     }
 
-    fn take_stderr(&mut self) {
-        let Link::Pipe(pipe) = &self.link else { return };
-        let said = std::mem::take(&mut pipe.stderr.lock().unwrap_or_else(PoisonError::into_inner).lines);
-        for (time, line) in said {
+    fn record_stderr(&mut self) {
+        let Link::Pipes(pipes) = &self.link else { return };
+        for (time, line) in pipes.take_stderr() {
             self.recording.stderr(&self.channel, time, line);
         }
     }
@@ -491,10 +388,10 @@ impl ServerConnection {
 enum PipeEvent {
     Written(io::Result<usize>),
     Read(io::Result<usize>),
-    Late,
+    Timeout,
 }
 
-/// What every modern request of ours says.
+/// The metadata of every modern request.
 pub(super) fn modern_meta() -> [(&'static str, Value); 3] {
     [
         (key::PROTOCOL_VERSION, json!(Revision::LATEST)),
@@ -503,13 +400,9 @@ pub(super) fn modern_meta() -> [(&'static str, Value); 3] {
     ]
 }
 
-/// Enough to see what kind of thing it is.
-const MOST_START: usize = 4096;
-/// One is looked for.
-const MOST_ORPHANS: usize = 100;
-/// As much as a pipe holds.
+/// Enough to recognise another framing or encoding.
+const MAX_START: usize = 4096;
+/// A probe looks only for the first.
+const MAX_ERRORS_WITHOUT_ID: usize = 100;
+/// The capacity of a pipe.
 const CHUNK: usize = 64 * 1024;
-/// It has been waited for before.
-const GRACE: Duration = Duration::from_millis(300);
-/// A flood is a flood.
-const MOST_STDERR: usize = 2 * 1024 * 1024;
