@@ -1,4 +1,4 @@
-//! What passes by -> findings: the checks that need no stimulus. On captures, on the recording of a live run, and inside a tap.
+//! Observed traffic -> findings, by the checks that send nothing: on captures, on the recording of a live run, and in a tap.
 
 mod envelope;
 mod flow;
@@ -15,8 +15,7 @@ mod tests;
 mod tools;
 mod violation;
 
-use std::collections::HashMap;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use barewire_proto::json::{Json, Text};
@@ -30,11 +29,12 @@ use super::ledger::Ledger;
 use crate::frames::WireItem;
 use crate::operations::{Handshake, OperationTracker, Relation, TrackedMessage, member};
 
-/// All passive checks, and what they remember.
+/// All passive checks, and their state.
+#[derive(Default)]
 pub(crate) struct PassiveChecks {
     state: ObservationState,
-    /// What is known of requests that are not answered yet, by the number of their operation.
-    request: HashMap<u64, RequestContext>,
+    /// The requests without a response so far, by the number of their operation.
+    requests: HashMap<u64, RequestContext>,
     envelope: envelope::EnvelopeChecks,
     tools: tools::ToolChecks,
     flow: flow::FlowChecks,
@@ -44,91 +44,69 @@ pub(crate) struct PassiveChecks {
     privacy: privacy::PrivacyCheck,
 }
 
-/// Where it looks on.
+/// The state that all passive checks share.
+#[derive(Default)]
 pub(crate) struct ObservationState {
-    /// The client is ourselves: what it does is meant.
+    /// Whether the client is `barewire check`, whose own violations are deliberate.
     client_is_ours: bool,
-    /// An answer that comes so long after its cancel has not just crossed it.
+    /// A response that comes this long after the cancellation has not just crossed it.
     late_after: Duration,
-    /// Channels on which things are done that nobody does: how the process ends there is told by whoever does them.
+    /// Channels on which a probe breaks rules on purpose and judges the end of the process itself.
     misuse_channels: HashSet<String>,
-    /// Requests whose silence is told by whoever sent them: channel and id.
+    /// Requests whose missing response a probe reports itself: channel and id.
     claimed: HashSet<(String, String)>,
-    /// When something was seen last.
+    /// The time of the last item.
     last: Option<Duration>,
-    /// When stdin was closed, by channel.
+    /// The time when stdin was closed, by channel.
     closed: HashMap<String, Duration>,
 }
 
-/// What is remembered of a request until it is answered.
+/// The context of a request, kept until its response.
 struct RequestContext {
-    /// By its own metadata, or by the handshake.
+    /// From its own metadata, or from the handshake.
     revision: Option<Revision>,
     is_modern: bool,
-    /// As JSON text.
+    /// The client's capabilities, as JSON text.
     capabilities: Option<String>,
 }
 
-/// A message, and what is known of it.
+/// A message, and its context.
 struct MessageContext<'a> {
     tracked: &'a TrackedMessage<'a>,
-    /// The revision that this message is to be judged by.
+    /// The revision whose rules apply.
     revision: Option<Revision>,
-    /// What is known of the request, for answers.
+    /// The request that this message is, answers or reports progress of.
     request: Option<&'a RequestContext>,
     state: &'a ObservationState,
 }
 
 impl PassiveChecks {
-    /// For captures and taps.
+    /// The checks of captures and taps.
     pub(crate) fn new() -> Self {
-        Self::with(ObservationState {
-            client_is_ours: false,
-            late_after: Duration::from_secs(2),
-            misuse_channels: HashSet::new(),
-            claimed: HashSet::new(),
-            last: None,
-            closed: HashMap::new(),
-        })
+        Self::with(false, Duration::from_secs(2))
     }
 
-    /// For what we drive ourselves.
+    /// The checks of a live run, in which the client is `barewire check`.
     pub(crate) fn of_our_own() -> Self {
-        Self::with(ObservationState {
-            client_is_ours: true,
-            late_after: Duration::from_millis(100),
-            misuse_channels: HashSet::new(),
-            claimed: HashSet::new(),
-            last: None,
-            closed: HashMap::new(),
-        })
+        Self::with(true, Duration::from_millis(100))
     }
 
-    fn with(state: ObservationState) -> Self {
-        Self {
-            state,
-            request: HashMap::new(),
-            envelope: envelope::EnvelopeChecks::default(),
-            tools: tools::ToolChecks::default(),
-            flow: flow::FlowChecks::default(),
-            http: http::HttpChecks::default(),
-            modern: modern::ModernChecks::default(),
-            process: process::ProcessChecks::default(),
-            privacy: privacy::PrivacyCheck::new(),
-        }
+    fn with(client_is_ours: bool, late_after: Duration) -> Self {
+        let state = ObservationState { client_is_ours, late_after, ..ObservationState::default() };
+        Self { state, ..Self::default() }
     }
 
-    /// How the process of this channel ends is told by somebody else.
+    /// Marks a channel on which a probe breaks rules on purpose.
     pub(crate) fn mark_misuse(&mut self, channel: &str) {
         self.state.misuse_channels.insert(channel.to_owned());
     }
 
-    /// That this request is not answered is told by somebody else.
+    /// Claims a request, whose missing response a probe reports itself.
     pub(crate) fn claim(&mut self, channel: &str, id: &str) {
         self.state.claimed.insert((channel.to_owned(), id.to_owned()));
     }
 
-    /// Takes what is no message: what happens, and what is written to stderr. `operations` has been told of it.
+    /// Handles an event or a line of stderr, after `operations` has.
     pub(crate) fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker, ledger: &mut Ledger) {
         let time = match item {
             WireItem::Header(_) | WireItem::Endpoint { .. } => None,
@@ -140,7 +118,7 @@ impl PassiveChecks {
         if let (WireItem::Event(event), Some(time)) = (item, time)
             && event.note == Note::Eof(Stream::ToServer)
             && operations.exchange(event.channel.as_str()).is_none()
-            && self.state.closed.len() < MOST_ASKED
+            && self.state.closed.len() < MAX_REQUESTS
         {
             self.state.closed.insert(event.channel.as_str().to_owned(), time);
         }
@@ -155,7 +133,7 @@ impl PassiveChecks {
                 let channel = event.channel.as_str();
                 self.http.event(event, operations.exchange(channel), &mut self.state, ledger);
                 if let Note::Eof(Stream::ToClient) = event.note {
-                    // Whatever has a session goes on in another exchange.
+                    // A session continues in other exchanges.
                     if operations.exchange(channel).is_some_and(|exchange| exchange.session.is_none()) {
                         self.envelope.over(channel);
                         self.modern.over(channel);
@@ -165,29 +143,26 @@ impl PassiveChecks {
         }
     }
 
-    /// Takes a message.
+    /// Handles a message.
     pub(crate) fn message(&mut self, tracked: &TrackedMessage<'_>, ledger: &mut Ledger) {
         if let Relation::Request { operation, .. } = tracked.relation {
-            self.process.asked(tracked, operation);
+            self.process.request(tracked, operation);
             let request = RequestContext::of(tracked);
-            if self.request.len() >= MOST_ASKED {
-                self.request.clear();
+            if self.requests.len() >= MAX_REQUESTS {
+                self.requests.clear();
             }
-            self.request.insert(operation.number, request);
+            self.requests.insert(operation.number, request);
         }
         let request = match tracked.relation {
             Relation::Response { operation, .. }
             | Relation::Request { operation, .. }
-            | Relation::Progress { operation } => self.request.get(&operation.number),
+            | Relation::Progress { operation } => self.requests.get(&operation.number),
             _ => None,
         };
-        let revision = match request {
-            Some(request) => request.revision,
-            None => revision_of(tracked),
-        };
+        let revision = request.map_or_else(|| tracked.conversation.revision(), |request| request.revision);
         let context = MessageContext { tracked, revision, request, state: &self.state };
         self.envelope.message(&context, ledger);
-        methods::message(&context, &self.tools, self.modern.is_proven(tracked.conversation), ledger);
+        methods::message(&context, &self.tools, self.modern.is_modern(tracked.conversation), ledger);
         shape::message(&context, ledger);
         self.tools.message(&context, ledger);
         self.flow.message(&context, ledger);
@@ -195,11 +170,11 @@ impl PassiveChecks {
         self.http.message(&context, &self.tools, ledger);
         self.privacy.message(&context, ledger);
         if let Relation::Response { operation, .. } = tracked.relation {
-            self.request.remove(&operation.number);
+            self.requests.remove(&operation.number);
         }
     }
 
-    /// Nothing more comes.
+    /// Handles the end of the traffic.
     pub(crate) fn finish(&mut self, operations: &OperationTracker, ledger: &mut Ledger) {
         self.envelope.finish(operations, &self.state, ledger);
     }
@@ -212,39 +187,32 @@ impl RequestContext {
         };
         let meta = RequestParams::read(request.params).meta;
         let is_modern = meta.protocol_version.is_some();
-        let talk = tracked.conversation;
-        let revision = match talk.handshake {
-            _ if is_modern => talk.revision(),
-            Handshake::None | Handshake::Asked if tracked.sender == Side::Client => None,
-            _ => talk.revision(),
-        };
+        let conversation = tracked.conversation;
+        let is_early = matches!(conversation.handshake, Handshake::None | Handshake::Asked);
+        let is_undecided = !is_modern && is_early && tracked.sender == Side::Client;
+        let revision = conversation.revision().filter(|_| !is_undecided);
         let capabilities = if is_modern {
             meta.client_capabilities.map(|it| it.as_str().to_owned())
         } else {
-            talk.client_capabilities.clone()
+            conversation.client_capabilities.clone()
         };
         let is_modern = is_modern || revision.is_some_and(Revision::is_modern);
         Self { revision, is_modern, capabilities }
     }
 }
 
-/// What a message without a request is to be judged by.
-fn revision_of(tracked: &TrackedMessage<'_>) -> Option<Revision> {
-    tracked.conversation.revision()
-}
-
 impl MessageContext<'_> {
-    /// Notes a violation of the sender.
+    /// Reports a violation by the sender.
     fn fail(&self, ledger: &mut Ledger, check: &'static Check, detail: impl Into<String>) {
         self.fail_at(ledger, check, 0, detail);
     }
 
-    /// The same, of a byte of the frame.
+    /// The same, at a byte of the frame.
     fn fail_at(&self, ledger: &mut Ledger, check: &'static Check, at: usize, detail: impl Into<String>) {
         self.note(ledger, self.finding(check, at, detail));
     }
 
-    /// The same, of a member.
+    /// The same, at a member.
     fn fail_in(&self, ledger: &mut Ledger, check: &'static Check, path: &str, detail: impl Into<String>) {
         self.note(ledger, self.finding(check, 0, detail).at(path));
     }
@@ -252,20 +220,16 @@ impl MessageContext<'_> {
     fn finding(&self, check: &'static Check, at: usize, detail: impl Into<String>) -> Finding {
         let TrackedMessage { frame: seen, text, sender, .. } = self.tracked;
         let finding = Finding::new(check, Party::from(*sender), Location::of(seen, at), detail);
-        match text.or(seen.bytes) {
-            Some(text) => finding.seen(text),
-            None => finding,
-        }
+        finding.seen(text.or(seen.bytes).unwrap_or_default())
     }
 
     fn note(&self, ledger: &mut Ledger, finding: Finding) {
-        if finding.party == Party::Client && self.state.client_is_ours {
-            return;
+        if finding.party != Party::Client || !self.state.client_is_ours {
+            ledger.fail(finding);
         }
-        ledger.fail(finding);
     }
 
-    /// Where what a server says of itself holds: in its session, and over HTTP without one at its address.
+    /// The scope of a server's lists and capabilities: its conversation, or over HTTP without a session its URL.
     fn scope(&self) -> String {
         match self.tracked.exchange {
             Some(exchange) if exchange.session.is_none() && !exchange.is_sse_transport => {
@@ -289,11 +253,11 @@ impl MessageContext<'_> {
     }
 }
 
-/// Whether a result is one, and no question.
+/// Whether a result is complete, and does not ask for input.
 fn is_complete(result: Json<'_>) -> bool {
     let kind = member(Some(result), "resultType");
     kind.is_none_or(|kind| Text::from_json(kind).is_some_and(|text| text == "complete"))
 }
 
-/// More than any client has in flight.
-const MOST_ASKED: usize = 65_536;
+/// More requests than any client has in flight.
+const MAX_REQUESTS: usize = 65_536;

@@ -1,4 +1,4 @@
-//! What 2026-07-28 asks of requests, results and notifications.
+//! The rules of 2026-07-28 for requests, results and notifications.
 
 use std::collections::HashMap;
 
@@ -20,120 +20,124 @@ use crate::text::shown;
 #[derive(Default)]
 pub(super) struct ModernChecks {
     conversations: HashMap<String, ModernConversation>,
-    /// Over HTTP every request of the modern era stands for itself: what a server has shown in one exchange holds for all.
-    proven_over_http: bool,
-    /// The cacheScope of the pages of lists.
+    /// Whether the server has shown over HTTP that it speaks the modern era. That holds for all exchanges.
+    is_modern_over_http: bool,
+    /// The cacheScope of the first page of each list.
     scopes: Pages<String>,
 }
 
 #[derive(Default)]
 struct ModernConversation {
-    /// Requests in flight that want log messages.
-    wants_log: Vec<u64>,
-    /// The server has shown that it is of the modern era: an older one may serve a modern request in its own way.
-    proven: bool,
-    /// Listens that are open, by their ids as they were written; whether each was acknowledged.
+    /// Requests in flight with a logLevel, by the number of the operation.
+    with_log_level: Vec<u64>,
+    /// Whether the server has shown that it speaks the modern era. An older one may serve a modern request in its own way.
+    is_modern: bool,
+    /// The ids of open listens, and whether each is acknowledged.
     listens: Vec<(Id<'static>, bool)>,
 }
 
 impl ModernChecks {
-    /// Whether the server of this conversation has shown that it is of the modern era.
-    pub(super) fn is_proven(&self, conversation: &Conversation) -> bool {
-        let is_proven = self.conversations.get(&conversation.name).is_some_and(|conversation| conversation.proven);
-        is_proven || conversation.over_http && self.proven_over_http
+    /// Whether the server of this conversation has shown that it speaks the modern era.
+    pub(super) fn is_modern(&self, conversation: &Conversation) -> bool {
+        let is_modern = self.conversations.get(&conversation.name).is_some_and(|it| it.is_modern);
+        is_modern || conversation.over_http && self.is_modern_over_http
     }
 
     pub(super) fn message(&mut self, context: &MessageContext<'_>, ledger: &mut Ledger) {
         let tracked = context.tracked;
         let name = &tracked.conversation.name;
-        if self.conversations.len() >= MOST_TALKS && !self.conversations.contains_key(name) {
+        if self.conversations.len() >= MAX_CONVERSATIONS && !self.conversations.contains_key(name) {
             return;
         }
-        self.scopes.asked(context);
+        self.scopes.request(context);
         let conversation = self.conversations.entry(name.clone()).or_default();
         let over_http = tracked.conversation.over_http;
-        conversation.proven |= over_http && self.proven_over_http;
+        conversation.is_modern |= over_http && self.is_modern_over_http;
         match (tracked.message, tracked.relation) {
             (Ok(Message::Request(request)), Relation::Request { operation, .. }) => match tracked.sender {
-                Side::Client => conversation.asked(context, request, operation.number, ledger),
-                Side::Server if conversation.proven && is_modern_conversation(context) => {
-                    let detail = format!("{} is asked of the client", request.method.to_name());
+                Side::Client => conversation.request(context, request, operation.number, ledger),
+                Side::Server if conversation.is_modern && is_modern_conversation(context) => {
+                    let detail = format!("the server sends {} to the client", request.method.to_name());
                     let detail = shown(detail.as_bytes(), 120);
                     context.fail(ledger, &MODERN_SERVER_REQUESTS, detail);
                 }
                 Side::Server => {}
             },
             (Ok(Message::Notification(notification)), _)
-                if tracked.sender == Side::Server && conversation.proven && is_modern_conversation(context) =>
+                if tracked.sender == Side::Server && conversation.is_modern && is_modern_conversation(context) =>
             {
                 let params = notification.params.map(Params::json);
-                conversation.told(context, &notification.method.to_name(), params, ledger);
+                conversation.notification(context, &notification.method.to_name(), params, ledger);
             }
             (Ok(Message::Response(response)), Relation::Response { operation, .. }) => {
-                conversation.wants_log.retain(|number| *number != operation.number);
+                conversation.with_log_level.retain(|number| *number != operation.number);
                 conversation.listens.retain(|(id, _)| *id != response.id);
                 if context.is_modern() && tracked.sender == Side::Client {
-                    context.fail(ledger, &MODERN_SERVER_REQUESTS, "a modern client writes a response");
+                    context.fail(ledger, &MODERN_SERVER_REQUESTS, "a modern client sends a response");
                 }
-                let before = self.scopes.before(operation.number);
+                let before = self.scopes.take_before(operation.number);
                 if context.is_modern() {
-                    conversation.proven |= proves(&operation.method, response);
-                    if let (Ok(result), true) = (response.outcome, conversation.proven) {
-                        answered(context, &operation.method, result, ledger);
-                        one_scope(context, &operation.method, result, before, &mut self.scopes, ledger);
+                    conversation.is_modern |= proves_modern(&operation.method, response);
+                    if let (Ok(result), true) = (response.outcome, conversation.is_modern) {
+                        check_result(context, &operation.method, result, ledger);
+                        check_cache_scope(context, &operation.method, result, before, &mut self.scopes, ledger);
                     }
                 }
             }
             (Ok(Message::Notification(_)), Relation::Cancellation { operation }) => {
                 let ids: Vec<_> = operation.rounds.iter().map(|round| &round.id).collect();
-                conversation.wants_log.retain(|number| *number != operation.number);
+                conversation.with_log_level.retain(|number| *number != operation.number);
                 conversation.listens.retain(|(id, _)| !ids.contains(&id));
             }
             _ => {}
         }
-        self.proven_over_http |= over_http && conversation.proven;
+        self.is_modern_over_http |= over_http && conversation.is_modern;
     }
-}
 
-impl ModernChecks {
-    /// The exchange of a conversation that has no other is over.
+    /// Forgets a conversation that consists of one exchange, which has ended.
     pub(super) fn over(&mut self, conversation: &str) {
         self.conversations.remove(conversation);
     }
 }
 
 impl ModernConversation {
-    fn asked(&mut self, context: &MessageContext<'_>, request: &Request<'_>, number: u64, ledger: &mut Ledger) {
+    fn request(&mut self, context: &MessageContext<'_>, request: &Request<'_>, number: u64, ledger: &mut Ledger) {
         let meta = RequestParams::read(request.params).meta;
-        let known = meta.protocol_version.is_some();
-        let is_modern = known || is_modern_conversation(context) && request.method != "initialize";
+        let has_version = meta.protocol_version.is_some();
+        let is_modern = has_version || is_modern_conversation(context) && request.method != "initialize";
         if !is_modern {
             return;
         }
-        if self.proven {
+        if self.is_modern {
             ledger.inspected(&MODERN_SERVER_REQUESTS);
             ledger.inspected(&MODERN_META);
             ledger.inspected(&MODERN_LOGGING);
         }
-        for (name, there) in
-            [(key::PROTOCOL_VERSION, known), (key::CLIENT_CAPABILITIES, meta.client_capabilities.is_some())]
+        for (name, is_present) in
+            [(key::PROTOCOL_VERSION, has_version), (key::CLIENT_CAPABILITIES, meta.client_capabilities.is_some())]
         {
-            if !there {
+            if !is_present {
                 context.fail_in(ledger, &MODERN_META, "/params/_meta", format!("{name} is missing"));
             }
         }
-        if meta.log_level.is_some() && self.wants_log.len() < MOST_TALKS {
-            self.wants_log.push(number);
+        if meta.log_level.is_some() && self.with_log_level.len() < MAX_CONVERSATIONS {
+            self.with_log_level.push(number);
         }
-        if request.method == "subscriptions/listen" && self.listens.len() < MOST_TALKS {
+        if request.method == "subscriptions/listen" && self.listens.len() < MAX_CONVERSATIONS {
             self.listens.push((request.id.clone().into_owned(), false));
         }
     }
 
-    fn told(&mut self, context: &MessageContext<'_>, method: &str, params: Option<Json<'_>>, ledger: &mut Ledger) {
+    fn notification(
+        &mut self,
+        context: &MessageContext<'_>,
+        method: &str,
+        params: Option<Json<'_>>,
+        ledger: &mut Ledger,
+    ) {
         if method == "notifications/message" {
-            if self.wants_log.is_empty() {
-                context.fail(ledger, &MODERN_LOGGING, "no request in flight asks for a logLevel");
+            if self.with_log_level.is_empty() {
+                context.fail(ledger, &MODERN_LOGGING, "no request in flight has a logLevel");
             }
             return;
         }
@@ -147,30 +151,30 @@ impl ModernConversation {
         let listen = id.and_then(|id| self.listens.iter_mut().find(|(known, _)| *known == id));
         match listen {
             None => {
-                let detail = format!("{method} has no subscriptionId of an open listen");
+                let detail = format!("{method} lacks the subscriptionId of an open listen");
                 context.fail_in(ledger, &LISTEN_ACKNOWLEDGED, "/params/_meta", detail);
             }
             Some((_, acknowledged)) if is_ack => *acknowledged = true,
             Some((_, true)) => {}
             Some((_, false)) => {
-                let detail = format!("{method} comes before the acknowledgement");
+                let detail = format!("{method} is sent before the acknowledgement");
                 context.fail(ledger, &LISTEN_ACKNOWLEDGED, detail);
             }
         }
     }
 }
 
-/// Whether no server of the legacy era answers so.
-fn proves(method: &str, response: &Response<'_>) -> bool {
+/// Whether only a modern server responds like this.
+fn proves_modern(method: &str, response: &Response<'_>) -> bool {
     match response.outcome {
         Ok(result) => method == "server/discover" || member(Some(result), "resultType").is_some(),
         Err(error) => code::is_modern(error.code),
     }
 }
 
-/// A result of the modern era.
-fn answered(context: &MessageContext<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
-    // `initialize` is of the other era, whatever it carries.
+/// Checks a result of the modern era.
+fn check_result(context: &MessageContext<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
+    // `initialize` belongs to the legacy era.
     if context.tracked.sender != Side::Server || result.kind() != Kind::Object || method == "initialize" {
         return;
     }
@@ -178,25 +182,27 @@ fn answered(context: &MessageContext<'_>, method: &str, result: Json<'_>, ledger
     let kind = member(Some(result), "resultType");
     let text = kind.and_then(Text::from_json).map(Text::to_name);
     match (kind, &text) {
-        (None, _) => context.fail_in(ledger, &RESULT_TYPE, "/result", format!("the result of {method} has none")),
+        (None, _) => {
+            context.fail_in(ledger, &RESULT_TYPE, "/result", format!("the result of {method} has no resultType"))
+        }
         (Some(_), None) => {
-            context.fail_in(ledger, &RESULT_TYPE, "/result/resultType", "it is no string");
+            context.fail_in(ledger, &RESULT_TYPE, "/result/resultType", "resultType is not a string");
         }
         _ => {}
     }
     let is_complete = text.as_deref().is_none_or(|kind| kind == "complete");
     if is_complete && CACHEABLE.contains(&method) {
-        hints(context, method, result, ledger);
+        check_caching_hints(context, method, result, ledger);
     }
     if text.as_deref() == Some("input_required") {
-        input_required(context, method, result, ledger);
+        check_input_required(context, method, result, ledger);
     }
     if method == "server/discover" {
-        discovered(context, result, ledger);
+        check_discover(context, result, ledger);
     }
 }
 
-fn hints(context: &MessageContext<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
+fn check_caching_hints(context: &MessageContext<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
     ledger.inspected(&CACHING_HINTS);
     let ttl = member(Some(result), "ttlMs");
     let whole = |ttl: Json<'_>| ttl.to::<f64>().is_ok_and(|ms| ms >= 0.0 && ms.fract() == 0.0);
@@ -206,7 +212,7 @@ fn hints(context: &MessageContext<'_>, method: &str, result: Json<'_>, ledger: &
     };
     match ttl {
         None => fail(ledger, "ttlMs is missing"),
-        Some(ttl) if !whole(ttl) => fail(ledger, "ttlMs is no integer of at least 0"),
+        Some(ttl) if !whole(ttl) => fail(ledger, "ttlMs is not an integer of at least 0"),
         Some(_) => {}
     }
     let is = |scope, known| Text::from_json(scope).is_some_and(|text| text == known);
@@ -217,8 +223,8 @@ fn hints(context: &MessageContext<'_>, method: &str, result: Json<'_>, ledger: &
     }
 }
 
-/// All pages of a list have the cacheScope of the first.
-fn one_scope(
+/// Checks that all pages of a list have the same cacheScope.
+fn check_cache_scope(
     context: &MessageContext<'_>,
     method: &str,
     result: Json<'_>,
@@ -231,21 +237,22 @@ fn one_scope(
     if let Some(first) = &before
         && *first != scope
     {
-        let detail = format!("a page of {method} is {}, and the one before {first}", shown(scope.as_bytes(), 20));
+        let detail =
+            format!("a page of {method} has cacheScope {}, the page before has {first}", shown(scope.as_bytes(), 20));
         context.fail_in(ledger, &CACHING_HINTS, "/result/cacheScope", detail);
     }
     let first = before.unwrap_or_else(|| shown(scope.as_bytes(), 20));
     scopes.keep(context, method, result, first);
 }
 
-fn input_required(context: &MessageContext<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
+fn check_input_required(context: &MessageContext<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
     ledger.inspected(&INPUT_REQUIRED);
     if !matches!(method, "tools/call" | "prompts/get" | "resources/read") {
-        context.fail(ledger, &INPUT_REQUIRED, format!("{method} must not ask for input"));
+        context.fail(ledger, &INPUT_REQUIRED, format!("the result of {method} must not ask for input"));
     }
     let requests = member(Some(result), "inputRequests");
     if requests.is_none() && member(Some(result), "requestState").is_none() {
-        context.fail(ledger, &INPUT_REQUIRED, "it has neither inputRequests nor requestState");
+        context.fail(ledger, &INPUT_REQUIRED, "the result has neither inputRequests nor requestState");
     }
     let declared = context.request.and_then(|asked| asked.capabilities.as_deref());
     for request in requests.into_iter().flat_map(Json::members) {
@@ -257,17 +264,21 @@ fn input_required(context: &MessageContext<'_>, method: &str, result: Json<'_>, 
             "roots/list" => ClientCapability::Roots,
             other => {
                 let other = shown(other.as_bytes(), 60);
-                context.fail(ledger, &INPUT_REQUIRED, format!("{other} is nothing that can be asked"));
+                context.fail(ledger, &INPUT_REQUIRED, format!("{other} cannot be used to ask for input"));
                 continue;
             }
         };
         if !client_has(declared, needed) {
-            context.fail(ledger, &INPUT_REQUIRED, format!("{asks} is asked, and the request has not declared it"));
+            context.fail(
+                ledger,
+                &INPUT_REQUIRED,
+                format!("the result asks for {asks}, but the request has not declared the capability"),
+            );
         }
     }
 }
 
-fn discovered(context: &MessageContext<'_>, result: Json<'_>, ledger: &mut Ledger) {
+fn check_discover(context: &MessageContext<'_>, result: Json<'_>, ledger: &mut Ledger) {
     ledger.inspected(&MODERN_DISCOVER);
     let fail = |ledger: &mut Ledger, what: &str| context.fail_in(ledger, &MODERN_DISCOVER, "/result", what);
     match member(Some(result), "supportedVersions") {
@@ -275,15 +286,15 @@ fn discovered(context: &MessageContext<'_>, result: Json<'_>, ledger: &mut Ledge
             let asked = context.revision.unwrap_or(Revision::LATEST);
             let has = |it: Json<'_>| Text::from_json(it).is_some_and(|text| text == asked.as_str());
             if !versions.elements().any(has) {
-                fail(ledger, "supportedVersions lacks the version that was asked in");
+                fail(ledger, "supportedVersions lacks the version of the request");
             }
         }
-        Some(_) => fail(ledger, "supportedVersions is no list"),
+        Some(_) => fail(ledger, "supportedVersions is not an array"),
         None => fail(ledger, "supportedVersions is missing"),
     }
     match member(Some(result), "capabilities") {
         Some(it) if it.kind() == Kind::Object => {}
-        Some(_) => fail(ledger, "capabilities is no object"),
+        Some(_) => fail(ledger, "capabilities is not an object"),
         None => fail(ledger, "capabilities is missing"),
     }
     ledger.inspected(&SERVER_INFO);
@@ -296,7 +307,7 @@ fn discovered(context: &MessageContext<'_>, result: Json<'_>, ledger: &mut Ledge
     }
 }
 
-/// A conversation without a handshake, in a modern revision.
+/// Whether the conversation has a modern revision and no handshake.
 fn is_modern_conversation(context: &MessageContext<'_>) -> bool {
     let conversation = context.tracked.conversation;
     conversation.handshake == Handshake::None && conversation.revision().is_some_and(Revision::is_modern)
@@ -305,5 +316,5 @@ fn is_modern_conversation(context: &MessageContext<'_>) -> bool {
 const CACHEABLE: [&str; 6] =
     ["server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
 
-/// More than a host has.
-const MOST_TALKS: usize = 4096;
+/// More conversations than any host has.
+const MAX_CONVERSATIONS: usize = 4096;

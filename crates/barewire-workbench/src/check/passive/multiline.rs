@@ -1,4 +1,4 @@
-//! Lines that are no JSON -> whether they are multiline of one message.
+//! Lines that are not JSON -> whether they are parts of one message.
 
 use std::collections::HashMap;
 
@@ -7,24 +7,24 @@ use barewire_proto::json::Json;
 use crate::check::catalogue::framing::{ONE_MESSAGE_A_LINE, STDOUT_PURITY};
 use crate::check::finding::Finding;
 
-/// Messages that may be spread over lines, by channel.
+/// Messages that may span several lines, by channel.
 #[derive(Default)]
 pub(super) struct MultilineMessages {
     open: HashMap<String, PartialMessage>,
 }
 
-/// Lines that may be the beginning of a message.
+/// Lines that may be the start of a message.
 struct PartialMessage {
     text: Vec<u8>,
-    /// What is wrong with the first of them if they are not.
+    /// The finding for the first line, if they are not.
     first: Finding,
     lines: u64,
     nesting: Nesting,
-    /// How long it was when it was parsed last.
+    /// The length of `text` when it was parsed last.
     parsed: usize,
 }
 
-/// How many brackets are open, told from the bytes as they come.
+/// The number of open brackets, counted byte by byte.
 #[derive(Default)]
 struct Nesting {
     open: usize,
@@ -33,37 +33,37 @@ struct Nesting {
 }
 
 impl MultilineMessages {
-    /// Takes a line and what is wrong with it, and gives back what can be told by now.
+    /// Handles a line and its finding, and returns the findings that are decided.
     pub(super) fn line(&mut self, channel: &str, text: &[u8], finding: Option<Finding>) -> Vec<Finding> {
         let is_piece = finding.as_ref().is_some_and(|finding| finding.check == &STDOUT_PURITY);
-        let mut told = Vec::new();
+        let mut decided = Vec::new();
         if let Some(mut open) = self.open.remove(channel) {
-            match if is_piece { open.goes_on(text) } else { Continuation::Broken } {
+            match if is_piece { open.append(text) } else { Continuation::Broken } {
                 Continuation::Open => {
                     self.open.insert(channel.to_owned(), open);
-                    return told;
+                    return decided;
                 }
                 Continuation::Complete => {
-                    let detail = format!("it is spread over {} lines", open.lines);
-                    told.push(Finding { check: &ONE_MESSAGE_A_LINE, detail, ..open.first });
-                    return told;
+                    let detail = format!("the message spans {} lines", open.lines);
+                    decided.push(Finding { check: &ONE_MESSAGE_A_LINE, detail, ..open.first });
+                    return decided;
                 }
-                Continuation::Broken => told.push(open.first),
+                Continuation::Broken => decided.push(open.first),
             }
         }
-        let Some(finding) = finding else { return told };
-        if is_piece && self.open.len() < MOST_OPEN && is_beginning(text) {
+        let Some(finding) = finding else { return decided };
+        if is_piece && self.open.len() < MAX_OPEN && is_start(text) {
             let mut nesting = Nesting::default();
             nesting.push(text);
             let open = PartialMessage { text: text.to_vec(), first: finding, lines: 1, nesting, parsed: text.len() };
             self.open.insert(channel.to_owned(), open);
         } else {
-            told.push(finding);
+            decided.push(finding);
         }
-        told
+        decided
     }
 
-    /// Nothing more comes.
+    /// Returns the undecided findings at the end of the traffic.
     pub(super) fn finish(&mut self) -> impl Iterator<Item = Finding> {
         self.open.drain().map(|(_, open)| open.first)
     }
@@ -76,20 +76,20 @@ enum Continuation {
 }
 
 impl PartialMessage {
-    fn goes_on(&mut self, line: &[u8]) -> Continuation {
+    fn append(&mut self, line: &[u8]) -> Continuation {
         self.text.push(b'\n');
         self.text.extend_from_slice(line);
         self.lines += 1;
         self.nesting.push(line);
         let is_closed = self.nesting.open == 0;
-        // Parsed when it may be complete, and else only when it has doubled: the whole is then read a few times, not once a line.
-        if !is_closed && self.text.len() < 2 * self.parsed && self.text.len() < MOST_TEXT {
+        // Parsed only when it may be complete or its length has doubled, so that the cost stays linear.
+        if !is_closed && self.text.len() < 2 * self.parsed && self.text.len() < MAX_TEXT {
             return Continuation::Open;
         }
         self.parsed = self.text.len();
         match Json::parse(&self.text) {
             Ok(_) => Continuation::Complete,
-            Err(syntax) if !is_closed && syntax.at >= self.text.len() && self.text.len() < MOST_TEXT => {
+            Err(syntax) if !is_closed && syntax.at >= self.text.len() && self.text.len() < MAX_TEXT => {
                 Continuation::Open
             }
             Err(_) => Continuation::Broken,
@@ -112,13 +112,13 @@ impl Nesting {
     }
 }
 
-/// An object or an array that is not at its end.
-fn is_beginning(text: &[u8]) -> bool {
+/// Whether the text is the start of an object or array.
+fn is_start(text: &[u8]) -> bool {
     let first = text.iter().find(|b| !b.is_ascii_whitespace());
     first.is_some_and(|b| matches!(b, b'{' | b'[')) && Json::parse(text).is_err_and(|syntax| syntax.at >= text.len())
 }
 
-/// More connections than a host has.
-const MOST_OPEN: usize = 4096;
-/// No message that somebody prints over several lines is longer.
-const MOST_TEXT: usize = 256 * 1024;
+/// More connections than any host has.
+const MAX_OPEN: usize = 4096;
+/// More than any pretty-printed message has.
+const MAX_TEXT: usize = 256 * 1024;

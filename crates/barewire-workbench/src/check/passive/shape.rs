@@ -1,4 +1,4 @@
-//! Results -> whether they have the members that their method promises.
+//! Results -> whether they have the members that their method requires.
 
 use barewire_proto::json::{Json, Kind, Text};
 use barewire_proto::mcp::{
@@ -25,11 +25,11 @@ pub(super) fn message(context: &MessageContext<'_>, ledger: &mut Ledger) {
     let Ok(result) = response.outcome else { return };
     if result.kind() != Kind::Object {
         ledger.inspected(&RESULT_SHAPE);
-        let detail = format!("the result of {} is no object", shown(operation.method.as_bytes(), 60));
+        let detail = format!("the result of {} is not an object", shown(operation.method.as_bytes(), 60));
         context.fail_in(ledger, &RESULT_SHAPE, "/result", detail);
         return;
     }
-    // Questions and tasks have shapes of their own.
+    // Requests for input and tasks have other shapes.
     if !is_complete(result) || member(Some(result), "task").is_some() {
         return;
     }
@@ -53,7 +53,7 @@ pub(super) fn message(context: &MessageContext<'_>, ledger: &mut Ledger) {
     }
 }
 
-/// What a tool has to say: the library takes what it does not know, and takes it for nothing if it is not there.
+/// Checks the content of a tool's result, which [`CallToolResult`] reads leniently.
 fn content(result: Json<'_>) -> Result<(), ShapeError> {
     let Some(content) = member(Some(result), "content") else {
         return Err(ShapeError { path: "/result".to_owned(), what: "content is missing".to_owned() });
@@ -64,18 +64,18 @@ fn content(result: Json<'_>) -> Result<(), ShapeError> {
         let path = format!("/result/content/{index}/type");
         return Err(ShapeError {
             path,
-            what: format!("{} is no type of content", shown(kind.to_name().as_bytes(), 40)),
+            what: format!("{} is not a content type", shown(kind.to_name().as_bytes(), 40)),
         });
     }
     Ok(())
 }
 
-/// In the latest revision; before, there were fewer.
+/// The types of the latest revision; earlier ones had fewer.
 const KINDS: [&str; 5] = ["text", "image", "audio", "resource_link", "resource"];
 
-/// Why a result is not what it should be.
+/// A wrong member of a result.
 struct ShapeError {
-    /// A JSON Pointer, from the message on.
+    /// A JSON Pointer into the message.
     path: String,
     what: String,
 }
@@ -91,12 +91,12 @@ fn read<'a, T: Deserialize<'a>>(result: Json<'a>) -> Result<(), ShapeError> {
             Segment::Enum { .. } | Segment::Unknown => {}
         }
     }
-    Err(ShapeError { path, what: plainly(&error.inner().to_string()) })
+    Err(ShapeError { path, what: in_terms_of_json(&error.inner().to_string()) })
 }
 
-/// What is wrong, in words of JSON and not of the library that has read it.
-fn plainly(error: &str) -> String {
-    // Where it stands in a text that is one line helps nobody.
+/// Rewrites an error of `serde_json` in terms of JSON.
+fn in_terms_of_json(error: &str) -> String {
+    // The position is useless in a text of one line.
     let error = error.split(" at line ").next().unwrap_or_default();
     if let Some(name) = error.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
         return format!("{name} is missing");
@@ -114,5 +114,5 @@ fn plainly(error: &str) -> String {
         "map" => "an object",
         got => got,
     };
-    format!("{wanted} is expected, and {got} comes")
+    format!("expected {wanted}, got {got}")
 }

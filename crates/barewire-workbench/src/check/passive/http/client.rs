@@ -1,4 +1,4 @@
-//! What a client has to send with a message.
+//! The headers that a client must send with a message.
 
 use barewire_proto::http::Media;
 use barewire_proto::http::mirror::decode;
@@ -17,7 +17,7 @@ use crate::operations::{Exchange, member};
 use crate::text::shown;
 
 impl FinishedExchange<'_> {
-    /// What a client has to send with a message.
+    /// Checks the headers of a message.
     pub(super) fn client(&mut self, posted: &PostedMessage, gives_sessions: bool) {
         let exchange = self.exchange;
         if !self.state.client_is_ours {
@@ -25,14 +25,14 @@ impl FinishedExchange<'_> {
         }
         for wanted in ["application/json", "text/event-stream"] {
             if !self.accepts(wanted) {
-                self.by_client(&HTTP_ACCEPT, format!("a POST does not accept {wanted}"));
+                self.by_client(&HTTP_ACCEPT, format!("the Accept header of a POST does not cover {wanted}"));
             }
         }
         match exchange.request_header("content-type") {
             Some(value) if Media::parse(value.as_bytes()) == Some(Media::Json) => {}
             Some(value) => {
                 let value = shown(value.as_bytes(), 60);
-                self.by_client(&HTTP_CONTENT_TYPE, format!("a message is sent as {value}"));
+                self.by_client(&HTTP_CONTENT_TYPE, format!("a message is sent with Content-Type {value}"));
             }
             None => self.by_client(&HTTP_CONTENT_TYPE, "a message is sent without a Content-Type"),
         }
@@ -52,7 +52,10 @@ impl FinishedExchange<'_> {
             Some(version) if version == agreed.as_str() => {}
             Some(version) => {
                 let version = shown(version.as_bytes(), 40);
-                let detail = format!("{} says {version}, and {agreed} was agreed", posted.shown());
+                let detail = format!(
+                    "{} is sent with MCP-Protocol-Version {version}; the agreed version is {agreed}",
+                    posted.shown()
+                );
                 self.by_client(&HTTP_PROTOCOL_VERSION, detail);
             }
             None => {
@@ -62,7 +65,7 @@ impl FinishedExchange<'_> {
         }
     }
 
-    /// What a modern request says twice.
+    /// Checks that the headers of a modern request match its body.
     fn mirrored(&mut self, posted: &PostedMessage) {
         if posted.kind != PostedKind::Request {
             return;
@@ -85,15 +88,15 @@ impl FinishedExchange<'_> {
             let detail = match plain {
                 None => format!("{} is sent without {name}", posted.shown()),
                 Some(Ok(value)) if value == wanted => continue,
-                Some(_) => format!("{name} of {} is not what the body says", posted.shown()),
+                Some(_) => format!("{name} of {} does not match the body", posted.shown()),
             };
             self.by_client(&HTTP_HEADER_MIRRORING, detail);
         }
     }
 }
 
-/// Arguments of tools that ask for it are repeated in headers, so that whoever is between can go by them.
-pub(super) fn repeats_arguments(
+/// Checks that headers repeat the arguments for which a tool requires it, so that proxies can go by them.
+pub(super) fn check_param_headers(
     context: &MessageContext<'_>,
     exchange: &Exchange,
     tools: &ToolChecks,
@@ -106,7 +109,7 @@ pub(super) fn repeats_arguments(
         return;
     };
     let Some(wanted) = tools.headers(context, &name).filter(|wanted| !wanted.is_empty()) else { return };
-    // What was replaced to keep a secret can be compared with nothing.
+    // A redacted value cannot be compared.
     let is_replaced =
         exchange.request_headers.iter().any(|(name, value)| name.starts_with("mcp-param-") && is_redacted(value));
     if is_replaced || context.tracked.frame.place.is_some_and(|place| place.redacted) {

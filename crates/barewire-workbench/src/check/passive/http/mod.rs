@@ -1,4 +1,4 @@
-//! Exchanges over HTTP -> what was messages in each. By what rules is judged when it is over: those of [`client`] and of [`server`].
+//! HTTP exchanges -> their messages, judged at the end of each exchange by the rules in [`client`] and [`server`].
 
 mod client;
 mod server;
@@ -21,42 +21,42 @@ use crate::text::shown;
 
 #[derive(Default)]
 pub(super) struct HttpChecks {
-    /// What was messages in each exchange that is not over, by channel.
+    /// The messages of each open exchange, by channel.
     messages: HashMap<String, ExchangeMessages>,
-    /// The server gives sessions: what it did with the last handshake.
+    /// Whether the response to the last handshake started a session.
     gives_sessions: bool,
-    /// The server has shown that it is of the modern era.
+    /// Whether the server has shown that it speaks the modern era.
     is_modern: bool,
-    /// Where requests are posted whose answers come elsewhere, as HTTP+SSE has it.
+    /// The targets of POST requests over HTTP+SSE, whose responses come in another exchange.
     sse_targets: HashSet<String>,
 }
 
-/// What was messages in an exchange.
+/// The messages of an exchange.
 #[derive(Default)]
 struct ExchangeMessages {
     posted: Option<PostedMessage>,
-    /// Where the request stands.
+    /// The location of the request.
     request: Option<Location>,
-    /// Where the first message of the response stands.
+    /// The location of the first message of the response.
     response: Option<Location>,
     conversation: String,
     has_result: bool,
     error: Option<i64>,
-    /// The client has gone, or the response is not complete.
+    /// Whether the client has disconnected, or the response is incomplete.
     is_cut: bool,
 }
 
-/// The message of a request, as far as headers depend on it.
+/// The parts of a posted message that decide about headers.
 struct PostedMessage {
     kind: PostedKind,
     method: String,
-    /// As it is written.
+    /// The text of the id.
     id: Option<String>,
-    /// Of its metadata.
+    /// From its metadata.
     version: Option<String>,
-    /// What `Mcp-Name` has to hold.
+    /// The required value of `Mcp-Name`.
     name: Option<String>,
-    /// By the handshake.
+    /// From the handshake.
     agreed: Option<Revision>,
 }
 
@@ -65,7 +65,7 @@ enum PostedKind {
     Request,
     Notification,
     Response,
-    /// An array, or no message.
+    /// An array, or not a message.
     Other,
 }
 
@@ -73,14 +73,14 @@ impl HttpChecks {
     pub(super) fn message(&mut self, context: &MessageContext<'_>, tools: &ToolChecks, ledger: &mut Ledger) {
         let tracked = context.tracked;
         let (Some(place), Some(exchange)) = (tracked.frame.place, tracked.exchange) else { return };
-        if self.messages.len() >= MOST && !self.messages.contains_key(place.channel) {
+        if self.messages.len() >= MAX_EXCHANGES && !self.messages.contains_key(place.channel) {
             return;
         }
         let messages = self.messages.entry(place.channel.to_owned()).or_default();
         messages.conversation.clone_from(&tracked.conversation.name);
         let location = Location::of(tracked.frame, 0);
         if tracked.sender == Side::Client {
-            client::repeats_arguments(context, exchange, tools, ledger);
+            client::check_param_headers(context, exchange, tools, ledger);
             messages.request.get_or_insert(location);
             let posted = PostedMessage::of(context);
             messages.posted = Some(match &messages.posted {
@@ -106,7 +106,7 @@ impl HttpChecks {
         }
     }
 
-    /// Takes what happened. `exchange` is the HTTP of the channel, also if it has just ended.
+    /// Handles an event. `exchange` is the HTTP exchange of the channel, even if it has just ended.
     pub(super) fn event(
         &mut self,
         event: &Event,
@@ -117,19 +117,19 @@ impl HttpChecks {
         let Some(exchange) = exchange else { return };
         let channel = event.channel.as_str();
         match &event.note {
-            Note::Closed(Closed::Connection) | Note::Cut { .. } if self.messages.len() < MOST => {
+            Note::Closed(Closed::Connection) | Note::Cut { .. } if self.messages.len() < MAX_EXCHANGES => {
                 self.messages.entry(channel.to_owned()).or_default().is_cut = true;
             }
             Note::Eof(Stream::ToClient) => {
                 let messages = self.messages.remove(channel).unwrap_or_default();
-                self.over(channel, exchange, &messages, state, ledger);
+                self.finish(channel, exchange, &messages, state, ledger);
             }
             _ => {}
         }
     }
 
-    /// An exchange is over.
-    fn over(
+    /// Judges an exchange at its end.
+    fn finish(
         &mut self,
         channel: &str,
         exchange: &Exchange,
@@ -138,7 +138,7 @@ impl HttpChecks {
         ledger: &mut Ledger,
     ) {
         let status = exchange.code();
-        // That nothing comes is messages by the status, or told as what it is.
+        // The status explains the missing response, or another check reports it.
         let is_accepted = status == Some(202) && !exchange.is_sse_transport;
         let is_refused = is_accepted || status.is_none_or(|status| status >= 400) || messages.is_cut;
         let id = messages.posted.as_ref().and_then(|posted| posted.id.clone());
@@ -146,7 +146,7 @@ impl HttpChecks {
         let is_claimed = [channel, &messages.conversation].iter().any(|name| state.claimed.contains(&key(name)));
         if let Some(PostedMessage { id: Some(id), .. }) = &messages.posted
             && is_refused
-            && state.claimed.len() < MOST
+            && state.claimed.len() < MAX_EXCHANGES
         {
             for name in [channel, &messages.conversation] {
                 state.claimed.insert((name.to_owned(), id.clone()));
@@ -158,7 +158,7 @@ impl HttpChecks {
             view.unauthorized();
         }
         match (exchange.method(), &messages.posted) {
-            // 2024-11-05 says nothing of headers and statuses.
+            // 2024-11-05 has no rules for headers and statuses.
             (Some("POST"), Some(posted)) if self.is_sse_transport(&view, posted) => {}
             (Some("POST"), Some(posted)) => {
                 view.client(posted, self.gives_sessions);
@@ -181,14 +181,14 @@ impl HttpChecks {
         }
         let has_answer = view.messages.has_result || view.messages.error.is_some();
         let is_one = posted.kind == PostedKind::Request && view.exchange.may_be_sse_post() && !has_answer;
-        if is_one && self.sse_targets.len() < MOST {
+        if is_one && self.sse_targets.len() < MAX_EXCHANGES {
             self.sse_targets.insert(target.to_owned());
         }
         is_one
     }
 }
 
-/// An exchange that is over, and where findings go.
+/// A finished exchange.
 struct FinishedExchange<'a> {
     channel: &'a str,
     exchange: &'a Exchange,
@@ -196,7 +196,7 @@ struct FinishedExchange<'a> {
     state: &'a ObservationState,
     ledger: &'a mut Ledger,
     status: u16,
-    /// What comes of it is told by whoever has sent it.
+    /// Whether a probe judges the outcome itself.
     is_claimed: bool,
 }
 
@@ -220,7 +220,7 @@ impl FinishedExchange<'_> {
         self.ledger.fail(finding.seen(self.exchange.status.as_bytes()));
     }
 
-    /// Whether the client takes this type.
+    /// Whether the client accepts this type.
     fn accepts(&self, wanted: &str) -> bool {
         let (kind, _) = wanted.split_once('/').unwrap_or((wanted, ""));
         let accepts = self.exchange.request_headers.iter().filter(|(name, _)| name == "accept");
@@ -279,5 +279,5 @@ impl PostedMessage {
     }
 }
 
-/// More than any host has under way.
-const MOST: usize = 65_536;
+/// More exchanges than any host has open.
+const MAX_EXCHANGES: usize = 65_536;

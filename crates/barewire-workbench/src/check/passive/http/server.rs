@@ -1,4 +1,4 @@
-//! What a server answers to a message, to a GET and to a DELETE.
+//! The responses of a server to a message, to a GET and to a DELETE.
 
 use barewire_proto::http::{Media, challenge};
 
@@ -7,17 +7,20 @@ use crate::check::catalogue::http::{HTTP_CONTENT_TYPE, HTTP_SESSION, HTTP_STATUS
 use crate::text::shown;
 
 impl FinishedExchange<'_> {
-    /// What a server answers to a message.
+    /// Checks the response to a message.
     pub(super) fn server(&mut self, posted: &PostedMessage, is_modern_server: bool) {
         let exchange = self.exchange;
         if let Some(session) = exchange.response_header("mcp-session-id") {
             self.ledger.inspected(&HTTP_SESSION);
             if session.is_empty() || !session.bytes().all(|byte| byte.is_ascii_graphic()) {
                 let session = shown(session.as_bytes(), 60);
-                self.by_server(&HTTP_SESSION, format!("the id {session:?} is not of visible ASCII characters"));
+                self.by_server(
+                    &HTTP_SESSION,
+                    format!("the session id {session:?} has characters other than visible ASCII"),
+                );
             }
             if posted.version.is_some() && is_modern_server {
-                self.by_server(&HTTP_SESSION, "a request of the modern era is given a session");
+                self.by_server(&HTTP_SESSION, "a modern request starts a session");
             }
         }
         let has_body = self.messages.response.is_some();
@@ -26,23 +29,26 @@ impl FinishedExchange<'_> {
             let value = exchange.response_header("content-type").unwrap_or_default();
             if !matches!(Media::parse(value.as_bytes()), Some(Media::Json | Media::Events)) {
                 let value = shown(value.as_bytes(), 60);
-                self.by_server(&HTTP_CONTENT_TYPE, format!("an answer comes as {value:?}"));
+                self.by_server(&HTTP_CONTENT_TYPE, format!("a response has Content-Type {value:?}"));
             }
         }
         self.ledger.inspected(&HTTP_STATUS);
         let (status, what) = (self.status, posted.shown());
         match posted.kind {
             PostedKind::Notification | PostedKind::Response if self.is_ok() && status != 202 => {
-                self.by_server(&HTTP_STATUS, format!("{what}: 202 is expected, and {status} comes"));
+                self.by_server(&HTTP_STATUS, format!("{what}: expected status 202, got {status}"));
             }
             PostedKind::Request if self.is_ok() && status != 200 => {
-                self.by_server(&HTTP_STATUS, format!("{what}: 200 is expected, and {status} comes"));
+                self.by_server(&HTTP_STATUS, format!("{what}: expected status 200, got {status}"));
             }
             PostedKind::Request if self.messages.has_result && status != 200 => {
-                self.by_server(&HTTP_STATUS, format!("{what} has a result, and the status {status}"));
+                self.by_server(&HTTP_STATUS, format!("{what}: a result has status {status}, expected 200"));
             }
             PostedKind::Request if status >= 500 && self.messages.error.is_none() && !self.is_claimed => {
-                self.by_server(&HTTP_STATUS, format!("{what}: an answer is expected, and the status {status} comes"));
+                self.by_server(
+                    &HTTP_STATUS,
+                    format!("{what}: expected a JSON-RPC response, got status {status} without one"),
+                );
             }
             PostedKind::Request if posted.version.is_some() && is_modern_server => {
                 let wanted = match self.messages.error {
@@ -52,7 +58,7 @@ impl FinishedExchange<'_> {
                 };
                 if status != wanted {
                     let code = self.messages.error.unwrap_or_default();
-                    let detail = format!("{what}: {wanted} is expected with {code}, and {status} comes");
+                    let detail = format!("{what}: expected status {wanted} for error {code}, got {status}");
                     self.by_server(&HTTP_STATUS, detail);
                 }
             }
@@ -60,10 +66,10 @@ impl FinishedExchange<'_> {
         }
     }
 
-    /// A stream, or none.
+    /// Checks the response to a GET.
     pub(super) fn get(&mut self) {
         let has_session = self.exchange.request_header("mcp-session-id").is_some();
-        // What our own client asks for is there; of another one we do not know.
+        // A GET of `barewire check` with a session is valid; that of another client may not be.
         let is_known = self.state.client_is_ours && has_session;
         match self.status {
             200 => {
@@ -71,23 +77,23 @@ impl FinishedExchange<'_> {
                 let value = self.exchange.response_header("content-type").unwrap_or_default();
                 if Media::parse(value.as_bytes()) != Some(Media::Events) {
                     let value = shown(value.as_bytes(), 60);
-                    self.by_server(&HTTP_CONTENT_TYPE, format!("a GET is answered with {value:?}"));
+                    self.by_server(&HTTP_CONTENT_TYPE, format!("the stream of a GET has Content-Type {value:?}"));
                 }
             }
             405 | 401 | 403 => self.ledger.inspected(&HTTP_STATUS),
             400..=499 if !is_known => {}
             status => {
-                let detail = format!("GET: a stream or 405 is expected, and {status} comes");
+                let detail = format!("GET: expected a stream or status 405, got {status}");
                 self.by_server(&HTTP_STATUS, detail);
             }
         }
     }
 
-    /// The end of a session.
+    /// Checks the response to a DELETE, which ends a session.
     pub(super) fn delete(&mut self) {
         self.ledger.inspected(&HTTP_SESSION);
         if !self.is_ok() && !matches!(self.status, 401 | 403 | 404 | 405) {
-            let detail = format!("DELETE: 2xx or 405 is expected, and {} comes", self.status);
+            let detail = format!("DELETE: expected status 2xx or 405, got {}", self.status);
             self.by_server(&HTTP_SESSION, detail);
         }
     }
@@ -98,9 +104,9 @@ impl FinishedExchange<'_> {
         let headers: Vec<(&str, &[u8])> =
             headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
         if self.exchange.response_header("www-authenticate").is_none() {
-            self.by_server(&HTTP_UNAUTHORIZED, "it has no WWW-Authenticate");
+            self.by_server(&HTTP_UNAUTHORIZED, "the 401 has no WWW-Authenticate header");
         } else if !challenge::parse(&headers[..]).iter().any(|it| it.is("bearer")) {
-            self.by_server(&HTTP_UNAUTHORIZED, "its WWW-Authenticate has no Bearer");
+            self.by_server(&HTTP_UNAUTHORIZED, "WWW-Authenticate has no Bearer challenge");
         }
     }
 }
