@@ -20,20 +20,18 @@ pub(super) const CHECKS: &[&Check] = &[
 pub(crate) static JSONRPC_MESSAGES: Check = Check {
     id: "jsonrpc-messages",
     title: "Every message conforms to JSON-RPC 2.0",
-    why: "The peer parses every line. A line that it cannot read ends the connection with some hosts, and is silently \
-          dropped by others.",
+    why: "The peer parses every line. Some hosts close the connection on an unreadable one, others silently drop it.",
     severity: Severity::Critical,
     rationale: "with any host the connection breaks, or responses are lost",
     looks_at: "all outgoing messages, counted in total and per method: \"jsonrpc\":\"2.0\" on each, ids echoed \
-               exactly, error objects with an integer code and a message, no response to a notification, no line that \
-               is not a message",
+               exactly, error objects with an integer code and a message, no response to a notification, no other \
+               lines",
     pass: "100 % conform",
     fail: "one does not. Violations with a check of their own (stdout-purity, one-message-a-line, id-fidelity, \
            notification-silence) are counted here and reported there",
     skip: "no MCP server responds, or all violations are reported under another check",
     sentence: "a message does not conform to JSON-RPC 2.0",
-    remedy: "Write all messages in one function that takes the id of a request or none. barewire read shows the \
-             message byte by byte.",
+    remedy: "Write all messages in one function. barewire read shows the message at fault, and the byte.",
     example: r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"Unknown tool: nope"}}"#,
     see: &["stdout-purity", "one-message-a-line", "id-fidelity", "notification-silence", "structured-errors"],
     references: &[
@@ -49,7 +47,7 @@ pub(crate) static JSONRPC_MESSAGES: Check = Check {
 pub(crate) static STRUCTURED_ERRORS: Check = Check {
     id: "structured-errors",
     title: "An error's message is one sentence",
-    why: "Users and models see the message of an error. An empty one does not help; a stack trace exposes paths and \
+    why: "Users and models see the message of an error. An empty one is useless; a stack trace exposes paths and \
           versions.",
     severity: Severity::Medium,
     rationale: "the error still arrives; it is only useless, or says too much",
@@ -69,16 +67,13 @@ pub(crate) static STRUCTURED_ERRORS: Check = Check {
 pub(crate) static ID_FIDELITY: Check = Check {
     id: "id-fidelity",
     title: "A response has exactly the id of its request",
-    why: "Only the id ties a response to its request. A client whose id comes back as another type or number waits for \
-          ever.",
+    why: "Only the id ties a response to its request. A client whose id comes back altered waits for ever.",
     severity: Severity::High,
     rationale: "the response is lost, and the client waits for its time limit",
     looks_at: "responses to requests with ids that are easily altered: strings of digits, escapes, integers beyond \
                2^53, zero, negative numbers, empty strings; and every response that matches no request",
-    pass: "every response has the id of a pending request. A number beyond 2^53 may be refused or ignored, but not \
-           altered",
-    fail: "a response has an id that matches no request: another one, the same value as another type, or the same \
-           number written differently",
+    pass: "every response has the id of a pending request. One beyond 2^53 may be refused or ignored, but not altered",
+    fail: "a response id matches no request: another value, another type, or the same number written differently",
     skip: "no response was seen",
     sentence: "a response does not have the id of its request",
     remedy: "Keep the id as the JSON value that was received, and write that value back. Do not parse it into a float \
@@ -131,8 +126,7 @@ pub(crate) static UNANSWERED_REQUEST: Check = Check {
 pub(crate) static NOTIFICATION_SILENCE: Check = Check {
     id: "notification-silence",
     title: "Notifications are not answered",
-    why: "A notification has no id, so a response to it matches no request. Some clients close the connection on an \
-          error without an id.",
+    why: "A notification has no id, so a response to it matches no request. Some clients then close the connection.",
     severity: Severity::High,
     rationale: "clients that validate fail on a response without a request",
     looks_at: "messages that follow notifications: known ones, unknown ones, and ones with invalid parameters",
@@ -158,8 +152,7 @@ pub(crate) static PARSE_ERROR_RECOVERY: Check = Check {
     fail: "the process exits, or stops answering",
     sentence: "after a line that is not JSON the server stops answering",
     level: Level::Ours,
-    remedy: "Read to the next newline, whatever the line contains, and continue after it. Catch the parser's \
-             exceptions.",
+    remedy: "Catch the parser's exceptions, and continue after the next newline.",
     example: "for line in sys.stdin: try: message = json.loads(line) except ValueError: send(parse_error()); continue",
     see: &["parse-error-answer", "invalid-utf8", "stays-alive"],
     references: &[
@@ -173,8 +166,7 @@ pub(crate) static PARSE_ERROR_RECOVERY: Check = Check {
 pub(crate) static PARSE_ERROR_ANSWER: Check = Check {
     id: "parse-error-answer",
     title: "A line that is not JSON is answered with -32700",
-    why: "The sender of a broken line waits for a response. The error tells it at once that the line was unreadable; \
-          without one it waits for its time limit.",
+    why: "Without a response, the sender of a broken line waits for its whole time limit.",
     severity: Severity::Medium,
     rationale: "only senders with a bug are affected, but they have no other way to notice it",
     looks_at: "the response to a line of broken JSON",
@@ -202,7 +194,7 @@ pub(crate) static ENVELOPE_VALIDATION: Check = Check {
     pass: "each is answered with -32600 (-32602 for params), under its id or null, and not served",
     fail: "one is served, answered with another code, or not answered",
     sentence: "a malformed message is not answered with -32600",
-    remedy: "Validate the envelope before the method: jsonrpc is \"2.0\", method is a string, params is an object or \
+    remedy: "Validate the envelope before the method: jsonrpc is \"2.0\", method is a string, params an object or \
              absent.",
     example: r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"Invalid Request"}}"#,
     see: &["parse-error-answer", "unknown-method"],
@@ -219,8 +211,8 @@ pub(crate) static BATCH_POLICY: Check = Check {
           whole batches of requests are lost.",
     severity: Severity::Medium,
     rationale: "few clients send batches; those that do lose several requests at once",
-    looks_at: "an array of two pings in 2025-03-26 and in the latest revision of the server; arrays of either side in \
-               a capture",
+    looks_at: "an array of two pings in 2025-03-26 and in the server's latest revision; arrays of either side in a \
+               capture",
     pass: "in 2025-03-26 both are answered; from 2025-06-18 on neither is served, and the connection keeps working",
     fail: "the server does the opposite, or stops answering",
     skip: "the server speaks no revision with a rule for batches",

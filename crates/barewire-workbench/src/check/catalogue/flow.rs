@@ -1,32 +1,32 @@
 //! Several things at once: pages, progress, cancellation, concurrency.
 
 use super::Reference::{Cwe, Mcp};
-use super::{Category, Check, LIVE, LIVE_ANYWHERE, Level, Severity};
+use super::{Category, Check, CheckPlace, LIVE_ANYWHERE, Level, Severity};
 
 pub(super) const CHECKS: &[&Check] =
     &[&PAGINATION, &BAD_CURSOR, &PROGRESS_RULES, &CANCELLATION, &CONCURRENCY, &LATE_ANSWER];
 
 const BASE: Check = Check { category: Category::Flow, ..super::BASE };
+/// The members of checks that need input of their own.
+const LIVE: Check = Check { places: LIVE_ANYWHERE, ..BASE };
 
 pub(crate) static PAGINATION: Check = Check {
     id: "pagination",
     title: "Every list has a last page",
-    why: "A client follows nextCursor until there is none. A cursor that leads back to itself keeps the client busy \
-          for ever.",
+    why: "A client follows nextCursor until there is none. A cursor that leads back to itself traps the client.",
     severity: Severity::High,
     rationale: "a client that trusts the server never finishes",
     looks_at: "every list, page by page",
     pass: "there is a last page, and no cursor is repeated",
-    fail: "a cursor is repeated, is not a string, is refused although the server issued it, or there are more than \
-           1000 pages",
+    fail: "a cursor is repeated, is not a string, is refused by the server that issued it, or there are over 1000 \
+           pages",
     skip: "the server has no lists",
     sentence: "the pages of a list cannot be followed to the end",
     remedy: "Omit nextCursor on the last page. Derive each cursor from the last element of its page.",
     example: r#"{"tools":[…],"nextCursor":"eyJhZnRlciI6Inp6eiJ9"}"#,
     see: &["bad-cursor", "list-order"],
     references: &[Mcp("2025-11-25/server/utilities/pagination"), Cwe(835, "Loop with Unreachable Exit Condition")],
-    places: LIVE_ANYWHERE,
-    ..BASE
+    ..LIVE
 };
 
 pub(crate) static BAD_CURSOR: Check = Check {
@@ -45,9 +45,8 @@ pub(crate) static BAD_CURSOR: Check = Check {
     example: r#"{"jsonrpc":"2.0","id":8,"error":{"code":-32602,"message":"Invalid cursor"}}"#,
     see: &["pagination", "invalid-params"],
     references: &[Mcp("2025-11-25/server/utilities/pagination#error-handling")],
-    places: LIVE_ANYWHERE,
     needs: &["early-exit", "mute-server", "handshake", "pagination"],
-    ..BASE
+    ..LIVE
 };
 
 pub(crate) static PROGRESS_RULES: Check = Check {
@@ -62,8 +61,7 @@ pub(crate) static PROGRESS_RULES: Check = Check {
     fail: "the token belongs to no request in flight, or the value does not increase",
     skip: "no progress was seen",
     sentence: "a progress notification breaks the rules of its request",
-    remedy: "Send progress only with the token of the request, only with an increasing value, and not after the \
-             response.",
+    remedy: "Send progress only with the token of the request, with increasing values, and before the response.",
     example: r#"{"method":"notifications/progress","params":{"progressToken":"t","progress":2,"total":10}}"#,
     see: &["cancellation", "notification-silence"],
     references: &[Mcp("2025-11-25/basic/utilities/progress"), Mcp("2026-07-28/basic/patterns/progress")],
@@ -73,8 +71,7 @@ pub(crate) static PROGRESS_RULES: Check = Check {
 pub(crate) static CANCELLATION: Check = Check {
     id: "cancellation",
     title: "The cancellation of an unknown or finished request is ignored",
-    why: "A cancellation and the response often cross on the wire. A server that fails on such a cancellation fails at \
-          random.",
+    why: "A cancellation and the response often cross on the wire. A server that fails on such a one fails at random.",
     severity: Severity::Medium,
     rationale: "connections break at random",
     looks_at: "notifications/cancelled for a request that was never sent, for an answered one, and without an id",
@@ -89,7 +86,7 @@ pub(crate) static CANCELLATION: Check = Check {
         Mcp("2025-11-25/basic/utilities/cancellation#error-handling"),
         Mcp("2026-07-28/basic/patterns/cancellation"),
     ],
-    places: LIVE,
+    places: &[CheckPlace::Stdio],
     needs: &["early-exit", "mute-server", "handshake", "notification-silence"],
     ..BASE
 };
@@ -97,15 +94,15 @@ pub(crate) static CANCELLATION: Check = Check {
 pub(crate) static LATE_ANSWER: Check = Check {
     id: "late-answer",
     title: "A cancelled request stops",
-    why: "A user who presses stop expects the work to stop. A tool that continues costs time and money, and may make \
-          changes that the user no longer wants.",
+    why: "A tool that continues after the user pressed stop costs money, and may make changes that the user no longer \
+          wants.",
     severity: Severity::Medium,
     rationale: "the server does work that no client waits for",
     looks_at: "a tool call that takes longer than a fifth of a second, cancelled soon after its start; in a capture, \
                responses that come more than two seconds after the cancellation",
     pass: "nothing follows the cancellation, except messages that crossed it",
-    fail: "the request is answered as if it had not been cancelled, or its progress continues. On stdio, 2026-07-28 \
-           makes that a MUST NOT",
+    fail: "the request is answered as if it were not cancelled, or its progress continues. On stdio, a MUST NOT of \
+           2026-07-28",
     skip: "no tool that may be called takes long enough",
     sentence: "a request continues after it was cancelled",
     level: Level::Should,
@@ -135,6 +132,5 @@ pub(crate) static CONCURRENCY: Check = Check {
     example: "asyncio.create_task(handle(request))  # not: await handle(request)",
     see: &["late-answer", "coalesced-input", "ping"],
     references: &[Mcp("2025-11-25/basic/utilities/ping")],
-    places: LIVE_ANYWHERE,
-    ..BASE
+    ..LIVE
 };

@@ -47,8 +47,7 @@ pub(crate) static STDOUT_PURITY: Check = Check {
 pub(crate) static ONE_MESSAGE_A_LINE: Check = Check {
     id: "one-message-a-line",
     title: "A message contains no line breaks",
-    why: "A message ends at the line break. A pretty-printed message is read as a dozen lines, none of which is a \
-          message.",
+    why: "A message ends at the line break. Pretty-printed JSON is read as a dozen lines that are not messages.",
     severity: Severity::Critical,
     rationale: "no host can read it",
     looks_at: "lines on stdout that are not JSON by themselves, but are together with the lines after them",
@@ -101,8 +100,7 @@ pub(crate) static COALESCED_INPUT: Check = Check {
 pub(crate) static CRLF_INPUT: Check = Check {
     id: "crlf-input",
     title: "A line may end in CRLF",
-    why: "Clients on Windows, and proxies that use text streams, end lines with \\r\\n. In JSON the \\r is white \
-          space.",
+    why: "Clients on Windows and proxies with text streams end lines with \\r\\n. In JSON the \\r is white space.",
     severity: Severity::Medium,
     rationale: "all requests of such a client fail, but such clients are few",
     looks_at: "a request that ends in \\r\\n",
@@ -135,8 +133,8 @@ pub(crate) static BLANK_LINES: Check = Check {
 pub(crate) static LARGE_MESSAGE: Check = Check {
     id: "large-message",
     title: "A message of one mebibyte is answered",
-    why: "Files and pictures are sent as arguments. A server whose reader has an undocumented limit fails in the \
-          middle of such a call.",
+    why: "Files and pictures are sent as arguments. A server with an undocumented limit fails in the middle of such a \
+          call.",
     severity: Severity::Medium,
     rationale: "only large calls fail, but often take the connection down",
     looks_at: "a request with a string of one mebibyte, and a request after it",
@@ -155,8 +153,7 @@ pub(crate) static LARGE_MESSAGE: Check = Check {
 pub(crate) static DEEP_NESTING: Check = Check {
     id: "deep-nesting",
     title: "Deeply nested JSON does not crash the server",
-    why: "A parser that recurses for every bracket overflows its stack, and the process crashes: one line of 200 KB is \
-          enough.",
+    why: "A parser that recurses for every bracket overflows its stack and crashes: one line of 200 KB is enough.",
     severity: Severity::High,
     rationale: "one message ends the server for all clients",
     looks_at: "a request with 100,000 nested arrays, and a request after it",
@@ -184,8 +181,7 @@ pub(crate) static INVALID_UTF8: Check = Check {
     pass: "the request after it is answered",
     fail: "the process exits, or stops answering",
     sentence: "a byte that is not UTF-8 takes the server down",
-    remedy: "Read bytes, split them into lines, and decode each line by itself; answer one that is not UTF-8 with \
-             -32700.",
+    remedy: "Read bytes, split them into lines, and decode each by itself; answer invalid UTF-8 with -32700.",
     example: "for line in sys.stdin.buffer: try: text = line.decode(\"utf-8\") …",
     see: &["parse-error-recovery", "split-input"],
     references: &[Mcp("2025-11-25/basic/transports"), Cwe(176, "Improper Handling of Unicode Encoding")],

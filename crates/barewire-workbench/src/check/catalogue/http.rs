@@ -21,6 +21,7 @@ pub(super) const CHECKS: &[&Check] = &[
 
 /// The checks of observed HTTP exchanges.
 const PASSIVE: Check = Check {
+    skip: "nothing went over Streamable HTTP",
     // The revisions with Streamable HTTP.
     revisions: RevisionRange(Revision::V2025_03_26, Revision::LATEST),
     category: Category::Http,
@@ -36,8 +37,7 @@ const SESSIONS: RevisionRange = RevisionRange(Revision::V2025_03_26, Revision::L
 pub(crate) static HTTP_UNAUTHORIZED: Check = Check {
     id: "http-unauthorized",
     title: "A 401 names the authentication scheme",
-    why: "A client that gets a 401 reads the scheme and the source of tokens from WWW-Authenticate. Without it the \
-          user sees only that the connection fails.",
+    why: "A client reads the scheme and the source of tokens from WWW-Authenticate. Without it, it can only give up.",
     severity: Severity::Medium,
     rationale: "a token configured by hand works; a client that should obtain one does not know how",
     looks_at: "responses with status 401",
@@ -46,8 +46,7 @@ pub(crate) static HTTP_UNAUTHORIZED: Check = Check {
     skip: "no 401 was seen",
     sentence: "a 401 does not say how to authenticate",
     remedy: "Send WWW-Authenticate with Bearer, and with resource_metadata if the server has protected resource \
-             metadata. This check does not require resource_metadata: since 2025-11-25 it may also be found at the \
-             well-known location.",
+             metadata. This check does not require that: since 2025-11-25 it may be at the well-known location.",
     example: r#"WWW-Authenticate: Bearer resource_metadata="https://example.com/.well-known/oauth-protected-resource/mcp""#,
     see: &["http-status"],
     references: &[
@@ -62,20 +61,17 @@ pub(crate) static HTTP_UNAUTHORIZED: Check = Check {
 pub(crate) static HTTP_ORIGIN: Check = Check {
     id: "http-origin",
     title: "A request from a foreign web page is refused",
-    why: "Any web page can send requests to a server on the same machine or network. Only the Origin header tells such \
-          a request from a client's, even after DNS rebinding. A server that ignores Origin lets any page call its \
-          tools.",
+    why: "Any web page can send requests to a server on the same machine or network. Only the Origin header gives such \
+          requests away, even after DNS rebinding. A server that ignores it lets any page call its tools.",
     severity: Severity::High,
-    rationale: "an attacker who gets a user to open a page can call the tools; it takes a browser that lets the \
-                request through",
-    looks_at: "the first request of each era with the Origin of an invalid name. On another machine only if hostile \
-               input is allowed",
+    rationale: "a page that a user opens can call the tools, if the browser lets the request through",
+    looks_at: "the first request of each era with a foreign Origin; only if hostile input is allowed",
     pass: "it is refused with 403; before 2025-11-25 with any 4xx",
     fail: "it is served, or refused with another status",
-    skip: "the server is on another machine, and hostile input is not allowed",
+    skip: "hostile input is not allowed",
     sentence: "a request with a foreign Origin is not refused with 403",
-    remedy: "Compare Origin with a list of allowed origins, and answer 403 to all others. A request without Origin \
-             does not come from a web page.",
+    remedy: "Compare Origin with a list of allowed origins, and answer 403 to all others. Web pages always send \
+             Origin.",
     example: "Origin: https://evil.example is answered with HTTP/1.1 403 Forbidden",
     see: &["http-host", "http-request-type"],
     references: &[
@@ -94,14 +90,13 @@ pub(crate) static HTTP_HOST: Check = Check {
           Origin, and only the Host header gives it away.",
     severity: Severity::Medium,
     rationale: "checking Origin stops most such attacks; this stops the rest",
-    looks_at: "the first request of each era with a Host that is an invalid name; only if the URL is on this machine",
+    looks_at: "the first request of each era with a foreign Host; only on this machine and if hostile input is allowed",
     pass: "it is refused with a 4xx",
     fail: "it is not refused",
-    skip: "the server is not on this machine",
+    skip: "the server is not on this machine, or hostile input is not allowed",
     sentence: "a request with a foreign Host is served",
     level: Level::Ours,
-    remedy: "Accept only localhost, 127.0.0.1 and [::1] with the server's port, and the names that the user has \
-             configured.",
+    remedy: "Accept only localhost, 127.0.0.1 and [::1] with the server's port, and names that the user configured.",
     example: "Host: evil.example is answered with HTTP/1.1 403 Forbidden",
     see: &["http-origin"],
     references: &[Cwe(350, "Reliance on Reverse DNS Resolution for a Security-Critical Action")],
@@ -115,10 +110,10 @@ pub(crate) static HTTP_REQUEST_TYPE: Check = Check {
           called from any page, although the page does not see the response.",
     severity: Severity::Medium,
     rationale: "a server that checks Origin is safe from this; one that does not has two holes",
-    looks_at: "the first request of each era as text/plain. On another machine only if hostile input is allowed",
+    looks_at: "the first request of each era as text/plain; only if hostile input is allowed",
     pass: "it is refused with a 4xx",
     fail: "it is not refused",
-    skip: "the server is on another machine, and hostile input is not allowed",
+    skip: "hostile input is not allowed",
     sentence: "a message sent as text/plain is served",
     level: Level::Ours,
     remedy: "Answer 415 to a POST whose Content-Type is not application/json.",
@@ -131,14 +126,12 @@ pub(crate) static HTTP_REQUEST_TYPE: Check = Check {
 pub(crate) static HTTP_CONTENT_TYPE: Check = Check {
     id: "http-content-type",
     title: "Messages are sent as JSON or as an event stream",
-    why: "The receiver decides by the type how to read a body. Many clients refuse any other type, whatever the body \
-          contains.",
+    why: "The receiver decides by the type how to read a body. Many clients refuse any other type.",
     severity: Severity::High,
     rationale: "the clients of the official SDKs fail on it",
     looks_at: "Content-Type of requests and responses with a message, and of streams",
     pass: "requests are application/json, responses application/json or text/event-stream, streams text/event-stream",
     fail: "the type is another one, or missing",
-    skip: "nothing went over Streamable HTTP",
     sentence: "a message is sent with the wrong Content-Type",
     remedy: "Set Content-Type according to the body.",
     example: "Content-Type: application/json",
@@ -159,7 +152,6 @@ pub(crate) static HTTP_ACCEPT: Check = Check {
     looks_at: "Accept of every POST with a message",
     pass: "it covers application/json and text/event-stream",
     fail: "one of the two is missing",
-    skip: "nothing went over Streamable HTTP",
     sentence: "a client does not accept both response types",
     remedy: "Send both types with every POST.",
     example: "Accept: application/json, text/event-stream",
@@ -183,7 +175,6 @@ pub(crate) static HTTP_STATUS: Check = Check {
     pass: "202 for notifications and responses, 200 for results and errors; in the modern era 404 with -32601 and 400 \
            with -32020 to -32022; for a GET a stream or 405, and 405 from a server of only the modern era",
     fail: "the status is another one, or a request gets a 5xx without a JSON-RPC response",
-    skip: "nothing went over Streamable HTTP",
     sentence: "a response has the wrong HTTP status",
     remedy: "Choose the status by the kind of message, and in the modern era by the error code.",
     example: "HTTP/1.1 202 Accepted, without a body, for notifications/initialized",
@@ -202,11 +193,10 @@ pub(crate) static HTTP_SESSION: Check = Check {
           session is shared sees the messages of others.",
     severity: Severity::High,
     rationale: "clients start a new session only on 404, and responses that go to another session are lost",
-    looks_at: "session ids; requests without one, with an unknown one, and with one that was ended by DELETE; two \
+    looks_at: "session ids; requests without one, with an unknown one, and with one that DELETE has ended; two \
                handshakes",
-    pass: "ids are visible ASCII and unique; a request without an id or with an unknown one gets a 4xx, one with an \
-           ended id 404; DELETE gets 2xx or 405; clients send the id with every request; the modern era has no \
-           sessions",
+    pass: "ids are visible ASCII and unique; a missing or unknown id gets a 4xx, an ended one 404; DELETE gets 2xx or \
+           405; clients send the id with every request; the modern era has no sessions",
     fail: "one of these does not hold. Refusing a request without an id is a SHOULD",
     skip: "the server has no sessions",
     sentence: "a session breaks the rules of the specification",
@@ -253,8 +243,8 @@ pub(crate) static HTTP_PROTOCOL_VERSION: Check = Check {
     skip: "the server speaks no revision from 2025-06-18 to 2025-11-25",
     sentence: "MCP-Protocol-Version is wrong, or the server does not check it",
     revisions: RevisionRange(Revision::V2025_06_18, Revision::LATEST_LEGACY),
-    remedy: "In a server, compare it with the supported versions. In a client, send the version in the result of \
-             initialize.",
+    remedy: "In a server, compare it with the supported versions. In a client, send the version that initialize \
+             returned.",
     example: "MCP-Protocol-Version: 2025-11-25",
     see: &["version-negotiation", "http-header-mirroring"],
     references: &[Mcp("2025-11-25/basic/transports#protocol-version-header")],
@@ -264,8 +254,8 @@ pub(crate) static HTTP_PROTOCOL_VERSION: Check = Check {
 pub(crate) static HTTP_HEADER_MIRRORING: Check = Check {
     id: "http-header-mirroring",
     title: "A request whose headers contradict its body is refused",
-    why: "Proxies and gateways decide by the headers, the server by the body. If the two may differ, a call that the \
-          proxy forbids still reaches the server.",
+    why: "Proxies and gateways decide by the headers, the server by the body. If they may differ, forbidden calls \
+          reach the server.",
     severity: Severity::High,
     rationale: "it bypasses whatever is enforced by header: permissions, limits, audit",
     looks_at: "requests with Mcp-Method, Mcp-Name or MCP-Protocol-Version missing or wrong; in a capture those of \

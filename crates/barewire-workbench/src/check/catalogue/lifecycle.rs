@@ -10,12 +10,14 @@ pub(super) const CHECKS: &[&Check] =
     &[&RESULT_SHAPE, &LIFECYCLE_GATE, &VERSION_NEGOTIATION, &SECOND_INITIALIZE, &METHOD_IN_REVISION];
 
 const BASE: Check = Check { category: Category::Lifecycle, ..super::BASE };
+/// The members of checks of the handshake.
+const LEGACY_ONLY: Check =
+    Check { skip: "the server has no handshake", revisions: LEGACY, places: LIVE_ANYWHERE, ..BASE };
 
 pub(crate) static EARLY_EXIT: Check = Check {
     id: "early-exit",
     title: "The server process does not exit before its first response",
-    why: "A host shows a server that exits before its first response only as \"failed to start\". The reason is on its \
-          stderr, which few hosts show.",
+    why: "A host shows such a server only as \"failed to start\". The reason is on its stderr, which few hosts show.",
     severity: Severity::Critical,
     rationale: "no connection is possible",
     looks_at: "the process from its start to its first response",
@@ -37,8 +39,7 @@ pub(crate) static EARLY_EXIT: Check = Check {
 pub(crate) static MUTE_SERVER: Check = Check {
     id: "mute-server",
     title: "The server responds to requests",
-    why: "To a host, a server that reads and never responds looks like a slow one: the host waits for its whole time \
-          limit.",
+    why: "To a host, a server that never responds looks like a slow one: it waits for its whole time limit.",
     severity: Severity::Critical,
     rationale: "no communication is possible",
     looks_at: "the first response to initialize and to server/discover, and the first one after the handshake",
@@ -64,32 +65,28 @@ pub(crate) static MUTE_SERVER: Check = Check {
 pub(crate) static HANDSHAKE: Check = Check {
     id: "handshake",
     title: "The server accepts initialize",
-    why: "A host that gets an error for initialize shows the server as failed. The reason is in the error's message, \
-          which few hosts show.",
+    why: "A host that gets an error for initialize shows the server as failed. Few hosts show the message of that \
+          error.",
     severity: Severity::Critical,
     rationale: "no client can connect",
     looks_at: "the response to initialize with the latest legacy revision, from a server that speaks no modern one",
     pass: "it is a result",
     fail: "it is an HTTP error status, or an error that is not about the version",
-    skip: "the server has no handshake",
     sentence: "initialize fails, so no client can connect",
-    revisions: LEGACY,
     remedy: "Answer initialize at once, without anything that can fail: open databases, tokens and networks when the \
              first tool needs them, and report a failure as the result of that tool, with isError.",
     example: r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"mine","version":"1.0.0"}}"#,
     see: &["mute-server", "version-negotiation", "early-exit"],
     references: &[Mcp("2025-11-25/basic/lifecycle#initialization")],
-    places: LIVE_ANYWHERE,
     needs: &["early-exit", "mute-server"],
-    ..BASE
+    ..LEGACY_ONLY
 };
 
 pub(crate) static RESULT_SHAPE: Check = Check {
     id: "result-shape",
     title: "Results have the members that their method requires",
-    why: "A host deserializes results into types. One member that is missing or has the wrong type invalidates the \
-          whole result: without serverInfo no connection is possible, and one tool without a name hides all the \
-          others.",
+    why: "A host deserializes results into types. One missing or wrong member invalidates the whole result: without \
+          serverInfo no connection is possible, and one tool without a name hides all others.",
     severity: Severity::High,
     rationale: "hosts that validate reject the whole result",
     looks_at: "the result of every MCP method, by the schema of the agreed revision",
@@ -112,8 +109,7 @@ pub(crate) static LIFECYCLE_GATE: Check = Check {
     severity: Severity::Medium,
     rationale: "well-behaved hosts never do this; hosts that probe are misled",
     looks_at: "tools/list sent before initialize; requests of client and server before the handshake is complete",
-    pass: "the request is refused with an error; before the handshake is complete, neither side sends requests other \
-           than ping",
+    pass: "the request is refused with an error; until the handshake is complete, both sides send only ping",
     fail: "the request is served; or the client or the server sends a request other than ping too early",
     skip: "the server has no handshake: it speaks only 2026-07-28",
     sentence: "a request is sent or served before the handshake is complete",
@@ -138,45 +134,39 @@ pub(crate) static VERSION_NEGOTIATION: Check = Check {
            server speaks, or with an error that lists those",
     fail: "an unknown version is echoed; the version in the result is not an MCP revision; or the server answers with \
            another version, although it agrees to the requested one elsewhere",
-    skip: "the server has no handshake",
     sentence: "the server agrees to a version that it does not speak, or refuses one that it speaks",
-    revisions: LEGACY,
-    remedy: "Keep a list of supported revisions. Answer with the requested one if it is in the list, else with the \
-             latest of the list.",
+    remedy: "Keep a list of supported revisions. Answer with the requested one if it is listed, else with the latest.",
     example: "version = requested if requested in SUPPORTED else SUPPORTED[-1]",
     see: &["modern-version", "second-initialize"],
     references: &[Mcp("2025-11-25/basic/lifecycle#version-negotiation")],
-    places: LIVE_ANYWHERE,
-    ..BASE
+    ..LEGACY_ONLY
 };
 
 pub(crate) static SECOND_INITIALIZE: Check = Check {
     id: "second-initialize",
     title: "A second initialize is refused",
-    why: "A second handshake changes revision and capabilities under requests in flight. It is a bug of the client, \
-          and stays hidden if the server accepts it.",
+    why: "A second handshake changes revision and capabilities under requests in flight. It is a client bug, hidden if \
+          the server accepts it.",
     severity: Severity::Low,
     rationale: "only a client with a bug does this",
     looks_at: "initialize, sent again on an initialized connection",
     pass: "it is answered with an error",
     fail: "it is answered with a result, or not at all",
-    skip: "the server has no handshake",
     sentence: "a second initialize is not refused",
-    revisions: LEGACY,
     level: Level::Ours,
     remedy: "Answer initialize with -32600 once the handshake has begun.",
     example: r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"initialize was answered before"}}"#,
     see: &["lifecycle-gate", "version-negotiation"],
     references: &[Mcp("2025-11-25/basic/lifecycle#initialization")],
     places: LIVE,
-    ..BASE
+    ..LEGACY_ONLY
 };
 
 pub(crate) static METHOD_IN_REVISION: Check = Check {
     id: "method-in-revision",
     title: "Only methods of the agreed revision are used",
-    why: "A peer that agreed to an earlier revision does not know methods of a later one: a request fails, and a \
-          notification is silently dropped.",
+    why: "A peer that agreed to an earlier revision does not know them: requests fail, and notifications are silently \
+          dropped.",
     severity: Severity::Medium,
     rationale: "the message is lost; nothing else breaks",
     looks_at: "the method of every request and notification, its sender, and the revision of the connection",

@@ -15,6 +15,8 @@ pub(super) const CHECKS: &[&Check] = &[
 ];
 
 const BASE: Check = Check { category: Category::Methods, ..super::BASE };
+/// The members of checks that need input of their own.
+const LIVE: Check = Check { places: LIVE_ANYWHERE, ..BASE };
 
 pub(crate) static PING: Check = Check {
     id: "ping",
@@ -32,8 +34,7 @@ pub(crate) static PING: Check = Check {
     example: r#"{"jsonrpc":"2.0","id":"123","result":{}}"#,
     see: &["concurrency", "unknown-method"],
     references: &[Mcp("2025-11-25/basic/utilities/ping")],
-    places: LIVE_ANYWHERE,
-    ..BASE
+    ..LIVE
 };
 
 pub(crate) static UNKNOWN_METHOD: Check = Check {
@@ -50,8 +51,7 @@ pub(crate) static UNKNOWN_METHOD: Check = Check {
     example: r#"{"jsonrpc":"2.0","id":5,"error":{"code":-32601,"message":"Method not found"}}"#,
     see: &["invalid-params", "capability-truth", "envelope-validation"],
     references: &[JsonRpc("section 5.1"), Mcp("2026-07-28/basic#error-codes")],
-    places: LIVE_ANYWHERE,
-    ..BASE
+    ..LIVE
 };
 
 pub(crate) static INVALID_PARAMS: Check = Check {
@@ -76,15 +76,13 @@ pub(crate) static INVALID_PARAMS: Check = Check {
         Mcp("2025-11-25/server/tools#error-handling"),
         Mcp("2025-11-25/server/prompts#error-handling"),
     ],
-    places: LIVE_ANYWHERE,
-    ..BASE
+    ..LIVE
 };
 
 pub(crate) static RESOURCE_NOT_FOUND: Check = Check {
     id: "resource-not-found",
     title: "Reading an unknown resource is an error",
-    why: "Empty contents mean that the resource exists and is empty. A client that cannot tell the two apart shows \
-          nothing and reports success.",
+    why: "Empty contents mean that the resource exists and is empty. A client then shows nothing and reports success.",
     severity: Severity::Medium,
     rationale: "the user is misled; nothing is lost",
     looks_at: "resources/read with an unknown URI",
@@ -97,21 +95,18 @@ pub(crate) static RESOURCE_NOT_FOUND: Check = Check {
     example: r#"{"code":-32002,"message":"Resource not found","data":{"uri":"file:///nope"}}"#,
     see: &["invalid-params", "reserved-error-codes"],
     references: &[Mcp("2025-11-25/server/resources#error-handling"), Mcp("2026-07-28/server/resources#error-handling")],
-    places: LIVE_ANYWHERE,
-    ..BASE
+    ..LIVE
 };
 
 pub(crate) static CAPABILITY_TRUTH: Check = Check {
     id: "capability-truth",
     title: "The server declares exactly the capabilities it has",
-    why: "Hosts use only declared capabilities. A feature that is not declared is never used; one that is declared and \
-          missing is an error at every start.",
+    why: "A feature that is not declared is never used; one that is declared and missing is an error at every start.",
     severity: Severity::High,
     rationale: "features are invisible, or fail at every start",
-    looks_at: "the server's capabilities, its responses to the lists, to completion/complete and to logging/setLevel, \
-               and its notifications",
-    pass: "methods of declared capabilities are not answered with -32601, methods of others are, and every \
-           notification belongs to a declared capability",
+    looks_at: "the server's capabilities, its notifications, and its responses to lists, completion/complete and \
+               logging/setLevel",
+    pass: "only methods of undeclared capabilities are answered with -32601, and no notification belongs to one",
     fail: "one of these does not hold",
     skip: "the server declared no capability that can be requested",
     sentence: "the declared capabilities are not the ones the server has",
@@ -128,8 +123,7 @@ pub(crate) static CAPABILITY_TRUTH: Check = Check {
 pub(crate) static UNDECLARED_CLIENT_CAPABILITY: Check = Check {
     id: "undeclared-client-capability",
     title: "The server uses only capabilities that the client has declared",
-    why: "A client that has not declared sampling, elicitation or roots cannot answer. The request fails or hangs, and \
-          so does the call that waits for it.",
+    why: "The request fails or hangs with a client that lacks the capability, and so does the call that waits for it.",
     severity: Severity::High,
     rationale: "the call fails with every client that lacks the capability, which are most",
     looks_at: "requests of a server that need a capability of the client",
@@ -170,8 +164,7 @@ pub(crate) static RESERVED_ERROR_CODES: Check = Check {
     id: "reserved-error-codes",
     title: "Reserved error codes are used with their defined meaning",
     why: "A client acts on the codes that it knows: it gives up on -32601 and renegotiates on -32022. A tool that uses \
-          them for its own failures misleads the client, and the model, which could act on the failure, usually never \
-          sees a protocol error.",
+          them for its own failures misleads the client, and the model usually never sees a protocol error.",
     severity: Severity::Medium,
     rationale: "clients react wrongly to a failure; without a failure nothing happens",
     looks_at: "the code of every error: of tool calls, and in the range that JSON-RPC and MCP reserve",

@@ -17,7 +17,14 @@ pub(crate) const CHECKS: &[&Check] = &[
     &INPUT_REQUIRED,
 ];
 
-const BASE: Check = Check { revisions: MODERN, category: Category::Modern, ..super::BASE };
+const BASE: Check = Check {
+    skip: "the server does not speak 2026-07-28",
+    revisions: MODERN,
+    category: Category::Modern,
+    ..super::BASE
+};
+/// The members of checks that need input of their own.
+const LIVE: Check = Check { places: LIVE_ANYWHERE, ..BASE };
 
 pub(crate) static MODERN_DISCOVER: Check = Check {
     id: "modern-discover",
@@ -29,7 +36,6 @@ pub(crate) static MODERN_DISCOVER: Check = Check {
     looks_at: "the result of server/discover",
     pass: "supportedVersions is an array that contains the version of the request, and capabilities is an object",
     fail: "it is an error, or one of the two is missing or has another type",
-    skip: "the server does not speak 2026-07-28",
     sentence: "server/discover does not describe the server",
     remedy: "Implement server/discover; every modern server has it.",
     example: r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":3600000,"cacheScope":"public"}"#,
@@ -41,21 +47,18 @@ pub(crate) static MODERN_DISCOVER: Check = Check {
 pub(crate) static MODERN_VERSION: Check = Check {
     id: "modern-version",
     title: "An unsupported version is refused with -32022",
-    why: "Modern clients and servers negotiate with data.supported of this error. After another code the client falls \
-          back to the legacy era, or gives up.",
+    why: "Modern clients negotiate with data.supported of this error. After another code they fall back or give up.",
     severity: Severity::High,
     rationale: "negotiation fails as soon as there is a second modern version",
     looks_at: "a request whose _meta has the version v999.0.0",
     pass: "the error -32022 with data.supported, an array of versions, and data.requested, the requested version",
     fail: "a result, another code, or one of the two is missing",
-    skip: "the server does not speak 2026-07-28",
     sentence: "an unsupported version is not refused with -32022",
     remedy: "Check protocolVersion in _meta before the method.",
     example: r#"{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28"],"requested":"v999.0.0"}}"#,
     see: &["modern-meta", "version-negotiation"],
     references: &[Mcp("2026-07-28/basic/versioning")],
-    places: LIVE_ANYWHERE,
-    ..BASE
+    ..LIVE
 };
 
 pub(crate) static MODERN_META: Check = Check {
@@ -69,7 +72,6 @@ pub(crate) static MODERN_META: Check = Check {
                capture the _meta of every request of a modern client",
     pass: "the first two are refused with -32602, the third is served",
     fail: "one is treated otherwise, or a client omits a required member",
-    skip: "the server does not speak 2026-07-28",
     sentence: "the required metadata of a request is missing or not checked",
     remedy: "Check both required members before the method. Do not require clientInfo, which a client may omit.",
     example: r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}"#,
@@ -89,14 +91,12 @@ pub(crate) static MODERN_REMOVED_METHODS: Check = Check {
     pass: "each is answered with -32601; initialize with any error, which may list the supported versions. A server of \
            both eras may take it for a handshake",
     fail: "one is served, answered with another code, or not answered",
-    skip: "the server does not speak 2026-07-28",
     sentence: "a removed method is not answered with -32601",
     remedy: "Choose the method table by the version in _meta.",
     example: r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32601,"message":"Method not found"}}"#,
     see: &["unknown-method", "method-in-revision"],
     references: &[Mcp("2026-07-28/changelog"), JsonRpc("section 5.1")],
-    places: LIVE_ANYWHERE,
-    ..BASE
+    ..LIVE
 };
 
 pub(crate) static MODERN_SERVER_REQUESTS: Check = Check {
@@ -120,8 +120,7 @@ pub(crate) static MODERN_SERVER_REQUESTS: Check = Check {
 pub(crate) static RESULT_TYPE: Check = Check {
     id: "result-type",
     title: "Every modern result has a resultType",
-    why: "It says how to read the rest. Clients treat a result without it as one of an older server, or reject it if \
-          they validate.",
+    why: "It says how to read the rest. Clients reject a result without it, or treat it as that of an older server.",
     severity: Severity::High,
     rationale: "clients that validate against the schema reject the result",
     looks_at: "every result on a modern connection",
@@ -139,8 +138,7 @@ pub(crate) static RESULT_TYPE: Check = Check {
 pub(crate) static CACHING_HINTS: Check = Check {
     id: "caching-hints",
     title: "A cacheable result has ttlMs and cacheScope",
-    why: "Without ttlMs every result is fetched again each time; without cacheScope a proxy may give one user's list \
-          to another user.",
+    why: "Without ttlMs nothing is cached; without cacheScope a proxy may give one user's list to another.",
     severity: Severity::Medium,
     rationale: "it costs time; with a shared cache it may expose another user's data",
     looks_at: "complete results of server/discover, the four lists and resources/read",
@@ -148,8 +146,7 @@ pub(crate) static CACHING_HINTS: Check = Check {
     fail: "one is missing or has another value, or a page has another cacheScope than the page before",
     skip: "no such result was seen",
     sentence: "a cacheable result has no valid ttlMs and cacheScope",
-    remedy: "Add both to these six results, and choose one cacheScope for all pages of a list. If in doubt: 0 and \
-             private.",
+    remedy: "Add both to these six results, with one cacheScope for all pages of a list. If in doubt: 0 and private.",
     example: r#"{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}"#,
     see: &["result-type", "list-order"],
     references: &[Mcp("2026-07-28/server/utilities/caching")],
@@ -159,8 +156,8 @@ pub(crate) static CACHING_HINTS: Check = Check {
 pub(crate) static SERVER_INFO: Check = Check {
     id: "server-info",
     title: "server/discover names the server",
-    why: "There is no handshake in which a server could give its name. Without it a log of ten servers does not show \
-          which one sent a result.",
+    why: "There is no handshake with the server's name. Without it a log of ten servers does not show which one \
+          responded.",
     severity: Severity::Low,
     rationale: "only readers of logs miss it",
     looks_at: "_meta of the result of server/discover",
@@ -188,8 +185,7 @@ pub(crate) static MODERN_LOGGING: Check = Check {
     fail: "there is one",
     skip: "no message of 2026-07-28 was seen",
     sentence: "a log message is sent although no request asked for it",
-    remedy: "Send log messages only while handling a request whose _meta has a logLevel. Write everything else to \
-             stderr.",
+    remedy: "Send log messages only while handling a request whose _meta has a logLevel. Log the rest to stderr.",
     example: r#"{"_meta":{"io.modelcontextprotocol/logLevel":"info"}}"#,
     see: &["stderr-hygiene", "listen-acknowledged"],
     references: &[Mcp("2026-07-28/server/utilities/logging")],
@@ -204,13 +200,13 @@ pub(crate) static LISTEN_ACKNOWLEDGED: Check = Check {
     severity: Severity::Medium,
     rationale: "changes are lost, or reach clients that did not ask for them",
     looks_at: "subscriptions/listen and the messages after it; change notifications on a modern connection",
-    pass: "the first message is the acknowledgement, and every change notification has the subscriptionId of an open \
+    pass: "the first message is the acknowledgement, and change notifications have the subscriptionId of an open \
            listen",
     fail: "the acknowledgement does not come first, or a notification has no such id",
     skip: "the client did not listen",
     sentence: "a listen is not acknowledged first, or a notification lacks its id",
-    remedy: "Acknowledge with the part of the filter that you honour, and put the id of the listen into the _meta of \
-             each notification.",
+    remedy: "Acknowledge with the supported part of the filter, and put the id of the listen into each notification's \
+             _meta.",
     example: r#"{"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7},"notifications":{"toolsListChanged":true}}}"#,
     see: &["modern-logging", "method-in-revision"],
     references: &[Mcp("2026-07-28/basic/patterns/subscriptions")],
@@ -220,18 +216,17 @@ pub(crate) static LISTEN_ACKNOWLEDGED: Check = Check {
 pub(crate) static INPUT_REQUIRED: Check = Check {
     id: "input-required",
     title: "A server asks only for input that the client can give",
-    why: "A client can give only input that it has declared, and only for calls that can be repeated. Any other call \
-          never completes.",
+    why: "A client gives only input that it has declared, and only for calls that can be repeated. Others never \
+          complete.",
     severity: Severity::High,
     rationale: "the call can never be completed",
     looks_at: "results of resultType input_required",
-    pass: "they answer tools/call, prompts/get or resources/read, have inputRequests or requestState, and ask only for \
-           what the request declared",
+    pass: "they answer tools/call, prompts/get or resources/read, have inputRequests or requestState, and need only \
+           declared capabilities",
     fail: "one of these does not hold",
     skip: "no result of this type was seen",
     sentence: "a result asks for input that the client cannot give",
-    remedy: "Read clientCapabilities of the request; if a needed one is missing, answer with -32021 and \
-             requiredCapabilities.",
+    remedy: "If clientCapabilities of the request lack a needed one, answer with -32021 and requiredCapabilities.",
     example: r#"{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{}}}}"#,
     see: &["modern-server-requests", "undeclared-client-capability"],
     references: &[Mcp("2026-07-28/basic/patterns/mrtr")],

@@ -11,19 +11,17 @@ pub(crate) static PAYLOAD_EXPOSURE: Check = Check {
     why: "A tool's result goes into the context of a model and into the logs of the host and the provider, and any \
           user of the model can make it repeat the text. A key in it must be considered leaked.",
     severity: Severity::Medium,
-    rationale: "a secret that was on the wire must be replaced; a personal identifier only travels further than it \
-                should",
+    rationale: "a leaked secret must be replaced; a personal identifier only travels further than it should",
     looks_at: "messages, and the server's stderr: keys and tokens by their format, values of members like password, \
                secret and token, secrets of the environment, e-mail addresses and home directories; in a capture also \
                what was redacted while recording",
     pass: "none of these is seen",
-    fail: "one is seen. The finding names the frame and the path, and shows at most the prefix that all values of the \
-           kind share",
+    fail: "one is seen. The finding names frame and path, and shows at most the prefix that all such values share",
     skip: "no message was seen",
     sentence: "the wire carries what looks like a secret or a personal identifier",
     level: Level::Ours,
-    remedy: "Remove it from results and errors. Pass secrets in the environment, name users by opaque ids, and make \
-             paths relative to a root.",
+    remedy: "Remove it from results and errors. Pass secrets in the environment, and use opaque user ids and relative \
+             paths.",
     example: r#"{"structuredContent":{"user":"u_17","file":"notes/today.md"}}"#,
     see: &["structured-errors", "stderr-hygiene"],
     references: &[

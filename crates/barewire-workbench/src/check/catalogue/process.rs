@@ -25,8 +25,7 @@ pub(crate) static STAYS_ALIVE: Check = Check {
     fail: "it exits while its stdin is open, after ordinary messages",
     skip: "no process exit was seen",
     sentence: "the server process exited while its stdin was still open",
-    remedy: "Catch exceptions where messages are dispatched and answer with -32603. Its stderr usually names the \
-             cause.",
+    remedy: "Catch exceptions in the dispatcher and answer with -32603. Its stderr usually names the cause.",
     example: "process.on('uncaughtException', error => console.error(error))",
     see: &["early-exit", "parse-error-recovery", "eof-exit"],
     references: &[Cwe(248, "Uncaught Exception"), Mcp("2026-07-28/basic/transports/stdio")],
@@ -37,19 +36,16 @@ pub(crate) static EOF_EXIT: Check = Check {
     id: "eof-exit",
     title: "The process exits when its stdin is closed",
     why: "A host ends a server by closing its stdin; there is no message for it. Careful hosts kill a server that \
-          stays, others leave it running, and such processes pile up. 2026-07-28 requires the exit; earlier revisions \
-          tell the client to wait for it.",
+          stays, others leave it running, and such processes pile up. 2026-07-28 requires the exit.",
     severity: Severity::High,
     rationale: "processes pile up until a user notices",
     looks_at: "the process after its stdin is closed",
-    pass: "it exits by itself within the time limit of a response; in a capture, within two seconds, which is how long \
-           hosts wait",
+    pass: "it exits by itself within the time limit of a response; in a capture, within two seconds, as hosts expect",
     fail: "it exits only after a signal; in a capture, a signal ends it two seconds or more after its stdin was closed",
     skip: "no exit was seen, or the host ended the process without waiting",
     sentence: "the server process does not exit when its stdin is closed",
     level: Level::Should,
-    remedy: "Exit when a read of stdin returns end of file. Stop timers, watchers and listeners that keep the process \
-             alive.",
+    remedy: "Exit at end of file on stdin. Stop timers, watchers and listeners that keep the process alive.",
     example: "process.stdin.on('end', () => process.exit(0))",
     see: &["exit-code", "orphan-processes"],
     references: &[
@@ -112,7 +108,7 @@ pub(crate) static STDERR_HYGIENE: Check = Check {
     fail: "a line is not UTF-8, contains control characters or is a message, or there is more than 1 MiB",
     skip: "nothing was written to stderr",
     sentence: "stderr is not readable text",
-    remedy: "Disable colours when stderr is not a terminal. Write one line per log entry, and make the log level \
+    remedy: "Disable colours when stderr is not a terminal. Write one line per entry, and make the log level \
              configurable.",
     example: "new Console({ stdout: process.stderr, stderr: process.stderr, colorMode: false })",
     see: &["stdout-purity", "payload-exposure"],

@@ -8,6 +8,8 @@ use super::{Category, Check, LIVE_ANYWHERE, Level, RevisionRange, Severity};
 pub(super) const CHECKS: &[&Check] = &[&TOOL_SCHEMAS, &TOOL_NAMES, &OUTPUT_SCHEMA, &TOOL_ARGUMENT_ERRORS, &LIST_ORDER];
 
 const BASE: Check = Check { category: Category::Tools, ..super::BASE };
+/// The members of checks that need input of their own.
+const LIVE: Check = Check { places: LIVE_ANYWHERE, ..BASE };
 
 pub(crate) static TOOL_SCHEMAS: Check = Check {
     id: "tool-schemas",
@@ -41,8 +43,8 @@ pub(crate) static TOOL_NAMES: Check = Check {
     severity: Severity::Medium,
     rationale: "single tools cannot be used",
     looks_at: "the name of every tool in tools/list",
-    pass: "each name is used once on all pages together; from 2025-11-25 on it has 1 to 128 letters, digits, \
-           underscores, hyphens and dots",
+    pass: "each name is used once on all pages together; from 2025-11-25 on it has 1 to 128 characters of A-Z a-z 0-9 \
+           _ - .",
     fail: "a name is empty or used twice; or, from 2025-11-25 on, is too long or has other characters",
     skip: "no tool was seen",
     sentence: "a tool has a name that cannot be used",
@@ -57,8 +59,7 @@ pub(crate) static TOOL_NAMES: Check = Check {
 pub(crate) static OUTPUT_SCHEMA: Check = Check {
     id: "output-schema",
     title: "A tool's result matches its output schema",
-    why: "A client validates the result against the output schema and rejects one that does not match: the call was \
-          made, and its result is lost.",
+    why: "Clients reject a result that does not match the output schema: the call was made, and its result is lost.",
     severity: Severity::High,
     rationale: "clients that validate discard the result",
     looks_at: "results of tools/call whose tool has an outputSchema in the last tools/list",
@@ -94,8 +95,7 @@ pub(crate) static TOOL_ARGUMENT_ERRORS: Check = Check {
     example: r#"{"result":{"content":[{"type":"text","text":"city is missing"}],"isError":true}}"#,
     see: &["invalid-params", "reserved-error-codes"],
     references: &[Mcp("2025-06-18/server/tools#error-handling"), Mcp("2025-11-25/server/tools#error-handling")],
-    places: LIVE_ANYWHERE,
-    ..BASE
+    ..LIVE
 };
 
 pub(crate) static LIST_ORDER: Check = Check {
@@ -115,6 +115,5 @@ pub(crate) static LIST_ORDER: Check = Check {
     example: "tools.sort(key=lambda tool: tool.name)",
     see: &["pagination", "caching-hints"],
     references: &[Mcp("2026-07-28/server/tools#capabilities")],
-    places: LIVE_ANYWHERE,
-    ..BASE
+    ..LIVE
 };

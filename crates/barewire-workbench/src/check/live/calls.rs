@@ -58,7 +58,7 @@ impl ServerProbe<'_> {
         for (name, _) in &self.harness.calls {
             if !self.tools.iter().any(|tool| tool["name"] == **name) {
                 let why = format!("cannot call {}: the server does not list it", shown(name.as_bytes(), 60));
-                self.harness.recording.incomplete(&OUTPUT_SCHEMA, why);
+                self.harness.recording.ledger().incomplete(&OUTPUT_SCHEMA, why);
             }
         }
         let (allowed, forbidden) = self.allowed_calls();
@@ -162,7 +162,7 @@ impl ServerProbe<'_> {
         let params = json!({"name": call.name, "arguments": {}});
         let outcome = self.connection.claimed_request("tools/call", params).await;
         let revision = self.connection.revision;
-        self.harness.recording.inspected(&TOOL_ARGUMENT_ERRORS);
+        self.harness.recording.ledger().inspected(&TOOL_ARGUMENT_ERRORS);
         let problem = match &outcome {
             RequestOutcome::Result(_, result)
                 if result["isError"] == json!(true) || result["resultType"] == json!("input_required") =>
@@ -182,7 +182,7 @@ impl ServerProbe<'_> {
                 format!("expected a result with isError, got {}", outcome.describe())
             }
             RequestOutcome::Disconnected => {
-                self.harness.recording.skip(&TOOL_ARGUMENT_ERRORS, SkipReason::Needs(STAYS_ALIVE.id));
+                self.harness.recording.ledger().skip(&TOOL_ARGUMENT_ERRORS, SkipReason::Needs(STAYS_ALIVE.id));
                 return Ok(());
             }
         };
@@ -209,7 +209,7 @@ impl ServerProbe<'_> {
                 None => return true,
             }
         }
-        self.harness.recording.inspected(&CONCURRENCY);
+        self.harness.recording.ledger().inspected(&CONCURRENCY);
         if let Some(frame) = blocked {
             let method = self.connection.liveness_method();
             let detail = format!("{method} is answered only after the call of {}", call.shown_name());

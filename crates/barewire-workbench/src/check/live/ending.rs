@@ -11,24 +11,24 @@ pub(super) async fn check_exit(harness: &mut Harness, connection: ServerConnecti
     let location = connection.channel_location();
     let has_exited = connection.exited().is_some();
     if has_exited {
-        harness.recording.skip(&EOF_EXIT, SkipReason::Needs(STAYS_ALIVE.id));
+        harness.recording.ledger().skip(&EOF_EXIT, SkipReason::Needs(STAYS_ALIVE.id));
     }
-    if has_exited || harness.recording.has_failed(&EOF_EXIT) {
+    if has_exited || harness.recording.ledger().has_failed(&EOF_EXIT) {
         harness.close(connection).await;
         return;
     }
     let end = harness.close_within(connection, harness.patience).await;
     if harness.is_late() && end.by_itself.is_none() {
-        harness.recording.incomplete(&EOF_EXIT, time_is_up());
+        harness.recording.ledger().incomplete(&EOF_EXIT, time_is_up());
         return;
     }
-    harness.recording.inspected(&EOF_EXIT);
+    harness.recording.ledger().inspected(&EOF_EXIT);
     if end.by_itself.is_none() {
         let detail = format!("the process is still running {:?} after its stdin was closed", harness.patience);
         harness.fail_at(&EOF_EXIT, location, b"", detail);
         return;
     }
-    harness.recording.inspected(&ORPHAN_PROCESSES);
+    harness.recording.ledger().inspected(&ORPHAN_PROCESSES);
     if !end.orphans.is_empty() {
         let orphans = shown(end.orphans.join(", ").as_bytes(), 120);
         let detail = format!("the process exited after {} ms; still running: {orphans}", end.took.as_millis());

@@ -38,7 +38,7 @@ pub(super) async fn find(harness: &mut Harness, summary: &mut ServerSummary) -> 
     let patience = harness.first_patience();
     let (legacy, modern) =
         tokio::join!(initialize(&mut old, Revision::LATEST_LEGACY.as_str(), patience), discover(&mut new, patience),);
-    harness.recording.inspected(&EARLY_EXIT);
+    harness.recording.ledger().inspected(&EARLY_EXIT);
     if matches!((&legacy, &modern), (RequestOutcome::Disconnected, RequestOutcome::Disconnected)) {
         early_exit(harness, old).await;
         harness.close(new).await;
@@ -52,14 +52,14 @@ pub(super) async fn find(harness: &mut Harness, summary: &mut ServerSummary) -> 
         harness.close(new).await;
         return Ok(SpokenEras::default());
     }
-    harness.recording.inspected(&MUTE_SERVER);
+    harness.recording.ledger().inspected(&MUTE_SERVER);
     if let (RequestOutcome::Refused(one), RequestOutcome::Refused(two)) = (&legacy, &modern) {
         if one.status.is_none() && two.status.is_none() {
             return Err(Error::new(format!("no server responds at this URL: {}", one.why)));
         }
         if harness.is_http() && one.status == Some(401) && two.status == Some(401) {
             let why = Reason::new("the server answers 401", Advice::SendCredentials);
-            harness.recording.incomplete(&JSONRPC_MESSAGES, why);
+            harness.recording.ledger().incomplete(&JSONRPC_MESSAGES, why);
         } else {
             let detail = format!("initialize: got {}; is this the path of the MCP endpoint?", legacy.describe());
             harness.fail(&MUTE_SERVER, &old, Some(&legacy), detail);
@@ -82,8 +82,8 @@ fn fail_mute(harness: &Harness, old: &ServerConnection, connections: &[&ServerCo
     let is_other_form = connections.iter().any(|connection| is_other_form(&connection.received.start));
     let causes = [&ONE_MESSAGE_A_LINE, &ID_FIDELITY, &STDOUT_PURITY].into_iter();
     let mut causes = causes.filter(|check| check.id != STDOUT_PURITY.id || is_other_form);
-    if let Some(cause) = causes.find(|check| harness.recording.has_failed(check)) {
-        harness.recording.skip(&MUTE_SERVER, SkipReason::Needs(cause.id));
+    if let Some(cause) = causes.find(|check| harness.recording.ledger().has_failed(check)) {
+        harness.recording.ledger().skip(&MUTE_SERVER, SkipReason::Needs(cause.id));
         return;
     }
     let waited = harness.first_patience();
@@ -139,7 +139,7 @@ async fn legacy_era(
         harness.close(connection).await;
         return None;
     };
-    harness.recording.inspected(&HANDSHAKE);
+    harness.recording.ledger().inspected(&HANDSHAKE);
     let version = result["protocolVersion"].as_str();
     if let Some(revision) = version.and_then(Revision::parse).filter(|it| !it.is_modern()) {
         connection.revision = revision;

@@ -36,7 +36,7 @@ async fn request_before_handshake(harness: &mut Harness) -> Result<(), Error> {
     let id = connection.send_request("tools/list", json!({})).await;
     connection.claim(&id);
     let outcome = connection.wait_for_response_within(&id, harness.first_patience()).await;
-    harness.recording.inspected(&LIFECYCLE_GATE);
+    harness.recording.ledger().inspected(&LIFECYCLE_GATE);
     if !matches!(outcome, RequestOutcome::Error(_)) {
         let detail = format!("tools/list before initialize: expected an error, got {}", outcome.describe());
         harness.fail(&LIFECYCLE_GATE, &connection, Some(&outcome), detail);
@@ -90,7 +90,7 @@ fn agreed_revision(
     requested: &str,
     outcome: &RequestOutcome,
 ) -> Option<Revision> {
-    harness.recording.inspected(&VERSION_NEGOTIATION);
+    harness.recording.ledger().inspected(&VERSION_NEGOTIATION);
     let detail = match outcome {
         RequestOutcome::Result(_, result) => {
             // The passive checks report a missing version.
@@ -117,7 +117,7 @@ async fn second_initialize(harness: &mut Harness, connection: &mut ServerConnect
         return;
     }
     let outcome = initialize(connection, Revision::LATEST_LEGACY.as_str(), harness.patience).await;
-    harness.recording.inspected(&SECOND_INITIALIZE);
+    harness.recording.ledger().inspected(&SECOND_INITIALIZE);
     if !matches!(outcome, RequestOutcome::Error(_)) && !harness.skip_if_exited(&SECOND_INITIALIZE, connection) {
         let detail = format!("initialize, sent again: expected an error, got {}", outcome.describe());
         harness.fail(&SECOND_INITIALIZE, connection, Some(&outcome), detail);
@@ -158,7 +158,7 @@ async fn batch(harness: &mut Harness, connection: &mut ServerConnection) {
             last = Some(frame);
         }
     }
-    harness.recording.inspected(&BATCH_POLICY);
+    harness.recording.ledger().inspected(&BATCH_POLICY);
     if !still_answers && harness.skip_if_exited(&BATCH_POLICY, connection) {
         return;
     }

@@ -76,7 +76,7 @@ impl Harness {
         self.started += 1;
         let channel: Channel = Word::new(&format!("p{}", self.started)).expect("letters and digits");
         if is_misuse {
-            self.recording.mark_misuse(&channel);
+            self.recording.passive().mark_misuse(channel.as_str());
         }
         let recording = self.recording.clone();
         let link = match &self.target {
@@ -194,13 +194,13 @@ impl Harness {
     /// Reports that the response to a frame is missing. At the end of the run that proves nothing.
     pub(super) fn fail_missing(&self, check: &'static Check, sent: Location, bytes: &[u8], detail: impl Into<String>) {
         match self.is_late() {
-            true => self.recording.incomplete(check, time_is_up()),
+            true => self.recording.ledger().incomplete(check, time_is_up()),
             false => self.fail_at(check, sent, bytes, detail),
         }
     }
 
     pub(super) fn fail_at(&self, check: &'static Check, location: Location, bytes: &[u8], detail: impl Into<String>) {
-        self.recording.fail(Finding::new(check, Party::Server, location, detail).seen(bytes));
+        self.recording.ledger().fail(Finding::new(check, Party::Server, location, detail).seen(bytes));
     }
 
     /// Checks that the outcome is an error with one of these codes.
@@ -238,11 +238,11 @@ impl Harness {
         is_expected: bool,
         expected: &str,
     ) {
-        self.recording.inspected(check);
+        self.recording.ledger().inspected(check);
         match outcome {
             _ if is_expected => {}
             // Another check reports the exit of the process.
-            RequestOutcome::Disconnected => self.recording.skip(check, SkipReason::Needs(STAYS_ALIVE.id)),
+            RequestOutcome::Disconnected => self.recording.ledger().skip(check, SkipReason::Needs(STAYS_ALIVE.id)),
             outcome => {
                 let detail = format!("{request}: expected {expected}, got {}", outcome.describe());
                 self.fail(check, connection, Some(outcome), detail);
@@ -253,9 +253,9 @@ impl Harness {
     /// Skips the check if the process has exited and `stays-alive` has failed, which reports the cause.
     pub(super) fn skip_if_exited(&self, check: &'static Check, connection: &ServerConnection) -> bool {
         let has_exited = connection.is_closed() || connection.exited().is_some();
-        let is_reported = has_exited && self.recording.has_failed(&STAYS_ALIVE);
+        let is_reported = has_exited && self.recording.ledger().has_failed(&STAYS_ALIVE);
         if is_reported {
-            self.recording.skip(check, SkipReason::Needs(STAYS_ALIVE.id));
+            self.recording.ledger().skip(check, SkipReason::Needs(STAYS_ALIVE.id));
         }
         is_reported
     }
@@ -263,13 +263,13 @@ impl Harness {
     /// Skips checks for which the server has nothing to inspect.
     pub(super) fn skip_all(&self, checks: &[&'static Check], why: &str) {
         for check in checks {
-            self.recording.skip(check, SkipReason::Nothing(why.into()));
+            self.recording.ledger().skip(check, SkipReason::Nothing(why.into()));
         }
     }
 
     /// Skips a check for which the user's permission is missing.
     pub(super) fn skip_forbidden(&self, check: &'static Check, why: impl Into<String>, advice: Advice) {
-        self.recording.skip(check, SkipReason::Permission(Reason::new(why, advice)));
+        self.recording.ledger().skip(check, SkipReason::Permission(Reason::new(why, advice)));
     }
 }
 

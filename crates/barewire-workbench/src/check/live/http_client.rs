@@ -184,9 +184,9 @@ impl RecordingClient {
     pub(super) fn claim(&mut self, id: &str) {
         self.claimed.insert(id.to_owned());
         if let Some(exchange) = self.requests.get(id).and_then(|number| self.exchanges.get(number)) {
-            self.recording.claim(exchange.channel.as_str(), id);
+            self.recording.passive().claim(exchange.channel.as_str(), id);
             if let Some(session) = &self.client.session {
-                self.recording.claim(session, id);
+                self.recording.passive().claim(session, id);
             }
         }
     }

@@ -116,7 +116,7 @@ impl HttpProbe<'_> {
         self.harness.progress("a foreign Origin");
         let request = self.first(era).with("origin", Some(FOREIGN_ORIGIN));
         let reply = self.send(request).await;
-        self.harness.recording.inspected(&HTTP_ORIGIN);
+        self.harness.recording.ledger().inspected(&HTTP_ORIGIN);
         // Earlier revisions do not require 403.
         let is_exact = era == Era::Modern || self.legacy >= Some(Revision::V2025_11_25);
         if reply.status != Some(403) && (is_exact || !reply.is_client_error()) {
@@ -145,7 +145,7 @@ impl HttpProbe<'_> {
 
     async fn expect_refusal(&mut self, check: &'static Check, request: HttpRequest, what: &str) {
         let reply = self.send(request).await;
-        self.harness.recording.inspected(check);
+        self.harness.recording.ledger().inspected(check);
         if reply.is_ok() || reply.status.is_none_or(|status| status >= 500) {
             let detail = format!("{what}: expected a 4xx, got {}", reply.describe());
             fail(self.harness, check, &reply, detail);
@@ -172,7 +172,7 @@ impl HttpProbe<'_> {
         ];
         for (what, request) in requests {
             let reply = self.send(request).await;
-            self.harness.recording.inspected(&HTTP_HEADER_MIRRORING);
+            self.harness.recording.ledger().inspected(&HTTP_HEADER_MIRRORING);
             if reply.status != Some(400) || reply.code() != Some(-32020) {
                 let detail = format!("{what}: expected status 400 and error -32020, got {}", reply.describe());
                 fail(self.harness, &HTTP_HEADER_MIRRORING, &reply, detail);
@@ -186,7 +186,7 @@ impl HttpProbe<'_> {
             return;
         }
         let reply = self.send(HttpRequest::of_session("GET", None, None)).await;
-        self.harness.recording.inspected(&HTTP_STATUS);
+        self.harness.recording.ledger().inspected(&HTTP_STATUS);
         if reply.status != Some(405) {
             let detail = format!("GET: expected status 405, got {}", reply.describe());
             fail(self.harness, &HTTP_STATUS, &reply, detail);
@@ -196,7 +196,7 @@ impl HttpProbe<'_> {
 
 fn fail(harness: &Harness, check: &'static Check, reply: &HttpReply, detail: String) {
     if reply.status.is_none() && harness.is_late() {
-        harness.recording.incomplete(check, time_is_up());
+        harness.recording.ledger().incomplete(check, time_is_up());
         return;
     }
     let bytes = reply.frames.first().map_or(&[][..], |frame| &frame.bytes);
@@ -213,7 +213,7 @@ async fn session(harness: &mut Harness, revision: Revision) -> Result<(), Error>
     let (first, second) = (harness.connect(Era::Legacy, true).await?, harness.connect(Era::Legacy, true).await?);
     let (Some(mut first), Some(mut second)) = (first, second) else {
         for check in checks {
-            harness.recording.incomplete(check, "initialize was not answered when it was sent again");
+            harness.recording.ledger().incomplete(check, "initialize was not answered when it was sent again");
         }
         return Ok(());
     };
@@ -227,7 +227,7 @@ async fn session(harness: &mut Harness, revision: Revision) -> Result<(), Error>
     if revision >= Revision::V2025_06_18 {
         let request = ping(client, 901).with("mcp-protocol-version", Some("1900-01-01"));
         let reply = client.ask(request, harness.response_deadline()).await;
-        harness.recording.inspected(&HTTP_PROTOCOL_VERSION);
+        harness.recording.ledger().inspected(&HTTP_PROTOCOL_VERSION);
         if reply.status != Some(400) {
             let detail = format!("MCP-Protocol-Version: 1900-01-01: expected 400, got {}", reply.describe());
             fail(harness, &HTTP_PROTOCOL_VERSION, &reply, detail);
@@ -238,8 +238,8 @@ async fn session(harness: &mut Harness, revision: Revision) -> Result<(), Error>
     // The passive checks judge the reply.
     client.ask(HttpRequest::of_session("GET", id.as_deref(), Some(revision)), harness.response_deadline()).await;
     if let (Some(id), Some(other)) = (&id, &other) {
-        harness.recording.inspected(&HTTP_SESSION);
-        harness.recording.inspected(&HTTP_SESSION_ENTROPY);
+        harness.recording.ledger().inspected(&HTTP_SESSION);
+        harness.recording.ledger().inspected(&HTTP_SESSION_ENTROPY);
         let unknown = Some("barewire-no-such-session-00000000");
         let requests =
             [("a request without a session id", 902, None), ("a request with an unknown session id", 903, unknown)];

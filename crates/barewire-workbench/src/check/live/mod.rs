@@ -138,12 +138,16 @@ fn finish(
 ) -> Result<LiveResult, Error> {
     summary.timed_out = harness.is_late();
     for check in all() {
-        if summary.timed_out && main.is_some() && check.runs_on(place) && !harness.recording.has_evidence(check) {
+        if summary.timed_out
+            && main.is_some()
+            && check.runs_on(place)
+            && !harness.recording.ledger().has_evidence(check)
+        {
             let why = Reason::new("the time limit was reached before the check ran", Advice::AllowMoreTime);
-            harness.recording.incomplete(check, why);
+            harness.recording.ledger().incomplete(check, why);
         }
         if check.hostile && main.is_none() {
-            harness.recording.skip(check, SkipReason::Nothing("no MCP server responds".into()));
+            harness.recording.ledger().skip(check, SkipReason::Nothing("no MCP server responds".into()));
         }
     }
     let recording = harness.recording.clone();

@@ -13,7 +13,7 @@ use crate::check::catalogue::modern::{
 pub(super) fn skip(harness: &Harness) {
     for check in CHECKS {
         // The server was probed for this era, and its answers to the probe prove nothing.
-        harness.recording.withdraw(check);
+        harness.recording.ledger().withdraw(check);
     }
     harness.skip_all(CHECKS, "the server does not speak 2026-07-28");
 }
@@ -122,7 +122,7 @@ impl ServerProbe<'_> {
         let id = connection.send_request("subscriptions/listen", json!({"notifications": {*filter: true}})).await;
         connection.claim(&id);
         let deadline = connection.response_deadline();
-        harness.recording.inspected(&LISTEN_ACKNOWLEDGED);
+        harness.recording.ledger().inspected(&LISTEN_ACKNOWLEDGED);
         loop {
             let Some(frame) = connection.next_frame(deadline).await else {
                 harness.fail(&LISTEN_ACKNOWLEDGED, connection, None, "subscriptions/listen: no acknowledgement");

@@ -156,7 +156,7 @@ impl ServerProbe<'_> {
                 }
                 break;
             };
-            self.harness.recording.inspected(&PAGINATION);
+            self.harness.recording.ledger().inspected(&PAGINATION);
             items.extend(result[member].as_array().cloned().unwrap_or_default());
             let next = match result.get("nextCursor") {
                 None => break,
@@ -188,7 +188,7 @@ impl ServerProbe<'_> {
 
     /// Requests the list of tools again.
     async fn order(&mut self, before: &[Value]) {
-        if !self.harness.wants(&[&LIST_ORDER]) || self.harness.recording.has_failed(&PAGINATION) {
+        if !self.harness.wants(&[&LIST_ORDER]) || self.harness.recording.ledger().has_failed(&PAGINATION) {
             return;
         }
         if before.len() < 2 {
@@ -197,7 +197,7 @@ impl ServerProbe<'_> {
         }
         let outcome = self.connection.request("tools/list", json!({})).await;
         let RequestOutcome::Result(_, result) = &outcome else { return };
-        self.harness.recording.inspected(&LIST_ORDER);
+        self.harness.recording.ledger().inspected(&LIST_ORDER);
         let names = |tools: &[Value]| -> Vec<Value> { tools.iter().map(|tool| tool["name"].clone()).collect() };
         let again = names(result["tools"].as_array().map_or(&[], Vec::as_slice));
         // Comparing the first page is enough.
@@ -261,10 +261,10 @@ impl ServerProbe<'_> {
             let outcome = self.connection.request(method, params).await;
             if outcome.frame().is_none() && !outcome.is_refused() {
                 let why = SkipReason::Nothing(format!("{method} got no response").into());
-                self.harness.recording.skip(&CAPABILITY_TRUTH, why);
+                self.harness.recording.ledger().skip(&CAPABILITY_TRUTH, why);
                 continue;
             }
-            self.harness.recording.inspected(&CAPABILITY_TRUTH);
+            self.harness.recording.ledger().inspected(&CAPABILITY_TRUTH);
             let detail = match (self.declares(capability), &outcome) {
                 (true, RequestOutcome::Error(response)) if response.code == -32601 => {
                     format!("{capability} is declared, but {method} is answered with error -32601")
@@ -303,7 +303,7 @@ impl ServerProbe<'_> {
                 }
                 _ => None,
             };
-            if let Some(detail) = detail.filter(|_| !self.harness.recording.has_failed(&ID_FIDELITY)) {
+            if let Some(detail) = detail.filter(|_| !self.harness.recording.ledger().has_failed(&ID_FIDELITY)) {
                 self.harness.fail(&ID_FIDELITY, &self.connection, Some(&outcome), detail);
             }
             if outcome.frame().is_none() {

@@ -1,6 +1,6 @@
 //! Sent and received bytes -> the pipeline, and the frames that they complete; one recording for all connections of a run.
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::ffi::OsString;
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use barewire_proto::rpc::DEFAULT_DEPTH;
 use barewire_proto::transcript::{Bytes, Channel, End, Entry, Marks, Note, Stream};
 
 use crate::capture::{CaptureClock, CaptureWriter};
-use crate::check::catalogue::Check;
-use crate::check::finding::{Finding, Location};
+use crate::check::finding::Location;
 use crate::check::inspector::Inspector;
-use crate::check::ledger::{Ledger, Reason, SkipReason};
+use crate::check::ledger::Ledger;
+use crate::check::passive::PassiveChecks;
 use crate::frames::{FrameLimits, WireItem};
 use crate::operations::{OperationTracker, TrackedMessage};
 use crate::pipeline::{Observer, Pipeline};
@@ -103,46 +103,14 @@ impl Recording {
         self.0.borrow().clock
     }
 
-    pub(super) fn fail(&self, finding: Finding) {
-        self.inspector(|inspector| inspector.ledger.fail(finding));
+    /// The ledger of all checks.
+    pub(super) fn ledger(&self) -> RefMut<'_, Ledger> {
+        RefMut::map(self.0.borrow_mut(), |state| &mut state.pipeline.observer().inspector.ledger)
     }
 
-    pub(super) fn inspected(&self, check: &'static Check) {
-        self.inspector(|inspector| inspector.ledger.inspected(check));
-    }
-
-    pub(super) fn skip(&self, check: &'static Check, why: SkipReason) {
-        self.inspector(|inspector| inspector.ledger.skip(check, why));
-    }
-
-    pub(super) fn incomplete(&self, check: &'static Check, why: impl Into<Reason>) {
-        self.inspector(|inspector| inspector.ledger.incomplete(check, why));
-    }
-
-    pub(super) fn withdraw(&self, check: &'static Check) {
-        self.inspector(|inspector| inspector.ledger.withdraw(check));
-    }
-
-    pub(super) fn has_failed(&self, check: &Check) -> bool {
-        self.inspector(|inspector| inspector.ledger.has_failed(check))
-    }
-
-    pub(super) fn has_evidence(&self, check: &Check) -> bool {
-        self.inspector(|inspector| inspector.ledger.has_evidence(check))
-    }
-
-    /// Marks a channel on which a probe breaks rules on purpose and judges the end of the process itself.
-    pub(super) fn mark_misuse(&self, channel: &Channel) {
-        self.inspector(|inspector| inspector.checks.mark_misuse(channel.as_str()));
-    }
-
-    /// Claims a request: the probe reports a missing response itself.
-    pub(super) fn claim(&self, conversation: &str, id: &str) {
-        self.inspector(|inspector| inspector.checks.claim(conversation, id));
-    }
-
-    fn inspector<T>(&self, with: impl FnOnce(&mut Inspector) -> T) -> T {
-        with(&mut self.0.borrow_mut().pipeline.observer().inspector)
+    /// The passive checks.
+    pub(super) fn passive(&self) -> RefMut<'_, PassiveChecks> {
+        RefMut::map(self.0.borrow_mut(), |state| &mut state.pipeline.observer().inspector.checks)
     }
 
     /// Ends the run, and returns the findings and whether the capture could be written.

@@ -218,7 +218,7 @@ impl ServerConnection {
     /// Claims a request: the probe reports a missing response itself, and `unanswered-request` does not.
     pub(super) fn claim(&mut self, id: &str) {
         match &mut self.link {
-            Link::Pipes(_) => self.recording.claim(self.channel.as_str(), id),
+            Link::Pipes(_) => self.recording.passive().claim(self.channel.as_str(), id),
             Link::Http(client) => client.claim(id),
         }
     }
