@@ -23,9 +23,9 @@ use progress::Progress;
 
 /// Check an MCP server or a capture for protocol violations, and show how to fix them.
 ///
-/// Starts PROGRAM several times or connects to a URL, finds the revisions that the server speaks, and sends valid and invalid
-/// requests; or checks the messages of a capture. Tools are called only if they declare readOnlyHint, or with --call or
-/// --allow-calls.
+/// Starts PROGRAM several times or connects to a URL, finds the revisions that the server speaks, and sends valid and
+/// invalid requests; or checks the messages of a capture. Tools are called only if they declare readOnlyHint, or with
+/// --call or --allow-calls.
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {

@@ -63,9 +63,7 @@ impl Baseline {
 
 impl KnownFinding {
     pub(super) fn of(finding: &Finding) -> Self {
-        let fingerprint = finding.fingerprint();
-        let mut parts = fingerprint.splitn(4, '|').map(str::to_owned);
-        let mut next = || parts.next().unwrap_or_default();
-        Self { check: next(), party: next(), path: next(), detail: next() }
+        let [check, party, path, detail] = finding.identity();
+        Self { check, party, path, detail }
     }
 }

@@ -22,7 +22,7 @@ pub struct Finding {
     pub location: Location,
     /// The first bytes at the location, not redacted.
     pub(crate) seen: Vec<u8>,
-    /// The bytes at the location: redacted, escaped, and at most two lines long. Empty until the finding is in a report.
+    /// The bytes at the location, redacted, escaped and cut. Empty until the finding is in a report.
     pub evidence: String,
     /// The member at fault, as a JSON Pointer.
     pub path: Option<String>,
@@ -81,8 +81,14 @@ impl Finding {
 
     /// The text that is the same in every run, for baselines and to recognise repetitions.
     pub(crate) fn fingerprint(&self) -> String {
+        self.identity().join("|")
+    }
+
+    /// The check, the party, the path and the detail, without the numbers that differ between runs.
+    pub(super) fn identity(&self) -> [String; 4] {
         let path = without_numbers(self.path.as_deref().unwrap_or_default());
-        format!("{}|{}|{path}|{}", self.check.id, self.party.as_str(), without_numbers(&self.detail))
+        let (check, party) = (self.check.id.to_owned(), self.party.as_str().to_owned());
+        [check, party, path, without_numbers(&self.detail)]
     }
 }
 

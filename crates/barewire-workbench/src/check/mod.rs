@@ -1,17 +1,8 @@
 //! A server or a capture -> findings, each with its location, its severity and a fix.
 //!
-//! [`catalogue`] has every check as data. [`Checks`] has the settings, and runs the checks on a [`Target`]; the result is a
-//! [`Report`]. [`Inspector`] runs the passive checks on observed traffic.
-//!
-//! ```
-//! use barewire::Server;
-//! use barewire_workbench::check::{Checks, Target};
-//!
-//! let server = Server::new("greeter", "1.0").tool("greet", "Greets", || async { "hello" });
-//! let report = Checks::new().run(Target::server(&server))?;
-//! assert!(report.is_clean(), "{report}");
-//! # Ok::<(), barewire_workbench::Error>(())
-//! ```
+//! [`catalogue`] has every check as data. [`Checks`] has the settings, and runs the checks on a [`Target`]; the result
+//! is a [`Report`]. [`Inspector`] runs the passive checks on observed traffic. The [crate] documentation has an
+//! example.
 
 mod baseline;
 pub mod catalogue;
@@ -51,8 +42,10 @@ pub use inspector::Inspector;
 pub use report::{Report, Verdict};
 
 /// The server or capture to check.
+#[derive(Debug)]
 pub struct Target(TargetKind);
 
+#[derive(Debug)]
 enum TargetKind {
     Server(Box<Server>),
     Program(Vec<OsString>),
@@ -62,7 +55,7 @@ enum TargetKind {
 }
 
 impl Target {
-    /// A copy of a server of this process, over memory. Checks that need a process (its exit, its children, its stderr) are skipped.
+    /// A copy of a server of this process, over memory. Checks of the process (exit, children, stderr) are skipped.
     pub fn server(server: &Server) -> Self {
         Self(TargetKind::Server(Box::new(server.clone())))
     }
@@ -98,8 +91,8 @@ impl Target {
 
 /// The checks to run, and their permissions.
 ///
-/// By default, tools are called only if they declare `readOnlyHint`, and a server at a URL gets no hostile input. A server of this
-/// process and a program that is started always get it.
+/// By default, tools are called only if they declare `readOnlyHint`, and a server at a URL gets no hostile input. A
+/// server of this process and a program that is started always get it.
 #[must_use]
 pub struct Checks {
     only: Vec<String>,
@@ -118,7 +111,7 @@ pub struct Checks {
     advice_text: fn(&Advice) -> String,
 }
 
-/// Gets the subject of the current probe, and the number of processes, connections or exchanges so far.
+/// Gets the subject of the current probe, and the number of connections so far.
 type OnProgress = Box<dyn Fn(&str, u32) + Send>;
 
 impl Checks {
@@ -208,7 +201,7 @@ impl Checks {
         self
     }
 
-    /// Sets a function that gets the subject of each probe, and the number of processes, connections or exchanges so far.
+    /// Sets a function that gets the subject of each probe, and the number of connections so far.
     pub fn on_progress(mut self, call: impl Fn(&str, u32) + Send + 'static) -> Self {
         self.on_progress = Some(Box::new(call));
         self
@@ -267,17 +260,17 @@ impl Checks {
                 (Subject::capture(file, inspector.frames), inspector.ledger)
             }
             TargetKind::Server(server) => {
-                let live = live::run(LiveTarget::Server(server), self.options(&selection))?;
-                (Subject::memory(&live.summary), live.ledger)
+                let (ledger, summary) = live::run(LiveTarget::Server(server), self.options(&selection))?;
+                (Subject::memory(&summary), ledger)
             }
             TargetKind::Program(argv) => {
-                let live = live::run(LiveTarget::program(&argv)?, self.options(&selection))?;
-                (Subject::program(&argv, &live.summary, &mut redactor), live.ledger)
+                let (ledger, summary) = live::run(LiveTarget::program(&argv)?, self.options(&selection))?;
+                (Subject::program(&argv, &summary, &mut redactor), ledger)
             }
             TargetKind::Url(url) => {
                 let target = LiveTarget::url(&url, self.headers.clone(), self.hostile)?;
-                let live = live::run(target, self.options(&selection))?;
-                (Subject::url(&url, &live.summary, &mut redactor), live.ledger)
+                let (ledger, summary) = live::run(target, self.options(&selection))?;
+                (Subject::url(&url, &summary, &mut redactor), ledger)
             }
         };
         Ok(Report::new(subject, ledger.into_outcomes(place), &selection, fail_on, advice_text, &mut redactor))
@@ -315,17 +308,6 @@ impl Default for Checks {
 impl fmt::Debug for Checks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Checks").field("only", &self.only).field("skip", &self.skip).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            TargetKind::Server(_) => f.write_str("Server"),
-            TargetKind::Program(argv) => f.debug_tuple("Program").field(argv).finish(),
-            TargetKind::Url(url) => f.debug_tuple("Url").field(url).finish(),
-            TargetKind::Capture(file) => f.debug_tuple("Capture").field(file).finish(),
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Reference::{Cwe, JsonRpc, Mcp, Other};
 use super::{BASE, Check, HOSTILE, LIVE, Level, Severity};
 
-/// First, because it counts the violations of the checks below; and second, because all later hostile checks depend on it.
+/// The first counts the violations of the checks below; the later hostile checks depend on the second.
 pub(super) const FIRST: &[&Check] = &[&JSONRPC_MESSAGES, &PARSE_ERROR_RECOVERY];
 
 pub(super) const CHECKS: &[&Check] = &[
@@ -24,8 +24,7 @@ pub(crate) static JSONRPC_MESSAGES: Check = Check {
     severity: Severity::Critical,
     rationale: "with any host the connection breaks, or responses are lost",
     looks_at: "all outgoing messages, counted in total and per method: \"jsonrpc\":\"2.0\" on each, ids echoed \
-               exactly, error objects with an integer code and a message, no response to a notification, no other \
-               lines",
+               exactly, error objects with an integer code and a message, no response to notifications",
     pass: "100 % conform",
     fail: "one does not. Violations with a check of their own (stdout-purity, one-message-a-line, id-fidelity, \
            notification-silence) are counted here and reported there",
@@ -47,7 +46,7 @@ pub(crate) static JSONRPC_MESSAGES: Check = Check {
 pub(crate) static STRUCTURED_ERRORS: Check = Check {
     id: "structured-errors",
     title: "An error's message is one sentence",
-    why: "Users and models see the message of an error. An empty one is useless; a stack trace exposes paths and \
+    why: "Users and models see the message of an error. Empty ones are useless; stack traces expose paths and \
           versions.",
     severity: Severity::Medium,
     rationale: "the error still arrives; it is only useless, or says too much",
@@ -194,8 +193,7 @@ pub(crate) static ENVELOPE_VALIDATION: Check = Check {
     pass: "each is answered with -32600 (-32602 for params), under its id or null, and not served",
     fail: "one is served, answered with another code, or not answered",
     sentence: "a malformed message is not answered with -32600",
-    remedy: "Validate the envelope before the method: jsonrpc is \"2.0\", method is a string, params an object or \
-             absent.",
+    remedy: "Validate the envelope first: jsonrpc is \"2.0\", method is a string, params an object or absent.",
     example: r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"Invalid Request"}}"#,
     see: &["parse-error-answer", "unknown-method"],
     references: &[JsonRpc("sections 4 and 5.1"), Mcp("2025-11-25/basic#requests")],
@@ -207,12 +205,11 @@ pub(crate) static ENVELOPE_VALIDATION: Check = Check {
 pub(crate) static BATCH_POLICY: Check = Check {
     id: "batch-policy",
     title: "Batches are served only in the revision that has them",
-    why: "2025-03-26 requires every receiver to accept batches; 2025-06-18 removed them. If the two sides disagree, \
-          whole batches of requests are lost.",
+    why: "2025-03-26 requires every receiver to accept batches; 2025-06-18 removed them. If the sides disagree, \
+          requests are lost.",
     severity: Severity::Medium,
     rationale: "few clients send batches; those that do lose several requests at once",
-    looks_at: "an array of two pings in 2025-03-26 and in the server's latest revision; arrays of either side in a \
-               capture",
+    looks_at: "an array of two pings in 2025-03-26 and in the server's latest revision; arrays in a capture",
     pass: "in 2025-03-26 both are answered; from 2025-06-18 on neither is served, and the connection keeps working",
     fail: "the server does the opposite, or stops answering",
     skip: "the server speaks no revision with a rule for batches",

@@ -18,8 +18,7 @@ pub(crate) static PAGINATION: Check = Check {
     rationale: "a client that trusts the server never finishes",
     looks_at: "every list, page by page",
     pass: "there is a last page, and no cursor is repeated",
-    fail: "a cursor is repeated, is not a string, is refused by the server that issued it, or there are over 1000 \
-           pages",
+    fail: "a cursor is repeated, is not a string, is refused by its own server, or there are over 1000 pages",
     skip: "the server has no lists",
     sentence: "the pages of a list cannot be followed to the end",
     remedy: "Omit nextCursor on the last page. Derive each cursor from the last element of its page.",
@@ -94,15 +93,13 @@ pub(crate) static CANCELLATION: Check = Check {
 pub(crate) static LATE_ANSWER: Check = Check {
     id: "late-answer",
     title: "A cancelled request stops",
-    why: "A tool that continues after the user pressed stop costs money, and may make changes that the user no longer \
-          wants.",
+    why: "A tool that continues after the user pressed stop costs money, and may make unwanted changes.",
     severity: Severity::Medium,
     rationale: "the server does work that no client waits for",
     looks_at: "a tool call that takes longer than a fifth of a second, cancelled soon after its start; in a capture, \
                responses that come more than two seconds after the cancellation",
     pass: "nothing follows the cancellation, except messages that crossed it",
-    fail: "the request is answered as if it were not cancelled, or its progress continues. On stdio, a MUST NOT of \
-           2026-07-28",
+    fail: "the request is answered with a result, or its progress continues. On stdio a MUST NOT since 2026-07-28",
     skip: "no tool that may be called takes long enough",
     sentence: "a request continues after it was cancelled",
     level: Level::Should,

@@ -133,8 +133,7 @@ pub(crate) static BLANK_LINES: Check = Check {
 pub(crate) static LARGE_MESSAGE: Check = Check {
     id: "large-message",
     title: "A message of one mebibyte is answered",
-    why: "Files and pictures are sent as arguments. A server with an undocumented limit fails in the middle of such a \
-          call.",
+    why: "Files and pictures are sent as arguments. A server with an undocumented limit fails in such a call.",
     severity: Severity::Medium,
     rationale: "only large calls fail, but often take the connection down",
     looks_at: "a request with a string of one mebibyte, and a request after it",

@@ -3,7 +3,7 @@
 use barewire_proto::mcp::Revision;
 
 use super::Reference::{Cwe, Mcp, Other};
-use super::{Category, Check, CheckPlace, Level, MODERN, RevisionRange, Severity};
+use super::{Category, Check, CheckPlace, Level, MODERN, Reference, RevisionRange, Severity};
 
 pub(super) const CHECKS: &[&Check] = &[
     &HTTP_UNAUTHORIZED,
@@ -30,6 +30,11 @@ const PASSIVE: Check = Check {
 };
 /// The checks that need a request of their own.
 const LIVE: Check = Check { places: &[CheckPlace::Http], ..PASSIVE };
+
+const SENDING: &[Reference] = &[
+    Mcp("2026-07-28/basic/transports/streamable-http"),
+    Mcp("2025-11-25/basic/transports#sending-messages-to-the-server"),
+];
 
 /// The revisions with sessions.
 const SESSIONS: RevisionRange = RevisionRange(Revision::V2025_03_26, Revision::LATEST_LEGACY);
@@ -70,8 +75,7 @@ pub(crate) static HTTP_ORIGIN: Check = Check {
     fail: "it is served, or refused with another status",
     skip: "hostile input is not allowed",
     sentence: "a request with a foreign Origin is not refused with 403",
-    remedy: "Compare Origin with a list of allowed origins, and answer 403 to all others. Web pages always send \
-             Origin.",
+    remedy: "Allow only listed origins, and answer 403 to all others. Web pages send Origin with every POST.",
     example: "Origin: https://evil.example is answered with HTTP/1.1 403 Forbidden",
     see: &["http-host", "http-request-type"],
     references: &[
@@ -136,10 +140,7 @@ pub(crate) static HTTP_CONTENT_TYPE: Check = Check {
     remedy: "Set Content-Type according to the body.",
     example: "Content-Type: application/json",
     see: &["http-request-type", "http-accept"],
-    references: &[
-        Mcp("2026-07-28/basic/transports/streamable-http"),
-        Mcp("2025-11-25/basic/transports#sending-messages-to-the-server"),
-    ],
+    references: SENDING,
     ..PASSIVE
 };
 
@@ -156,10 +157,7 @@ pub(crate) static HTTP_ACCEPT: Check = Check {
     remedy: "Send both types with every POST.",
     example: "Accept: application/json, text/event-stream",
     see: &["http-content-type"],
-    references: &[
-        Mcp("2026-07-28/basic/transports/streamable-http"),
-        Mcp("2025-11-25/basic/transports#sending-messages-to-the-server"),
-    ],
+    references: SENDING,
     places: &[CheckPlace::Capture, CheckPlace::Tap],
     ..PASSIVE
 };
@@ -179,10 +177,7 @@ pub(crate) static HTTP_STATUS: Check = Check {
     remedy: "Choose the status by the kind of message, and in the modern era by the error code.",
     example: "HTTP/1.1 202 Accepted, without a body, for notifications/initialized",
     see: &["http-content-type", "http-session", "http-protocol-version"],
-    references: &[
-        Mcp("2026-07-28/basic/transports/streamable-http"),
-        Mcp("2025-11-25/basic/transports#sending-messages-to-the-server"),
-    ],
+    references: SENDING,
     ..PASSIVE
 };
 
@@ -193,8 +188,7 @@ pub(crate) static HTTP_SESSION: Check = Check {
           session is shared sees the messages of others.",
     severity: Severity::High,
     rationale: "clients start a new session only on 404, and responses that go to another session are lost",
-    looks_at: "session ids; requests without one, with an unknown one, and with one that DELETE has ended; two \
-               handshakes",
+    looks_at: "session ids; requests without one, with an unknown one, and with an ended one; two handshakes",
     pass: "ids are visible ASCII and unique; a missing or unknown id gets a 4xx, an ended one 404; DELETE gets 2xx or \
            405; clients send the id with every request; the modern era has no sessions",
     fail: "one of these does not hold. Refusing a request without an id is a SHOULD",
@@ -243,8 +237,7 @@ pub(crate) static HTTP_PROTOCOL_VERSION: Check = Check {
     skip: "the server speaks no revision from 2025-06-18 to 2025-11-25",
     sentence: "MCP-Protocol-Version is wrong, or the server does not check it",
     revisions: RevisionRange(Revision::V2025_06_18, Revision::LATEST_LEGACY),
-    remedy: "In a server, compare it with the supported versions. In a client, send the version that initialize \
-             returned.",
+    remedy: "A server must compare it with the supported versions; a client must send the agreed one.",
     example: "MCP-Protocol-Version: 2025-11-25",
     see: &["version-negotiation", "http-header-mirroring"],
     references: &[Mcp("2025-11-25/basic/transports#protocol-version-header")],
@@ -254,8 +247,7 @@ pub(crate) static HTTP_PROTOCOL_VERSION: Check = Check {
 pub(crate) static HTTP_HEADER_MIRRORING: Check = Check {
     id: "http-header-mirroring",
     title: "A request whose headers contradict its body is refused",
-    why: "Proxies and gateways decide by the headers, the server by the body. If they may differ, forbidden calls \
-          reach the server.",
+    why: "Proxies decide by the headers, the server by the body. If they may differ, forbidden calls reach the server.",
     severity: Severity::High,
     rationale: "it bypasses whatever is enforced by header: permissions, limits, audit",
     looks_at: "requests with Mcp-Method, Mcp-Name or MCP-Protocol-Version missing or wrong; in a capture those of \

@@ -65,8 +65,7 @@ pub(crate) static MUTE_SERVER: Check = Check {
 pub(crate) static HANDSHAKE: Check = Check {
     id: "handshake",
     title: "The server accepts initialize",
-    why: "A host that gets an error for initialize shows the server as failed. Few hosts show the message of that \
-          error.",
+    why: "A host that gets an error for initialize shows the server as failed, mostly without the error's message.",
     severity: Severity::Critical,
     rationale: "no client can connect",
     looks_at: "the response to initialize with the latest legacy revision, from a server that speaks no modern one",
@@ -145,8 +144,7 @@ pub(crate) static VERSION_NEGOTIATION: Check = Check {
 pub(crate) static SECOND_INITIALIZE: Check = Check {
     id: "second-initialize",
     title: "A second initialize is refused",
-    why: "A second handshake changes revision and capabilities under requests in flight. It is a client bug, hidden if \
-          the server accepts it.",
+    why: "A second handshake changes revision and capabilities of requests in flight. Accepting it hides a client bug.",
     severity: Severity::Low,
     rationale: "only a client with a bug does this",
     looks_at: "initialize, sent again on an initialized connection",
@@ -165,8 +163,7 @@ pub(crate) static SECOND_INITIALIZE: Check = Check {
 pub(crate) static METHOD_IN_REVISION: Check = Check {
     id: "method-in-revision",
     title: "Only methods of the agreed revision are used",
-    why: "A peer that agreed to an earlier revision does not know them: requests fail, and notifications are silently \
-          dropped.",
+    why: "A peer that agreed to an earlier revision does not know them: requests fail, notifications are dropped.",
     severity: Severity::Medium,
     rationale: "the message is lost; nothing else breaks",
     looks_at: "the method of every request and notification, its sender, and the revision of the connection",

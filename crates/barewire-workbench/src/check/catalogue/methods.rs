@@ -104,8 +104,7 @@ pub(crate) static CAPABILITY_TRUTH: Check = Check {
     why: "A feature that is not declared is never used; one that is declared and missing is an error at every start.",
     severity: Severity::High,
     rationale: "features are invisible, or fail at every start",
-    looks_at: "the server's capabilities, its notifications, and its responses to lists, completion/complete and \
-               logging/setLevel",
+    looks_at: "the server's capabilities, its notifications, and responses to lists, completion and logging requests",
     pass: "only methods of undeclared capabilities are answered with -32601, and no notification belongs to one",
     fail: "one of these does not hold",
     skip: "the server declared no capability that can be requested",
@@ -131,8 +130,8 @@ pub(crate) static UNDECLARED_CLIENT_CAPABILITY: Check = Check {
     fail: "the client has not declared one; up to 2025-03-26 that is a SHOULD",
     skip: "no request needed a capability of the client",
     sentence: "the server uses a capability that the client has not declared",
-    remedy: "Check the client's capabilities before sending the request. Without the capability, work around it or \
-             fail with a message that names it.",
+    remedy: "Check the client's capabilities before sending the request. Else work around it, or fail with a message \
+             that names it.",
     example: "if client.capabilities.elicitation is None: raise ToolError(\"this tool has to ask the user\")",
     see: &["undeclared-server-capability", "input-required", "modern-server-requests"],
     references: &[Mcp("2025-11-25/basic/lifecycle#operation"), Mcp("2025-11-25/client/elicitation#capabilities")],

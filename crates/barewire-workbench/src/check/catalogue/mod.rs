@@ -1,5 +1,5 @@
-//! Every check as data: the rule, the reason, the severity and the fix. Lists, explanations, docs/checks.md and all reports are
-//! made from this table.
+//! Every check as data: rule, reason, severity and fix. Lists, explanations, docs/checks.md and reports are made from
+//! it.
 
 pub(crate) mod envelope;
 pub(crate) mod flow;

@@ -156,8 +156,7 @@ pub(crate) static CACHING_HINTS: Check = Check {
 pub(crate) static SERVER_INFO: Check = Check {
     id: "server-info",
     title: "server/discover names the server",
-    why: "There is no handshake with the server's name. Without it a log of ten servers does not show which one \
-          responded.",
+    why: "There is no handshake with the server's name. Without it a log of several servers does not show the sender.",
     severity: Severity::Low,
     rationale: "only readers of logs miss it",
     looks_at: "_meta of the result of server/discover",
@@ -200,12 +199,11 @@ pub(crate) static LISTEN_ACKNOWLEDGED: Check = Check {
     severity: Severity::Medium,
     rationale: "changes are lost, or reach clients that did not ask for them",
     looks_at: "subscriptions/listen and the messages after it; change notifications on a modern connection",
-    pass: "the first message is the acknowledgement, and change notifications have the subscriptionId of an open \
-           listen",
+    pass: "the first message is the acknowledgement, and notifications of changes have the id of an open listen",
     fail: "the acknowledgement does not come first, or a notification has no such id",
     skip: "the client did not listen",
     sentence: "a listen is not acknowledged first, or a notification lacks its id",
-    remedy: "Acknowledge with the supported part of the filter, and put the id of the listen into each notification's \
+    remedy: "Acknowledge with the supported part of the filter, and put the listen's id into each notification's \
              _meta.",
     example: r#"{"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7},"notifications":{"toolsListChanged":true}}}"#,
     see: &["modern-logging", "method-in-revision"],
@@ -216,13 +214,12 @@ pub(crate) static LISTEN_ACKNOWLEDGED: Check = Check {
 pub(crate) static INPUT_REQUIRED: Check = Check {
     id: "input-required",
     title: "A server asks only for input that the client can give",
-    why: "A client gives only input that it has declared, and only for calls that can be repeated. Others never \
-          complete.",
+    why: "A client gives only declared input, and only for calls that can be repeated. Others never complete.",
     severity: Severity::High,
     rationale: "the call can never be completed",
     looks_at: "results of resultType input_required",
-    pass: "they answer tools/call, prompts/get or resources/read, have inputRequests or requestState, and need only \
-           declared capabilities",
+    pass: "they answer tools/call, prompts/get or resources/read, have inputRequests or requestState, and ask for \
+           declared input",
     fail: "one of these does not hold",
     skip: "no result of this type was seen",
     sentence: "a result asks for input that the client cannot give",

@@ -20,8 +20,7 @@ pub(crate) static PAYLOAD_EXPOSURE: Check = Check {
     skip: "no message was seen",
     sentence: "the wire carries what looks like a secret or a personal identifier",
     level: Level::Ours,
-    remedy: "Remove it from results and errors. Pass secrets in the environment, and use opaque user ids and relative \
-             paths.",
+    remedy: "Remove it. Pass secrets in the environment, and use opaque user ids and relative paths.",
     example: r#"{"structuredContent":{"user":"u_17","file":"notes/today.md"}}"#,
     see: &["structured-errors", "stderr-hygiene"],
     references: &[

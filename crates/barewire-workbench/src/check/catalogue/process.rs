@@ -16,8 +16,8 @@ const BASE: Check = Check {
 pub(crate) static STAYS_ALIVE: Check = Check {
     id: "stays-alive",
     title: "The process keeps running until its stdin is closed",
-    why: "When the process exits, all requests in flight and all of its state are lost. Hosts show the server as \
-          disconnected, and many do not restart it.",
+    why: "All requests in flight and all state are lost. Hosts show the server as disconnected; many do not restart \
+          it.",
     severity: Severity::High,
     rationale: "every request in flight is lost",
     looks_at: "when the process exits, and whether its stdin was still open",
@@ -78,7 +78,7 @@ pub(crate) static ORPHAN_PROCESSES: Check = Check {
     id: "orphan-processes",
     title: "No child process outlives the server",
     why: "A browser, a language server or a shell that the server started keeps running after it and holds ports and \
-          files. Users cannot tell where it came from.",
+          files. Users cannot tell its origin.",
     severity: Severity::Medium,
     rationale: "resources stay in use until the machine is restarted",
     looks_at: "the process group of the server after the server has exited",
@@ -86,8 +86,8 @@ pub(crate) static ORPHAN_PROCESSES: Check = Check {
     fail: "a process of the group is still running. Processes that left the group are not seen",
     skip: "the process does not exit by itself",
     sentence: "child processes are still running after the server has exited",
-    remedy: "Before exiting, end every process you started: close its stdin, wait, then kill it. A package runner \
-             (npx, uvx) must pass the end of stdin on.",
+    remedy: "Before exiting, end every child: close its stdin, wait, then kill it. Package runners must pass the end \
+             of stdin on.",
     example: "try: … finally: child.terminate(); child.wait()",
     see: &["eof-exit", "exit-code"],
     references: &[Cwe(404, "Improper Resource Shutdown or Release")],
@@ -108,8 +108,7 @@ pub(crate) static STDERR_HYGIENE: Check = Check {
     fail: "a line is not UTF-8, contains control characters or is a message, or there is more than 1 MiB",
     skip: "nothing was written to stderr",
     sentence: "stderr is not readable text",
-    remedy: "Disable colours when stderr is not a terminal. Write one line per entry, and make the log level \
-             configurable.",
+    remedy: "Disable colours when stderr is not a terminal. Write one line per entry, with a configurable level.",
     example: "new Console({ stdout: process.stderr, stderr: process.stderr, colorMode: false })",
     see: &["stdout-purity", "payload-exposure"],
     references: &[

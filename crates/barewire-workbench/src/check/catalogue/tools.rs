@@ -43,8 +43,8 @@ pub(crate) static TOOL_NAMES: Check = Check {
     severity: Severity::Medium,
     rationale: "single tools cannot be used",
     looks_at: "the name of every tool in tools/list",
-    pass: "each name is used once on all pages together; from 2025-11-25 on it has 1 to 128 characters of A-Z a-z 0-9 \
-           _ - .",
+    pass: "each name is used once on all pages together; from 2025-11-25 on it has 1 to 128 characters: a-z A-Z 0-9 . \
+           _ -",
     fail: "a name is empty or used twice; or, from 2025-11-25 on, is too long or has other characters",
     skip: "no tool was seen",
     sentence: "a tool has a name that cannot be used",

@@ -191,7 +191,8 @@ impl ServerProbe<'_> {
         Ok(())
     }
 
-    /// Sends a light request right after a slow call. Returns false if the call was slow only by chance: then nothing is judged.
+    /// Sends a light request right after a slow call. Returns false, without judging, if the call was slow only by
+    /// chance.
     async fn concurrency(&mut self, call: &AllowedCall) -> bool {
         if !self.harness.wants(&[&CONCURRENCY]) {
             return true;
@@ -236,8 +237,7 @@ enum RaceOutcome {
     LightFirst,
     /// The light request had to wait for the slow call, whose response this is.
     SlowFirst(LocatedFrame),
-    /// The call was answered first, but too soon to say that the light request waited for it: on a busy machine any tool may be
-    /// slow once.
+    /// The call was answered first, but too soon to have delayed the light request: it was slow only once.
     NotSlow,
 }
 

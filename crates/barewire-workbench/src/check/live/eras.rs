@@ -1,7 +1,5 @@
 //! A server -> the eras that it speaks, and a connection in each.
 
-use std::time::Duration;
-
 use barewire_proto::mcp::{Era, Revision, key};
 use serde_json::{Value, json};
 
@@ -36,8 +34,10 @@ pub(super) async fn find(harness: &mut Harness, summary: &mut ServerSummary) -> 
     let mut old = harness.spawn(Era::Legacy, false)?;
     let mut new = harness.spawn(Era::Modern, false)?;
     let patience = harness.first_patience();
-    let (legacy, modern) =
-        tokio::join!(initialize(&mut old, Revision::LATEST_LEGACY.as_str(), patience), discover(&mut new, patience),);
+    let (legacy, modern) = tokio::join!(
+        initialize(&mut old, Revision::LATEST_LEGACY.as_str(), patience),
+        new.claimed_request_within("server/discover", json!({}), patience),
+    );
     harness.recording.ledger().inspected(&EARLY_EXIT);
     if matches!((&legacy, &modern), (RequestOutcome::Disconnected, RequestOutcome::Disconnected)) {
         early_exit(harness, old).await;
@@ -71,13 +71,7 @@ pub(super) async fn find(harness: &mut Harness, summary: &mut ServerSummary) -> 
     Ok(SpokenEras { legacy, modern })
 }
 
-async fn discover(connection: &mut ServerConnection, patience: Duration) -> RequestOutcome {
-    let id = connection.send_request("server/discover", json!({})).await;
-    connection.claim(&id);
-    connection.wait_for_response_within(&id, patience).await
-}
-
-/// Reports a server that does not respond. If it sent something else in place of a response, that check reports the cause.
+/// Reports a server that does not respond, unless the check of its other output reports the cause.
 fn fail_mute(harness: &Harness, old: &ServerConnection, connections: &[&ServerConnection]) {
     let is_other_form = connections.iter().any(|connection| is_other_form(&connection.received.start));
     let causes = [&ONE_MESSAGE_A_LINE, &ID_FIDELITY, &STDOUT_PURITY].into_iter();
@@ -122,7 +116,7 @@ async fn legacy_era(
     summary: &mut ServerSummary,
     is_modern: bool,
 ) -> Option<(ServerConnection, EraFacts)> {
-    // An error may list the supported versions, as the example of the specification does: then one of them is requested.
+    // An error may list the supported versions, as in the specification: then one of them is requested.
     if let RequestOutcome::Error(response) = &outcome
         && let Some(revision) = supported_revision(response)
     {

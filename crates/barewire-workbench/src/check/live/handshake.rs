@@ -1,4 +1,4 @@
-//! Variants of the handshake: missing, repeated, with unknown versions; and batches, which depend on the agreed version.
+//! Variants of the handshake: missing, repeated, with unknown versions; and batches, which depend on the version.
 
 use barewire_proto::mcp::{Era, Revision};
 use serde_json::{Value, json};
@@ -33,9 +33,7 @@ async fn request_before_handshake(harness: &mut Harness) -> Result<(), Error> {
     }
     harness.progress("a request before the handshake");
     let mut connection = harness.spawn(Era::Legacy, true)?;
-    let id = connection.send_request("tools/list", json!({})).await;
-    connection.claim(&id);
-    let outcome = connection.wait_for_response_within(&id, harness.first_patience()).await;
+    let outcome = connection.claimed_request_within("tools/list", json!({}), harness.first_patience()).await;
     harness.recording.ledger().inspected(&LIFECYCLE_GATE);
     if !matches!(outcome, RequestOutcome::Error(_)) {
         let detail = format!("tools/list before initialize: expected an error, got {}", outcome.describe());

@@ -7,7 +7,7 @@ use barewire_proto::mcp::{Era, Revision};
 use barewire_proto::transcript::{Channel, Word};
 use serde_json::{Value, json};
 
-use super::connection::{Link, Pipes, ProcessEnd, ServerConnection};
+use super::connection::{Link, ProcessEnd, ServerConnection, ServerPipes};
 use super::http_client::RecordingClient;
 use super::outcome::RequestOutcome;
 use super::recording::Recording;
@@ -70,8 +70,7 @@ impl Harness {
         })
     }
 
-    /// Starts a process, or another client of a URL. With `is_misuse` the probe breaks rules on purpose, and judges the end of the
-    /// process itself.
+    /// Starts a process or an HTTP client. With `is_misuse` the probe breaks rules, and judges the exit itself.
     pub(super) fn spawn(&mut self, era: Era, is_misuse: bool) -> Result<ServerConnection, Error> {
         self.started += 1;
         let channel: Channel = Word::new(&format!("p{}", self.started)).expect("letters and digits");
@@ -80,9 +79,9 @@ impl Harness {
         }
         let recording = self.recording.clone();
         let link = match &self.target {
-            LiveTarget::Server(server) => Link::Pipes(Pipes::in_memory(server)),
+            LiveTarget::Server(server) => Link::Pipes(ServerPipes::in_memory(server)),
             LiveTarget::Program { child, argv } => {
-                Link::Pipes(Pipes::spawn(child, argv, &channel, &recording).map_err(Error::not_started)?)
+                Link::Pipes(ServerPipes::spawn(child, argv, &channel, &recording).map_err(Error::not_started)?)
             }
             LiveTarget::Url { http, .. } => {
                 Link::Http(Box::new(RecordingClient::new(Arc::clone(http), recording.clone())))
@@ -152,7 +151,7 @@ impl Harness {
         matches!(self.target, LiveTarget::Url { .. })
     }
 
-    /// Whether hostile input may be sent: always to a server that was started for the run, at a URL only with permission.
+    /// Whether hostile input may be sent: to a server at a URL only with permission.
     pub(super) fn may_be_hostile(&self) -> bool {
         match self.target {
             LiveTarget::Server(_) | LiveTarget::Program { .. } => true,
@@ -279,9 +278,7 @@ pub(super) fn time_is_up() -> Reason {
 
 /// Sends `initialize`, and waits for the response.
 pub(super) async fn initialize(connection: &mut ServerConnection, version: &str, patience: Duration) -> RequestOutcome {
-    let id = connection.send_request("initialize", initialize_params(version)).await;
-    connection.claim(&id);
-    connection.wait_for_response_within(&id, patience).await
+    connection.claimed_request_within("initialize", initialize_params(version), patience).await
 }
 
 pub(super) fn initialize_params(version: &str) -> Value {

@@ -1,5 +1,4 @@
-//! Input that no well-behaved client sends: broken lines, partial lines, bytes that are not text, very large and very deep
-//! messages.
+//! Input that no well-behaved client sends: broken and partial lines, invalid UTF-8, very large and very deep messages.
 
 use std::time::Duration;
 
@@ -72,8 +71,8 @@ struct HostileProbe<'a> {
 }
 
 impl HostileProbe<'_> {
-    /// Runs a probe on a working connection, unless its checks are not selected or the server does not respond. The probe returns
-    /// whether the connection still works, and so does this.
+    /// Runs a probe on a working connection, unless its checks are not selected or the server does not respond. The
+    /// probe returns whether the connection still works, and so does this.
     async fn run(
         &mut self,
         checks: &[&'static Check],

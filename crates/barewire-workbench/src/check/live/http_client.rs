@@ -57,15 +57,10 @@ impl HttpReply {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The first message in it.
-    pub(super) fn message(&self) -> Value {
-        let first = self.frames.first().map(|frame| serde_json::from_slice(&frame.bytes).unwrap_or_default());
-        first.unwrap_or_default()
-    }
-
     /// The error code in its first message.
     pub(super) fn code(&self) -> Option<i64> {
-        self.message()["error"]["code"].as_i64()
+        let message: Value = serde_json::from_slice(&self.frames.first()?.bytes).ok()?;
+        message["error"]["code"].as_i64()
     }
 
     pub(super) fn is_ok(&self) -> bool {
@@ -161,7 +156,7 @@ impl RecordingClient {
         Some(HttpRefusal { status: *status, why: why.clone(), location: Location::channel(channel) })
     }
 
-    /// Sends a request and waits for its response. Of a stream it waits for the first message, or for the head after a GET.
+    /// Sends a request and waits for its response; of a stream only for the first message, or after a GET for the head.
     pub(super) async fn ask(&mut self, request: HttpRequest, deadline: Instant) -> HttpReply {
         let number = self.send(&request);
         loop {

@@ -1,4 +1,4 @@
-//! The rules of HTTP -> findings: access, headers and sessions; each with a request that is ordinary except for one thing.
+//! HTTP requests that are ordinary except for one thing -> findings about access, headers and sessions.
 
 use std::sync::Arc;
 

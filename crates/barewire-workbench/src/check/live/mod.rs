@@ -1,5 +1,4 @@
-//! A server -> findings: it is started or connected to as often as necessary, and gets valid, invalid and hostile input in every
-//! era that it speaks.
+//! A server -> findings: it gets valid, invalid and hostile input in every era, on as many connections as necessary.
 
 mod calls;
 mod connection;
@@ -48,12 +47,6 @@ pub(super) struct RunOptions {
     pub(super) on_progress: Option<OnProgress>,
 }
 
-/// The result of a live run.
-pub(super) struct LiveResult {
-    pub(super) ledger: Ledger,
-    pub(super) summary: ServerSummary,
-}
-
 /// The facts about the server.
 #[derive(Default)]
 pub(crate) struct ServerSummary {
@@ -69,7 +62,8 @@ pub(crate) struct ServerSummary {
     pub(crate) timed_out: bool,
 }
 
-pub(super) fn run(target: LiveTarget, options: RunOptions) -> Result<LiveResult, Error> {
+/// Runs all live checks, and returns their observations and the facts about the server.
+pub(super) fn run(target: LiveTarget, options: RunOptions) -> Result<(Ledger, ServerSummary), Error> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::new(format!("cannot start the async runtime: {error}")))?;
     let result = runtime.block_on(async { check(Harness::new(target, options)?).await });
@@ -77,7 +71,7 @@ pub(super) fn run(target: LiveTarget, options: RunOptions) -> Result<LiveResult,
     result
 }
 
-async fn check(mut harness: Harness) -> Result<LiveResult, Error> {
+async fn check(mut harness: Harness) -> Result<(Ledger, ServerSummary), Error> {
     let mut summary = ServerSummary::default();
     let eras = eras::find(&mut harness, &mut summary).await?;
     let main = check_eras(&mut harness, eras, &mut summary).await?;
@@ -135,7 +129,7 @@ fn finish(
     mut summary: ServerSummary,
     main: Option<Era>,
     place: CheckPlace,
-) -> Result<LiveResult, Error> {
+) -> Result<(Ledger, ServerSummary), Error> {
     summary.timed_out = harness.is_late();
     for check in all() {
         if summary.timed_out
@@ -154,5 +148,5 @@ fn finish(
     drop(harness);
     let (ledger, written) = recording.finish();
     written.map_err(|error| Error::new(format!("cannot write the capture: {error}")))?;
-    Ok(LiveResult { ledger, summary })
+    Ok((ledger, summary))
 }

@@ -93,7 +93,7 @@ impl ServerProbe<'_> {
         Ok(())
     }
 
-    /// Sends a ping. If it is not answered, tries a list, which then serves as the liveness request; false if neither is answered.
+    /// Sends a ping, and if that fails a list, which is then the liveness request; false if neither is answered.
     async fn ping(&mut self) -> bool {
         if self.connection.era != Era::Legacy {
             return true;

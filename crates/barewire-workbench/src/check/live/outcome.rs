@@ -34,8 +34,8 @@ pub(super) struct ErrorResponse {
     pub(super) error: Value,
 }
 
-/// Whether a message is the response to a request. An id in another form counts, as 1.0 or "1" for 1: the passive checks report
-/// that once, and the probes do not report it as a missing response each time.
+/// Whether a message is the response to a request. An id in another form counts, as 1.0 or "1" for 1: the passive
+/// checks report that once, and the probes do not report it as a missing response each time.
 pub(super) fn is_response_to(message: &Value, id: &str) -> bool {
     let wanted: Value = serde_json::from_str(id).unwrap_or_default();
     let is_same = |got: &Value| {

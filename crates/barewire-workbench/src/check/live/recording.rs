@@ -1,4 +1,4 @@
-//! Sent and received bytes -> the pipeline, and the frames that they complete; one recording for all connections of a run.
+//! Sent and received bytes -> the pipeline, and the frames that they complete; for all connections of a run.
 
 use std::cell::{RefCell, RefMut};
 use std::ffi::OsString;

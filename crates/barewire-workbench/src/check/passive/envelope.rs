@@ -1,4 +1,4 @@
-//! Messages and their relations -> violations of JSON-RPC: malformed messages, wrong ids, missing and repeated responses.
+//! Messages and their relations -> violations of JSON-RPC: malformed messages, wrong ids, missing or extra responses.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::operations::{Operation, OperationTracker, Relation, Round};
 #[derive(Default)]
 pub(super) struct EnvelopeChecks {
     count: MessageCounts,
-    conversations: HashMap<String, ConversationState>,
+    conversations: HashMap<String, EnvelopeConversation>,
     multiline: MultilineMessages,
 }
 
@@ -36,7 +36,7 @@ struct MessageCounts {
 
 /// The state of a conversation. Arrays have an entry for each side.
 #[derive(Default)]
-struct ConversationState {
+struct EnvelopeConversation {
     /// The number of unanswered requests.
     waiting: [u64; 2],
     /// The id of the last request, unless it is answered.
@@ -55,7 +55,7 @@ struct ConversationState {
     batches: [bool; 2],
 }
 
-impl ConversationState {
+impl EnvelopeConversation {
     /// Whether nothing is pending.
     fn is_idle(&self) -> bool {
         self.waiting == [0, 0] && self.undecided.is_empty()
@@ -149,7 +149,7 @@ impl EnvelopeChecks {
     /// Forgets a conversation that consists of one exchange, which has ended.
     pub(super) fn over(&mut self, conversation: &str) {
         let is_done =
-            |conversation: &ConversationState| conversation.undecided.is_empty() && conversation.refused.is_empty();
+            |conversation: &EnvelopeConversation| conversation.undecided.is_empty() && conversation.refused.is_empty();
         if self.conversations.get(conversation).is_some_and(is_done) {
             self.conversations.remove(conversation);
         }
@@ -236,7 +236,7 @@ impl EnvelopeChecks {
             let conversation = self.conversations.get(&operation.conversation);
             // A client that closes stdin right after its requests has not waited for responses.
             let closed = state.closed.get(&operation.channel).zip(round.asked.time);
-            let has_waited = closed.is_none_or(|(closed, asked)| closed.saturating_sub(asked) >= LONG_WAIT);
+            let has_waited = closed.is_none_or(|(closed, asked)| closed.saturating_sub(asked) >= UNANSWERED_AFTER);
             operation.asker == Side::Server && state.client_is_ours
                 || operation.asker == Side::Client && !state.client_is_ours && !has_waited
                 || state.claimed.contains(&key)
@@ -282,7 +282,7 @@ impl EnvelopeChecks {
             let went_on =
                 conversation.is_some_and(|conversation| conversation.last[answerer as usize] > round.asked.frame);
             let waited = state.last.zip(round.asked.time).map(|(last, asked)| last.saturating_sub(asked));
-            let is_long = waited.is_some_and(|waited| waited >= LONG_WAIT);
+            let is_long = waited.is_some_and(|waited| waited >= UNANSWERED_AFTER);
             if !went_on && !is_long && !state.client_is_ours {
                 continue;
             }
@@ -307,7 +307,7 @@ impl EnvelopeChecks {
 const TWO_TO_THE_53: f64 = 9_007_199_254_740_992.0;
 
 /// After this time a request counts as unanswered even without later traffic.
-const LONG_WAIT: Duration = Duration::from_secs(5);
+const UNANSWERED_AFTER: Duration = Duration::from_secs(5);
 
 /// Whether the receiver may refuse the frame without an id, because it may not be able to read the id.
 fn is_refusable(context: &MessageContext<'_>) -> bool {

@@ -1,4 +1,4 @@
-//! Observed traffic -> findings, by the checks that send nothing: on captures, on the recording of a live run, and in a tap.
+//! Observed traffic -> findings, by checks that send nothing: on captures, on live runs, and in a tap.
 
 mod envelope;
 mod flow;

@@ -30,7 +30,7 @@ pub(super) struct ModernChecks {
 struct ModernConversation {
     /// Requests in flight with a logLevel, by the number of the operation.
     with_log_level: Vec<u64>,
-    /// Whether the server has shown that it speaks the modern era. An older one may serve a modern request in its own way.
+    /// Whether the server has shown that it speaks the modern era. An older one may serve some modern requests.
     is_modern: bool,
     /// The ids of open listens, and whether each is acknowledged.
     listens: Vec<(Id<'static>, bool)>,
@@ -181,14 +181,10 @@ fn check_result(context: &MessageContext<'_>, method: &str, result: Json<'_>, le
     ledger.inspected(&RESULT_TYPE);
     let kind = member(Some(result), "resultType");
     let text = kind.and_then(Text::from_json).map(Text::to_name);
-    match (kind, &text) {
-        (None, _) => {
-            context.fail_in(ledger, &RESULT_TYPE, "/result", format!("the result of {method} has no resultType"))
-        }
-        (Some(_), None) => {
-            context.fail_in(ledger, &RESULT_TYPE, "/result/resultType", "resultType is not a string");
-        }
-        _ => {}
+    if kind.is_none() {
+        context.fail_in(ledger, &RESULT_TYPE, "/result", format!("the result of {method} has no resultType"));
+    } else if text.is_none() {
+        context.fail_in(ledger, &RESULT_TYPE, "/result/resultType", "resultType is not a string");
     }
     let is_complete = text.as_deref().is_none_or(|kind| kind == "complete");
     if is_complete && CACHEABLE.contains(&method) {
@@ -254,7 +250,7 @@ fn check_input_required(context: &MessageContext<'_>, method: &str, result: Json
     if requests.is_none() && member(Some(result), "requestState").is_none() {
         context.fail(ledger, &INPUT_REQUIRED, "the result has neither inputRequests nor requestState");
     }
-    let declared = context.request.and_then(|asked| asked.capabilities.as_deref());
+    let declared = context.request.and_then(|request| request.capabilities.as_deref());
     for request in requests.into_iter().flat_map(Json::members) {
         let asks = member(Some(request.value), "method").and_then(Text::from_json);
         let asks = asks.map(Text::to_name).unwrap_or_default();
@@ -269,11 +265,8 @@ fn check_input_required(context: &MessageContext<'_>, method: &str, result: Json
             }
         };
         if !client_has(declared, needed) {
-            context.fail(
-                ledger,
-                &INPUT_REQUIRED,
-                format!("the result asks for {asks}, but the request has not declared the capability"),
-            );
+            let detail = format!("the result asks for {asks}, but the request has not declared the capability");
+            context.fail(ledger, &INPUT_REQUIRED, detail);
         }
     }
 }
@@ -283,8 +276,8 @@ fn check_discover(context: &MessageContext<'_>, result: Json<'_>, ledger: &mut L
     let fail = |ledger: &mut Ledger, what: &str| context.fail_in(ledger, &MODERN_DISCOVER, "/result", what);
     match member(Some(result), "supportedVersions") {
         Some(versions) if versions.kind() == Kind::Array => {
-            let asked = context.revision.unwrap_or(Revision::LATEST);
-            let has = |it: Json<'_>| Text::from_json(it).is_some_and(|text| text == asked.as_str());
+            let requested = context.revision.unwrap_or(Revision::LATEST);
+            let has = |it: Json<'_>| Text::from_json(it).is_some_and(|text| text == requested.as_str());
             if !versions.elements().any(has) {
                 fail(ledger, "supportedVersions lacks the version of the request");
             }

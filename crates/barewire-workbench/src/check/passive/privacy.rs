@@ -70,14 +70,14 @@ impl PrivacyCheck {
             return;
         }
         self.keys.remove(channel);
-        // Only secrets are reported: every log and stack trace has the path of the program, and with it the name of the user.
+        // Only secrets are reported: every log has the path of the program, and with it the name of the user.
         let SecretSpans { spans, key_goes_on, .. } = self.spans(line, bytes.marks.redacted);
         if key_goes_on && self.keys.len() < MAX_CHANNELS {
             self.keys.insert(channel.to_owned());
         }
         if let Some(span) = spans.iter().find(|span| span.is_one(line, "")) {
             let location = stream_location(channel, Stream::Stderr);
-            let detail = format!("on stderr: {}", span.told());
+            let detail = format!("on stderr: {}", span.describe());
             ledger.fail(Finding::new(&PAYLOAD_EXPOSURE, Party::Server, location, detail));
         }
     }
@@ -134,15 +134,15 @@ impl Reader for SecretSpans {
 }
 
 impl SecretSpan {
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         match self.kind {
             Some(kind) => kind.told(),
             None => "a secret, redacted while recording".to_owned(),
         }
     }
 
-    /// Whether it is certain enough to report. Redaction may take too much, but members named like secrets also hold examples,
-    /// words and descriptions.
+    /// Whether it is certain enough to report. Redaction may take too much, but members named like secrets also hold
+    /// examples, words and descriptions.
     fn is_one(&self, text: &[u8], path: &str) -> bool {
         let value = &text[self.start..self.end];
         match self.kind {
@@ -160,8 +160,7 @@ impl SecretSpan {
     }
 }
 
-/// A walk through a message that finds the member of each secret. It passes each part once, and descends only into members with
-/// secrets.
+/// A walk through a message that finds the member of each secret. It descends only into members with secrets.
 struct SecretWalk<'a> {
     text: &'a [u8],
     /// The JSON Pointer of the current part.
@@ -200,7 +199,7 @@ impl SecretWalk<'_> {
         {
             self.spans = rest;
             if self.found.len() < MAX_FOUND && span.is_one(self.text, &self.name) {
-                let one = (self.name.clone(), span.told());
+                let one = (self.name.clone(), span.describe());
                 if !self.found.contains(&one) {
                     self.found.push(one);
                 }
@@ -235,7 +234,7 @@ fn push(path: &mut String, name: &str) {
     path.push_str(&name.replace('~', "~0").replace('/', "~1"));
 }
 
-/// Finds personal identifiers in the strings of a value. The recursion is limited: `serde_json` reads at most 128 levels.
+/// Finds personal identifiers in the strings of a value, which is at most 128 levels deep, as `serde_json` reads it.
 fn walk(value: &Value, path: &mut String, found: &mut Vec<(String, String)>) {
     if found.len() >= MAX_FOUND {
         return;
@@ -245,8 +244,8 @@ fn walk(value: &Value, path: &mut String, found: &mut Vec<(String, String)>) {
         Value::String(text) => {
             // The part before the @ of a URL is already reported, as a password.
             let is_reported = found.iter().any(|(known, _)| known == path);
-            if let (Some(told), false) = (people::in_text(text), is_reported) {
-                found.push((path.clone(), told));
+            if let (Some(kind), false) = (people::in_text(text), is_reported) {
+                found.push((path.clone(), kind));
             }
         }
         Value::Array(elements) => {

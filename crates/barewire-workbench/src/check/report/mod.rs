@@ -5,7 +5,6 @@ mod junit;
 mod sarif;
 mod text;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
@@ -157,13 +156,13 @@ impl Report {
 
     /// Whether a finding of this check counts.
     pub(super) fn counts(&self, outcome: &CheckOutcome) -> bool {
-        match &outcome.status {
-            Status::Fail { findings, has_more_kinds, .. } => {
-                let is_new = *has_more_kinds || findings.iter().any(|it| !self.is_known(it));
-                outcome.check.severity >= self.fail_on && is_new
-            }
-            _ => false,
-        }
+        outcome.check.severity >= self.fail_on && self.has_new_findings(outcome) == Some(true)
+    }
+
+    /// Whether a failed check has a finding that is not in the baseline; `None` if it has not failed.
+    fn has_new_findings(&self, outcome: &CheckOutcome) -> Option<bool> {
+        let Status::Fail { findings, has_more_kinds, .. } = &outcome.status else { return None };
+        Some(*has_more_kinds || findings.iter().any(|it| !self.is_known(it)))
     }
 
     /// Whether no finding counts, and every check that should have run did.
@@ -205,24 +204,7 @@ impl Report {
 
     /// The number of checks that failed only with known findings.
     pub(super) fn known_failures(&self) -> usize {
-        let is_known = |outcome: &&CheckOutcome| match &outcome.status {
-            Status::Fail { findings, has_more_kinds, .. } => {
-                !has_more_kinds && findings.iter().all(|it| self.is_known(it))
-            }
-            _ => false,
-        };
-        self.outcomes.iter().filter(is_known).count()
-    }
-
-    /// The number of failed checks by severity, the worst first.
-    pub(super) fn failures(&self) -> Vec<(Severity, usize)> {
-        let mut count: BTreeMap<Severity, usize> = BTreeMap::new();
-        for outcome in &self.outcomes {
-            if let Status::Fail { .. } = outcome.status {
-                *count.entry(outcome.check.severity).or_default() += 1;
-            }
-        }
-        count.into_iter().rev().collect()
+        self.outcomes.iter().filter(|outcome| self.has_new_findings(outcome) == Some(false)).count()
     }
 }
 

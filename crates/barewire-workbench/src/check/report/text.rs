@@ -5,6 +5,7 @@ use std::fmt::Display;
 
 use super::{Report, SubjectKind, Verdict};
 use crate::Advice;
+use crate::check::catalogue::Severity;
 use crate::check::finding::Finding;
 use crate::check::ledger::{CheckOutcome, SkipReason, Status};
 use crate::text::{Style, Tone, wrap};
@@ -107,10 +108,10 @@ impl TextWriter<'_> {
     /// Lists the checks that should have run and could not.
     fn incomplete(&mut self) {
         let report = self.report;
-        let mut reasons = Reasons::default();
+        let mut reasons = Reasons::new();
         for outcome in &report.outcomes {
             if let Status::Incomplete(why) = &outcome.status {
-                reasons.add(why.text(report.advice_text), outcome.check.id);
+                add_reason(&mut reasons, why.text(report.advice_text), outcome.check.id);
             }
         }
         self.reasons(&reasons, "UNKNOWN  ");
@@ -122,14 +123,14 @@ impl TextWriter<'_> {
             };
             self.line(format_args!("UNKNOWN  {why}: there is nothing to check"));
         }
-        if is_nothing || !reasons.0.is_empty() {
+        if is_nothing || !reasons.is_empty() {
             self.line("");
         }
     }
 
     fn skipped(&mut self) {
         let report = self.report;
-        let mut reasons = Reasons::default();
+        let mut reasons = Reasons::new();
         let mut idle = 0;
         for outcome in &report.outcomes {
             let Status::Skip(skip) = &outcome.status else { continue };
@@ -139,7 +140,7 @@ impl TextWriter<'_> {
             }
             let reason = skip.reason(report.advice_text);
             let measured = measured(outcome).map(|measured| format!("; {measured}")).unwrap_or_default();
-            reasons.add(format!("{reason}{measured}"), outcome.check.id);
+            add_reason(&mut reasons, format!("{reason}{measured}"), outcome.check.id);
         }
         self.reasons(&reasons, "skip  ");
         if idle > 0 {
@@ -147,15 +148,15 @@ impl TextWriter<'_> {
             let more = (report.advice_text)(&Advice::NameAllChecks);
             self.line(format_args!("skip  {idle} {checks} with nothing to inspect; {more}"));
         }
-        if idle > 0 || !reasons.0.is_empty() {
+        if idle > 0 || !reasons.is_empty() {
             self.line("");
         }
     }
 
     /// Writes each reason, with the ids of its checks.
-    fn reasons(&mut self, reasons: &Reasons<'_>, label: &str) {
+    fn reasons(&mut self, reasons: &Reasons, label: &str) {
         let shown = if self.verbose { usize::MAX } else { SHOWN_IDS };
-        for (reason, ids) in &reasons.0 {
+        for (reason, ids) in reasons {
             let more = ids.len().saturating_sub(shown);
             let mut names = ids[..ids.len() - more].join(", ");
             if more > 0 {
@@ -171,11 +172,12 @@ impl TextWriter<'_> {
         let passed = count(|status| matches!(status, Status::Pass { .. }));
         let skipped = count(|status| matches!(status, Status::Skip(_)));
         let incomplete = count(|status| matches!(status, Status::Incomplete(_)));
-        let failures = report.failures();
-        let failed: usize = failures.iter().map(|(_, count)| count).sum();
-        let by_severity: Vec<_> =
-            failures.iter().map(|(severity, count)| format!("{count} {}", severity.as_str())).collect();
-        let by_severity = by_severity.join(", ");
+        let failures = report.outcomes.iter().filter(|outcome| matches!(outcome.status, Status::Fail { .. }));
+        let failures: Vec<Severity> = failures.map(|outcome| outcome.check.severity).collect();
+        let of = |severity: Severity| failures.iter().filter(|it| **it == severity).count();
+        let counts = Severity::ALL.into_iter().filter(|severity| of(*severity) > 0);
+        let counts: Vec<_> = counts.map(|severity| format!("{} {}", of(severity), severity.as_str())).collect();
+        let (failed, by_severity) = (failures.len(), counts.join(", "));
         let failed = match (failed, report.known_failures()) {
             (0, _) => "0 failed".to_owned(),
             (failed, 0) if report.outcomes.iter().any(|outcome| report.counts(outcome)) => {
@@ -212,15 +214,12 @@ fn measured(outcome: &CheckOutcome) -> Option<String> {
 }
 
 /// The reasons why checks did not run, each with the ids.
-#[derive(Default)]
-struct Reasons<'a>(Vec<(String, Vec<&'a str>)>);
+type Reasons = Vec<(String, Vec<&'static str>)>;
 
-impl<'a> Reasons<'a> {
-    fn add(&mut self, reason: String, id: &'a str) {
-        match self.0.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, ids)) => ids.push(id),
-            None => self.0.push((reason, vec![id])),
-        }
+fn add_reason(reasons: &mut Reasons, reason: String, id: &'static str) {
+    match reasons.iter_mut().find(|(known, _)| *known == reason) {
+        Some((_, ids)) => ids.push(id),
+        None => reasons.push((reason, vec![id])),
     }
 }
 

@@ -89,7 +89,7 @@ impl ServerConnection {
         true
     }
 
-    /// The processes of the group that are still running. Those that end because the server has ended get a moment for it.
+    /// The processes of the group that are still running. They get a moment to end after the server.
     async fn orphans(&mut self) -> Vec<String> {
         let Some(leader) = self.pipes().and_then(|pipes| pipes.pid()) else { return Vec::new() };
         let is_orphan = |process: &Process| process.group == leader && process.pid != leader && !process.is_dead;

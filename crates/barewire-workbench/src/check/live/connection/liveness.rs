@@ -31,7 +31,7 @@ impl ServerConnection {
         matches!(outcome, RequestOutcome::Result(..) | RequestOutcome::Error(_))
     }
 
-    /// Returns all frames that arrive until a light request is answered, and a little longer; and whether it was answered.
+    /// Returns the frames that arrive until shortly after a light request is answered, and whether it was.
     pub(in crate::check::live) async fn drain_until_liveness(&mut self) -> (Vec<LocatedFrame>, bool) {
         let since = Instant::now();
         let id = self.send_request(self.liveness_method(), json!({})).await;

@@ -22,7 +22,7 @@ use crate::check::finding::Location;
 
 pub(super) use crate::platform::processes::Exited;
 pub(super) use end::ProcessEnd;
-pub(super) use pipes::Pipes;
+pub(super) use pipes::ServerPipes;
 
 /// A connection to the server, and the messages on it.
 pub(super) struct ServerConnection {
@@ -61,7 +61,7 @@ pub(super) struct ReceivedOutput {
 
 /// The transport below a connection.
 pub(super) enum Link {
-    Pipes(Pipes),
+    Pipes(ServerPipes),
     Http(Box<RecordingClient>),
 }
 
@@ -100,15 +100,14 @@ impl ServerConnection {
         }
     }
 
-    fn pipes(&mut self) -> Option<&mut Pipes> {
+    fn pipes(&mut self) -> Option<&mut ServerPipes> {
         match &mut self.link {
             Link::Pipes(pipes) => Some(pipes),
             Link::Http(_) => None,
         }
     }
 
-    /// Writes bytes as they are. It reads at the same time, so that a server that blocks on its own output cannot cause a
-    /// deadlock.
+    /// Writes bytes as they are, and reads at the same time: the server may block until its output is read.
     pub(super) async fn send(&mut self, bytes: &[u8]) {
         let deadline = self.response_deadline();
         let (era, revision) = (self.era, self.revision);
@@ -156,9 +155,18 @@ impl ServerConnection {
 
     /// The same, for a probe that reports a missing response itself.
     pub(super) async fn claimed_request(&mut self, method: &str, params: Value) -> RequestOutcome {
+        self.claimed_request_within(method, params, self.patience).await
+    }
+
+    pub(super) async fn claimed_request_within(
+        &mut self,
+        method: &str,
+        params: Value,
+        patience: Duration,
+    ) -> RequestOutcome {
         let id = self.send_request(method, params).await;
         self.claim(&id);
-        self.wait_for_response(&id).await
+        self.wait_for_response_within(&id, patience).await
     }
 
     /// Sends a request, and returns its id without waiting.

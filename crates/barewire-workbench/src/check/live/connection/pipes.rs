@@ -16,7 +16,7 @@ use crate::check::live::recording::Recording;
 use crate::platform;
 
 /// The byte streams of a server.
-pub(in crate::check::live) struct Pipes {
+pub(in crate::check::live) struct ServerPipes {
     pub(super) reader: Pin<Box<dyn AsyncRead>>,
     /// `None` once stdin is closed.
     pub(super) writer: Option<Pin<Box<dyn AsyncWrite>>>,
@@ -49,7 +49,7 @@ struct StderrBuffer {
     bytes: usize,
 }
 
-impl Pipes {
+impl ServerPipes {
     /// Starts a program.
     pub(in crate::check::live) fn spawn(
         child: &Child,

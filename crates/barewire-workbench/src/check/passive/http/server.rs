@@ -14,10 +14,8 @@ impl FinishedExchange<'_> {
             self.ledger.inspected(&HTTP_SESSION);
             if session.is_empty() || !session.bytes().all(|byte| byte.is_ascii_graphic()) {
                 let session = shown(session.as_bytes(), 60);
-                self.by_server(
-                    &HTTP_SESSION,
-                    format!("the session id {session:?} has characters other than visible ASCII"),
-                );
+                let detail = format!("the session id {session:?} is not visible ASCII");
+                self.by_server(&HTTP_SESSION, detail);
             }
             if posted.version.is_some() && is_modern_server {
                 self.by_server(&HTTP_SESSION, "a modern request starts a session");
@@ -33,37 +31,32 @@ impl FinishedExchange<'_> {
             }
         }
         self.ledger.inspected(&HTTP_STATUS);
-        let (status, what) = (self.status, posted.shown());
-        match posted.kind {
+        let (status, error) = (self.status, self.messages.error);
+        let problem = match posted.kind {
             PostedKind::Notification | PostedKind::Response if self.is_ok() && status != 202 => {
-                self.by_server(&HTTP_STATUS, format!("{what}: expected status 202, got {status}"));
+                format!("expected status 202, got {status}")
             }
-            PostedKind::Request if self.is_ok() && status != 200 => {
-                self.by_server(&HTTP_STATUS, format!("{what}: expected status 200, got {status}"));
-            }
+            PostedKind::Request if self.is_ok() && status != 200 => format!("expected status 200, got {status}"),
             PostedKind::Request if self.messages.has_result && status != 200 => {
-                self.by_server(&HTTP_STATUS, format!("{what}: a result has status {status}, expected 200"));
+                format!("a result has status {status}, expected 200")
             }
-            PostedKind::Request if status >= 500 && self.messages.error.is_none() && !self.is_claimed => {
-                self.by_server(
-                    &HTTP_STATUS,
-                    format!("{what}: expected a JSON-RPC response, got status {status} without one"),
-                );
+            PostedKind::Request if status >= 500 && error.is_none() && !self.is_claimed => {
+                format!("expected a JSON-RPC response, got status {status} without one")
             }
             PostedKind::Request if posted.version.is_some() && is_modern_server => {
-                let wanted = match self.messages.error {
-                    Some(-32601) => 404,
-                    Some(-32022..=-32020) => 400,
+                let (code, expected) = match error {
+                    Some(code @ -32601) => (code, 404),
+                    Some(code @ -32022..=-32020) => (code, 400),
                     _ => return,
                 };
-                if status != wanted {
-                    let code = self.messages.error.unwrap_or_default();
-                    let detail = format!("{what}: expected status {wanted} for error {code}, got {status}");
-                    self.by_server(&HTTP_STATUS, detail);
+                if status == expected {
+                    return;
                 }
+                format!("expected status {expected} for error {code}, got {status}")
             }
-            _ => {}
-        }
+            _ => return,
+        };
+        self.by_server(&HTTP_STATUS, format!("{}: {problem}", posted.shown()));
     }
 
     /// Checks the response to a GET.
