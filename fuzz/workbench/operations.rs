@@ -96,7 +96,7 @@ impl Observer for Account {
     fn end(&mut self, operations: &OperationTracker) {
         self.inspector.end(operations);
         self.told.extend(operations.open().map(|it| format!("open {it:?}")));
-        self.told.extend(self.inspector.news().iter().map(|finding| format!("{finding:?}")));
+        self.told.extend(self.inspector.take_findings().iter().map(|finding| format!("{finding:?}")));
     }
 }
 

@@ -1,5 +1,4 @@
-//! `barewire check` tells the truth: a server with one fault is found out by exactly the check that is for it, and one without
-//! any by none.
+//! `barewire check`: a server with one fault fails exactly the check for it, and one without faults fails none.
 
 #![cfg(unix)]
 
@@ -20,7 +19,7 @@ fn faulty_server() -> PathBuf {
     fixture("faulty-server")
 }
 
-/// Patience that is enough for a busy machine, and that is only used up where something does not come.
+/// Runs a check. The patience is enough for a busy machine, and is used up only where a response is missing.
 fn check(args: &[&str], server: &[&str]) -> (Value, Output) {
     let output = barewire()
         .args(["check", "--json", "--quiet", "--patience", "2"])
@@ -40,7 +39,7 @@ const SLOW: &str = r#"slow={"ms":500}"#;
 #[test]
 fn every_fault_is_found_by_its_check_and_by_no_other() {
     each_fault_is_found(faults(&faulty_server()), 8, |fault, expected| {
-        // The others need no tool that takes its time.
+        // Only these need a slow tool.
         let needs_slow = matches!(expected, "concurrency" | "late-answer");
         let args: &[&str] = if needs_slow { &["--call", SLOW] } else { &[] };
         check(args, &["--fault", fault])
@@ -52,7 +51,7 @@ fn every_check_has_a_fault_that_it_finds() {
     let found: BTreeSet<String> = faults(&faulty_server()).into_iter().map(|(_, check)| check).collect();
     for check in catalogue() {
         let id = check["id"].as_str().expect("an id");
-        // What only HTTP has is tested with a server of its own.
+        // tests/check_http.rs covers the checks that run only over HTTP.
         let places = check["places"].as_array().expect("places");
         if !places.iter().any(|it| it == "live (stdio)") {
             continue;
@@ -69,14 +68,14 @@ fn nothing_is_found_in_a_healthy_server() {
         assert_eq!(with_status(&report, "incomplete"), BTreeSet::new(), "{era:?}: {report}");
         assert_eq!(output.status.code(), Some(0), "{era:?}");
         if era.is_empty() {
-            // There is something to look at for every check but those of what a healthy server does not do.
+            // A healthy server gives these nothing to inspect.
             let skipped = BTreeSet::from(["input-required", "stderr-hygiene", "undeclared-client-capability"]);
             assert_eq!(with_status(&report, "skip"), skipped, "{report}");
         }
     }
 }
 
-/// Our own server, in all revisions, and as one that knows only some of them.
+/// `barewire serve`, in all revisions and restricted to some.
 #[test]
 fn nothing_is_found_in_barewire_serve() {
     for revisions in [&[][..], &["--revision", "2026-07-28"], &["--revision", "2024-11-05,2025-06-18"]] {
@@ -87,24 +86,24 @@ fn nothing_is_found_in_barewire_serve() {
             .args(revisions)
             .output()
             .expect("it runs");
-        let told = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(output.status.code(), Some(0), "{revisions:?}: {told}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{revisions:?}: {text}");
     }
 }
 
-/// `BLESS=1` writes the page anew; the review is `git diff`.
+/// `BLESS=1` rewrites the page; the review is `git diff`.
 #[test]
-fn the_page_about_checks_is_what_the_catalogue_says() {
+fn the_page_of_checks_matches_the_catalogue() {
     let output = barewire().args(["check", "--page"]).output().expect("it runs");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/checks.md");
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, &output.stdout).expect("it can be written");
     }
     let page = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(page.as_bytes() == output.stdout, "docs/checks.md is stale: BLESS=1 writes it anew");
+    assert!(page.as_bytes() == output.stdout, "docs/checks.md is out of date: BLESS=1 rewrites it");
 }
 
-/// A folder of our own, gone when it is dropped.
+/// A temporary folder, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -126,7 +125,7 @@ impl Drop for Folder {
 }
 
 #[test]
-fn what_is_in_the_baseline_does_not_count_and_what_is_gone_does() {
+fn known_findings_do_not_count_and_missing_ones_do() {
     let folder = Folder::new("baseline");
     let known = folder.file("known.json");
     let only = ["--only", "stdout-purity,exit-code"];
@@ -138,11 +137,11 @@ fn what_is_in_the_baseline_does_not_count_and_what_is_gone_does() {
     assert_eq!(output.status.code(), Some(1));
     let (report, output) = run(&["--baseline", &known], "banner");
     assert_eq!(output.status.code(), Some(0), "{report}");
-    // Something else is wrong with it.
+    // Another fault.
     let (report, output) = run(&["--baseline", &known], "exits-with-three");
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(report["stale"].as_array().map(Vec::len), Some(1), "{report}");
-    // Nothing is, and the baseline says otherwise.
+    // No fault, so the entry of the baseline is stale.
     let (report, output) = run(&["--baseline", &known], "none");
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(report["verdict"], "fail");
@@ -150,7 +149,7 @@ fn what_is_in_the_baseline_does_not_count_and_what_is_gone_does() {
 }
 
 #[test]
-fn severity_decides_and_what_is_not_wanted_is_not_run() {
+fn fail_on_decides_and_skipped_checks_do_not_run() {
     let (report, output) = check(&["--fail-on", "medium", "--only", "exit-code"], &["--fault", "exits-with-three"]);
     assert_eq!(with_status(&report, "fail"), BTreeSet::from(["exit-code"]));
     assert_eq!(output.status.code(), Some(0), "it is only a low one");
@@ -158,21 +157,20 @@ fn severity_decides_and_what_is_not_wanted_is_not_run() {
     assert!(report["checks"].as_array().expect("checks").iter().all(|it| it["id"] != "exit-code"));
 }
 
-/// What is asked for and cannot be done is not passed over.
 #[test]
-fn a_tool_that_is_not_there_and_a_check_that_is_not_made_here_are_told() {
+fn an_unknown_tool_and_a_check_that_cannot_run_are_reported() {
     let (report, output) = check(&["--only", "output-schema", "--call", "no-such={}"], &[]);
     assert_eq!(output.status.code(), Some(3), "{report}");
-    assert!(report.to_string().contains("the server lists no tool no-such, which was to be called"), "{report}");
+    assert!(report.to_string().contains("cannot call no-such: the server does not list it"), "{report}");
     let program = env!("CARGO_BIN_EXE_barewire");
     let output = Command::new(program).args(["check", "--only", "http-origin", "--", program, "serve"]).output();
     let output = output.expect("it runs");
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("none of these can be made here"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("none of the selected checks can run here"));
 }
 
 #[test]
-fn a_tool_that_may_change_something_is_not_called() {
+fn a_tool_without_read_only_hint_is_not_called() {
     let folder = Folder::new("permission");
     let wire = folder.file("run.wire");
     let called = |text: &str, tool: &str| text.contains(&format!("\"name\":\"{tool}\""));
@@ -189,14 +187,15 @@ fn a_tool_that_may_change_something_is_not_called() {
     let slow = report["checks"].as_array().expect("checks").iter().find(|it| it["id"] == "concurrency");
     assert_eq!(slow.expect("it is there")["skip"], "permission");
     assert!(called(&sent(&["--allow-calls"]).1, "write"));
-    // Once, though the server has two eras, and with nothing else.
+    // Once, although the server speaks two eras, and with no other arguments.
     let calls = sent(&["--call", r#"write={"text":"this and no other"}"#]).1;
     let written: Vec<&str> = calls.lines().filter(|line| called(line, "write")).collect();
     assert_eq!(written.len(), 1, "{calls}");
     assert!(written[0].contains(r#""arguments":{"text":"this and no other"}"#), "{calls}");
 }
 
-/// A tool that took long once, as any does on a busy machine, says nothing about what waits for what; one that always does, does.
+/// A tool that is slow once, as any may be on a busy machine, proves nothing about concurrency; one that is always slow
+/// does.
 #[test]
 fn a_tool_that_is_slow_once_is_not_taken_for_a_slow_one() {
     let server = |slow: &str| {
@@ -226,16 +225,16 @@ fn a_tool_that_is_slow_once_is_not_taken_for_a_slow_one() {
     assert_eq!(server("sleep 0.5"), ("fail".to_owned(), Value::Null));
 }
 
-/// A tool that takes longer than anybody waits for is not a fault, and what comes after it is checked all the same.
+/// A very slow tool is not a fault, and the other checks still run.
 #[test]
-fn a_tool_that_takes_very_long_is_given_up() {
+fn a_very_slow_tool_is_cancelled() {
     let (report, output) = check(&["--call", r#"slow={"ms":12000}"#], &["--legacy"]);
     assert_eq!(with_status(&report, "fail"), BTreeSet::new(), "{report}");
     assert_eq!(output.status.code(), Some(0), "{report}");
 }
 
 #[test]
-fn what_keeps_a_check_from_being_made_is_reported_with_it() {
+fn the_cause_that_keeps_a_check_from_running_is_reported() {
     let run = |args: &[&str], program: &[&str]| {
         let output = barewire()
             .args(["check", "--json", "--quiet", "--patience", "0.3"])
@@ -253,13 +252,13 @@ fn what_keeps_a_check_from_being_made_is_reported_with_it() {
     assert_eq!(run(&["--only", "stdout-purity"], &dead), ("early-exit".to_owned(), Some(1)));
     assert_eq!(run(&["--only", "id-fidelity"], &mute), ("mute-server".to_owned(), Some(1)));
     assert_eq!(run(&["--only", "eof-exit", "--fail-on", "critical"], &mute).1, Some(1));
-    // Whoever leaves the cause out has still not seen what he wanted to see.
+    // Without the cause, the result is unknown.
     assert_eq!(run(&["--skip", "early-exit,mute-server"], &dead), (String::new(), Some(3)));
 }
 
-/// A server that names in its refusal what it speaks is asked for that.
+/// An error of initialize may list the supported versions.
 #[test]
-fn who_says_what_he_speaks_is_spoken_to() {
+fn a_version_listed_in_an_error_is_requested() {
     let script = r#"while read -r line; do
         case $line in
             *server/discover*) echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}';;
@@ -278,20 +277,20 @@ fn who_says_what_he_speaks_is_spoken_to() {
     assert_eq!(with_status(&report, "pass"), BTreeSet::from(["ping", "version-negotiation"]), "{report}");
 }
 
-/// Whoever crashes is quoted, with what he was asked.
+/// The finding names the last request.
 #[test]
-fn a_crash_is_told_with_what_it_comes_of() {
+fn a_crash_is_reported_with_its_request() {
     let (report, _) = check(&[], &["--fault", "dies-in-between", "--legacy"]);
     let checks = report["checks"].as_array().expect("checks");
     let found = checks.iter().find(|it| it["id"] == "stays-alive").expect("it is there");
     let finding = &found["findings"][0];
     let detail = finding["detail"].as_str().unwrap_or_default();
-    assert!(detail.ends_with("exits with code 1, after logging/setLevel"), "{finding}");
+    assert!(detail == "the process exited with code 1 while its stdin was open, after logging/setLevel", "{finding}");
     assert!(finding["frame"].is_u64(), "{finding}");
 }
 
 #[test]
-fn who_was_never_answered_is_told_in_a_capture_too() {
+fn a_capture_shows_unanswered_requests() {
     let folder = Folder::new("mute");
     let wire = folder.file("mute.wire");
     let text = "wire 1\n>(+0.1) {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{}}\n@(+30) exit signal 15\n";
@@ -302,19 +301,19 @@ fn who_was_never_answered_is_told_in_a_capture_too() {
 }
 
 #[test]
-fn a_capture_of_nothing_proves_nothing() {
+fn an_empty_capture_is_incomplete() {
     let folder = Folder::new("empty");
     let wire = folder.file("empty.wire");
     std::fs::write(&wire, "").expect("it can be written");
     let output = barewire().args(["check", &wire]).output().expect("it runs");
     assert_eq!(output.status.code(), Some(3));
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(told.contains("UNKNOWN  the capture has no frames"), "{told}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("UNKNOWN  the capture has no frames"), "{text}");
 }
 
-/// Which era the server speaks makes no difference to how it must end.
+/// The rules for the exit are the same in both eras.
 #[test]
-fn one_era_is_enough_to_be_found_out() {
+fn exit_faults_are_found_in_each_era() {
     for era in ["--legacy", "--modern"] {
         for (fault, expected) in [("stays-after-eof", "eof-exit"), ("leaves-a-child", "orphan-processes")] {
             let (report, output) = check(&[], &["--fault", fault, era]);
@@ -324,9 +323,9 @@ fn one_era_is_enough_to_be_found_out() {
     }
 }
 
-/// A launcher and what it has launched do not end in the same moment.
+/// A launcher and its child do not exit at the same moment.
 #[test]
-fn who_follows_soon_is_no_orphan() {
+fn a_child_that_exits_soon_is_no_orphan() {
     let server = faulty_server();
     let script = format!("(sleep 0.2; :) & {}; exit 0", server.display());
     let output = barewire()
@@ -338,19 +337,18 @@ fn who_follows_soon_is_no_orphan() {
 }
 
 #[test]
-fn a_program_that_never_stops_talking_is_given_up() {
+fn a_program_that_never_stops_writing_is_ended() {
     let began = std::time::Instant::now();
     let output = barewire().args(["check", "--quiet", "--patience", "0.2", "--timeout", "30", "--", "yes"]).output();
     let output = output.expect("it runs");
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(told.contains("none of them is an answer"), "{told}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("none of which is a response"), "{text}");
     assert!(began.elapsed() < std::time::Duration::from_secs(60), "{:?}", began.elapsed());
 }
 
-/// A baseline knows what it was made of, however often it was found, and nothing else.
 #[test]
-fn what_is_new_is_seen_behind_any_number_of_known_ones() {
+fn a_new_finding_counts_after_any_number_of_known_ones() {
     let folder = Folder::new("many");
     let (wire, known) = (folder.file("run.wire"), folder.file("known.json"));
     let banner = "< banner\n".repeat(25);
@@ -360,23 +358,23 @@ fn what_is_new_is_seen_behind_any_number_of_known_ones() {
         (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.code())
     };
     assert_eq!(run(&["--write-baseline", &known]).1, Some(1));
-    let (told, code) = run(&["--baseline", &known]);
-    assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains("failed as known"), "{told}");
+    let (text, code) = run(&["--baseline", &known]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("failed, all known"), "{text}");
     std::fs::write(&wire, format!("{banner}< Content-Length: 7\n")).expect("it can be written");
-    let (told, code) = run(&["--baseline", &known]);
-    assert_eq!(code, Some(1), "{told}");
+    let (text, code) = run(&["--baseline", &known]);
+    assert_eq!(code, Some(1), "{text}");
 }
 
 #[test]
-fn one_form_is_printed_at_a_time() {
+fn only_one_format_is_printed() {
     let output = barewire().args(["check", "--json", "--sarif", "--", "true"]).output().expect("it runs");
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("only one of --json"));
 }
 
 #[test]
-fn what_is_recorded_is_private_and_reads_like_the_run() {
+fn the_capture_is_private_and_gives_the_same_findings() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new("record");
     let wire = folder.file("run.wire");
@@ -394,7 +392,7 @@ fn what_is_recorded_is_private_and_reads_like_the_run() {
 }
 
 #[test]
-fn when_time_is_up_the_evidence_is_incomplete() {
+fn a_run_that_times_out_is_incomplete() {
     let (report, output) = check(&["--timeout", "1.5", "--call", r#"slow={"ms":4000}"#], &[]);
     assert_eq!(with_status(&report, "fail"), BTreeSet::new(), "{report}");
     assert!(!with_status(&report, "incomplete").is_empty(), "{report}");
@@ -402,15 +400,15 @@ fn when_time_is_up_the_evidence_is_incomplete() {
 }
 
 #[test]
-fn what_cannot_be_started_cannot_be_checked() {
+fn a_program_that_cannot_be_started_is_an_error() {
     let output = barewire().args(["check", "--", "./no-such-server"]).output().expect("it runs");
     assert_eq!(output.status.code(), Some(2));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("no-such-server") && told.contains("hint:"), "{told}");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("no-such-server") && text.contains("hint:"), "{text}");
 }
 
 #[test]
-fn other_programs_can_read_what_was_found() {
+fn sarif_and_junit_have_the_findings() {
     let folder = Folder::new("forms");
     let (sarif, junit) = (folder.file("out.sarif"), folder.file("out.xml"));
     let (report, _) = check(&[&format!("--sarif={sarif}"), &format!("--junit={junit}")], &["--fault", "dies-of-junk"]);

@@ -1,4 +1,4 @@
-//! `barewire check FILE` tells what was said in a capture: each fault under its check, once, and against whoever made it.
+//! `barewire check FILE`: each fault in a capture is reported once, under its check, and against the party at fault.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// What is found in this transcript, a line each: check, party, frame and detail.
+/// The findings in this transcript, one per line: check, party, frame and detail.
 fn found(name: &str, transcript: &str) -> Vec<String> {
     let path: PathBuf = std::env::temp_dir().join(format!("barewire-{name}-{}.wire", std::process::id()));
     std::fs::write(&path, format!("wire 1\n{transcript}\n")).expect("a file");
@@ -57,14 +57,14 @@ fn called(params: &str, outcome: &str) -> String {
     )
 }
 
-/// A client that closes stdin behind its requests has not waited for an answer; one that has waited has.
+/// A client that closes stdin right after its requests has not waited for responses.
 #[test]
-fn who_does_not_wait_is_not_kept_waiting() {
+fn a_client_that_does_not_wait_gets_no_finding() {
     let asked = ">(+0.1) {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n>(+0.1) {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n";
     let answered = "<(+0.3) {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n@(+9) eof <\n@(+9) exit code 0\n";
-    for (closed, is_told) in [("@(+0.2) eof >\n", false), ("", true)] {
+    for (closed, is_reported) in [("@(+0.2) eof >\n", false), ("", true)] {
         let text = format!("wire 1\n{asked}{closed}{answered}");
-        let path = std::env::temp_dir().join(format!("barewire-waited-{is_told}-{}.wire", std::process::id()));
+        let path = std::env::temp_dir().join(format!("barewire-waited-{is_reported}-{}.wire", std::process::id()));
         std::fs::write(&path, text).expect("it can be written");
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_barewire"))
             .args(["check", "--only", "unanswered-request"])
@@ -72,27 +72,28 @@ fn who_does_not_wait_is_not_kept_waiting() {
             .output()
             .expect("it runs");
         let _ = std::fs::remove_file(&path);
-        let told = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(told.contains("FAIL  unanswered-request"), is_told, "{told}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(text.contains("FAIL  unanswered-request"), is_reported, "{text}");
     }
 }
 
 #[test]
-fn the_failure_of_a_tool_is_no_error_of_the_protocol() {
+fn the_failure_of_a_tool_is_not_a_protocol_error() {
     let error = |code: i64| format!(r#""error":{{"code":{code},"message":"no"}}"#);
     let session = |tool: &str, params: &str, code| {
         format!("{}{}{}", agreed("2025-06-18"), listed(tool), called(params, &error(code)))
     };
     let valid = r#"{"name":"get","arguments":{"q":"x"}}"#;
-    let failed = ["reserved-error-codes server 7 get is called as its schema says, and fails with -32603"];
+    let failed =
+        ["reserved-error-codes server 7 a call of get with valid arguments fails with -32603, not with isError"];
     assert_eq!(found("internal", &session(TOOL, valid, -32603)), failed);
-    let gone = ["reserved-error-codes server 7 get is listed, and a call of it fails with -32601"];
-    assert_eq!(found("gone", &session(TOOL, valid, -32601)), gone);
-    // What was wrong with it may have been the arguments, the name, or that it is no task.
+    let unknown = ["reserved-error-codes server 7 the tool get is listed, but a call of it fails with -32601"];
+    assert_eq!(found("gone", &session(TOOL, valid, -32601)), unknown);
+    // The arguments, the name or a task may explain the error.
     assert_eq!(found("arguments", &session(TOOL, r#"{"name":"get","arguments":{"q":1}}"#, -32603)), NOTHING);
     assert_eq!(found("name", &session(TOOL, r#"{"name":"got","arguments":{"q":"x"}}"#, -32603)), NOTHING);
     assert_eq!(found("params", &session(TOOL, valid, -32602)), NOTHING);
-    // Or the client has not done what the tool needs.
+    // So may a refusal of the client.
     let asked = r#"> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get","arguments":{"q":"x"}}}
 < {"jsonrpc":"2.0","id":7,"method":"ping"}
 > {"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"no"}}
@@ -103,25 +104,25 @@ fn the_failure_of_a_tool_is_no_error_of_the_protocol() {
 }
 
 #[test]
-fn an_id_that_is_changed_is_one_finding() {
+fn an_altered_id_is_one_finding() {
     let asked =
         |id: &str| format!("{}> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n", agreed("2025-11-25"));
     let session = |asked_as: &str, answered_as: &str| {
         format!("{}< {{\"jsonrpc\":\"2.0\",\"id\":{answered_as},\"result\":{{}}}}\n", asked(asked_as))
     };
     for (asked, answered) in [("1", r#""1""#), (r#""1""#, "1"), ("1", "1.0"), ("12", "1.2e1")] {
-        let expected = [format!("id-fidelity server 5 the id {asked} is answered as {answered}")];
+        let expected = [format!("id-fidelity server 5 the response has id {answered}, the request has id {asked}")];
         assert_eq!(found("id", &session(asked, answered)), expected);
     }
     for (asked, answered) in [(r#""a""#, r#""\u0061""#), ("1.0", "1"), ("-7", "-7")] {
         assert_eq!(found("same-id", &session(asked, answered)), NOTHING, "{asked} {answered}");
     }
-    let expected = ["id-fidelity server 5 nobody has asked under the id 2"];
+    let expected = ["id-fidelity server 5 response id 2 matches no request; the last request was sent with id 1"];
     assert_eq!(found("other-id", &session("1", "2")), expected);
 }
 
 #[test]
-fn an_answer_to_a_notification_is_not_that_of_a_request_that_was_given_up() {
+fn a_response_to_a_notification_is_not_that_of_a_cancelled_request() {
     let answer = r#"< {"jsonrpc":"2.0","id":null,"result":{}}"#;
     let session = format!(
         r#"{}> {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"slow"}}}}
@@ -129,9 +130,9 @@ fn an_answer_to_a_notification_is_not_that_of_a_request_that_was_given_up() {
 {answer}"#,
         agreed("2025-11-25")
     );
-    let expected = ["notification-silence server 6 an answer without an id follows a notification"];
+    let expected = ["notification-silence server 6 a response without an id follows a notification"];
     assert_eq!(found("cancelled", &session), expected);
-    // But one that still waits may be what was answered.
+    // A request in flight may be the one that was answered.
     let waits = session.replace("notifications/cancelled", "notifications/other");
     assert!(found("waits", &waits)[0].starts_with("id-fidelity server 6 "));
 }
@@ -141,19 +142,19 @@ fn tools_are_judged_by_the_rules_of_their_revision() {
     let list = |revision: &str, tool: &str| found("tool", &format!("{}{}", agreed(revision), listed(tool)));
     let spaced = TOOL.replace("\"get\"", "\"get it\"");
     assert_eq!(list("2025-06-18", &spaced), NOTHING);
-    assert!(list("2025-11-25", &spaced)[0].starts_with("tool-names server 5 get it has characters"));
+    assert!(list("2025-11-25", &spaced)[0].starts_with("tool-names server 5 the tool name get it has characters"));
     let twice = list("2025-06-18", &format!("{TOOL},{TOOL}"));
-    assert_eq!(twice, ["tool-names server 5 get is the name of two tools"]);
+    assert_eq!(twice, ["tool-names server 5 two tools have the name get"]);
     let array = TOOL.replace(r#"{"name""#, r#"{"outputSchema":{"type":"array"},"name""#);
     for revision in ["2025-06-18", "2025-11-25"] {
-        let expected = ["tool-schemas server 5 outputSchema of get: its type is not object"];
+        let expected = ["tool-schemas server 5 outputSchema of get: its type must be object"];
         assert_eq!(list(revision, &array), expected);
     }
     assert_eq!(list("2025-03-26", &array), NOTHING);
 }
 
 #[test]
-fn whoever_asks_for_what_is_not_declared_is_told_so() {
+fn undeclared_capabilities_are_reported() {
     let session = format!(
         r#"{}> {{"jsonrpc":"2.0","id":1,"method":"prompts/list"}}
 < {{"jsonrpc":"2.0","id":1,"error":{{"code":-32601,"message":"no"}}}}
@@ -161,21 +162,21 @@ fn whoever_asks_for_what_is_not_declared_is_told_so() {
         agreed("2025-11-25")
     );
     let expected = [
-        "undeclared-client-capability server 6 roots/list needs a capability that the client has not declared",
-        "undeclared-server-capability client 4 prompts/list is asked of a server that has not declared it",
+        "undeclared-client-capability server 6 the server sends roots/list, but the client has not declared the capability for it",
+        "undeclared-server-capability client 4 the client sends prompts/list, but the server has not declared the capability for it",
     ];
     assert_eq!(found("undeclared", &session), expected);
 }
 
-/// Each line was once parsed together with all lines before it.
+/// Each line used to be parsed together with all lines before it.
 #[test]
-fn what_is_never_complete_costs_no_more_than_its_length() {
+fn an_endless_multiline_message_costs_linear_time() {
     let begin = format!("< {}\n", "[".repeat(100_000));
     let lines = "< 1,\n".repeat(40_000);
     let since = Instant::now();
-    let told = found("pieces", &format!("{}{begin}{lines}", agreed("2025-11-25")));
+    let findings = found("pieces", &format!("{}{begin}{lines}", agreed("2025-11-25")));
     assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
-    assert!(told[0].starts_with("stdout-purity server 4 "), "{:?}", told[0]);
+    assert!(findings[0].starts_with("stdout-purity server 4 "), "{:?}", findings[0]);
 }
 
 /// An exchange: the request's line, headers and body, and the response.
@@ -218,18 +219,18 @@ fn page(number: u32, cursor: &str, scope: &str, rest: &str) -> String {
 const WEATHER: &str = r#"{"name":"weather","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}},"outputSchema":{"type":"array"}}"#;
 
 #[test]
-fn what_a_modern_server_lists_holds_for_the_next_exchange() {
+fn pages_of_a_modern_list_are_checked_together() {
     let first = page(1, "", r"pri\u0076ate", &format!(r#""tools":[{WEATHER}],"nextCursor":"two""#));
     let second = |scope: &str, name: &str| {
         let tool = format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#);
         page(2, r#","cursor":"tw\u006f""#, scope, &format!(r#""tools":[{tool}]"#))
     };
     assert_eq!(found("pages", &format!("{first}{}", second("private", "other"))), NOTHING);
-    let twice = ["tool-names server 4 weather is the name of two tools"];
+    let twice = ["tool-names server 4 two tools have the name weather"];
     assert_eq!(found("pages-name", &format!("{first}{}", second("private", "weather"))), twice);
-    let scopes = ["caching-hints server 4 a page of tools/list is public, and the one before private"];
+    let scopes = ["caching-hints server 4 a page of tools/list has cacheScope public, the page before has private"];
     assert_eq!(found("pages-scope", &format!("{first}{}", second("public", "other"))), scopes);
-    // The same list, gone through by another client at the same time.
+    // Another client reads the same list at the same time.
     let other = page(3, "", "private", &format!(r#""tools":[{WEATHER}],"nextCursor":"two""#));
     let both = format!("{first}{other}{}{}", second("private", "other"), second("private", "other"));
     assert_eq!(found("pages-both", &both), NOTHING);
@@ -248,19 +249,19 @@ fn calls_over_http_are_judged_by_the_list_of_another_exchange() {
     let output = found("call-output", &call(&["mcp-param-region: eu"], "{}"));
     assert!(output.len() == 1 && output[0].starts_with("output-schema server 4 "), "{output:?}");
     for header in [&[][..], &["mcp-param-region: us"]] {
-        let told = found("call-header", &call(header, "[]"));
+        let findings = found("call-header", &call(header, "[]"));
         assert!(
-            told.len() == 1
-                && told[0].starts_with("http-header-mirroring client 3 a call of weather: Mcp-Param-Region"),
-            "{told:?}"
+            findings.len() == 1
+                && findings[0].starts_with("http-header-mirroring client 3 a call of weather: Mcp-Param-Region"),
+            "{findings:?}"
         );
     }
-    // What was replaced in one place says nothing of the other.
+    // A redacted value cannot be compared.
     assert_eq!(found("call-secret", &call(&["mcp-param-region: <redacted-1>"], "[]")), NOTHING);
 }
 
 #[test]
-fn an_answer_too_many_does_not_count_against_another_session() {
+fn a_repeated_response_does_not_count_against_another_session() {
     let ask = r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#;
     let answer = r#"{"jsonrpc":"2.0","id":5,"result":{}}"#;
     let head = |number: u32, session: &str| {
@@ -278,7 +279,7 @@ fn an_answer_too_many_does_not_count_against_another_session() {
         head(1, "A"),
         head(2, "B"),
     );
-    let expected = ["answered-once server 4 the request under this id was answered before"];
+    let expected = ["answered-once server 4 the request with this id is already answered"];
     assert_eq!(found("sessions", &capture), expected);
 }
 
@@ -320,8 +321,8 @@ fn http_with_sse_is_not_judged_as_streamable_http() {
     assert_eq!(found("sse-unnamed", &talk("", &tools)), NOTHING);
     assert_eq!(found("sse-alone", &post(1, &hello)), NOTHING);
     assert_eq!(found("sse-ends", &talk(endpoint, "")), NOTHING);
-    // All of it is one conversation, so what is missing is missed.
+    // All of it is one conversation, so the missing response is noticed.
     let log = event(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
-    let told = found("sse-silent", &talk(endpoint, &log));
-    assert_eq!(told, ["unanswered-request server 6 tools/list under the id 1"]);
+    let findings = found("sse-silent", &talk(endpoint, &log));
+    assert_eq!(findings, ["unanswered-request server 6 tools/list with id 1 has no response"]);
 }

@@ -1,5 +1,5 @@
-//! `barewire check --url` tells the truth: a server with one fault is found out by exactly the check that is for it, and one without
-//! any by none. And what clients do wrong over HTTP is found in captures.
+//! `barewire check --url`: a server with one fault fails exactly the check for it, and one without faults fails none.
+//! Captures show the violations of clients over HTTP.
 
 #![cfg(unix)]
 
@@ -54,7 +54,7 @@ fn check(args: &[&str]) -> (Value, Output) {
 fn every_fault_is_found_by_its_check_and_by_no_other() {
     each_fault_is_found(faults(&faulty_server()), 4, |fault, expected| {
         let server = Faulty::new(&["--fault", fault]);
-        // Only where something does not come is it waited for.
+        // Patience is used up only where a response is missing.
         let patience = if expected == "mute-server" { "0.5" } else { "5" };
         check(&["--hostile", "--patience", patience, "--url", &server.url])
     });
@@ -94,7 +94,7 @@ fn nothing_is_found_in_a_healthy_server() {
     }
 }
 
-/// Our own server, in all revisions, and as one that knows only some of them.
+/// `barewire serve`, in all revisions and restricted to some.
 #[test]
 fn nothing_is_found_in_barewire_serve() {
     for options in
@@ -112,8 +112,8 @@ fn nothing_is_found_in_barewire_serve() {
 }
 
 #[test]
-fn who_has_no_token_is_told_how_to_give_one() {
-    let server = HttpServer::new(&["--bearer-env", TOKEN]);
+fn a_401_gives_the_hint_to_send_a_token() {
+    let server = Served::new(&["--bearer-env", TOKEN]);
     let (report, output) = check(&["--url", &server.url]);
     assert_eq!(output.status.code(), Some(3), "{report}");
     assert_eq!(with_status(&report, "fail"), BTreeSet::new());
@@ -123,15 +123,15 @@ fn who_has_no_token_is_told_how_to_give_one() {
 }
 
 #[test]
-fn where_nobody_listens_nothing_can_be_checked() {
+fn a_url_without_a_server_is_an_error() {
     let output = Command::new(PROGRAM).args(["check", "--url", "http://127.0.0.1:1/mcp"]).output();
     let output = output.expect("it runs");
     assert_eq!(output.status.code(), Some(2));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("nothing answers there"), "{told}");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("no server responds at this URL"), "{text}");
 }
 
-/// A file that is gone when it is dropped.
+/// A temporary file, removed on drop.
 struct File(PathBuf);
 
 impl File {
@@ -153,8 +153,8 @@ impl Drop for File {
 }
 
 #[test]
-fn what_is_recorded_holds_no_token_and_reads_like_the_run() {
-    let server = HttpServer::new(&["--bearer-env", TOKEN]);
+fn the_capture_has_no_token() {
+    let server = Served::new(&["--bearer-env", TOKEN]);
     let file = File::new("check-http-record", "");
     let (_, output) = check(&["--url", &server.url, "--bearer-env", TOKEN, "--record", file.name()]);
     assert_eq!(output.status.code(), Some(0));
@@ -185,7 +185,7 @@ const JSON: &str = "content-type: application/json";
 const SESSION: &str = "mcp-session-id: 0f8fad5bd9cb469fa16570867728950e";
 const VERSION: &str = "mcp-protocol-version: 2025-11-25";
 
-/// A handshake, and a list asked with these headers.
+/// A handshake, and a list request with these headers.
 fn legacy(headers: &[&str]) -> String {
     let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
     let agreed = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}"#;
@@ -201,7 +201,7 @@ fn legacy(headers: &[&str]) -> String {
     .concat()
 }
 
-/// A modern list asked with these headers.
+/// A modern list request with these headers.
 fn modern(headers: &[&str]) -> String {
     let meta =
         r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
@@ -213,7 +213,7 @@ fn modern(headers: &[&str]) -> String {
 }
 
 #[test]
-fn what_a_client_does_wrong_is_found_in_a_capture() {
+fn a_capture_shows_violations_of_the_client() {
     let cases = [
         ("healthy", legacy(&[ACCEPT, JSON, SESSION, VERSION]), None),
         ("no-accept", legacy(&[JSON, SESSION, VERSION]), Some("http-accept")),

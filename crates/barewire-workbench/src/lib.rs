@@ -39,7 +39,7 @@ pub mod operations;
 pub mod secrets;
 pub mod capture;
 pub mod pipeline;
-#[rustfmt::skip]
+
 pub mod check;
 pub mod fault;
 pub mod http;

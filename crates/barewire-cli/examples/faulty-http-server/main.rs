@@ -1,7 +1,8 @@
-//! A small MCP server over HTTP, of both eras, written out by hand, with a switch for each fault that `barewire check --url` must find.
+//! A small hand-written MCP server over HTTP, of both eras, with a switch for each fault that `barewire check --url`
+//! must find.
 //!
-//! It says its URL in the first line of stdout. Without `--fault` it is healthy, and nothing may be found. `--faults` lists the faults
-//! with the check that finds each; `--legacy` and `--modern` leave out the other era.
+//! The first line of stdout is its URL. Without `--fault` it has no fault, and no check may fail. `--faults` lists the
+//! faults, each with the check that finds it. `--legacy` and `--modern` turn the other era off.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the URL is on stdout, and complaints are on stderr")]
 
@@ -17,7 +18,7 @@ use message::{Era, Outcome};
 use serde_json::{Value, json};
 use wire::{Request, Response};
 
-/// A way to be wrong, and the one check that flags it.
+/// The faults, each with the only check that fails.
 #[rustfmt::skip]
 const FAULTS: &[(&str, &str)] = &[
     ("any-origin", "http-origin"),
@@ -56,21 +57,21 @@ struct Server {
     has_legacy: bool,
     has_modern: bool,
     port: u16,
-    state: Mutex<State>,
+    state: Mutex<ServerState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ServerState {
     /// The revision of each session.
     sessions: HashMap<String, String>,
-    given: u64,
-    /// The next request is not served.
-    is_upset: bool,
+    sessions_given: u64,
+    /// Whether the next request fails.
+    fails_next: bool,
 }
 
 impl Server {
     fn has(&self, fault: &str) -> bool {
-        debug_assert!(FAULTS.iter().any(|(name, _)| *name == fault), "{fault} is in no list");
+        debug_assert!(FAULTS.iter().any(|(name, _)| *name == fault), "{fault} is not in the list of faults");
         self.fault == fault
     }
 }
@@ -87,7 +88,7 @@ fn main() {
     let fault = args.iter().position(|arg| arg == "--fault").and_then(|at| args.get(at + 1)).cloned();
     let fault = fault.unwrap_or_else(|| "none".to_owned());
     if fault != "none" && !FAULTS.iter().any(|(name, _)| *name == fault) {
-        eprintln!("there is no fault {fault}");
+        eprintln!("unknown fault {fault}");
         exit(2);
     }
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -125,7 +126,7 @@ impl Server {
         }
     }
 
-    /// Who may ask at all.
+    /// Refuses foreign hosts and origins.
     fn admit(&self, request: &Request) -> Option<Response> {
         let hosts = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
         let is_ours = |host: &str| hosts.iter().any(|it| it == host);
@@ -149,12 +150,12 @@ impl Server {
         if !is_json && !self.has("any-request-type") {
             return Response::new(415);
         }
-        if std::mem::take(&mut self.state.lock().expect("nobody panics").is_upset) {
+        if std::mem::take(&mut self.state.lock().expect("no thread panics").fails_next) {
             return Response::new(500);
         }
         let Ok(message) = serde_json::from_slice::<Value>(&request.body) else {
             let is_deep = request.body.len() > 1000;
-            self.state.lock().expect("nobody panics").is_upset =
+            self.state.lock().expect("no thread panics").fails_next =
                 self.has("stumbles-over-junk") && !is_deep && request.body.is_ascii();
             let error = json!({"code": -32700, "message": "Parse error"});
             return Response::new(400).json(&json!({"jsonrpc": "2.0", "id": null, "error": error}));
@@ -181,7 +182,7 @@ impl Server {
         let Some(method) = message["method"].as_str().filter(|_| message.get("id").is_some()) else {
             return self.accepted();
         };
-        let mismatch = self.mirrored(request, message, method);
+        let mismatch = self.header_mismatch(request, message, method);
         let is_mismatch = mismatch.is_some();
         let outcome = match mismatch {
             Some(what) => Err((if self.has("mismatch-is-32602") { -32602 } else { -32020 }, what, None)),
@@ -194,11 +195,11 @@ impl Server {
             Err((-32022..=-32020, ..)) => 400,
             _ => 200,
         };
-        self.say(status, &message["id"], outcome)
+        self.respond(status, &message["id"], outcome)
     }
 
-    /// What headers say against the body.
-    fn mirrored(&self, request: &Request, message: &Value, method: &str) -> Option<String> {
+    /// The header that contradicts the body, if there is one.
+    fn header_mismatch(&self, request: &Request, message: &Value, method: &str) -> Option<String> {
         let version = message["params"]["_meta"][message::VERSION_KEY].as_str();
         if version.is_some() && request.header("mcp-protocol-version") != version {
             return Some("Header mismatch: MCP-Protocol-Version".to_owned());
@@ -220,7 +221,7 @@ impl Server {
             return self.initialize(message);
         }
         let session = request.header("mcp-session-id");
-        let agreed = session.and_then(|id| self.state.lock().expect("nobody panics").sessions.get(id).cloned());
+        let agreed = session.and_then(|id| self.state.lock().expect("no thread panics").sessions.get(id).cloned());
         let agreed = match (session, agreed) {
             (_, Some(agreed)) => agreed,
             (None, None) if self.has("session-is-optional") => "2025-11-25".to_owned(),
@@ -238,10 +239,10 @@ impl Server {
             return self.accepted();
         };
         let outcome = message::serve(&|fault| self.has(fault), method, &message["params"], Era::Legacy);
-        self.say(200, &message["id"], outcome)
+        self.respond(200, &message["id"], outcome)
     }
 
-    /// Arrays were there in one revision only.
+    /// Serves a batch, which only one revision has.
     fn batch(&self, all: &[Value], agreed: &str) -> Response {
         if agreed != "2025-03-26" {
             let error = json!({"code": -32600, "message": "no arrays"});
@@ -249,7 +250,7 @@ impl Server {
         }
         let answer = |message: &Value| {
             let method = message["method"].as_str().unwrap_or_default();
-            message::said(
+            message::response(
                 &message["id"],
                 message::serve(&|fault| self.has(fault), method, &message["params"], Era::Legacy),
             )
@@ -258,23 +259,23 @@ impl Server {
     }
 
     fn initialize(&self, message: &Value) -> Response {
-        let asked = message["params"]["protocolVersion"].as_str().unwrap_or_default();
-        let known = message::REVISIONS.iter().find(|it| **it == asked);
+        let requested = message["params"]["protocolVersion"].as_str().unwrap_or_default();
+        let known = message::REVISIONS.iter().find(|it| **it == requested);
         let agreed = known.copied().unwrap_or("2025-11-25");
         let session = self.session(agreed);
-        let version = if self.has("echoes-version") { asked } else { agreed };
+        let version = if self.has("echoes-version") { requested } else { agreed };
         let result = json!({
             "protocolVersion": version,
             "capabilities": message::capabilities(),
             "serverInfo": message::info(),
         });
-        self.say(200, &message["id"], Ok(result)).header("Mcp-Session-Id", &session)
+        self.respond(200, &message["id"], Ok(result)).header("Mcp-Session-Id", &session)
     }
 
     fn session(&self, agreed: &str) -> String {
-        let mut state = self.state.lock().expect("nobody panics");
-        state.given += 1;
-        let number = state.given;
+        let mut state = self.state.lock().expect("no thread panics");
+        state.sessions_given += 1;
+        let number = state.sessions_given;
         let id = match () {
             () if self.has("one-session-for-all") => "5d2b8f6f4e1c4a0c9d7e3b1a2f6c8e90".to_owned(),
             () if self.has("sessions-count") => format!("session-{number:016}"),
@@ -293,7 +294,7 @@ impl Server {
         if self.has("session-never-ends") {
             return Response::new(200);
         }
-        let was_there = self.state.lock().expect("nobody panics").sessions.remove(id).is_some();
+        let was_there = self.state.lock().expect("no thread panics").sessions.remove(id).is_some();
         Response::new(if was_there { 200 } else { 404 })
     }
 
@@ -301,12 +302,12 @@ impl Server {
         Response::new(if self.has("notification-is-200") { 200 } else { 202 })
     }
 
-    fn say(&self, status: u16, id: &Value, outcome: Outcome) -> Response {
-        let message = message::said(id, outcome);
+    fn respond(&self, status: u16, id: &Value, outcome: Outcome) -> Response {
+        let message = message::response(id, outcome);
         if self.has("answers-as-text") && status == 200 {
             return Response::new(status).json(&message).header("Content-Type", "text/plain");
         }
-        // Both ways to answer are used.
+        // Use both response types.
         match id.as_u64() {
             Some(id) if id % 2 == 0 && status == 200 => Response::new(status).events(&message),
             _ => Response::new(status).json(&message),
@@ -314,7 +315,7 @@ impl Server {
     }
 }
 
-/// 128 bits that nobody guesses; the hash of the standard library is seeded at random.
+/// 128 random bits; the standard library seeds its hash at random.
 fn random() -> String {
     use std::hash::{BuildHasher, RandomState};
     let part = || RandomState::new().hash_one(std::time::Instant::now());

@@ -1,4 +1,4 @@
-//! A method and its parameters -> what comes of it, in either era: two tools and nothing else.
+//! A method and its parameters -> the outcome, in either era; with two tools.
 
 use serde_json::{Value, json};
 
@@ -22,39 +22,39 @@ pub(crate) fn capabilities() -> Value {
     json!({"tools": {}})
 }
 
-fn no<T>(code: i64, message: &str) -> Result<T, (i64, String, Option<Value>)> {
+fn error<T>(code: i64, message: &str) -> Result<T, (i64, String, Option<Value>)> {
     Err((code, message.to_owned(), None))
 }
 
-/// A message that answers.
-pub(crate) fn said(id: &Value, outcome: Outcome) -> Value {
+/// The response message.
+pub(crate) fn response(id: &Value, outcome: Outcome) -> Value {
     match outcome {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
         Err((code, message, data)) => {
-            let mut error = json!({"code": code, "message": message});
+            let mut object = json!({"code": code, "message": message});
             if let Some(data) = data {
-                error["data"] = data;
+                object["data"] = data;
             }
-            json!({"jsonrpc": "2.0", "id": id, "error": error})
+            json!({"jsonrpc": "2.0", "id": id, "error": object})
         }
     }
 }
 
 pub(crate) fn modern(has: &dyn Fn(&str) -> bool, method: &str, params: &Value) -> Outcome {
     let meta = &params["_meta"];
-    let Some(version) = meta[VERSION_KEY].as_str() else { return no(-32602, "_meta lacks protocolVersion") };
+    let Some(version) = meta[VERSION_KEY].as_str() else { return error(-32602, "_meta lacks protocolVersion") };
     if version != "2026-07-28" {
         let data = json!({"supported": ["2026-07-28"], "requested": version});
         return Err((-32022, "Unsupported protocol version".to_owned(), Some(data)));
     }
     if meta.get(CAPABILITIES_KEY).is_none() {
-        return no(-32602, "_meta lacks clientCapabilities");
+        return error(-32602, "_meta lacks clientCapabilities");
     }
     let mut result = match method {
         "server/discover" => json!({"supportedVersions": ["2026-07-28"], "capabilities": capabilities()}),
         "ping" if has("serves-what-is-gone") => json!({}),
         "ping" | "initialize" | "logging/setLevel" | "resources/subscribe" => {
-            return no(-32601, "Method not found");
+            return error(-32601, "Method not found");
         }
         _ => serve(has, method, params, Era::Modern)?,
     };
@@ -72,11 +72,11 @@ pub(crate) fn modern(has: &dyn Fn(&str) -> bool, method: &str, params: &Value) -
 pub(crate) fn serve(has: &dyn Fn(&str) -> bool, method: &str, params: &Value, era: Era) -> Outcome {
     match method {
         "ping" if era == Era::Legacy => Ok(json!({})),
-        "tools/list" if params.get("cursor").is_some() => no(-32602, "Invalid cursor"),
+        "tools/list" if params.get("cursor").is_some() => error(-32602, "Invalid cursor"),
         "tools/list" => Ok(json!({"tools": tools()})),
         "tools/call" => call(params),
-        _ if has("wrong-code-for-method") => no(-32603, "Internal error"),
-        _ => no(-32601, "Method not found"),
+        _ if has("wrong-code-for-method") => error(-32603, "Internal error"),
+        _ => error(-32601, "Method not found"),
     }
 }
 
@@ -84,12 +84,12 @@ fn call(params: &Value) -> Outcome {
     let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
     match params["name"].as_str() {
         Some("echo") => Ok(match params["arguments"]["text"].as_str() {
-            Some(said) => text(said),
+            Some(words) => text(words),
             None => json!({"content": [{"type": "text", "text": "text is missing"}], "isError": true}),
         }),
         Some("time") => Ok(text("noon")),
-        Some(name) => no(-32602, &format!("Unknown tool: {name}")),
-        None => no(-32602, "name is missing"),
+        Some(name) => error(-32602, &format!("Unknown tool: {name}")),
+        None => error(-32602, "name is missing"),
     }
 }
 

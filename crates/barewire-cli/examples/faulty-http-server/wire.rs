@@ -47,7 +47,7 @@ impl Response {
         Self { status, headers: Vec::new(), body: String::new() }
     }
 
-    /// Sets a header in place of what it was.
+    /// Sets a header, and replaces an earlier value.
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(known, _)| known != name);
         self.headers.push((name.to_owned(), value.to_owned()));
@@ -64,7 +64,7 @@ impl Response {
         self.header("Content-Type", "text/event-stream")
     }
 
-    /// If the client has gone there is nobody to tell.
+    /// Writes the response. The client may have disconnected.
     pub(crate) fn write(&self, stream: &mut TcpStream) {
         let mut text = format!("HTTP/1.1 {} Said\r\n", self.status);
         for (name, value) in &self.headers {

@@ -1,10 +1,10 @@
-//! The faults there are, and the check that must find each.
+//! All faults, each with the check that must find it.
 
-/// A way to be wrong.
+/// A fault.
 pub(crate) struct Fault {
-    /// What `--fault` takes.
+    /// The value of `--fault`.
     pub(crate) name: &'static str,
-    /// The one check that flags it.
+    /// The only check that fails.
     pub(crate) check: &'static str,
 }
 

@@ -1,14 +1,14 @@
-//! The legacy era: the handshake, and what it opens.
+//! The legacy era: the handshake, and the requests after it.
 
 use serde_json::{Value, json};
 
 use crate::Server;
-use crate::surface::{self, Asked};
-use crate::wire::{Reply, no};
+use crate::surface::{self, ServerRequest};
+use crate::wire::{Reply, error};
 
-/// How far the handshake has come, with the revision that was agreed.
+/// The state of the handshake, with the agreed revision.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum State {
+pub(crate) enum HandshakeState {
     Fresh,
     Initializing(&'static str),
     Ready(&'static str),
@@ -16,7 +16,7 @@ pub(crate) enum State {
 
 const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
-impl State {
+impl HandshakeState {
     pub(crate) fn ready(self) -> Self {
         match self {
             Self::Initializing(revision) => Self::Ready(revision),
@@ -38,33 +38,33 @@ impl Server {
             let data = json!({"supported": ["2026-07-28"]});
             return Reply::Now(match method {
                 "initialize" => Err((-32601, "there is no handshake".to_owned(), Some(data))),
-                _ => no(-32602, "_meta lacks the protocol version"),
+                _ => error(-32602, "_meta lacks the protocol version"),
             });
         }
-        let is_open = matches!(self.state, State::Ready(_)) || self.has("serves-before-initialize");
+        let is_open = matches!(self.state, HandshakeState::Ready(_)) || self.has("serves-before-initialize");
         match method {
             "initialize" => Reply::Now(self.initialize(params)),
             _ if self.has("stops-after-the-handshake") && is_open => Reply::Later,
             _ if self.has("dies-after-the-handshake") && is_open => std::process::exit(0),
             "ping" if self.has("ignores-ping") => Reply::Later,
-            "ping" if self.has("no-ping") => Reply::Now(no(-32601, "Method not found")),
+            "ping" if self.has("no-ping") => Reply::Now(error(-32601, "Method not found")),
             "ping" => Reply::Now(Ok(json!({}))),
-            _ if !is_open => Reply::Now(no(-32600, "not before initialize")),
+            _ if !is_open => Reply::Now(error(-32600, "not before initialize")),
             "logging/setLevel" if self.has("dies-in-between") => std::process::exit(1),
             "logging/setLevel" => Reply::Now(Ok(json!({}))),
-            _ => self.serve(&Asked { id, method, params, is_modern: false }),
+            _ => self.serve(&ServerRequest { id, method, params, is_modern: false }),
         }
     }
 
     fn initialize(&mut self, params: &Value) -> crate::wire::Outcome {
-        if self.state != State::Fresh && !self.has("initializes-twice") {
-            return no(-32600, "initialize was answered before");
+        if self.state != HandshakeState::Fresh && !self.has("initializes-twice") {
+            return error(-32600, "initialize was answered before");
         }
-        let asked = params["protocolVersion"].as_str().unwrap_or_default();
-        let known = REVISIONS.iter().find(|known| **known == asked);
+        let requested = params["protocolVersion"].as_str().unwrap_or_default();
+        let known = REVISIONS.iter().find(|known| **known == requested);
         let revision = known.copied().unwrap_or("2025-11-25");
-        self.state = State::Initializing(revision);
-        let version = if self.has("echoes-version") { asked } else { revision };
+        self.state = HandshakeState::Initializing(revision);
+        let version = if self.has("echoes-version") { requested } else { revision };
         let mut result = json!({
             "protocolVersion": version,
             "capabilities": self.capabilities(false),

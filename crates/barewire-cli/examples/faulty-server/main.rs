@@ -1,7 +1,7 @@
-//! A small MCP server of both eras, written out by hand, with a switch for each fault that `barewire check` must find.
+//! A small hand-written MCP server of both eras, with a switch for each fault that `barewire check` must find.
 //!
-//! Without `--fault` it is healthy, and nothing may be found. `--faults` lists the faults with the check that finds each;
-//! `--legacy` and `--modern` leave out the other era.
+//! Without `--fault` it has no fault, and no check may fail. `--faults` lists the faults, each with the check that
+//! finds it. `--legacy` and `--modern` turn the other era off.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "stdout is the wire, and this writes it by hand")]
 
@@ -17,23 +17,23 @@ use std::time::Duration;
 
 use faults::FAULTS;
 use serde_json::json;
-use wire::{Form, Wire};
+use wire::{Framing, Wire};
 
-/// What there is of it.
+/// The server and its state.
 pub(crate) struct Server {
     fault: String,
     has_legacy: bool,
     has_modern: bool,
     wire: Wire,
-    state: legacy::State,
-    /// How often `tools/list` was asked.
+    state: legacy::HandshakeState,
+    /// The number of `tools/list` requests so far.
     lists: u64,
 }
 
 impl Server {
-    /// Whether it has this fault.
+    /// Whether this fault is switched on.
     pub(crate) fn has(&self, fault: &str) -> bool {
-        debug_assert!(FAULTS.iter().any(|known| known.name == fault), "{fault} is in no list");
+        debug_assert!(FAULTS.iter().any(|known| known.name == fault), "{fault} is not in the list of faults");
         self.fault == fault
     }
 }
@@ -50,34 +50,34 @@ fn main() {
     let fault = args.iter().position(|arg| arg == "--fault").and_then(|at| args.get(at + 1)).cloned();
     let fault = fault.unwrap_or_else(|| "none".to_owned());
     if fault != "none" && !FAULTS.iter().any(|known| known.name == fault) {
-        eprintln!("there is no fault {fault}");
+        eprintln!("unknown fault {fault}");
         exit(2);
     }
     let mut server = Server {
         has_legacy: !has("--modern"),
         has_modern: !has("--legacy"),
-        wire: Wire { form: form(&fault), ..Wire::default() },
+        wire: Wire { framing: framing(&fault), ..Wire::default() },
         fault,
-        state: legacy::State::Fresh,
+        state: legacy::HandshakeState::Fresh,
         lists: 0,
     };
-    server.begins();
-    server.reads();
-    server.ends();
+    server.start();
+    server.read();
+    server.end();
 }
 
-fn form(fault: &str) -> Form {
+fn framing(fault: &str) -> Framing {
     match fault {
-        "all-pretty" => Form::Pretty,
-        "speaks-content-length" => Form::ContentLength,
-        "speaks-utf-16" => Form::Utf16,
-        "ends-no-line" => Form::Endless,
-        _ => Form::Lines,
+        "all-pretty" => Framing::Pretty,
+        "speaks-content-length" => Framing::ContentLength,
+        "speaks-utf-16" => Framing::Utf16,
+        "ends-no-line" => Framing::Endless,
+        _ => Framing::Lines,
     }
 }
 
 impl Server {
-    fn begins(&mut self) {
+    fn start(&mut self) {
         if self.has("ends-at-once") {
             eprintln!("cannot find module 'left-pad'");
             exit(1);
@@ -103,10 +103,10 @@ impl Server {
         }
     }
 
-    /// Bytes -> lines, or what a fault takes for one.
-    fn reads(&mut self) {
+    /// Reads stdin, and handles each line.
+    fn read(&mut self) {
         let mut stdin = std::io::stdin().lock();
-        let mut held: Vec<u8> = Vec::new();
+        let mut buffer: Vec<u8> = Vec::new();
         let mut chunk = vec![0; 256 * 1024];
         loop {
             let count = match stdin.read(&mut chunk) {
@@ -120,30 +120,30 @@ impl Server {
                 continue;
             }
             let read = &chunk[..count];
-            if self.has("a-read-a-message") && !read.ends_with(b"\n") && held.is_empty() && count < 200 {
+            if self.has("a-read-a-message") && !read.ends_with(b"\n") && buffer.is_empty() && count < 200 {
                 continue;
             }
-            held.extend_from_slice(read);
-            if self.has("refuses-what-comes-at-once") && held.iter().filter(|b| **b == b'\n').count() > 8 {
-                held.clear();
+            buffer.extend_from_slice(read);
+            if self.has("refuses-what-comes-at-once") && buffer.iter().filter(|b| **b == b'\n').count() > 8 {
+                buffer.clear();
                 let error = json!({"code": -32700, "message": "Parse error"});
                 self.wire.send(&json!({"jsonrpc": "2.0", "id": null, "error": error}));
             }
-            let mut taken = 0;
-            while let Some(end) = held.iter().position(|b| *b == b'\n') {
-                let line: Vec<u8> = held.drain(..=end).take(end).collect();
-                taken += 1;
-                if !(self.has("loses-what-comes-at-once") && taken > 8) {
+            let mut handled = 0;
+            while let Some(end) = buffer.iter().position(|b| *b == b'\n') {
+                let line: Vec<u8> = buffer.drain(..=end).take(end).collect();
+                handled += 1;
+                if !(self.has("loses-what-comes-at-once") && handled > 8) {
                     self.line(&line);
                 }
             }
-            if self.has("line-limit") && held.len() > 64 * 1024 {
+            if self.has("line-limit") && buffer.len() > 64 * 1024 {
                 exit(1);
             }
         }
     }
 
-    fn ends(&mut self) {
+    fn end(&mut self) {
         if self.has("stays-after-eof") {
             std::thread::sleep(Duration::from_secs(60));
         }

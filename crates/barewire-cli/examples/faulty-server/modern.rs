@@ -1,10 +1,10 @@
-//! The modern era: every request says what is needed, and every result too.
+//! The modern era: metadata in every request and every result.
 
 use serde_json::{Value, json};
 
 use crate::Server;
-use crate::surface::{self, Asked};
-use crate::wire::{Outcome, Reply, modern_key, no};
+use crate::surface::{self, ServerRequest};
+use crate::wire::{Outcome, Reply, error, modern_key};
 
 impl Server {
     pub(crate) fn modern(&mut self, id: &Value, method: &str, params: &Value) -> Reply {
@@ -12,7 +12,7 @@ impl Server {
             return Reply::Now(Err(refused));
         }
         match method {
-            "server/discover" if self.has("no-discover") => Reply::Now(no(-32601, "Method not found")),
+            "server/discover" if self.has("no-discover") => Reply::Now(error(-32601, "Method not found")),
             "server/discover" => {
                 let mut result = json!({
                     "supportedVersions": ["2026-07-28"],
@@ -26,9 +26,9 @@ impl Server {
             "subscriptions/listen" => self.listen(id, params),
             "ping" if self.has("serves-what-is-gone") => Reply::Now(self.complete(method, Ok(json!({})))),
             "ping" | "initialize" | "logging/setLevel" | "resources/subscribe" => {
-                Reply::Now(no(-32601, "Method not found"))
+                Reply::Now(error(-32601, "Method not found"))
             }
-            _ => match self.serve(&Asked { id, method, params, is_modern: true }) {
+            _ => match self.serve(&ServerRequest { id, method, params, is_modern: true }) {
                 Reply::Now(outcome) => Reply::Now(self.complete(method, outcome)),
                 Reply::Later => Reply::Later,
             },
@@ -42,33 +42,33 @@ impl Server {
             return Ok(());
         }
         let Some(version) = version.and_then(Value::as_str) else {
-            return no(-32602, "_meta lacks protocolVersion");
+            return error(-32602, "_meta lacks protocolVersion");
         };
         if version != "2026-07-28" {
             if self.has("wrong-code-for-version") {
-                return no(-32602, "Unsupported protocol version");
+                return error(-32602, "Unsupported protocol version");
             }
             let data = json!({"supported": ["2026-07-28"], "requested": version});
             let data = (!self.has("version-without-data")).then_some(data);
             return Err((-32022, "Unsupported protocol version".to_owned(), data));
         }
         if capabilities.is_none() {
-            return no(-32602, "_meta lacks clientCapabilities");
+            return error(-32602, "_meta lacks clientCapabilities");
         }
         if self.has("needs-client-info") && meta.get(modern_key("clientInfo")).is_none() {
-            return no(-32602, "_meta lacks clientInfo");
+            return error(-32602, "_meta lacks clientInfo");
         }
         Ok(())
     }
 
-    /// What every modern result has.
+    /// Adds the members of every modern result.
     pub(crate) fn complete(&self, method: &str, outcome: Outcome) -> Outcome {
         let mut result = outcome?;
         if !self.has("no-result-type") && result.get("resultType").is_none() {
             result["resultType"] = json!("complete");
         }
-        let is_kept = method.ends_with("/list") || matches!(method, "server/discover" | "resources/read");
-        if is_kept && !self.has("no-hints") {
+        let is_cacheable = method.ends_with("/list") || matches!(method, "server/discover" | "resources/read");
+        if is_cacheable && !self.has("no-hints") {
             result["ttlMs"] = json!(0);
             result["cacheScope"] = json!("private");
         }

@@ -1,14 +1,14 @@
-//! What the server offers in both eras: a few tools, a resource, a prompt.
+//! The features of both eras: a few tools, a resource, a prompt.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::Server;
-use crate::wire::{Outcome, Reply, Wire, no};
+use crate::wire::{Outcome, Reply, Wire, error};
 
 /// A request.
-pub(crate) struct Asked<'a> {
+pub(crate) struct ServerRequest<'a> {
     pub(crate) id: &'a Value,
     pub(crate) method: &'a str,
     pub(crate) params: &'a Value,
@@ -38,23 +38,23 @@ impl Server {
         capabilities
     }
 
-    pub(crate) fn serve(&mut self, asked: &Asked<'_>) -> Reply {
-        let params = asked.params;
-        Reply::Now(match asked.method {
+    pub(crate) fn serve(&mut self, request: &ServerRequest<'_>) -> Reply {
+        let params = request.params;
+        Reply::Now(match request.method {
             "tools/list" => self.tools(params),
-            "tools/call" => return self.call(asked),
+            "tools/call" => return self.call(request),
             "resources/list" => self.page(params, json!({"resources": [{"uri": "fixture://about", "name": "about"}]})),
             "resources/read" if params["uri"] == json!("fixture://about") => {
                 Ok(json!({"contents": [{"uri": "fixture://about", "text": "a fixture"}]}))
             }
             "resources/read" if self.has("missing-resource-is-empty") => Ok(json!({"contents": []})),
             "resources/read" => {
-                let code = if asked.is_modern { -32602 } else { -32002 };
+                let code = if request.is_modern { -32602 } else { -32002 };
                 Err((code, "Resource not found".to_owned(), Some(json!({"uri": params["uri"]}))))
             }
             "prompts/list" if self.has("prompt-without-name") => Ok(json!({"prompts": [{"title": "Nobody"}]})),
             "prompts/list" => {
-                if self.has("modern-notification") && !asked.is_modern {
+                if self.has("modern-notification") && !request.is_modern {
                     self.wire.notify("notifications/subscriptions/acknowledged", &json!({}));
                 }
                 self.page(params, json!({"prompts": [{"name": "greet"}]}))
@@ -62,21 +62,21 @@ impl Server {
             "prompts/get" if params["name"] == json!("greet") => {
                 Ok(json!({"messages": [{"role": "user", "content": {"type": "text", "text": "Hello"}}]}))
             }
-            "prompts/get" => no(-32602, "unknown prompt"),
-            "completion/complete" if self.has("declared-and-missing") => no(-32601, "Method not found"),
+            "prompts/get" => error(-32602, "unknown prompt"),
+            "completion/complete" if self.has("declared-and-missing") => error(-32601, "Method not found"),
             "completion/complete" => Ok(json!({"completion": {"values": []}})),
             _ if self.has("serves-anything") => Ok(json!({})),
-            _ if self.has("wrong-code-for-method") => no(-32603, "Internal error"),
-            _ => no(-32601, "Method not found"),
+            _ if self.has("wrong-code-for-method") => error(-32603, "Internal error"),
+            _ => error(-32601, "Method not found"),
         })
     }
 
     /// A list of one page.
     fn page(&self, params: &Value, page: Value) -> Outcome {
-        if params.get("cursor").is_some() { no(-32602, "Invalid cursor") } else { Ok(page) }
+        if params.get("cursor").is_some() { error(-32602, "Invalid cursor") } else { Ok(page) }
     }
 
-    /// Two pages.
+    /// Lists the tools, in two pages.
     fn tools(&mut self, params: &Value) -> Outcome {
         if params.get("cursor").is_none() {
             self.lists += 1;
@@ -101,42 +101,42 @@ impl Server {
         match params.get("cursor").and_then(Value::as_str) {
             None => Ok(json!({"tools": tools, "nextCursor": "page-2"})),
             Some("page-2") if self.has("pages-for-ever") => Ok(json!({"tools": last, "nextCursor": "page-2"})),
-            Some("page-2") if self.has("refuses-its-own-cursor") => no(-32602, "Invalid cursor"),
+            Some("page-2") if self.has("refuses-its-own-cursor") => error(-32602, "Invalid cursor"),
             Some("page-2") if self.has("cursor-is-null") => Ok(json!({"tools": last, "nextCursor": null})),
             Some("page-2") => Ok(json!({"tools": last})),
             Some(_) if self.has("takes-any-cursor") => Ok(json!({"tools": tools, "nextCursor": "page-2"})),
-            Some(_) => no(-32602, "Invalid cursor"),
+            Some(_) => error(-32602, "Invalid cursor"),
         }
     }
 
-    fn call(&mut self, asked: &Asked<'_>) -> Reply {
-        let arguments = &asked.params["arguments"];
-        match asked.params["name"].as_str() {
-            Some("echo") => Reply::Now(self.echo(asked, arguments)),
-            Some("count") => Reply::Now(self.count(asked)),
-            Some("slow") => self.slow(asked, arguments),
-            Some("write") => Reply::Now(Ok(said("written"))),
+    fn call(&mut self, request: &ServerRequest<'_>) -> Reply {
+        let arguments = &request.params["arguments"];
+        match request.params["name"].as_str() {
+            Some("echo") => Reply::Now(self.echo(request, arguments)),
+            Some("count") => Reply::Now(self.count(request)),
+            Some("slow") => self.slow(request, arguments),
+            Some("write") => Reply::Now(Ok(text_result("written"))),
             Some(name) if self.has("unknown-tool-is-a-result") => {
-                Reply::Now(Ok(failed(&format!("unknown tool {name}"))))
+                Reply::Now(Ok(error_result(&format!("unknown tool {name}"))))
             }
-            Some(name) => Reply::Now(no(-32602, &format!("Unknown tool: {name}"))),
-            None => Reply::Now(no(-32602, "name is missing")),
+            Some(name) => Reply::Now(error(-32602, &format!("Unknown tool: {name}"))),
+            None => Reply::Now(error(-32602, "name is missing")),
         }
     }
 
-    fn echo(&self, asked: &Asked<'_>, arguments: &Value) -> Outcome {
+    fn echo(&self, request: &ServerRequest<'_>, arguments: &Value) -> Outcome {
         let text = match arguments.get("text").and_then(Value::as_str) {
             Some(text) => text,
             None if self.has("runs-without-arguments") => "",
-            None if self.has("arguments-as-internal-error") => return no(-32603, "'text'"),
-            None if self.has("arguments-as-protocol-error") => return no(-32602, "text is missing"),
-            None if self.has("tool-fails-as-invalid-request") && !asked.is_modern => {
-                return no(-32600, "text is missing");
+            None if self.has("arguments-as-internal-error") => return error(-32603, "'text'"),
+            None if self.has("arguments-as-protocol-error") => return error(-32602, "text is missing"),
+            None if self.has("tool-fails-as-invalid-request") && !request.is_modern => {
+                return error(-32600, "text is missing");
             }
-            None if self.has("undefined-code") => return no(-32300, "text is missing"),
-            None => return Ok(failed("text is missing")),
+            None if self.has("undefined-code") => return error(-32300, "text is missing"),
+            None => return Ok(error_result("text is missing")),
         };
-        let mut result = said(text);
+        let mut result = text_result(text);
         result["structuredContent"] = json!({"text": text});
         if self.has("other-output") {
             result["structuredContent"] = json!({"text": 7});
@@ -147,77 +147,77 @@ impl Server {
         Ok(result)
     }
 
-    /// Counts, tells how far it has come, and does whatever else a tool should not.
-    fn count(&self, asked: &Asked<'_>) -> Outcome {
+    /// Counts, reports progress, and has most faults of tools.
+    fn count(&self, request: &ServerRequest<'_>) -> Outcome {
         let wire = &self.wire;
-        let tell = |token: &Value, progress: u64| {
+        let report = |token: &Value, progress: u64| {
             wire.notify("notifications/progress", &json!({"progressToken": token, "progress": progress}));
         };
         if self.has("tool-fails-as-internal-error") {
-            return no(-32603, "the counter is out of order");
+            return error(-32603, "the counter is out of order");
         }
-        if let Some(token) = asked.params["_meta"].get("progressToken") {
-            tell(token, 1);
-            tell(token, if self.has("progress-goes-back") { 1 } else { 2 });
+        if let Some(token) = request.params["_meta"].get("progressToken") {
+            report(token, 1);
+            report(token, if self.has("progress-goes-back") { 1 } else { 2 });
         }
         if self.has("progress-of-nobody") {
-            tell(&json!("nobody"), 1);
+            report(&json!("nobody"), 1);
         }
-        if self.has("asks-for-sampling") && !asked.is_modern {
+        if self.has("asks-for-sampling") && !request.is_modern {
             let params = json!({"messages": [], "maxTokens": 1});
             wire.send(&json!({"jsonrpc": "2.0", "id": 900, "method": "sampling/createMessage", "params": params}));
         }
-        if self.has("asks-a-modern-client") && asked.is_modern {
+        if self.has("asks-a-modern-client") && request.is_modern {
             wire.send(&json!({"jsonrpc": "2.0", "id": 900, "method": "roots/list"}));
         }
-        if self.has("logs-unasked") && asked.is_modern || self.has("undeclared-log") && !asked.is_modern {
+        if self.has("logs-unasked") && request.is_modern || self.has("undeclared-log") && !request.is_modern {
             wire.notify("notifications/message", &json!({"level": "info", "data": "counting"}));
         }
-        if self.has("asks-what-is-not-declared") && asked.is_modern {
+        if self.has("asks-what-is-not-declared") && request.is_modern {
             let form = json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}});
             let requests = json!({"who": {"method": "elicitation/create", "params": form}});
             return Ok(json!({"resultType": "input_required", "inputRequests": requests}));
         }
         Ok(match () {
-            () if self.has("shows-a-key") => said(&format!("key: {}{}", "AKIA", "IOSFODNN7EXAMPL3")),
-            () if self.has("shows-an-address") => said("ask ada.lovelace@analytical.org"),
+            () if self.has("shows-a-key") => text_result(&format!("key: {}{}", "AKIA", "IOSFODNN7EXAMPL3")),
+            () if self.has("shows-an-address") => text_result("ask ada.lovelace@analytical.org"),
             () if self.has("no-content") => json!({}),
-            () => said("1, 2"),
+            () => text_result("1, 2"),
         })
     }
 
-    /// Answers later, unless it is cancelled before.
-    fn slow(&self, asked: &Asked<'_>, arguments: &Value) -> Reply {
+    /// Answers after a time, unless the call is cancelled.
+    fn slow(&self, request: &ServerRequest<'_>, arguments: &Value) -> Reply {
         let Some(ms) = arguments["ms"].as_u64().map(|ms| ms.min(60_000)) else {
-            return Reply::Now(Ok(failed("ms is missing")));
+            return Reply::Now(Ok(error_result("ms is missing")));
         };
-        let result = said("done");
-        let outcome = if asked.is_modern { self.complete("tools/call", Ok(result)) } else { Ok(result) };
+        let result = text_result("done");
+        let outcome = if request.is_modern { self.complete("tools/call", Ok(result)) } else { Ok(result) };
         if self.has("one-after-the-other") {
             std::thread::sleep(Duration::from_millis(ms));
             return Reply::Now(outcome);
         }
-        let (wire, id) = (self.wire.clone(), asked.id.clone());
-        let goes_on = self.has("goes-on-after-cancel");
-        std::thread::spawn(move || wait(&wire, &id, ms, goes_on, outcome));
+        let (wire, id) = (self.wire.clone(), request.id.clone());
+        let ignores_cancel = self.has("goes-on-after-cancel");
+        std::thread::spawn(move || answer_later(&wire, &id, ms, ignores_cancel, outcome));
         Reply::Later
     }
 }
 
-fn wait(wire: &Wire, id: &Value, ms: u64, goes_on: bool, outcome: Outcome) {
+fn answer_later(wire: &Wire, id: &Value, ms: u64, ignores_cancel: bool, outcome: Outcome) {
     std::thread::sleep(Duration::from_millis(ms));
-    let is_cancelled = wire.cancelled.lock().expect("nobody panics").contains(&id.to_string());
-    if let (Ok(result), true) = (outcome, goes_on || !is_cancelled) {
+    let is_cancelled = wire.cancelled.lock().expect("no thread panics").contains(&id.to_string());
+    if let (Ok(result), true) = (outcome, ignores_cancel || !is_cancelled) {
         wire.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
     }
 }
 
-fn said(text: &str) -> Value {
+fn text_result(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}]})
 }
 
-fn failed(text: &str) -> Value {
-    let mut result = said(text);
+fn error_result(text: &str) -> Value {
+    let mut result = text_result(text);
     result["isError"] = json!(true);
     result
 }

@@ -1,4 +1,4 @@
-//! Lines -> requests, and answers -> lines: the envelope, and what is wrong with it.
+//! Lines -> requests, and responses -> lines; with the faults of the envelope.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 
 use crate::Server;
 
-/// Where answers go: also from threads.
+/// The output, shared with the threads of slow calls.
 #[derive(Clone, Default)]
 pub(crate) struct Wire {
-    /// Ids of what was cancelled.
+    /// The ids of cancelled requests.
     pub(crate) cancelled: Arc<Mutex<HashSet<String>>>,
-    pub(crate) form: Form,
+    pub(crate) framing: Framing,
 }
 
-/// How messages are written.
+/// The framing of messages.
 #[derive(Clone, Copy, Default)]
-pub(crate) enum Form {
+pub(crate) enum Framing {
     #[default]
     Lines,
     Pretty,
@@ -31,15 +31,15 @@ pub(crate) enum Form {
 
 impl Wire {
     pub(crate) fn send(&self, message: &Value) {
-        match self.form {
-            Form::Lines => self.text(&message.to_string()),
-            Form::Endless => self.bytes(message.to_string().as_bytes()),
-            Form::Pretty => self.text(&serde_json::to_string_pretty(message).expect("JSON")),
-            Form::ContentLength => {
+        match self.framing {
+            Framing::Lines => self.text(&message.to_string()),
+            Framing::Endless => self.bytes(message.to_string().as_bytes()),
+            Framing::Pretty => self.text(&serde_json::to_string_pretty(message).expect("JSON")),
+            Framing::ContentLength => {
                 let text = message.to_string();
                 self.bytes(format!("Content-Length: {}\r\n\r\n{text}", text.len()).as_bytes());
             }
-            Form::Utf16 => {
+            Framing::Utf16 => {
                 let units = format!("\u{feff}{message}\n");
                 self.bytes(&units.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>());
             }
@@ -61,17 +61,17 @@ impl Wire {
     }
 }
 
-/// A result, or an error: its code, its message, and what else there is to say.
+/// A result, or an error: code, message and data.
 pub(crate) type Outcome = Result<Value, (i64, String, Option<Value>)>;
 
-/// What a request gets.
+/// The reply to a request.
 pub(crate) enum Reply {
     Now(Outcome),
-    /// Somebody else answers, or nobody does.
+    /// Another thread answers, or there is no response.
     Later,
 }
 
-pub(crate) fn no<T>(code: i64, message: &str) -> Result<T, (i64, String, Option<Value>)> {
+pub(crate) fn error<T>(code: i64, message: &str) -> Result<T, (i64, String, Option<Value>)> {
     Err((code, message.to_owned(), None))
 }
 
@@ -107,16 +107,16 @@ impl Server {
             Err(_) => self.refuse(&Value::Null, -32700, "Parse error"),
             Ok(Value::Array(elements)) => self.batch(&elements),
             Ok(message) => {
-                if let Some(answer) = self.message(&message) {
-                    self.wire.send(&answer);
+                if let Some(response) = self.message(&message) {
+                    self.wire.send(&response);
                 }
             }
         }
     }
 
     fn refuse(&self, id: &Value, code: i64, message: &str) {
-        let answer = self.answer(id, no(code, message));
-        self.wire.send(&answer);
+        let response = self.response(id, error(code, message));
+        self.wire.send(&response);
     }
 
     fn batch(&mut self, elements: &[Value]) {
@@ -124,11 +124,11 @@ impl Server {
         if !has_them && !self.has("serves-batches") {
             return self.refuse(&Value::Null, -32600, "batches are not allowed");
         }
-        let answers: Vec<Value> = elements.iter().filter_map(|element| self.message(element)).collect();
-        self.wire.send(&Value::Array(answers));
+        let responses: Vec<Value> = elements.iter().filter_map(|element| self.message(element)).collect();
+        self.wire.send(&Value::Array(responses));
     }
 
-    /// One message -> its answer, if it gets one.
+    /// Handles a message, and returns its response, if it has one.
     fn message(&mut self, message: &Value) -> Option<Value> {
         let id = message.get("id").filter(|id| id.is_string() || id.is_i64() || id.is_u64());
         let is_outcome = message.get("result").is_some() || message.get("error").is_some();
@@ -141,24 +141,24 @@ impl Server {
         let is_whole = message["jsonrpc"] == json!("2.0") || is_lenient;
         let (true, Some(method), true) = (is_whole, method, params.is_object()) else {
             let code = if self.has("wrong-envelope-code") { -32000 } else { -32600 };
-            return Some(self.answer(id.unwrap_or(&Value::Null), no(code, "Invalid Request")));
+            return Some(self.response(id.unwrap_or(&Value::Null), error(code, "Invalid Request")));
         };
         if message.get("id").is_none() {
-            self.notified(method, &params);
+            self.notification(method, &params);
             return None;
         }
         let Some(id) = id else {
-            return Some(self.answer(&Value::Null, no(-32600, "Invalid Request")));
+            return Some(self.response(&Value::Null, error(-32600, "Invalid Request")));
         };
         match self.request(id, method, &params) {
-            Reply::Now(outcome) => self.spoilt(id, method, outcome),
+            Reply::Now(outcome) => self.faulty_response(id, method, outcome),
             Reply::Later => None,
         }
     }
 
     fn request(&mut self, id: &Value, method: &str, params: &Value) -> Reply {
         if self.has("refuses-initialize") {
-            return Reply::Now(no(-32603, "the database is down"));
+            return Reply::Now(error(-32603, "the database is down"));
         }
         let meta = &params["_meta"];
         let is_modern = meta.get(modern_key("protocolVersion")).is_some()
@@ -167,13 +167,13 @@ impl Server {
         if is_modern && self.has_modern { self.modern(id, method, params) } else { self.legacy(id, method, params) }
     }
 
-    fn notified(&mut self, method: &str, params: &Value) {
+    fn notification(&mut self, method: &str, params: &Value) {
         if method == "notifications/cancelled" {
             if self.has("dies-of-cancel") && params["requestId"] == json!(987_654) {
                 exit(1);
             }
             if let Some(id) = params.get("requestId") {
-                self.wire.cancelled.lock().expect("nobody panics").insert(id.to_string());
+                self.wire.cancelled.lock().expect("no thread panics").insert(id.to_string());
             }
         }
         if method == "notifications/initialized" {
@@ -184,31 +184,31 @@ impl Server {
         }
     }
 
-    /// The answer, with whatever is wrong with it.
-    fn spoilt(&self, id: &Value, method: &str, outcome: Outcome) -> Option<Value> {
-        let mut answer = self.answer(id, outcome);
+    /// The response, with the faults of this method.
+    fn faulty_response(&self, id: &Value, method: &str, outcome: Outcome) -> Option<Value> {
+        let mut response = self.response(id, outcome);
         if method == "prompts/list" {
             if self.has("no-jsonrpc") {
-                answer.as_object_mut().expect("an object").remove("jsonrpc");
+                response.as_object_mut().expect("an object").remove("jsonrpc");
             }
             if self.has("result-and-error") {
-                answer["error"] = Value::Null;
+                response["error"] = Value::Null;
             }
             if self.has("answers-twice") {
-                self.wire.send(&answer);
+                self.wire.send(&response);
             }
             if self.has("forgets-a-request") {
                 return None;
             }
             if self.has("pretty") {
-                self.wire.text(&serde_json::to_string_pretty(&answer).expect("JSON"));
+                self.wire.text(&serde_json::to_string_pretty(&response).expect("JSON"));
                 return None;
             }
         }
-        Some(answer)
+        Some(response)
     }
 
-    fn answer(&self, id: &Value, outcome: Outcome) -> Value {
+    fn response(&self, id: &Value, outcome: Outcome) -> Value {
         let mut id = id.clone();
         if self.has("rounds-ids") && id.as_u64().is_some_and(|id| id > 1 << 53) {
             id = json!(id.as_u64().expect("it is one") & !1);
@@ -227,23 +227,23 @@ impl Server {
         match outcome {
             Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
             Err((code, message, data)) => {
-                let mut error = json!({"code": code, "message": message});
+                let mut object = json!({"code": code, "message": message});
                 if let Some(data) = data {
-                    error["data"] = data;
+                    object["data"] = data;
                 }
                 if code == -32601 && self.has("empty-error-message") {
-                    error["message"] = json!("");
+                    object["message"] = json!("");
                 }
                 if code == -32601 && self.has("stack-trace") {
-                    error["message"] = json!("Error: no\n    at Server.handle (server.js:7:1)\n    at main");
+                    object["message"] = json!("Error: no\n    at Server.handle (server.js:7:1)\n    at main");
                 }
                 if code == -32602 && self.has("no-error-message") {
-                    error.as_object_mut().expect("an object").remove("message");
+                    object.as_object_mut().expect("an object").remove("message");
                 }
                 if self.has("codes-as-strings") {
-                    error["code"] = json!(code.to_string());
+                    object["code"] = json!(code.to_string());
                 }
-                json!({"jsonrpc": "2.0", "id": id, "error": error})
+                json!({"jsonrpc": "2.0", "id": id, "error": object})
             }
         }
     }
@@ -253,7 +253,7 @@ pub(crate) fn modern_key(name: &str) -> String {
     format!("io.modelcontextprotocol/{name}")
 }
 
-/// How deep it is nested.
+/// The nesting depth of a JSON text.
 fn depth(text: &str) -> usize {
     let (mut depth, mut most, mut in_string, mut escaped) = (0usize, 0, false, false);
     for b in text.bytes() {

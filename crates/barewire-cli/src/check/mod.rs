@@ -1,4 +1,4 @@
-//! `barewire check`: what is wrong with a server or a capture, where, how bad, and how to fix it.
+//! `barewire check`: a server or a capture -> findings, each with its location, its severity and a fix.
 
 mod page;
 mod progress;
@@ -11,20 +11,21 @@ use std::time::Duration;
 
 use barewire_workbench::check::catalogue::Severity;
 use barewire_workbench::check::{Baseline, Checks, Report, Target, Verdict};
+use barewire_workbench::duration;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::failure::{option, report};
 use crate::input;
 use crate::output::Output;
 use crate::url_headers::UrlHeaders;
 use crate::{Exit, Failure};
-use barewire_workbench::duration;
 use progress::Progress;
 
-/// Check an MCP server, or a capture of one: what is wrong, where, how bad, and how to fix it.
+/// Check an MCP server or a capture for protocol violations, and show how to fix them.
 ///
-/// Starts PROGRAM as often as necessary, finds out which revisions it speaks, and asks it what clients ask and what they should not;
-/// or asks the server at a URL; or reads a capture and judges what was said in it. Tools are called only if they say that they change
-/// nothing, or with --call or --allow-calls.
+/// Starts PROGRAM several times or connects to a URL, finds the revisions that the server speaks, and sends valid and
+/// invalid requests; or checks the messages of a capture. Tools are called only if they declare readOnlyHint, or with
+/// --call or --allow-calls.
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
@@ -37,30 +38,30 @@ pub(crate) struct Args {
     /// Check the server at this URL, over HTTP
     #[arg(long, value_name = "URL", conflicts_with = "program")]
     url: Option<String>,
-    /// Send hostile input to the URL as well; a program that is started always gets it
+    /// Send hostile input to the URL too; a program always gets it
     #[arg(long, requires = "url")]
     hostile: bool,
     #[command(flatten)]
-    url_headers: UrlHeaders,
-    /// Call this tool, once, with a JSON object as its arguments; can be given several times
-    #[arg(long, value_name = "TOOL=ARGS", value_parser = given)]
+    along: Along,
+    /// Call this tool once, with a JSON object as its arguments; can be given several times
+    #[arg(long, value_name = "TOOL=ARGS", value_parser = tool_call)]
     call: Vec<(String, serde_json::Value)>,
-    /// Call every tool, with made-up arguments: only for servers whose tools may do anything
+    /// Call every tool, with invented arguments; only for servers whose tools can do no harm
     #[arg(long)]
     allow_calls: bool,
-    /// Only these checks; several with commas between them
+    /// Run only these checks, separated by commas
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     only: Vec<String>,
-    /// All checks but these
+    /// Run all checks except these, separated by commas
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     skip: Vec<String>,
-    /// The least severity that makes the check fail
-    #[arg(long, value_enum, value_name = "SEVERITY", default_value_t = LeastSeverity::Low)]
-    fail_on: LeastSeverity,
-    /// Findings in this file are known and do not count; entries that are not found any more do
+    /// Exit with 1 only for findings of at least this severity
+    #[arg(long, value_name = "SEVERITY", default_value = "low", value_parser = severity_parser())]
+    fail_on: Severity,
+    /// Do not count the findings in this file; fail if one of them is not found any more
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
-    /// Write all findings into a baseline
+    /// Write all findings to a file for --baseline
     #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
     write_baseline: Option<PathBuf>,
     /// Print JSON, or write it to a file
@@ -72,19 +73,19 @@ pub(crate) struct Args {
     /// Print SARIF 2.1.0, or write it to a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     sarif: Option<PathBuf>,
-    /// Keep everything that goes over the wire in a .wire file
+    /// Record all traffic in a .wire file
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Write secrets down as they are, in the capture and in reports
+    /// Do not redact secrets in the capture and in reports
     #[arg(long)]
     no_redact: bool,
-    /// How long to wait for one answer; six times as long for the first
+    /// The time limit of one response; the first gets six times as long
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::some)]
     patience: Duration,
-    /// How long the whole check may take
+    /// The time limit of the whole run
     #[arg(long, value_name = "TIME", default_value = "300s", value_parser = duration::some)]
     timeout: Duration,
-    /// Show the checks that passed and that were skipped as well
+    /// List the checks that passed or were skipped, too
     #[arg(long, short)]
     verbose: bool,
     /// Show no progress
@@ -102,38 +103,37 @@ pub(crate) struct Args {
 }
 
 const EXAMPLES: &str = r#"Examples:
-  barewire check -- my-server                              everything that can be checked
+  barewire check -- my-server                              all checks of a program
   barewire check --url http://127.0.0.1:8808/mcp           a server at a URL
-  barewire check capture.wire                              what was said in a capture
-  barewire check --call search='{"q":"x"}' -- my-server    with a tool that may be called
-  barewire check --fail-on high -- my-server               only what common hosts fail on counts
-  barewire check --write-baseline known.json -- my-server  what is known today
-  barewire check --baseline known.json -- my-server        fails on what is new, and on what is gone
-  barewire check --sarif=out.sarif -- my-server            for code scanning
-  barewire check --list                                    all checks
-  barewire check --explain stdout-purity                   one of them"#;
+  barewire check capture.wire                              a capture
+  barewire check --call search='{"q":"x"}' -- my-server    and call this tool
+  barewire check --fail-on high -- my-server               fail only on high and critical findings
+  barewire check --write-baseline known.json -- my-server  write down today's findings
+  barewire check --baseline known.json -- my-server        fail on new findings, and on fixed ones
+  barewire check --sarif=out.sarif -- my-server            a report for code scanning
+  barewire check --list                                    list all checks
+  barewire check --explain stdout-purity                   explain one check"#;
 
 const NOTES: &str = "\
-A program is started about a dozen times: once for each era it may speak, and anew for whatever may
-break it. It gets what no well-behaved client sends as well. A tool is called only if it says that
-it changes nothing (readOnlyHint), with --call, or with --allow-calls. A tool of --call that may
-change something is called once, with the arguments that are given. What is skipped for want of
-permission is not missing evidence. To a URL only --hostile sends what looks like an attack.
+A program is started about a dozen times: once for each era, and again for each probe that may break
+it. It always gets hostile input: broken lines, huge messages, foreign headers. A server at a URL
+gets it only with --hostile. A tool is called only if it declares readOnlyHint, with --call, or with
+--allow-calls. A tool of --call that does not declare readOnlyHint is called once, with the given
+arguments. A check that is skipped for lack of permission does not make the run incomplete.
 
-Each finding says whose fault it is and names the frame and the byte, as barewire read counts. The
-first cause is named: checks that depend on one that failed are skipped. A capture shows only what
-was said in it, so some checks run only on a live server.
+Each finding names the party at fault, the frame and the byte, numbered as in barewire read. A check
+that depends on a failed one is skipped. Checks that need input of their own do not run on a capture.
 
-Secrets are replaced by <redacted-1>, <redacted-2> and so on in reports and in the capture, as
-barewire tap does it, unless --no-redact is given. Only you can read the files of both.
+Reports and captures show secrets as <redacted-1>, <redacted-2> and so on, as barewire tap does,
+unless --no-redact is given. Only you can read the files.
 
-With --json it is one object: subject, verdict, fail_on, checks and stale. A check has id, status
-(pass, fail, skip or incomplete), severity and level, and findings with party, detail, channel,
-stream, frame, offset, path and evidence.
+--json prints one object: subject, verdict, fail_on, checks and stale. A check has id, status (pass,
+fail, skip or incomplete), severity and level, and findings with party, detail, channel, stream,
+frame, offset, path and evidence.
 
-Exit codes: 0 nothing found, 1 findings of at least --fail-on, or a baseline with entries that are
-not found any more, 2 it could not run, 3 something that should have been checked could not be. A
-check that keeps those of --only from being made is reported with them.";
+Exit codes: 0 no findings; 1 findings of at least --fail-on, or a baseline with entries that were
+not found; 2 the run failed; 3 a check that should have run could not. With --only, a check that
+keeps the selected ones from running is reported too.";
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     if args.list {
@@ -154,7 +154,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     let known = args.baseline.as_deref().map(Baseline::read).transpose()?;
     let mut report = args.checks()?.run(args.target()?)?;
     if let Some(known) = known {
-        report.compare(known);
+        report.apply_baseline(known);
     }
     if let Some(path) = &args.write_baseline {
         Baseline::of(&report).write(path)?;
@@ -170,16 +170,15 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Writes the forms that were asked for; whether one of them was printed.
+/// Writes the requested formats; true if one of them was printed.
 fn write(args: &Args, report: &Report, exit: Exit, output: &mut Output) -> Result<bool, Failure> {
     let mut is_printed = false;
-    for (path, form) in [(&args.json, Form::Json), (&args.junit, Form::Junit), (&args.sarif, Form::Sarif)] {
-        let Some(path) = path else { continue };
-        let text = match form {
-            Form::Json => report.json(),
-            Form::Junit => report.junit(),
-            Form::Sarif => report.sarif(Some(exit as u8)),
-        };
+    let formats = [
+        args.json.as_ref().map(|path| (path, report.json())),
+        args.junit.as_ref().map(|path| (path, report.junit())),
+        args.sarif.as_ref().map(|path| (path, report.sarif(Some(exit as u8)))),
+    ];
+    for (path, text) in formats.into_iter().flatten() {
         if path == Path::new("-") {
             output.write_all(text.as_bytes())?;
             is_printed = true;
@@ -191,31 +190,11 @@ fn write(args: &Args, report: &Report, exit: Exit, output: &mut Output) -> Resul
     Ok(is_printed)
 }
 
-#[derive(Clone, Copy)]
-enum Form {
-    Json,
-    Junit,
-    Sarif,
-}
-
-/// `--fail-on`
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum LeastSeverity {
-    Low,
-    Medium,
-    High,
-    Critical,
-}
-
-impl From<LeastSeverity> for Severity {
-    fn from(least: LeastSeverity) -> Self {
-        match least {
-            LeastSeverity::Low => Self::Low,
-            LeastSeverity::Medium => Self::Medium,
-            LeastSeverity::High => Self::High,
-            LeastSeverity::Critical => Self::Critical,
-        }
-    }
+/// Parses the value of `--fail-on`.
+fn severity_parser() -> impl TypedValueParser<Value = Severity> {
+    let named = |name: String| Severity::ALL.into_iter().find(|severity| severity.as_str() == name);
+    PossibleValuesParser::new(["low", "medium", "high", "critical"])
+        .map(move |name| named(name).expect("one of the possible values"))
 }
 
 impl Args {
@@ -225,26 +204,26 @@ impl Args {
             (Some(file), _, _) => Ok(input::file(Some(file)).map_or_else(Target::stdin, Target::capture)),
             (None, [], Some(url)) => Ok(Target::url(url)),
             (None, words @ [_, ..], None) => Ok(Target::program(words)),
-            _ => Err(Failure::new("nothing to check: neither a capture nor a program nor --url")
+            _ => Err(Failure::new("nothing to check: give a program, a capture or --url")
                 .with_hint("barewire check -- PROGRAM ARGS…, or barewire check FILE.wire")),
         }
     }
 
-    /// The checks to make, and what is allowed.
+    /// The checks to run, and their permissions.
     fn checks(&self) -> Result<Checks, Failure> {
         let progress = Progress::new(self.quiet);
         let mut checks = Checks::new()
             .only(&self.only)
             .skip(&self.skip)
-            .fail_on(self.fail_on.into())
+            .fail_on(self.fail_on)
             .allow_calls(self.allow_calls)
             .hostile(self.hostile)
             .patience(self.patience)
             .timeout(self.timeout)
             .redact(!self.no_redact)
-            .on_progress(move |what, started| progress.say(what, started))
+            .on_progress(move |subject, started| progress.show(subject, started))
             .on_warning(report)
-            .words(option);
+            .advice_text(option);
         for (tool, arguments) in &self.call {
             checks = checks.call(tool, arguments.clone());
         }
@@ -258,12 +237,13 @@ impl Args {
     }
 }
 
-fn given(text: &str) -> Result<(String, serde_json::Value), String> {
+/// Parses the value of `--call`.
+fn tool_call(text: &str) -> Result<(String, serde_json::Value), String> {
     let (tool, arguments) = text.split_once('=').unwrap_or((text, "{}"));
     let arguments: serde_json::Value =
-        serde_json::from_str(arguments).map_err(|error| format!("the arguments are no JSON: {error}"))?;
+        serde_json::from_str(arguments).map_err(|error| format!("the arguments are not JSON: {error}"))?;
     if !arguments.is_object() {
-        return Err("the arguments of a tool are a JSON object".to_owned());
+        return Err("the arguments must be a JSON object".to_owned());
     }
     Ok((tool.to_owned(), arguments))
 }

@@ -1,77 +1,45 @@
 //! The catalogue -> docs/checks.md.
 
-use std::fmt::Write;
+use barewire_workbench::check::catalogue::{Category, Check, Severity, all};
 
-use barewire_workbench::check::catalogue::{Check, Severity, Taxon, all};
+use super::show::facts;
 
 /// The whole page.
 pub(super) fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
-    page.push_str("\n| severity | means |\n|---|---|\n");
+    page.push_str("\n| severity | meaning |\n|---|---|\n");
     for severity in Severity::ALL {
-        say(&mut page, format_args!("| {} | {} |\n", severity.as_str(), severity.means()));
+        page += &format!("| {} | {} |\n", severity.as_str(), severity.meaning());
     }
     page.push_str("\n## All checks\n\n| id | severity | rule | what must hold |\n|---|---|---|---|\n");
-    for check in all() {
-        let Check { id, title, severity, level, .. } = check;
-        say(&mut page, format_args!("| [`{id}`](#{id}) | {} | {} | {title} |\n", severity.as_str(), level.as_str()));
+    for Check { id, title, severity, level, .. } in all() {
+        page += &format!("| [`{id}`](#{id}) | {} | {} | {title} |\n", severity.as_str(), level.as_str());
     }
-    for taxon in Taxon::ALL {
-        let name = taxon.as_str();
-        let (first, rest) = name.split_at(1);
-        say(&mut page, format_args!("\n## {}{rest}\n\n{}.\n", first.to_uppercase(), capital(taxon.about())));
-        for check in all().filter(|check| check.taxon == taxon) {
-            section(&mut page, check);
+    for category in Category::ALL {
+        let (name, description) = (capitalized(category.as_str()), capitalized(category.description()));
+        page += &format!("\n## {name}\n\n{description}.\n");
+        for check in all().filter(|check| check.category == category) {
+            page += &section(check);
         }
     }
     page
 }
 
-fn section(page: &mut String, check: &Check) {
-    say(page, format_args!("\n### {}\n\n**{}.** {}\n\n", check.id, check.title, sentence(check.why)));
-    let severity = format!("{}: {}", check.severity.as_str(), check.rationale);
-    let rule = format!("{}, {}", check.level.as_str(), check.revisions);
-    let places: Vec<_> = check.places.iter().map(|place| place.as_str()).collect();
-    let mut runs = places.join(", ");
-    if check.hostile {
-        runs.push_str("; hostile input");
+fn section(check: &Check) -> String {
+    let mut section = format!("\n### {}\n\n**{}.** {}\n\n", check.id, check.title, check.why);
+    for (label, text) in facts(check, |id| format!("[`{id}`](#{id})")) {
+        section += &format!("- {label}: {}\n", text.trim_end_matches('.'));
     }
-    let links = |ids: &[&str]| ids.iter().map(|id| format!("[`{id}`](#{id})")).collect::<Vec<_>>().join(", ");
     let references: Vec<_> = check.references.iter().map(|it| format!("[{}]({})", it.label(), it.url())).collect();
-    let history: Vec<_> = check.history.iter().map(|(version, what)| format!("{version} ({what})")).collect();
-    for (label, text) in [
-        ("Severity", severity),
-        ("Rule", rule),
-        ("Looks at", check.looks_at.to_owned()),
-        ("Passes if", check.pass.to_owned()),
-        ("Fails if", check.fail.to_owned()),
-        ("Skipped if", check.skip.to_owned()),
-        ("Says", check.sentence.to_owned()),
-        ("Fix", check.remedy.to_owned()),
-        ("Runs on", runs),
-        ("Needs", links(check.needs)),
-        ("See", links(check.see)),
-        ("References", references.join(", ")),
-        ("Version", history.join(", ")),
-    ] {
-        if !text.is_empty() {
-            say(page, format_args!("- {label}: {}\n", text.trim_end_matches('.')));
-        }
+    if !references.is_empty() {
+        section += &format!("- References: {}\n", references.join(", "));
     }
-    say(page, format_args!("\n```\n{}\n```\n", check.example));
+    section + &format!("\n```\n{}\n```\n", check.example)
 }
 
-fn say(page: &mut String, text: std::fmt::Arguments<'_>) {
-    page.write_fmt(text).expect("a String takes everything");
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
-}
-
-fn sentence(text: &str) -> &str {
-    text.trim()
+fn capitalized(text: &str) -> String {
+    let (first, rest) = text.split_at(1);
+    format!("{}{rest}", first.to_uppercase())
 }
 
 const INTRODUCTION: &str = "\
@@ -80,18 +48,17 @@ const INTRODUCTION: &str = "\
 Generated from the catalogue in `crates/barewire-workbench/src/check/catalogue`; `BLESS=1 cargo test -p barewire-cli --test check` \
 writes it anew. `barewire check --list` and `barewire check --explain ID` show the same.
 
-The same checks run in three places: on a live server (`barewire check -- PROGRAM…` or `barewire check --url URL`), on a capture (`barewire check FILE.wire`), and \
-while a conversation passes by (`barewire tap`). A capture shows only what was said in it, so the checks that have to provoke \
-something run only on a live server. Each finding says whose fault it is (the client's, the server's or the carrier's), names the \
-frame and the byte, and quotes what was seen there.
+The same checks run in three places: on a live server (`barewire check -- PROGRAM…` or `barewire check --url URL`), on a capture \
+(`barewire check FILE.wire`), and on traffic as it passes (`barewire tap`). Checks that need input of their own run only on a live \
+server. Each finding names the party at fault (client, server or carrier), the frame and the byte, and quotes the bytes there.
 
-Only what can be seen on the wire, on stderr and from the process is checked. What can only be seen in source code is out of scope: \
-how a server stores its secrets, whether a tool does what its description says, whether input is used unsafely behind the wire, \
-which versions of which libraries are in it. A server without findings keeps to the protocol; that it is safe does not follow.
+The checks see only the wire, stderr and the process, and not the source code: how a server stores its secrets, whether a tool does \
+what its description says, whether input is used unsafely, which versions of which libraries it has. A server without findings \
+follows the protocol; that does not make it safe.
 
-A check that depends on one that failed is skipped, so that the first cause is named and not its consequences. A tool is called only \
-if it says that it changes nothing (`readOnlyHint`), if it is given with `--call`, or with `--allow-calls`; what is skipped for want \
-of that is not missing evidence. Checks marked as hostile send what no well-behaved client sends, to programs that barewire has \
-started itself; to a URL only with `--hostile`. What looks like an attack over HTTP but is an ordinary request otherwise (another \
-Origin, another Host, another type) is sent to a server on this machine without being asked for, and elsewhere only with `--hostile`.
+A check that depends on a failed one is skipped, so that the report names the cause and not its consequences. A tool is called only \
+if it declares that it is read-only (`readOnlyHint`), if `--call` names it, or with `--allow-calls`. A check that is skipped for \
+lack of such a permission does not make the run incomplete. Checks with hostile input send it to programs that barewire has started \
+itself; to a URL only with `--hostile`. The same holds for requests that look like an attack over HTTP (a foreign Origin or Host, a \
+wrong Content-Type).
 ";

@@ -1,8 +1,8 @@
-//! What is being checked -> a line on the terminal that is written over and over, or nothing.
+//! The subject of the current probe -> a line on the terminal that is overwritten each time.
 
 use std::io::{self, IsTerminal, Write};
 
-/// A line on stderr, if somebody looks.
+/// A line on stderr, if that is a terminal.
 pub(super) struct Progress {
     is_shown: bool,
     width: usize,
@@ -16,17 +16,17 @@ impl Progress {
         Self { is_shown: !quiet && !dumb && stderr.is_terminal(), width }
     }
 
-    /// Shows what is done now, in place of what was shown before.
-    pub(super) fn say(&self, what: &str, processes: u32) {
+    /// Shows the subject of the current probe.
+    pub(super) fn show(&self, subject: &str, started: u32) {
         if self.is_shown {
-            let line = format!("checking {what} ({processes} started)");
+            let line = format!("checking {subject} ({started} started)");
             let line: String = line.chars().take(self.width.saturating_sub(1)).collect();
             let _ = write!(io::stderr(), "\r\x1b[K{line}");
         }
     }
 }
 
-/// The line is gone when it is over.
+/// Removes the line.
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.is_shown {

@@ -1,10 +1,10 @@
-//! The catalogue -> what a user sees of it: a list, or all about one check; as text or JSON.
+//! The catalogue -> the list of checks, or the explanation of one check; as text or JSON.
 
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use barewire_workbench::check::catalogue::{Check, all, known};
+use barewire_workbench::check::catalogue::{Check, all, resolve};
 
 use crate::output::{Output, Tone, wrap};
 use crate::{Exit, Failure};
@@ -24,7 +24,7 @@ pub(super) fn list(output: &mut Output, as_json: bool) -> Result<Exit, Failure> 
 
 /// `check --explain ID`.
 pub(super) fn explain(output: &mut Output, id: &str, as_json: bool) -> Result<Exit, Failure> {
-    let check = known(id)?;
+    let check = resolve(id)?;
     if as_json {
         writeln!(output, "{}", value(check))?;
         return Ok(Exit::Clean);
@@ -33,35 +33,39 @@ pub(super) fn explain(output: &mut Output, id: &str, as_json: bool) -> Result<Ex
     writeln!(output, "{head}\n")?;
     paragraph(output, "", check.why)?;
     writeln!(output)?;
-    let severity = format!("{}: {}", check.severity.as_str(), check.rationale);
-    let rule = format!("{}, {}", check.level.as_str(), check.revisions);
-    let places: Vec<_> = check.places.iter().map(|place| place.as_str()).collect();
-    for (label, text) in [
-        ("Severity:  ", &*severity),
-        ("Rule:      ", &rule),
-        ("Looks at:  ", check.looks_at),
-        ("Passes if: ", check.pass),
-        ("Fails if:  ", check.fail),
-        ("Skipped:   ", check.skip),
-        ("Fix:       ", check.remedy),
-        ("Example:   ", check.example),
-        ("Runs on:   ", &places.join(", ")),
-    ] {
-        paragraph(output, label, text)?;
+    for (label, text) in facts(check, |id| id.to_owned()) {
+        paragraph(output, &format!("{:<12}", format!("{label}:")), &text)?;
+        if label == "Fix" {
+            paragraph(output, "Example:    ", check.example)?;
+        }
     }
-    if check.hostile {
-        paragraph(output, "Sends:     ", "what no well-behaved client sends; to a URL only with --hostile")?;
-    }
-    if !check.needs.is_empty() {
-        paragraph(output, "Needs:     ", &check.needs.join(", "))?;
-    }
-    paragraph(output, "See:       ", &check.see.join(", "))?;
     for reference in check.references {
-        writeln!(output, "           {} <{}>", reference.label(), reference.url())?;
+        writeln!(output, "            {} <{}>", reference.label(), reference.url())?;
     }
-    let history = check.history.iter().map(|(version, what)| format!("{version} ({what})"));
-    paragraph(output, "Version:   ", &history.collect::<Vec<_>>().join(", "))?;
     Ok(Exit::Clean)
+}
+
+/// The facts about a check, each with its label. `link` turns the id of another check into a link.
+pub(super) fn facts(check: &Check, link: fn(&str) -> String) -> Vec<(&'static str, String)> {
+    let links = |ids: &[&str]| ids.iter().map(|id| link(id)).collect::<Vec<_>>().join(", ");
+    let places: Vec<_> = check.places.iter().map(|place| place.as_str()).collect();
+    let hostile = if check.hostile { "; sends hostile input" } else { "" };
+    let history: Vec<_> = check.history.iter().map(|(version, what)| format!("{version} ({what})")).collect();
+    let facts = [
+        ("Severity", format!("{}: {}", check.severity.as_str(), check.rationale)),
+        ("Rule", format!("{}, {}", check.level.as_str(), check.revisions)),
+        ("Looks at", check.looks_at.to_owned()),
+        ("Passes if", check.pass.to_owned()),
+        ("Fails if", check.fail.to_owned()),
+        ("Skipped if", check.skip.to_owned()),
+        ("Finding", check.sentence.to_owned()),
+        ("Fix", check.remedy.to_owned()),
+        ("Runs on", format!("{}{hostile}", places.join(", "))),
+        ("Depends on", links(check.needs)),
+        ("Version", history.join(", ")),
+        ("See", links(check.see)),
+    ];
+    facts.into_iter().filter(|(_, text)| !text.is_empty()).collect()
 }
 
 fn paragraph(output: &mut Output, label: &str, text: &str) -> io::Result<()> {
@@ -73,7 +77,7 @@ fn paragraph(output: &mut Output, label: &str, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// All about a check, for programs.
+/// A check as JSON.
 fn value(check: &Check) -> Value {
     json!({
         "id": check.id,
@@ -92,7 +96,7 @@ fn value(check: &Check) -> Value {
         "example": check.example,
         "see": check.see,
         "references": check.references.iter().map(|it| json!({"label": it.label(), "url": it.url()})).collect::<Vec<_>>(),
-        "taxon": check.taxon.as_str(),
+        "taxon": check.category.as_str(),
         "version": check.version,
         "history": check.history.iter().map(|(version, what)| json!({"version": version, "what": what})).collect::<Vec<_>>(),
         "places": check.places.iter().map(|place| place.as_str()).collect::<Vec<_>>(),

@@ -11,7 +11,7 @@ pub(super) struct Findings(Inspector);
 
 impl Findings {
     pub(super) fn new() -> Self {
-        Self(Inspector::telling())
+        Self(Inspector::incremental())
     }
 
     pub(super) fn message(&mut self, watched: &TrackedMessage<'_>, redactor: &mut Redactor) -> Vec<String> {
@@ -33,18 +33,18 @@ impl Findings {
     pub(super) fn end(&mut self, watch: &OperationTracker, redactor: &mut Redactor) -> Vec<String> {
         self.0.end(watch);
         let mut lines = self.news(redactor);
-        lines.extend(self.0.untold().map(|(id, more)| format!("{:>11} * {id}: {more} more", "")));
+        lines.extend(self.0.omitted().map(|(id, more)| format!("{:>11} * {id}: {more} more", "")));
         lines
     }
 
     fn news(&mut self, redactor: &mut Redactor) -> Vec<String> {
-        self.0.news().iter().map(|finding| line(finding, redactor)).collect()
+        self.0.take_findings().iter().map(|finding| line(finding, redactor)).collect()
     }
 }
 
 fn line(finding: &Finding, redactor: &mut Redactor) -> String {
-    let Finding { check, party, detail, spot, path, .. } = finding;
-    let (severity, party, place) = (check.severity.as_str(), party.as_str(), spot.text());
+    let Finding { check, party, detail, location, path, .. } = finding;
+    let (severity, party, place) = (check.severity.as_str(), party.as_str(), location.text());
     let detail = redactor.shown(detail.as_bytes(), 160);
     let path = path.as_ref().map(|path| format!("at {}", redactor.shown(path.as_bytes(), 100)));
     let place = [Some(place), path].into_iter().flatten().filter(|it| !it.is_empty());

@@ -1,4 +1,4 @@
-//! What the tests of `barewire check` share: fixtures with a switch for each fault, and how reports are read.
+//! Helpers of the tests of `barewire check`: the faulty servers, and access to reports.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::thread;
 
 use serde_json::Value;
 
-/// A fixture, which lies beside the program: an example of this package.
+/// The path of a faulty server, an example of this package.
 pub(crate) fn fixture(name: &str) -> PathBuf {
     let own = Path::new(env!("CARGO_BIN_EXE_barewire")).parent().expect("it lies in a folder");
     own.join("examples").join(name)
@@ -22,26 +22,26 @@ pub(crate) fn faults(fixture: &Path) -> Vec<(String, String)> {
     text.lines().filter_map(pair).collect()
 }
 
-/// Everything in the catalogue.
+/// All checks of the catalogue.
 pub(crate) fn catalogue() -> Vec<Value> {
     let output = Command::new(env!("CARGO_BIN_EXE_barewire")).args(["check", "--list", "--json"]).output();
     let text = String::from_utf8(output.expect("it runs").stdout).expect("UTF-8");
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// The ids of the checks that stand so.
+/// The ids of the checks with this status.
 pub(crate) fn with_status<'a>(report: &'a Value, status: &str) -> BTreeSet<&'a str> {
     let checks = report["checks"].as_array().expect("checks");
     checks.iter().filter(|it| it["status"] == status).filter_map(|it| it["id"].as_str()).collect()
 }
 
-/// What failed, and what could not be checked.
+/// The checks that failed or could not run.
 pub(crate) fn findings(report: &Value) -> Vec<&Value> {
     let checks = report["checks"].as_array().into_iter().flatten();
     checks.filter(|it| it["status"] == "fail" || it["status"] == "incomplete").collect()
 }
 
-/// Runs a check for each fault, several at a time: the one that is for it must fail, and no other.
+/// Runs a check for each fault, several at a time: exactly the check for it must fail.
 pub(crate) fn each_fault_is_found(
     faults: Vec<(String, String)>,
     at_once: usize,
@@ -50,17 +50,17 @@ pub(crate) fn each_fault_is_found(
     let left = Mutex::new(faults);
     let wrong = Mutex::new(Vec::new());
     let work = || {
-        while let Some((fault, expected)) = { left.lock().expect("nobody panics").pop() } {
+        while let Some((fault, expected)) = { left.lock().expect("no thread panics").pop() } {
             let (report, output) = check(&fault, &expected);
             let failed = with_status(&report, "fail");
             let unknown = with_status(&report, "incomplete");
-            // Who is not let in sees nothing else.
+            // Without a token no other check can run.
             let is_let_in = expected != "http-unauthorized";
             let is_right = failed == BTreeSet::from([expected.as_str()]) && unknown.is_empty() == is_let_in;
             if !is_right || output.status.code() != Some(1) {
                 let findings = findings(&report);
-                let told = format!("{fault}: {expected} should fail: {failed:?}, unknown {unknown:?}: {findings:?}");
-                wrong.lock().expect("nobody panics").push(told);
+                let text = format!("{fault}: {expected} should fail: {failed:?}, unknown {unknown:?}: {findings:?}");
+                wrong.lock().expect("no thread panics").push(text);
             }
         }
     };
@@ -69,6 +69,6 @@ pub(crate) fn each_fault_is_found(
             scope.spawn(work);
         }
     });
-    let wrong = wrong.into_inner().expect("nobody panics");
+    let wrong = wrong.into_inner().expect("no thread panics");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

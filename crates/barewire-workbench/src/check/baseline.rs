@@ -1,4 +1,4 @@
-//! Findings that are known <-> a file of them.
+//! Known findings <-> a file.
 
 use std::path::Path;
 
@@ -9,50 +9,50 @@ use super::finding::Finding;
 use super::report::Report;
 use crate::{Advice, Error};
 
-/// Findings that are known, and do not count.
+/// Known findings, which do not count.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Baseline {
     version: u32,
-    pub(super) findings: Vec<Known>,
+    pub(super) findings: Vec<KnownFinding>,
 }
 
-/// A finding without what differs from run to run.
+/// The parts of a finding that are the same in every run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Known {
+pub(super) struct KnownFinding {
     pub(super) check: String,
     party: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     path: String,
-    /// Numbers are written as #, but for codes and revisions.
+    /// Numbers are replaced by `#`, except for error codes and revisions.
     pub(super) detail: String,
 }
 
 impl Baseline {
-    /// Takes everything that a report has found for known.
+    /// Makes a baseline of all findings of a report.
     pub fn of(report: &Report) -> Self {
-        let mut findings: Vec<Known> = report.findings().map(Known::of).collect();
+        let mut findings: Vec<KnownFinding> = report.findings().map(KnownFinding::of).collect();
         findings.sort();
         findings.dedup();
         Self { version: 1, findings }
     }
 
-    /// Reads a file of them.
+    /// Reads a baseline from a file.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let cannot = |why: String| Error::new(format!("cannot read the baseline {}: {why}", path.display()));
-        let text = std::fs::read(path)
-            .map_err(|error| cannot(error.to_string()).with_advice(Advice::WriteBaseline))?;
+        let text = std::fs::read(path).map_err(|error| cannot(error.to_string()).with_advice(Advice::WriteBaseline))?;
         let read: Self = serde_json::from_slice(&text).map_err(|error| cannot(error.to_string()))?;
         if read.version != 1 {
-            return Err(cannot(format!("its version is {}, and only 1 is known", read.version)));
+            return Err(cannot(format!("its version is {}; only version 1 is supported", read.version)));
         }
         if let Some(known) = read.findings.iter().find(|known| find(&known.check).is_none()) {
-            return Err(cannot(format!("there is no check {:?}", known.check))
-                .with_advice(Advice::ListChecks { near: None }));
+            return Err(
+                cannot(format!("there is no check {:?}", known.check)).with_advice(Advice::ListChecks { near: None })
+            );
         }
         Ok(read)
     }
 
-    /// Writes them to a file.
+    /// Writes the baseline to a file.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let mut text = serde_json::to_string_pretty(self).expect("strings are always JSON");
         text.push('\n');
@@ -61,11 +61,9 @@ impl Baseline {
     }
 }
 
-impl Known {
+impl KnownFinding {
     pub(super) fn of(finding: &Finding) -> Self {
-        let fingerprint = finding.fingerprint();
-        let mut parts = fingerprint.splitn(4, '|').map(str::to_owned);
-        let mut next = || parts.next().unwrap_or_default();
-        Self { check: next(), party: next(), path: next(), detail: next() }
+        let [check, party, path, detail] = finding.identity();
+        Self { check, party, path, detail }
     }
 }

@@ -1,4 +1,4 @@
-//! What a check has found: whose fault it is, where it stands on the wire, and what was seen there.
+//! A finding: the party at fault, the location on the wire, and the evidence.
 
 use barewire_proto::mcp::{Revision, Side};
 use barewire_proto::transcript::Stream;
@@ -16,82 +16,83 @@ pub struct Finding {
     pub check: &'static Check,
     /// The party at fault.
     pub party: Party,
-    /// What exactly is wrong, to read on behind the sentence of the check.
+    /// The details, to follow the sentence of the check.
     pub detail: String,
-    /// The place on the wire.
-    pub spot: Location,
-    /// The beginning of what was seen there, as it was.
+    /// The location on the wire.
+    pub location: Location,
+    /// The first bytes at the location, not redacted.
     pub(crate) seen: Vec<u8>,
-    /// What was seen there: without secrets, escaped, and no longer than a line or two. Empty until it is in a report.
+    /// The bytes at the location, redacted, escaped and cut. Empty until the finding is in a report.
     pub evidence: String,
-    /// The member that it is about, as a JSON Pointer.
+    /// The member at fault, as a JSON Pointer.
     pub path: Option<String>,
 }
 
 /// The party at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a wire has two ends and something between them")]
+#[expect(clippy::exhaustive_enums, reason = "a wire has two ends and a carrier")]
 pub enum Party {
     /// The client.
     Client,
     /// The server.
     Server,
-    /// Whatever is between the two.
+    /// The transport or a proxy between the two.
     Carrier,
 }
 
-/// A place on the wire.
+/// A location on the wire.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Location {
-    /// The connection, where there are several.
+    /// The connection, if there are several.
     pub channel: String,
-    /// The stream, as the character that stands for it in a transcript.
+    /// The stream, as its character in a transcript.
     pub stream: Option<char>,
-    /// The number of the frame, as `barewire read` counts.
+    /// The number of the frame, as in `barewire read`.
     pub frame: Option<u64>,
-    /// The byte of the stream.
+    /// The byte offset in the stream.
     pub offset: Option<u64>,
 }
 
 impl Finding {
-    pub(crate) fn new(
-        check: &'static Check,
-        party: Party,
-        spot: Location,
-        detail: impl Into<String>,
-    ) -> Self {
-        // It may hold names that a peer has chosen.
-        let detail = shown(detail.into().as_bytes(), LONGEST);
-        Self { check, party, detail, spot, seen: Vec::new(), evidence: String::new(), path: None }
+    pub(crate) fn new(check: &'static Check, party: Party, location: Location, detail: impl Into<String>) -> Self {
+        // The detail may quote the peer.
+        let detail = shown(detail.into().as_bytes(), MAX_DETAIL);
+        Self { check, party, detail, location, seen: Vec::new(), evidence: String::new(), path: None }
     }
 
-    /// Quotes what was seen.
+    /// Sets the bytes at the location.
     pub(crate) fn seen(mut self, bytes: &[u8]) -> Self {
         self.seen = bytes[..bytes.len().min(EXCERPT + 1)].to_vec();
         self
     }
 
     pub(crate) fn at(mut self, path: impl Into<String>) -> Self {
-        self.path = Some(shown(path.into().as_bytes(), LONGEST));
+        self.path = Some(shown(path.into().as_bytes(), MAX_DETAIL));
         self
     }
 
-    /// Makes it fit to be told: without secrets, and then cut.
+    /// Redacts and shortens all texts.
     pub(crate) fn redact(&mut self, redactor: &mut Redactor) {
-        self.evidence = redactor.shown(&std::mem::take(&mut self.seen), EVIDENCE);
-        self.detail = redactor.shown(self.detail.as_bytes(), LONGEST);
-        self.path = self.path.take().map(|path| redactor.shown(path.as_bytes(), LONGEST));
+        self.evidence = redactor.shown(&std::mem::take(&mut self.seen), MAX_EVIDENCE);
+        self.detail = redactor.shown(self.detail.as_bytes(), MAX_DETAIL);
+        self.path = self.path.take().map(|path| redactor.shown(path.as_bytes(), MAX_DETAIL));
     }
 
-    /// What is the same each time the same thing is found: for baselines, and to tell repetitions.
+    /// The text that is the same in every run, for baselines and to recognise repetitions.
     pub(crate) fn fingerprint(&self) -> String {
+        self.identity().join("|")
+    }
+
+    /// The check, the party, the path and the detail, without the numbers that differ between runs.
+    pub(super) fn identity(&self) -> [String; 4] {
         let path = without_numbers(self.path.as_deref().unwrap_or_default());
-        format!("{}|{}|{path}|{}", self.check.id, self.party.as_str(), without_numbers(&self.detail))
+        let (check, party) = (self.check.id.to_owned(), self.party.as_str().to_owned());
+        [check, party, path, without_numbers(&self.detail)]
     }
 }
 
-/// Numbers are ids, places and counts, and differ from run to run; but for codes and revisions.
+/// Replaces numbers, which differ from run to run, by `#`; except for error codes and revisions.
 fn without_numbers(text: &str) -> String {
     let is_number = |c: char| c.is_ascii_digit() || c == '-';
     let mut out = String::with_capacity(text.len());
@@ -133,7 +134,7 @@ impl From<Side> for Party {
 }
 
 impl Location {
-    /// The byte `at` of a frame.
+    /// The location of a byte of a frame.
     pub(crate) fn of(seen: &WireFrame<'_>, at: usize) -> Self {
         Self {
             channel: seen.place.map_or(String::new(), |place| place.channel.to_owned()),
@@ -143,26 +144,20 @@ impl Location {
         }
     }
 
-    /// A channel, and no place in it.
+    /// The location of a whole channel.
     pub(crate) fn channel(channel: &str) -> Self {
         Self { channel: channel.to_owned(), ..Self::default() }
     }
 
-    /// The place as a person reads it.
+    /// The location as text for people.
     pub fn text(&self) -> String {
-        let mut text = match (self.frame, self.offset) {
-            (Some(frame), Some(offset)) => format!("frame {frame}, byte {offset}"),
-            (Some(frame), None) => format!("frame {frame}"),
-            _ => String::new(),
+        let place = match (self.frame, self.offset, self.stream) {
+            (Some(frame), Some(offset), _) => format!("frame {frame}, byte {offset}"),
+            (Some(frame), None, _) => format!("frame {frame}"),
+            (None, _, Some(sigil)) => stream_name(sigil).to_owned(),
+            (None, _, None) => String::new(),
         };
-        if let (Some(sigil), true) = (self.stream, self.frame.is_none()) {
-            text = stream_name(sigil).to_owned();
-        }
-        match (self.channel.is_empty(), text.is_empty()) {
-            (true, _) => text,
-            (false, true) => self.channel.clone(),
-            (false, false) => format!("{} {text}", self.channel),
-        }
+        [self.channel.as_str(), &place].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -174,23 +169,23 @@ fn stream_name(sigil: char) -> &'static str {
     }
 }
 
-/// Of `stream`, without a frame.
-pub(crate) fn stream_spot(channel: &str, stream: Stream) -> Location {
+/// The location of a whole stream.
+pub(crate) fn stream_location(channel: &str, stream: Stream) -> Location {
     Location { channel: channel.to_owned(), stream: Some(stream.sigil()), ..Location::default() }
 }
 
-/// A sentence or two; what is longer is a name that somebody has made up for it.
-const LONGEST: usize = 1000;
+/// Enough for two sentences; only a quoted name is longer.
+const MAX_DETAIL: usize = 1000;
 
 /// Two lines of a terminal.
-const EVIDENCE: usize = 160;
+const MAX_EVIDENCE: usize = 160;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_from_run_to_run_is_left_out() {
+    fn numbers_that_differ_between_runs_are_replaced() {
         let text = "/tools/12: -32602 in 2025-11-25, not -1 or 7 of well-known 3-way";
         assert_eq!(without_numbers(text), "/tools/#: -32602 in 2025-11-25, not # or # of well-known #way");
     }

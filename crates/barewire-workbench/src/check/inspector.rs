@@ -1,44 +1,44 @@
-//! What goes over the wire -> findings, by the checks that only look on.
+//! Observed traffic -> findings of the passive checks.
 
 use super::finding::Finding;
 use super::ledger::Ledger;
-use super::passive::Judge;
+use super::passive::PassiveChecks;
 use crate::frames::WireItem;
 use crate::operations::{OperationTracker, TrackedMessage};
 use crate::pipeline::Observer;
 
-/// The passive checks as an observer, and what they have found.
+/// The passive checks as an observer, and their findings.
 pub struct Inspector {
-    pub(super) judge: Judge,
+    pub(super) checks: PassiveChecks,
     pub(super) ledger: Ledger,
-    /// Frames that were seen.
+    /// The number of frames so far.
     pub(super) frames: u64,
 }
 
 impl Inspector {
-    /// Looks at a client and a server that are both somebody else's.
+    /// Checks both the client and the server.
     pub fn new() -> Self {
-        Self { judge: Judge::new(), ledger: Ledger::default(), frames: 0 }
+        Self { checks: PassiveChecks::new(), ledger: Ledger::default(), frames: 0 }
     }
 
-    /// The same, and keeps what is new until [`Self::news`] takes it.
-    pub fn telling() -> Self {
-        Self { ledger: Ledger::telling(), ..Self::new() }
+    /// The same, and keeps new findings for [`Self::take_findings`].
+    pub fn incremental() -> Self {
+        Self { ledger: Ledger::incremental(), ..Self::new() }
     }
 
-    /// Looks at a server whose client we are ourselves.
+    /// Checks only the server: the client is `barewire check`.
     pub(super) fn of_our_own() -> Self {
-        Self { judge: Judge::of_our_own(), ..Self::new() }
+        Self { checks: PassiveChecks::of_our_own(), ..Self::new() }
     }
 
-    /// Takes what was found since the last time. Of one check only the first findings are told; then they are counted.
-    pub fn news(&mut self) -> Vec<Finding> {
-        self.ledger.news()
+    /// Takes the findings since the last call. Of each check only the first ones are kept; the rest is only counted.
+    pub fn take_findings(&mut self) -> Vec<Finding> {
+        self.ledger.take_findings()
     }
 
-    /// How many findings were counted and not told, by the id of their check.
-    pub fn untold(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.ledger.untold()
+    /// The number of findings that were only counted, by check id.
+    pub fn omitted(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.ledger.omitted()
     }
 }
 
@@ -50,15 +50,15 @@ impl Default for Inspector {
 
 impl Observer for Inspector {
     fn message(&mut self, message: &TrackedMessage<'_>) {
-        self.judge.message(message, &mut self.ledger);
+        self.checks.message(message, &mut self.ledger);
     }
 
     fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker) {
         self.frames += u64::from(matches!(item, WireItem::Frame(_)));
-        self.judge.sight(item, operations, &mut self.ledger);
+        self.checks.item(item, operations, &mut self.ledger);
     }
 
     fn end(&mut self, operations: &OperationTracker) {
-        self.judge.finish(operations, &mut self.ledger);
+        self.checks.finish(operations, &mut self.ledger);
     }
 }

@@ -1,57 +1,57 @@
-//! What the checks have seen -> how each of them stands.
+//! Observations of the checks -> the outcome of each check.
 
 use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
-use super::catalogue::{Check, Place, all};
+use super::catalogue::{Check, CheckPlace, all};
 use super::finding::Finding;
 use crate::Advice;
 
-/// What is gathered while bytes pass.
+/// The observations of all checks so far.
 #[derive(Default)]
 pub(crate) struct Ledger {
-    accounts: BTreeMap<&'static str, Account>,
-    /// What was found since somebody asked last; only if somebody asks.
-    news: Option<Vec<Finding>>,
+    records: BTreeMap<&'static str, CheckRecord>,
+    /// The findings since the last call of `take_findings`, if it is used.
+    new_findings: Option<Vec<Finding>>,
 }
 
 #[derive(Default)]
-struct Account {
-    /// How often there was something to look at.
-    looked: u64,
+struct CheckRecord {
+    /// The number of messages or events that were inspected.
+    inspections: u64,
     findings: Vec<Finding>,
-    /// The kinds of findings that are among them.
-    kinds: HashSet<String>,
-    /// Findings beyond those that are kept.
+    /// The fingerprints of `findings`.
+    fingerprints: HashSet<String>,
+    /// The number of findings beyond `findings`.
     more: u64,
-    /// Kinds beyond those that are kept.
+    /// Whether one of those has another fingerprint.
     has_more_kinds: bool,
-    skips: Vec<Skip>,
+    skips: Vec<SkipReason>,
     incomplete: Option<Reason>,
-    /// Checks under which is told what counts against this one as well.
-    told_under: Vec<&'static str>,
+    /// Other checks that report violations of this one.
+    reported_under: Vec<&'static str>,
     measure: Option<Value>,
 }
 
-/// How a check stands.
+/// The status of a check.
 pub(crate) enum Status {
     Pass {
-        looked: u64,
+        inspections: u64,
     },
     Fail {
         findings: Vec<Finding>,
-        /// Findings beyond those that are kept.
+        /// The number of findings beyond `findings`.
         more: u64,
-        /// Some of them are of kinds that are not kept.
+        /// Whether one of those is of another kind.
         has_more_kinds: bool,
     },
-    Skip(Skip),
+    Skip(SkipReason),
     /// It should have run and could not.
     Incomplete(Reason),
 }
 
-/// Why a check was not made, and the setting that would allow it.
+/// The reason why a check did not run, and a setting that would help.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reason {
     pub(super) what: String,
@@ -63,10 +63,10 @@ impl Reason {
         Self { what: what.into(), advice: Some(advice) }
     }
 
-    /// The whole reason, with these words for the setting.
-    pub(super) fn text(&self, words: fn(&Advice) -> String) -> String {
+    /// The reason and the advice, in the words of the caller.
+    pub(super) fn text(&self, advice_text: fn(&Advice) -> String) -> String {
         match &self.advice {
-            Some(advice) => format!("{}: {}", self.what, words(advice)),
+            Some(advice) => format!("{}: {}", self.what, advice_text(advice)),
             None => self.what.clone(),
         }
     }
@@ -78,139 +78,139 @@ impl<T: Into<String>> From<T> for Reason {
     }
 }
 
-/// Why a check did not run.
+/// The reason why a check was skipped.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Skip {
-    /// A check that it needs failed.
+pub(crate) enum SkipReason {
+    /// A check that it depends on failed.
     Needs(&'static str),
-    /// All that counts against it is told under another one.
-    ToldUnder(Vec<&'static str>),
-    /// It would have to do what is not allowed.
+    /// All of its violations are reported under other checks.
+    ReportedUnder(Vec<&'static str>),
+    /// The user's permission is missing.
     Permission(Reason),
-    /// There was nothing to look at.
+    /// There was nothing to inspect.
     Nothing(Reason),
 }
 
-/// A check and how it stands.
-pub(crate) struct Outcome {
+/// A check and its status.
+pub(crate) struct CheckOutcome {
     pub(crate) check: &'static Check,
     pub(crate) status: Status,
     pub(crate) measure: Option<Value>,
 }
 
 impl Ledger {
-    /// One that tells what is new.
-    pub(crate) fn telling() -> Self {
-        Self { news: Some(Vec::new()), ..Self::default() }
+    /// A ledger that keeps new findings for `take_findings`.
+    pub(crate) fn incremental() -> Self {
+        Self { new_findings: Some(Vec::new()), ..Self::default() }
     }
 
-    /// What was found since this was asked last. Of one check only the first are told; then they are counted.
-    pub(crate) fn news(&mut self) -> Vec<Finding> {
-        self.news.as_mut().map(std::mem::take).unwrap_or_default()
+    /// Takes the findings since the last call. Of each check only the first ones are kept; the rest is only counted.
+    pub(crate) fn take_findings(&mut self) -> Vec<Finding> {
+        self.new_findings.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// How many findings were not told, by check.
-    pub(crate) fn untold(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.accounts.iter().filter(|(_, account)| account.more > 0).map(|(id, account)| (*id, account.more))
+    /// The number of findings that were only counted, by check id.
+    pub(crate) fn omitted(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.records.iter().filter(|(_, record)| record.more > 0).map(|(id, record)| (*id, record.more))
     }
 
-    /// There was something to look at.
-    pub(crate) fn look(&mut self, check: &'static Check) {
-        self.of(check).looked += 1;
+    /// Notes that a message or event was inspected.
+    pub(crate) fn inspected(&mut self, check: &'static Check) {
+        self.record(check).inspections += 1;
     }
 
-    /// Something is wrong with it.
+    /// Adds a finding.
     pub(crate) fn fail(&mut self, finding: Finding) {
-        let account = self.of(finding.check);
-        account.looked += 1;
-        // Of each kind one is kept at least: a baseline knows findings by their kinds.
-        let kind = finding.fingerprint();
-        let is_new = !account.kinds.contains(&kind);
-        let is_kept = account.findings.len() < MOST_FINDINGS || is_new && account.kinds.len() < MOST_KINDS;
-        account.has_more_kinds |= is_new && !is_kept;
+        let record = self.record(finding.check);
+        record.inspections += 1;
+        // At least one finding of each kind is kept: a baseline identifies findings by their fingerprints.
+        let fingerprint = finding.fingerprint();
+        let is_new = !record.fingerprints.contains(&fingerprint);
+        let is_kept = record.findings.len() < MAX_FINDINGS || is_new && record.fingerprints.len() < MAX_KINDS;
+        record.has_more_kinds |= is_new && !is_kept;
         if is_kept {
-            account.kinds.insert(kind);
-            account.findings.push(finding.clone());
-            if let Some(news) = &mut self.news {
-                news.push(finding);
+            record.fingerprints.insert(fingerprint);
+            record.findings.push(finding.clone());
+            if let Some(new_findings) = &mut self.new_findings {
+                new_findings.push(finding);
             }
         } else {
-            account.more += 1;
+            record.more += 1;
         }
     }
 
-    pub(crate) fn skip(&mut self, check: &'static Check, why: Skip) {
-        let account = self.of(check);
-        if !account.skips.contains(&why) {
-            account.skips.push(why);
+    pub(crate) fn skip(&mut self, check: &'static Check, why: SkipReason) {
+        let record = self.record(check);
+        if !record.skips.contains(&why) {
+            record.skips.push(why);
         }
     }
 
-    /// It should have run and could not.
+    /// Notes that the check should have run and could not.
     pub(crate) fn incomplete(&mut self, check: &'static Check, why: impl Into<Reason>) {
-        self.of(check).incomplete.get_or_insert(why.into());
+        self.record(check).incomplete.get_or_insert(why.into());
     }
 
-    /// What counts against `check` is told under `other`.
-    pub(crate) fn tell_under(&mut self, check: &'static Check, other: &'static Check) {
-        let account = self.of(check);
-        account.looked += 1;
-        if !account.told_under.contains(&other.id) {
-            account.told_under.push(other.id);
+    /// Notes that `other` reports a violation of `check`.
+    pub(crate) fn report_under(&mut self, check: &'static Check, other: &'static Check) {
+        let record = self.record(check);
+        record.inspections += 1;
+        if !record.reported_under.contains(&other.id) {
+            record.reported_under.push(other.id);
         }
     }
 
-    /// What was seen of it means nothing.
+    /// Drops all observations of a check.
     pub(crate) fn withdraw(&mut self, check: &'static Check) {
-        self.accounts.remove(check.id);
+        self.records.remove(check.id);
     }
 
     pub(crate) fn measure(&mut self, check: &'static Check, measure: Value) {
-        self.of(check).measure = Some(measure);
+        self.record(check).measure = Some(measure);
     }
 
     pub(crate) fn has_failed(&self, check: &Check) -> bool {
-        self.accounts.get(check.id).is_some_and(|account| !account.findings.is_empty())
+        self.records.get(check.id).is_some_and(|record| !record.findings.is_empty())
     }
 
-    /// Whether anything was said of it, so that it is not left out by a run that ends early.
-    pub(crate) fn is_settled(&self, check: &Check) -> bool {
-        self.accounts.get(check.id).is_some_and(|account| {
-            account.looked > 0 || !account.skips.is_empty() || account.incomplete.is_some()
-        })
+    /// Whether the check has an outcome even if the run ends now.
+    pub(crate) fn has_evidence(&self, check: &Check) -> bool {
+        self.records
+            .get(check.id)
+            .is_some_and(|record| record.inspections > 0 || !record.skips.is_empty() || record.incomplete.is_some())
     }
 
-    fn of(&mut self, check: &'static Check) -> &mut Account {
-        self.accounts.entry(check.id).or_default()
+    fn record(&mut self, check: &'static Check) -> &mut CheckRecord {
+        self.records.entry(check.id).or_default()
     }
 
-    /// How everything that runs in this place stands, in the order of the catalogue.
-    pub(crate) fn settle(mut self, place: Place) -> Vec<Outcome> {
-        let mut outcomes: Vec<Outcome> = Vec::new();
+    /// The outcomes of all checks that run in this place, in the order of the catalogue.
+    pub(crate) fn into_outcomes(mut self, place: CheckPlace) -> Vec<CheckOutcome> {
+        let mut outcomes: Vec<CheckOutcome> = Vec::new();
         for check in all().filter(|check| check.runs_on(place)) {
-            let account = self.accounts.remove(check.id).unwrap_or_default();
+            let record = self.records.remove(check.id).unwrap_or_default();
             let cause = check.needs.iter().find_map(|need| {
                 let needed = outcomes.iter().find(|outcome| outcome.check.id == *need)?;
                 match &needed.status {
                     Status::Fail { .. } => Some(*need),
-                    // What is the cause of it is not skipped because of itself.
-                    Status::Skip(Skip::Needs(cause)) if *cause != check.id => Some(*cause),
+                    // A check is not skipped because of itself.
+                    Status::Skip(SkipReason::Needs(cause)) if *cause != check.id => Some(*cause),
                     _ => None,
                 }
             });
-            let measure = account.measure.clone();
+            let measure = record.measure.clone();
             let status = match cause {
-                Some(cause) => Status::Skip(Skip::Needs(cause)),
-                None => account.status(check, place),
+                Some(cause) => Status::Skip(SkipReason::Needs(cause)),
+                None => record.status(check, place),
             };
-            outcomes.push(Outcome { check, status, measure });
+            outcomes.push(CheckOutcome { check, status, measure });
         }
         outcomes
     }
 }
 
-impl Account {
-    fn status(self, check: &Check, place: Place) -> Status {
+impl CheckRecord {
+    fn status(self, check: &Check, place: CheckPlace) -> Status {
         if !self.findings.is_empty() {
             let Self { findings, more, has_more_kinds, .. } = self;
             return Status::Fail { findings, more, has_more_kinds };
@@ -218,21 +218,21 @@ impl Account {
         if let Some(why) = self.incomplete {
             return Status::Incomplete(why);
         }
-        if !self.told_under.is_empty() {
-            return Status::Skip(Skip::ToldUnder(self.told_under));
+        if !self.reported_under.is_empty() {
+            return Status::Skip(SkipReason::ReportedUnder(self.reported_under));
         }
-        if self.looked > 0 {
-            return Status::Pass { looked: self.looked };
+        if self.inspections > 0 {
+            return Status::Pass { inspections: self.inspections };
         }
         let nothing = || match place {
-            Place::Capture | Place::Tap => Skip::Nothing("nothing of the kind is in the capture".into()),
-            Place::Stdio | Place::Http => Skip::Nothing(check.skip.into()),
+            CheckPlace::Capture | CheckPlace::Tap => SkipReason::Nothing("the capture has nothing to inspect".into()),
+            CheckPlace::Stdio | CheckPlace::Http => SkipReason::Nothing(check.skip.into()),
         };
         Status::Skip(self.skips.into_iter().next().unwrap_or_else(nothing))
     }
 }
 
-/// As many as anybody reads of one check; the rest is counted.
-const MOST_FINDINGS: usize = 20;
-/// More than any server has that is not out to fill memory.
-const MOST_KINDS: usize = 500;
+/// The findings of one check that are kept; the rest is counted.
+const MAX_FINDINGS: usize = 20;
+/// More kinds of findings than any server has that is not out to fill memory.
+const MAX_KINDS: usize = 500;

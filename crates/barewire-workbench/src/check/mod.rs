@@ -1,17 +1,8 @@
-//! A server or a capture -> what is wrong with it, where, how bad, and how to fix it.
+//! A server or a capture -> findings, each with its location, its severity and a fix.
 //!
-//! [`catalogue`] has every check as data. [`Checks`] says what is allowed and runs them on a [`Target`]; the [`Report`] says what
-//! was found. [`Inspector`] is the part of them that only looks on, for what passes by.
-//!
-//! ```
-//! use barewire::Server;
-//! use barewire_workbench::check::{Checks, Target};
-//!
-//! let server = Server::new("greeter", "1.0").tool("greet", "Greets", || async { "hello" });
-//! let report = Checks::new().run(Target::server(&server))?;
-//! assert!(report.is_clean(), "{report}");
-//! # Ok::<(), barewire_workbench::Error>(())
-//! ```
+//! [`catalogue`] has every check as data. [`Checks`] has the settings, and runs the checks on a [`Target`]; the result
+//! is a [`Report`]. [`Inspector`] runs the passive checks on observed traffic. The [crate] documentation has an
+//! example.
 
 mod baseline;
 pub mod catalogue;
@@ -40,8 +31,8 @@ use crate::frames::{Format, FrameLimits, Reading};
 use crate::pipeline::Observed;
 use crate::secrets::Redactor;
 use crate::{Advice, Error};
-use catalogue::{Place, Severity};
-use live::{Live, Terms};
+use catalogue::{CheckPlace, Severity};
+use live::{LiveTarget, RunOptions};
 use report::Subject;
 use selection::Selection;
 
@@ -51,9 +42,11 @@ pub use inspector::Inspector;
 pub use report::{Report, Verdict};
 
 /// The server or capture to check.
-pub struct Target(Kind);
+#[derive(Debug)]
+pub struct Target(TargetKind);
 
-enum Kind {
+#[derive(Debug)]
+enum TargetKind {
     Server(Box<Server>),
     Program(Vec<OsString>),
     Url(String),
@@ -62,44 +55,44 @@ enum Kind {
 }
 
 impl Target {
-    /// A copy of a server of this process, over memory. What only a process shows (its end, its children, its stderr) is skipped.
+    /// A copy of a server of this process, over memory. Checks of the process (exit, children, stderr) are skipped.
     pub fn server(server: &Server) -> Self {
-        Self(Kind::Server(Box::new(server.clone())))
+        Self(TargetKind::Server(Box::new(server.clone())))
     }
 
     /// A program and its arguments. It is started about a dozen times.
-    pub fn program<T: Into<OsString>>(words: impl IntoIterator<Item = T>) -> Self {
-        Self(Kind::Program(words.into_iter().map(Into::into).collect()))
+    pub fn program<T: Into<OsString>>(argv: impl IntoIterator<Item = T>) -> Self {
+        Self(TargetKind::Program(argv.into_iter().map(Into::into).collect()))
     }
 
     /// A server at a URL, over HTTP.
     pub fn url(url: impl Into<String>) -> Self {
-        Self(Kind::Url(url.into()))
+        Self(TargetKind::Url(url.into()))
     }
 
-    /// A capture, a `.wire` file. It shows only what was said in it, so many checks cannot run on it.
+    /// A capture, a `.wire` file. Only the passive checks run on it.
     pub fn capture(file: impl Into<PathBuf>) -> Self {
-        Self(Kind::Capture(Some(file.into())))
+        Self(TargetKind::Capture(Some(file.into())))
     }
 
     /// A capture on stdin.
     pub fn stdin() -> Self {
-        Self(Kind::Capture(None))
+        Self(TargetKind::Capture(None))
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> CheckPlace {
         match self.0 {
-            Kind::Server(_) | Kind::Program(_) => Place::Stdio,
-            Kind::Url(_) => Place::Http,
-            Kind::Capture(_) => Place::Capture,
+            TargetKind::Server(_) | TargetKind::Program(_) => CheckPlace::Stdio,
+            TargetKind::Url(_) => CheckPlace::Http,
+            TargetKind::Capture(_) => CheckPlace::Capture,
         }
     }
 }
 
-/// The checks to make, and what they may do.
+/// The checks to run, and their permissions.
 ///
-/// Unless more is allowed, tools are called only if they say that they change nothing (`readOnlyHint`), and a server at a URL gets
-/// nothing that looks like an attack. A server of this process and a program that is started get everything else.
+/// By default, tools are called only if they declare `readOnlyHint`, and a server at a URL gets no hostile input. A
+/// server of this process and a program that is started always get it.
 #[must_use]
 pub struct Checks {
     only: Vec<String>,
@@ -115,14 +108,14 @@ pub struct Checks {
     redacts: bool,
     on_progress: Option<OnProgress>,
     warn: fn(&Error),
-    words: fn(&Advice) -> String,
+    advice_text: fn(&Advice) -> String,
 }
 
-/// Called with what is being checked, and how many processes, connections or exchanges there were.
+/// Gets the subject of the current probe, and the number of connections so far.
 type OnProgress = Box<dyn Fn(&str, u32) + Send>;
 
 impl Checks {
-    /// All checks, with nothing allowed that could do harm.
+    /// All checks, with the default permissions.
     pub fn new() -> Self {
         Self {
             only: Vec::new(),
@@ -138,107 +131,107 @@ impl Checks {
             redacts: true,
             on_progress: None,
             warn: |_| {},
-            words: Advice::to_string,
+            advice_text: Advice::to_string,
         }
     }
 
-    /// Makes only the checks with these ids.
+    /// Runs only the checks with these ids.
     pub fn only<T: Into<String>>(mut self, ids: impl IntoIterator<Item = T>) -> Self {
         self.only.extend(ids.into_iter().map(Into::into));
         self
     }
 
-    /// Leaves out the checks with these ids.
+    /// Omits the checks with these ids.
     pub fn skip<T: Into<String>>(mut self, ids: impl IntoIterator<Item = T>) -> Self {
         self.skip.extend(ids.into_iter().map(Into::into));
         self
     }
 
-    /// Sets the least severity that makes the verdict [`Verdict::Fail`]; the lowest if nothing is set.
+    /// Sets the lowest severity that makes the verdict [`Verdict::Fail`]; [`Severity::Low`] by default.
     pub fn fail_on(mut self, severity: Severity) -> Self {
         self.fail_on = severity;
         self
     }
 
-    /// Allows one call of a tool, with these arguments.
+    /// Permits one call of a tool, with these arguments.
     pub fn call(mut self, tool: impl Into<String>, arguments: Value) -> Self {
         self.calls.push((tool.into(), arguments));
         self
     }
 
-    /// Allows calls of every tool, with made-up arguments: only for servers whose tools may do anything.
+    /// Permits calls of every tool, with invented arguments: only for servers whose tools can do no harm.
     pub fn allow_calls(mut self, allow: bool) -> Self {
         self.all_calls = allow;
         self
     }
 
-    /// Allows what no well-behaved client sends for a server at a URL as well.
+    /// Permits hostile input for a server at a URL.
     pub fn hostile(mut self, allow: bool) -> Self {
         self.hostile = allow;
         self
     }
 
-    /// Sends a header with every request to a URL. Its value is a secret in everything that is written.
+    /// Sends a header with every request to a URL. Reports and captures redact its value.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Sets how long one answer is waited for, six times as long for the first; 5 seconds if nothing is set.
+    /// Sets the time limit of one response; the first response gets six times as long. 5 seconds by default.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Sets how long the whole check may take; 300 seconds if nothing is set.
+    /// Sets the time limit of the whole run; 300 seconds by default.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Records everything that goes over the wire in a `.wire` file.
+    /// Records all traffic in a `.wire` file.
     pub fn record(mut self, file: impl Into<PathBuf>) -> Self {
         self.record = Some(file.into());
         self
     }
 
-    /// Sets whether secrets are replaced in the report and in the capture; they are if nothing is set.
+    /// Sets whether the report and the capture are redacted; true by default.
     pub fn redact(mut self, redact: bool) -> Self {
         self.redacts = redact;
         self
     }
 
-    /// Sets a function that is called with what is being checked, and how many processes, connections or exchanges there were.
+    /// Sets a function that gets the subject of each probe, and the number of connections so far.
     pub fn on_progress(mut self, call: impl Fn(&str, u32) + Send + 'static) -> Self {
         self.on_progress = Some(Box::new(call));
         self
     }
 
-    /// Sets a function that is called with what is left out because it cannot be read.
+    /// Sets a function that gets an error for each part of a capture that cannot be read.
     pub fn on_warning(mut self, call: fn(&Error)) -> Self {
         self.warn = call;
         self
     }
 
-    /// Sets the words for settings that would have helped: a command line calls them by other names.
-    pub fn words(mut self, words: fn(&Advice) -> String) -> Self {
-        self.words = words;
+    /// Sets the text of advice: a command line has options in place of these methods.
+    pub fn advice_text(mut self, text: fn(&Advice) -> String) -> Self {
+        self.advice_text = text;
         self
     }
 
-    /// Runs the checks, and waits until they are done.
+    /// Runs the checks, and blocks until they are done.
     pub fn run(self, target: Target) -> Result<Report, Error> {
         let (sender, mut receiver) = oneshot::channel();
-        // A thread of its own, so that it can be called from within a runtime as well.
+        // The checks run on a thread of their own, so that this works inside a runtime as well.
         let ran = self.spawn(target, sender)?.join();
-        ran.ok().and_then(|()| receiver.try_recv().ok()).unwrap_or_else(|| Err(broken()))
+        ran.ok().and_then(|()| receiver.try_recv().ok()).unwrap_or_else(|| Err(panicked()))
     }
 
     /// The same, without blocking the thread.
     pub async fn run_async(self, target: Target) -> Result<Report, Error> {
         let (sender, receiver) = oneshot::channel();
         self.spawn(target, sender)?;
-        receiver.await.unwrap_or_else(|_| Err(broken()))
+        receiver.await.unwrap_or_else(|_| Err(panicked()))
     }
 
     fn spawn(
@@ -247,7 +240,7 @@ impl Checks {
         sender: oneshot::Sender<Result<Report, Error>>,
     ) -> Result<thread::JoinHandle<()>, Error> {
         let run = move || {
-            // A caller that does not wait any more needs no report.
+            // The caller may have stopped waiting.
             let _ = sender.send(self.report(target));
         };
         let thread = thread::Builder::new().name("barewire-check".to_owned()).spawn(run);
@@ -258,47 +251,46 @@ impl Checks {
         let selection = Selection::new(&self.only, &self.skip)?;
         let place = target.place();
         selection.for_place(place)?;
-        let (fail_on, words, warn) = (self.fail_on, self.words, self.warn);
+        let (fail_on, advice_text, warn) = (self.fail_on, self.advice_text, self.warn);
         let mut redactor = self.redactor();
         let (subject, ledger) = match target.0 {
-            Kind::Capture(file) => {
+            TargetKind::Capture(file) => {
                 let inspector = inspect(file.as_deref(), warn)?;
                 let file = file.as_deref().unwrap_or(Path::new("-"));
                 (Subject::capture(file, inspector.frames), inspector.ledger)
             }
-            Kind::Server(server) => {
-                let Live { ledger, about } = live::run(live::Whom::Server(server), self.terms(&selection))?;
-                (Subject::memory(&about), ledger)
+            TargetKind::Server(server) => {
+                let (ledger, summary) = live::run(LiveTarget::Server(server), self.options(&selection))?;
+                (Subject::memory(&summary), ledger)
             }
-            Kind::Program(words) => {
-                let whom = live::Whom::Program(&words);
-                let Live { ledger, about } = live::run(whom, self.terms(&selection))?;
-                (Subject::program(&words, &about, &mut redactor), ledger)
+            TargetKind::Program(argv) => {
+                let (ledger, summary) = live::run(LiveTarget::program(&argv)?, self.options(&selection))?;
+                (Subject::program(&argv, &summary, &mut redactor), ledger)
             }
-            Kind::Url(url) => {
-                let at = live::http::At { url: &url, hostile: self.hostile, headers: self.headers.clone() };
-                let Live { ledger, about } = live::run(live::Whom::Url(at), self.terms(&selection))?;
-                (Subject::url(&url, &about, &mut redactor), ledger)
+            TargetKind::Url(url) => {
+                let target = LiveTarget::url(&url, self.headers.clone(), self.hostile)?;
+                let (ledger, summary) = live::run(target, self.options(&selection))?;
+                (Subject::url(&url, &summary, &mut redactor), ledger)
             }
         };
-        Ok(Report::new(subject, ledger.settle(place), &selection, fail_on, words, &mut redactor))
+        Ok(Report::new(subject, ledger.into_outcomes(place), &selection, fail_on, advice_text, &mut redactor))
     }
 
     fn redactor(&self) -> Redactor {
         if !self.redacts {
             return Redactor::off();
         }
-        // Behind a scheme, if there is one.
+        // The value without its scheme.
         let secret = |value: &str| value.rsplit(' ').next().unwrap_or(value).as_bytes().to_vec();
         Redactor::knowing(self.headers.iter().map(|(_, value)| secret(value)))
     }
 
-    fn terms(self, selection: &Selection) -> Terms {
-        Terms {
+    fn options(self, selection: &Selection) -> RunOptions {
+        RunOptions {
             redactor: self.redactor(),
             calls: self.calls,
             all_calls: self.all_calls,
-            wanted: selection.ids(),
+            selected: selection.ids(),
             patience: self.patience,
             timeout: self.timeout,
             record: self.record,
@@ -319,27 +311,16 @@ impl fmt::Debug for Checks {
     }
 }
 
-impl fmt::Debug for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Kind::Server(_) => f.write_str("Server"),
-            Kind::Program(words) => f.debug_tuple("Program").field(words).finish(),
-            Kind::Url(url) => f.debug_tuple("Url").field(url).finish(),
-            Kind::Capture(file) => f.debug_tuple("Capture").field(file).finish(),
-        }
-    }
+/// The error after a panic on the thread of the checks.
+fn panicked() -> Error {
+    Error::new("the check panicked; this is a bug in barewire")
 }
 
-/// A panic of a check ends its thread; that is all that is known of it here.
-fn broken() -> Error {
-    Error::new("the check ended before it was done")
-}
-
-/// A capture -> what the passive checks find in it.
+/// Runs the passive checks on a capture.
 fn inspect(file: Option<&Path>, warn: fn(&Error)) -> Result<Inspector, Error> {
     let mut observed = Observed::new(Inspector::new());
     let limits = FrameLimits { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH };
-    // Other formats do not say who has sent what.
+    // Only this format records the sender of each message.
     let reading = Reading { file, format: Format::Wire, limits, follow: false, warn: &warn };
     reading.each(&mut observed).map_err(|error| match file.is_some_and(Path::is_file) {
         true => error.with_advice(Advice::CheckCapture),

@@ -1,35 +1,34 @@
-//! Ids that are wanted and ids that are not -> the checks to make.
+//! Ids to run and ids to omit -> the selected checks.
 
-use super::catalogue::{Check, Place, all, known};
+use super::catalogue::{Check, CheckPlace, all, resolve};
 use crate::{Advice, Error};
 
 pub(super) struct Selection {
     ids: Vec<&'static str>,
-    left_out: Vec<&'static str>,
+    omitted: Vec<&'static str>,
 }
 
 impl Selection {
     pub(super) fn new(only: &[String], skip: &[String]) -> Result<Self, Error> {
-        let resolve = |ids: &[String]| ids.iter().map(|id| known(id)).collect::<Result<Vec<_>, _>>();
-        let (only, skip) = (resolve(only)?, resolve(skip)?);
-        let left_out = skip.iter().map(|check| check.id).collect();
+        let resolve_all = |ids: &[String]| ids.iter().map(|id| resolve(id)).collect::<Result<Vec<_>, _>>();
+        let (only, skip) = (resolve_all(only)?, resolve_all(skip)?);
+        let omitted = skip.iter().map(|check| check.id).collect();
         let ids = all()
             .filter(|check| only.is_empty() || only.contains(check))
             .filter(|check| !skip.contains(check))
             .map(|check| check.id)
             .collect::<Vec<_>>();
         if ids.is_empty() {
-            return Err(Error::new("no check is left to make: all that are wanted are left out"));
+            return Err(Error::new("no check is selected: all ids of the selection are skipped"));
         }
-        Ok(Self { ids, left_out })
+        Ok(Self { ids, omitted })
     }
 
-    /// Whether any of them is made in this place.
-    pub(super) fn for_place(&self, place: Place) -> Result<(), Error> {
+    /// Fails if none of the selected checks runs in this place.
+    pub(super) fn for_place(&self, place: CheckPlace) -> Result<(), Error> {
         match all().any(|check| self.has(check) && check.places.contains(&place)) {
             true => Ok(()),
-            false => Err(Error::new("no check is left to make: none of these can be made here")
-                .with_advice(Advice::ExplainCheck)),
+            false => Err(Error::new("none of the selected checks can run here").with_advice(Advice::ExplainCheck)),
         }
     }
 
@@ -37,9 +36,9 @@ impl Selection {
         self.ids.contains(&check.id)
     }
 
-    /// Whether it was left out by its id.
-    pub(super) fn leaves_out(&self, id: &str) -> bool {
-        self.left_out.contains(&id)
+    /// Whether the check was omitted by its id.
+    pub(super) fn omits(&self, id: &str) -> bool {
+        self.omitted.contains(&id)
     }
 
     pub(super) fn ids(&self) -> Vec<&'static str> {

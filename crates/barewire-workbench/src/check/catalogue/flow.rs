@@ -1,143 +1,133 @@
-//! Several things at once: pages, progress, cancelling, concurrency.
+//! Several things at once: pages, progress, cancellation, concurrency.
 
 use super::Reference::{Cwe, Mcp};
-use super::{BASE, Check, LIVE, LIVE_ANYWHERE, Level, Severity, Taxon};
+use super::{Category, Check, CheckPlace, LIVE_ANYWHERE, Level, Severity};
 
 pub(super) const CHECKS: &[&Check] =
     &[&PAGINATION, &BAD_CURSOR, &PROGRESS_RULES, &CANCELLATION, &CONCURRENCY, &LATE_ANSWER];
 
+const BASE: Check = Check { category: Category::Flow, ..super::BASE };
+/// The members of checks that need input of their own.
+const LIVE: Check = Check { places: LIVE_ANYWHERE, ..BASE };
+
 pub(crate) static PAGINATION: Check = Check {
     id: "pagination",
-    title: "Pages come to an end",
-    why: "A client follows nextCursor until there is none. A cursor that leads back to itself keeps it busy for ever.",
+    title: "Every list has a last page",
+    why: "A client follows nextCursor until there is none. A cursor that leads back to itself traps the client.",
     severity: Severity::High,
-    rationale: "a client that trusts the server never ends",
+    rationale: "a client that trusts the server never finishes",
     looks_at: "every list, page by page",
-    pass: "there is a last page, and no cursor comes twice",
-    fail: "a cursor comes again, is no string, is refused though the server gave it, or there are more than 1000 pages",
+    pass: "there is a last page, and no cursor is repeated",
+    fail: "a cursor is repeated, is not a string, is refused by its own server, or there are over 1000 pages",
     skip: "the server has no lists",
-    sentence: "the pages of a list cannot be followed to their end",
-    remedy: "Leave nextCursor out on the last page. Make the cursor from the last element that was given.",
+    sentence: "the pages of a list cannot be followed to the end",
+    remedy: "Omit nextCursor on the last page. Derive each cursor from the last element of its page.",
     example: r#"{"tools":[…],"nextCursor":"eyJhZnRlciI6Inp6eiJ9"}"#,
     see: &["bad-cursor", "list-order"],
-    references: &[
-        Mcp("2025-11-25/server/utilities/pagination"),
-        Cwe(835, "Loop with Unreachable Exit Condition"),
-    ],
-    taxon: Taxon::Flow,
-    places: LIVE_ANYWHERE,
-    ..BASE
+    references: &[Mcp("2025-11-25/server/utilities/pagination"), Cwe(835, "Loop with Unreachable Exit Condition")],
+    ..LIVE
 };
 
 pub(crate) static BAD_CURSOR: Check = Check {
     id: "bad-cursor",
-    title: "A cursor that nobody gave is an error",
-    why: "A client with an old cursor that gets the first page once more shows everything twice.",
+    title: "An unknown cursor is rejected with -32602",
+    why: "A client with an outdated cursor that gets the first page again shows every element twice.",
     severity: Severity::Low,
-    rationale: "only clients that keep cursors get there",
-    looks_at: "a list with a cursor that the server has not given",
-    pass: "an error with the code -32602",
-    fail: "a result, another code, or no answer",
+    rationale: "only clients that store cursors are affected",
+    looks_at: "a list request with a cursor that the server has not issued",
+    pass: "an error with code -32602",
+    fail: "a result, another code, or no response",
     skip: "the server has no lists",
-    sentence: "a cursor that the server has not given is accepted",
+    sentence: "a cursor that the server has not issued is not rejected with -32602",
     level: Level::Should,
-    remedy: "Check the cursor, also in a server that has only one page.",
+    remedy: "Validate the cursor, even if the server has only one page.",
     example: r#"{"jsonrpc":"2.0","id":8,"error":{"code":-32602,"message":"Invalid cursor"}}"#,
     see: &["pagination", "invalid-params"],
     references: &[Mcp("2025-11-25/server/utilities/pagination#error-handling")],
-    taxon: Taxon::Flow,
-    places: LIVE_ANYWHERE,
     needs: &["early-exit", "mute-server", "handshake", "pagination"],
-    ..BASE
+    ..LIVE
 };
 
 pub(crate) static PROGRESS_RULES: Check = Check {
     id: "progress-rules",
-    title: "Progress grows, has the token of a request, and stops with it",
-    why: "A client keeps a bar for each token. One that goes back, or that belongs to nothing, is shown as a fault or resets the \
-          time limit of the wrong request.",
+    title: "Progress increases, carries the token of a request, and stops with the request",
+    why: "A client keeps a progress bar for each token. Progress that decreases or that has an unknown token is shown \
+          as an error, or extends the time limit of the wrong request.",
     severity: Severity::Medium,
-    rationale: "what is shown is wrong; time limits may be reset for ever",
-    looks_at: "notifications/progress, and the requests that gave their tokens",
-    pass: "each has a token of a request that is in flight, and more progress than the one before",
-    fail: "the token is of no request in flight, or progress does not increase",
+    rationale: "the displayed progress is wrong, and time limits may be extended for ever",
+    looks_at: "notifications/progress, and the requests that supplied the tokens",
+    pass: "each has the token of a request in flight, and a higher value than the one before",
+    fail: "the token belongs to no request in flight, or the value does not increase",
     skip: "no progress was seen",
-    sentence: "progress does not keep to its request",
-    remedy: "Send progress only with the token of the request, only with a greater number, and not after the answer.",
+    sentence: "a progress notification breaks the rules of its request",
+    remedy: "Send progress only with the token of the request, with increasing values, and before the response.",
     example: r#"{"method":"notifications/progress","params":{"progressToken":"t","progress":2,"total":10}}"#,
     see: &["cancellation", "notification-silence"],
     references: &[Mcp("2025-11-25/basic/utilities/progress"), Mcp("2026-07-28/basic/patterns/progress")],
-    taxon: Taxon::Flow,
     ..BASE
 };
 
 pub(crate) static CANCELLATION: Check = Check {
     id: "cancellation",
-    title: "A cancel for nothing is ignored",
-    why: "A cancel crosses its answer on the way all the time. A server that fails on it fails by chance.",
+    title: "The cancellation of an unknown or finished request is ignored",
+    why: "A cancellation and the response often cross on the wire. A server that fails on such a one fails at random.",
     severity: Severity::Medium,
-    rationale: "connections break by chance",
-    looks_at: "notifications/cancelled for a request that was never made, for one that is answered, and without an id",
-    pass: "nothing comes for it, and the connection goes on",
-    fail: "it is answered, or the connection does not go on",
-    skip: "no MCP server answers",
-    sentence: "a cancel for nothing is not ignored",
+    rationale: "connections break at random",
+    looks_at: "notifications/cancelled for a request that was never sent, for an answered one, and without an id",
+    pass: "nothing is sent for it, and the connection keeps working",
+    fail: "it is answered, or the connection stops working",
+    sentence: "the cancellation of an unknown or finished request is not ignored",
     level: Level::Should,
-    remedy: "Look the request up; if it is not there, do nothing.",
+    remedy: "Look the request up; if it is not in flight, do nothing.",
     example: r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":123}}"#,
     see: &["late-answer", "notification-silence"],
     references: &[
         Mcp("2025-11-25/basic/utilities/cancellation#error-handling"),
         Mcp("2026-07-28/basic/patterns/cancellation"),
     ],
-    taxon: Taxon::Flow,
-    places: LIVE,
+    places: &[CheckPlace::Stdio],
     needs: &["early-exit", "mute-server", "handshake", "notification-silence"],
     ..BASE
 };
 
 pub(crate) static LATE_ANSWER: Check = Check {
     id: "late-answer",
-    title: "What is cancelled stops",
-    why: "A user who presses stop expects that it stops. A tool that goes on costs money and time, and may change what nobody wants \
-          changed any more.",
+    title: "A cancelled request stops",
+    why: "A tool that continues after the user pressed stop costs money, and may make unwanted changes.",
     severity: Severity::Medium,
-    rationale: "work is done for nobody",
-    looks_at: "a call of a tool that takes longer than a fifth of a second, cancelled at its beginning; answers in a capture that \
-               come more than two seconds after the cancel",
-    pass: "nothing more comes for it, but for what has crossed the cancel",
-    fail: "it is answered as if it had not been cancelled, or its progress goes on. On stdio 2026-07-28 has that as a MUST NOT",
+    rationale: "the server does work that no client waits for",
+    looks_at: "a tool call that takes longer than a fifth of a second, cancelled soon after its start; in a capture, \
+               responses that come more than two seconds after the cancellation",
+    pass: "nothing follows the cancellation, except messages that crossed it",
+    fail: "the request is answered with a result, or its progress continues. On stdio a MUST NOT since 2026-07-28",
     skip: "no tool that may be called takes long enough",
-    sentence: "a request goes on after it was cancelled",
+    sentence: "a request continues after it was cancelled",
     level: Level::Should,
-    remedy: "Give handlers a token or signal that a cancel sets, and drop the answer of a request that is cancelled.",
+    remedy: "Give handlers a token or signal that a cancellation sets, and drop the response of a cancelled request.",
     example: "const res = await fetch(url, { signal: extra.signal })",
     see: &["cancellation", "concurrency", "progress-rules"],
     references: &[Mcp("2025-11-25/basic/utilities/cancellation"), Mcp("2026-07-28/basic/transports/stdio")],
-    taxon: Taxon::Flow,
-    // A cancel that is not read while the call runs cannot stop it.
+    // A server that does not read while a call runs cannot see the cancellation.
     needs: &["early-exit", "mute-server", "handshake", "concurrency"],
     ..BASE
 };
 
 pub(crate) static CONCURRENCY: Check = Check {
     id: "concurrency",
-    title: "A slow call does not hold up the others",
-    why: "Hosts send several calls at once, and a ping in between. A server that does one after the other looks dead while it works, \
-          and cannot be told to stop.",
+    title: "A slow call does not block other requests",
+    why: "Hosts send several calls at once, and a ping in between. A server that handles one request after the other \
+          looks dead while it works, and cannot receive a cancellation.",
     severity: Severity::Medium,
-    rationale: "everything else waits, and cancelling does not work",
-    looks_at: "a light request sent right behind a call that takes longer than a fifth of a second",
-    pass: "the light one is answered before the call",
-    fail: "it is answered after the call",
+    rationale: "every other request waits, and cancellation does not work",
+    looks_at: "a light request sent right after a call that takes longer than a fifth of a second",
+    pass: "the light request is answered before the call",
+    fail: "the light request is answered after the call",
     skip: "no tool that may be called takes long enough",
-    sentence: "a slow call holds up everything behind it",
+    sentence: "a slow call blocks the requests behind it",
     level: Level::Ours,
-    remedy: "Start handlers as tasks or threads, and go on reading.",
+    remedy: "Run handlers as tasks or threads, and keep reading.",
     example: "asyncio.create_task(handle(request))  # not: await handle(request)",
     see: &["late-answer", "coalesced-input", "ping"],
     references: &[Mcp("2025-11-25/basic/utilities/ping")],
-    taxon: Taxon::Flow,
-    places: LIVE_ANYWHERE,
-    ..BASE
+    ..LIVE
 };

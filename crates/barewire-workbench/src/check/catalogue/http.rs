@@ -1,9 +1,9 @@
-//! HTTP: who may ask, headers, statuses, sessions.
+//! HTTP: access, headers, statuses, sessions.
 
 use barewire_proto::mcp::Revision;
 
 use super::Reference::{Cwe, Mcp, Other};
-use super::{BASE, Check, Level, MODERN, Place, Severity, Span, Taxon};
+use super::{Category, Check, CheckPlace, Level, MODERN, Reference, RevisionRange, Severity};
 
 pub(super) const CHECKS: &[&Check] = &[
     &HTTP_UNAUTHORIZED,
@@ -19,30 +19,39 @@ pub(super) const CHECKS: &[&Check] = &[
     &HTTP_HEADER_MIRRORING,
 ];
 
-/// What is seen in passing over HTTP.
-const PASSIVE: &[Place] = &[Place::Http, Place::Capture, Place::Tap];
-/// What has to be provoked.
-const LIVE: &[Place] = &[Place::Http];
+/// The checks of observed HTTP exchanges.
+const PASSIVE: Check = Check {
+    skip: "nothing went over Streamable HTTP",
+    // The revisions with Streamable HTTP.
+    revisions: RevisionRange(Revision::V2025_03_26, Revision::LATEST),
+    category: Category::Http,
+    places: &[CheckPlace::Http, CheckPlace::Capture, CheckPlace::Tap],
+    ..super::BASE
+};
+/// The checks that need a request of their own.
+const LIVE: Check = Check { places: &[CheckPlace::Http], ..PASSIVE };
 
-/// Revisions with Streamable HTTP.
-const STREAMABLE: Span = Span(Revision::V2025_03_26, Revision::LATEST);
-const SESSIONS: Span = Span(Revision::V2025_03_26, Revision::LATEST_LEGACY);
+const SENDING: &[Reference] = &[
+    Mcp("2026-07-28/basic/transports/streamable-http"),
+    Mcp("2025-11-25/basic/transports#sending-messages-to-the-server"),
+];
+
+/// The revisions with sessions.
+const SESSIONS: RevisionRange = RevisionRange(Revision::V2025_03_26, Revision::LATEST_LEGACY);
 
 pub(crate) static HTTP_UNAUTHORIZED: Check = Check {
     id: "http-unauthorized",
-    title: "A 401 says how to get in",
-    why: "A client that gets a 401 looks in WWW-Authenticate for the scheme and for where to get a token. Without it the user sees \
-          only that it does not work.",
+    title: "A 401 names the authentication scheme",
+    why: "A client reads the scheme and the source of tokens from WWW-Authenticate. Without it, it can only give up.",
     severity: Severity::Medium,
-    rationale: "a token that is configured by hand works; a client that wants to fetch one does not know how",
-    looks_at: "responses with the status 401",
+    rationale: "a token configured by hand works; a client that should obtain one does not know how",
+    looks_at: "responses with status 401",
     pass: "each has a WWW-Authenticate header with a Bearer challenge",
-    fail: "there is none, or none with Bearer",
+    fail: "the header is missing, or has no Bearer challenge",
     skip: "no 401 was seen",
-    sentence: "a 401 does not say how to get in",
-    revisions: STREAMABLE,
-    remedy: "Send WWW-Authenticate with Bearer, and with resource_metadata if there are protected resource metadata. That it is there is \
-             not asked for here: since 2025-11-25 it may also be found at its well-known place.",
+    sentence: "a 401 does not say how to authenticate",
+    remedy: "Send WWW-Authenticate with Bearer, and with resource_metadata if the server has protected resource \
+             metadata. This check does not require that: since 2025-11-25 it may be at the well-known location.",
     example: r#"WWW-Authenticate: Bearer resource_metadata="https://example.com/.well-known/oauth-protected-resource/mcp""#,
     see: &["http-status"],
     references: &[
@@ -50,26 +59,23 @@ pub(crate) static HTTP_UNAUTHORIZED: Check = Check {
         Other("RFC 9110, section 15.5.2", "https://www.rfc-editor.org/rfc/rfc9110#section-15.5.2"),
         Other("RFC 6750, section 3", "https://www.rfc-editor.org/rfc/rfc6750#section-3"),
     ],
-    taxon: Taxon::Http,
-    places: PASSIVE,
     needs: &[],
-    ..BASE
+    ..PASSIVE
 };
 
 pub(crate) static HTTP_ORIGIN: Check = Check {
     id: "http-origin",
-    title: "A page of another origin is refused",
-    why: "Every web page can send requests to a server on the same machine or in the same network. Only Origin tells them from a client, \
-          and after DNS rebinding it is all that does. A server that does not look lets any page call its tools.",
+    title: "A request from a foreign web page is refused",
+    why: "Any web page can send requests to a server on the same machine or network. Only the Origin header gives such \
+          requests away, even after DNS rebinding. A server that ignores it lets any page call its tools.",
     severity: Severity::High,
-    rationale: "whoever gets a user to look at a page can call the tools; it needs a browser that lets it through",
-    looks_at: "the first request of each era with an Origin of a name that is nobody's. On another machine only if hostile input is allowed",
+    rationale: "a page that a user opens can call the tools, if the browser lets the request through",
+    looks_at: "the first request of each era with a foreign Origin; only if hostile input is allowed",
     pass: "it is refused with 403; before 2025-11-25 with any 4xx",
     fail: "it is served, or refused with another status",
-    skip: "the server is on another machine, and hostile input is not allowed",
-    sentence: "a request from a page of another origin is not refused with 403",
-    revisions: STREAMABLE,
-    remedy: "Compare Origin with a list of origins that may ask, and answer 403 to all others. A request without it comes from no page.",
+    skip: "hostile input is not allowed",
+    sentence: "a request with a foreign Origin is not refused with 403",
+    remedy: "Allow only listed origins, and answer 403 to all others. Web pages send Origin with every POST.",
     example: "Origin: https://evil.example is answered with HTTP/1.1 403 Forbidden",
     see: &["http-host", "http-request-type"],
     references: &[
@@ -78,218 +84,180 @@ pub(crate) static HTTP_ORIGIN: Check = Check {
         Mcp("2026-07-28/basic/transports/streamable-http#security--endpoint"),
         Mcp("2025-11-25/basic/transports#security-warning"),
     ],
-    taxon: Taxon::Http,
-    places: LIVE,
-    ..BASE
+    ..LIVE
 };
 
 pub(crate) static HTTP_HOST: Check = Check {
     id: "http-host",
     title: "A server on this machine answers only to its own names",
-    why: "A page that had its own name rebound to 127.0.0.1 is of the same origin as the server for the browser: a GET then has no \
-          Origin, and Host is the only sign.",
+    why: "To the browser, a page whose name was rebound to 127.0.0.1 has the same origin as the server: its GET has no \
+          Origin, and only the Host header gives it away.",
     severity: Severity::Medium,
-    rationale: "a server that looks at Origin is safe from most of it; this closes what is left",
-    looks_at: "the first request of each era with a Host that is nobody's; only if the URL is of this machine",
+    rationale: "checking Origin stops most such attacks; this stops the rest",
+    looks_at: "the first request of each era with a foreign Host; only on this machine and if hostile input is allowed",
     pass: "it is refused with a 4xx",
-    fail: "it is served",
-    skip: "the server is not on this machine",
-    sentence: "a request to a name that is not the server's is served",
-    revisions: STREAMABLE,
+    fail: "it is not refused",
+    skip: "the server is not on this machine, or hostile input is not allowed",
+    sentence: "a request with a foreign Host is served",
     level: Level::Ours,
-    remedy: "Serve only localhost, 127.0.0.1 and [::1], with the port that is listened on, and what the user has configured.",
+    remedy: "Accept only localhost, 127.0.0.1 and [::1] with the server's port, and names that the user configured.",
     example: "Host: evil.example is answered with HTTP/1.1 403 Forbidden",
     see: &["http-origin"],
     references: &[Cwe(350, "Reliance on Reverse DNS Resolution for a Security-Critical Action")],
-    taxon: Taxon::Http,
-    places: LIVE,
-    ..BASE
+    ..LIVE
 };
 
 pub(crate) static HTTP_REQUEST_TYPE: Check = Check {
     id: "http-request-type",
     title: "A message that is not sent as JSON is refused",
-    why: "A page may send text/plain anywhere without the browser asking first. A server that takes it as JSON can be called from any \
-          page, though the page does not see the answer.",
+    why: "A page may send text/plain to any server without a CORS preflight. A server that reads it as JSON can be \
+          called from any page, although the page does not see the response.",
     severity: Severity::Medium,
-    rationale: "a server that looks at Origin is safe from it; one that does not has two holes",
-    looks_at: "the first request of each era as text/plain. On another machine only if hostile input is allowed",
+    rationale: "a server that checks Origin is safe from this; one that does not has two holes",
+    looks_at: "the first request of each era as text/plain; only if hostile input is allowed",
     pass: "it is refused with a 4xx",
-    fail: "it is served",
-    skip: "the server is on another machine, and hostile input is not allowed",
-    sentence: "a message that is sent as text/plain is served",
-    revisions: STREAMABLE,
+    fail: "it is not refused",
+    skip: "hostile input is not allowed",
+    sentence: "a message sent as text/plain is served",
     level: Level::Ours,
     remedy: "Answer 415 to a POST whose Content-Type is not application/json.",
     example: "Content-Type: text/plain is answered with HTTP/1.1 415 Unsupported Media Type",
     see: &["http-origin", "http-content-type"],
     references: &[Cwe(352, "Cross-Site Request Forgery (CSRF)")],
-    taxon: Taxon::Http,
-    places: LIVE,
-    ..BASE
+    ..LIVE
 };
 
 pub(crate) static HTTP_CONTENT_TYPE: Check = Check {
     id: "http-content-type",
-    title: "Messages are sent as JSON or as a stream of events",
-    why: "By the type the other side knows how to read a body. Many clients refuse any other, whatever is in it.",
+    title: "Messages are sent as JSON or as an event stream",
+    why: "The receiver decides by the type how to read a body. Many clients refuse any other type.",
     severity: Severity::High,
     rationale: "the clients of the official SDKs fail on it",
-    looks_at: "Content-Type of requests with a message, of responses with one, and of streams",
+    looks_at: "Content-Type of requests and responses with a message, and of streams",
     pass: "requests are application/json, responses application/json or text/event-stream, streams text/event-stream",
-    fail: "it is another one, or none",
-    skip: "nothing went over Streamable HTTP",
-    sentence: "a message is sent under a type that is not its own",
-    revisions: STREAMABLE,
-    remedy: "Set Content-Type by what is in the body.",
+    fail: "the type is another one, or missing",
+    sentence: "a message is sent with the wrong Content-Type",
+    remedy: "Set Content-Type according to the body.",
     example: "Content-Type: application/json",
     see: &["http-request-type", "http-accept"],
-    references: &[
-        Mcp("2026-07-28/basic/transports/streamable-http"),
-        Mcp("2025-11-25/basic/transports#sending-messages-to-the-server"),
-    ],
-    taxon: Taxon::Http,
-    places: PASSIVE,
-    ..BASE
+    references: SENDING,
+    ..PASSIVE
 };
 
 pub(crate) static HTTP_ACCEPT: Check = Check {
     id: "http-accept",
-    title: "A client accepts both JSON and a stream of events",
-    why: "The server chooses between the two for every request. Servers refuse a client that says it takes only one.",
+    title: "A client accepts both JSON and an event stream",
+    why: "The server chooses between the two for every request. Servers refuse a client that accepts only one.",
     severity: Severity::High,
     rationale: "servers of the official SDKs answer 406",
     looks_at: "Accept of every POST with a message",
     pass: "it covers application/json and text/event-stream",
     fail: "one of the two is missing",
-    skip: "nothing went over Streamable HTTP",
-    sentence: "a client does not accept what the server may answer",
-    revisions: STREAMABLE,
-    remedy: "Send both with every POST.",
+    sentence: "a client does not accept both response types",
+    remedy: "Send both types with every POST.",
     example: "Accept: application/json, text/event-stream",
     see: &["http-content-type"],
-    references: &[
-        Mcp("2026-07-28/basic/transports/streamable-http"),
-        Mcp("2025-11-25/basic/transports#sending-messages-to-the-server"),
-    ],
-    taxon: Taxon::Http,
-    places: &[Place::Capture, Place::Tap],
-    ..BASE
+    references: SENDING,
+    places: &[CheckPlace::Capture, CheckPlace::Tap],
+    ..PASSIVE
 };
 
 pub(crate) static HTTP_STATUS: Check = Check {
     id: "http-status",
-    title: "The status says what became of a message",
-    why: "Clients decide by it before they read the body: whether something is to come, whether the server is of another era, whether \
-          there is a stream.",
+    title: "The HTTP status fits the message",
+    why: "Before reading the body, clients decide by the status whether a response follows, whether the server is of \
+          another era, and whether there is a stream.",
     severity: Severity::Medium,
-    rationale: "most clients take any 2xx; some wait for an answer to a notification, or try another transport",
+    rationale: "most clients take any 2xx; some wait for a response to a notification, or try another transport",
     looks_at: "the status of every response to a message, and to a GET",
-    pass: "202 for notifications and responses, 200 for answers; in the modern era 404 with -32601 and 400 with -32020 to -32022; for a \
-           GET a stream or 405, and from a server of the modern era alone 405",
-    fail: "it is another one; a request gets a status of 500 or more, and no answer",
-    skip: "nothing went over Streamable HTTP",
-    sentence: "a response has a status that means something else",
-    revisions: STREAMABLE,
-    remedy: "Choose the status by what the message was, and in the modern era by the code of the error.",
+    pass: "202 for notifications and responses, 200 for results and errors; in the modern era 404 with -32601 and 400 \
+           with -32020 to -32022; for a GET a stream or 405, and 405 from a server of only the modern era",
+    fail: "the status is another one, or a request gets a 5xx without a JSON-RPC response",
+    sentence: "a response has the wrong HTTP status",
+    remedy: "Choose the status by the kind of message, and in the modern era by the error code.",
     example: "HTTP/1.1 202 Accepted, without a body, for notifications/initialized",
     see: &["http-content-type", "http-session", "http-protocol-version"],
-    references: &[
-        Mcp("2026-07-28/basic/transports/streamable-http"),
-        Mcp("2025-11-25/basic/transports#sending-messages-to-the-server"),
-    ],
-    taxon: Taxon::Http,
-    places: PASSIVE,
-    ..BASE
+    references: SENDING,
+    ..PASSIVE
 };
 
 pub(crate) static HTTP_SESSION: Check = Check {
     id: "http-session",
-    title: "A session is one session, from initialize to its end",
-    why: "A client that is told nothing of the end of its session goes on in one that does not exist; one whose session is shared sees \
-          what is not for it.",
+    title: "Sessions are separate, and end",
+    why: "A client that does not learn of the end of its session keeps using one that does not exist. A client whose \
+          session is shared sees the messages of others.",
     severity: Severity::High,
-    rationale: "clients begin anew only on 404, and answers that go to another session are lost",
-    looks_at: "ids of sessions; a request without one, with one that does not exist, and with one that was ended by DELETE; two handshakes",
-    pass: "ids are of visible ASCII characters and not given twice; without one or with an unknown one a 4xx comes, with an ended one \
-           404; DELETE is answered with 2xx or 405; clients send the id with every request; the modern era has none",
-    fail: "one of these does not hold. That a request without an id is refused is a SHOULD",
+    rationale: "clients start a new session only on 404, and responses that go to another session are lost",
+    looks_at: "session ids; requests without one, with an unknown one, and with an ended one; two handshakes",
+    pass: "ids are visible ASCII and unique; a missing or unknown id gets a 4xx, an ended one 404; DELETE gets 2xx or \
+           405; clients send the id with every request; the modern era has no sessions",
+    fail: "one of these does not hold. Refusing a request without an id is a SHOULD",
     skip: "the server has no sessions",
-    sentence: "a session does not hold to its rules",
+    sentence: "a session breaks the rules of the specification",
     revisions: SESSIONS,
-    remedy: "Look at Mcp-Session-Id before anything else: 400 if it is missing, 404 if there is no such session.",
+    remedy: "Check Mcp-Session-Id first: answer 400 if it is missing, 404 if there is no such session.",
     example: "DELETE /mcp with Mcp-Session-Id: 0f8fad5b-d9cb-469f-a165-70867728950e; from then on 404 for it",
     see: &["http-session-entropy", "http-status"],
-    references: &[
-        Mcp("2025-11-25/basic/transports#session-management"),
-        Cwe(613, "Insufficient Session Expiration"),
-    ],
-    taxon: Taxon::Http,
-    places: PASSIVE,
-    ..BASE
+    references: &[Mcp("2025-11-25/basic/transports#session-management"), Cwe(613, "Insufficient Session Expiration")],
+    ..PASSIVE
 };
 
 pub(crate) static HTTP_SESSION_ENTROPY: Check = Check {
     id: "http-session-entropy",
-    title: "The id of a session cannot be guessed",
-    why: "Who knows the id of a session can speak in it. Ids that count up are known to everybody who has one.",
+    title: "Session ids cannot be guessed",
+    why: "A client that knows a session id can use the session. If ids count up, one id reveals the others.",
     severity: Severity::Medium,
-    rationale: "it matters where several users share a server and ids are all that tells them apart, which they should not be",
-    looks_at: "the ids of two sessions that were begun one after the other",
+    rationale: "it matters where several users share a server and only the id separates them, which it should not",
+    looks_at: "the ids of two sessions that were started one after the other",
     pass: "both have at least 16 characters and differ in at least 6",
-    fail: "they are shorter, or almost the same",
+    fail: "one is shorter, or they differ in fewer characters",
     skip: "the server has no sessions",
-    sentence: "the ids of sessions look as if they could be guessed",
+    sentence: "the session ids look guessable",
     revisions: SESSIONS,
     level: Level::Should,
-    remedy: "Take a random UUID, or 128 bits of a secure random generator.",
+    remedy: "Use a random UUID, or 128 bits from a cryptographic random generator.",
     example: "Mcp-Session-Id: 0f8fad5b-d9cb-469f-a165-70867728950e",
     see: &["http-session"],
     references: &[
         Mcp("2025-11-25/basic/transports#session-management"),
         Cwe(330, "Use of Insufficiently Random Values"),
     ],
-    taxon: Taxon::Http,
-    places: LIVE,
-    ..BASE
+    ..LIVE
 };
 
 pub(crate) static HTTP_PROTOCOL_VERSION: Check = Check {
     id: "http-protocol-version",
-    title: "The version in the header is the one that was agreed",
-    why: "What stands between client and server goes by the header. A server that takes any version hides that the two do not agree.",
+    title: "MCP-Protocol-Version is the agreed version",
+    why: "Proxies go by this header. A server that accepts any version in it hides that client and server disagree.",
     severity: Severity::Medium,
-    rationale: "nobody fails today; it goes wrong when a client or a proxy goes by it",
-    looks_at: "a request with the version 1900-01-01; and MCP-Protocol-Version of requests after the handshake",
-    pass: "the first is refused with 400, and clients send the version that was agreed",
-    fail: "it is served or refused with another status; or a client sends another version, or none",
+    rationale: "nothing fails today; it fails once a client or a proxy relies on the header",
+    looks_at: "a request with the version 1900-01-01, and MCP-Protocol-Version of requests after the handshake",
+    pass: "the first is refused with 400, and clients send the agreed version",
+    fail: "it is served or refused with another status, or a client sends another version or none",
     skip: "the server speaks no revision from 2025-06-18 to 2025-11-25",
-    sentence: "MCP-Protocol-Version is not what it should be, or nobody looks at it",
-    revisions: Span(Revision::V2025_06_18, Revision::LATEST_LEGACY),
-    remedy: "In a server compare it with the versions that are spoken. In a client send what initialize was answered with.",
+    sentence: "MCP-Protocol-Version is wrong, or the server does not check it",
+    revisions: RevisionRange(Revision::V2025_06_18, Revision::LATEST_LEGACY),
+    remedy: "A server must compare it with the supported versions; a client must send the agreed one.",
     example: "MCP-Protocol-Version: 2025-11-25",
     see: &["version-negotiation", "http-header-mirroring"],
     references: &[Mcp("2025-11-25/basic/transports#protocol-version-header")],
-    taxon: Taxon::Http,
-    places: PASSIVE,
-    ..BASE
+    ..PASSIVE
 };
 
 pub(crate) static HTTP_HEADER_MIRRORING: Check = Check {
     id: "http-header-mirroring",
-    title: "Headers that say something else than the body are refused",
-    why: "Proxies and gateways decide by the headers, the server by the body. If the two may differ, a call that the one forbids is made by \
-          the other.",
+    title: "A request whose headers contradict its body is refused",
+    why: "Proxies decide by the headers, the server by the body. If they may differ, forbidden calls reach the server.",
     severity: Severity::High,
-    rationale: "it goes around whatever is enforced by header: permissions, limits, audit",
-    looks_at: "requests with Mcp-Method, Mcp-Name or MCP-Protocol-Version missing or of something else; in a capture those of clients, and \
-               the Mcp-Param headers of calls of tools that were listed with x-mcp-header",
-    pass: "they are refused with 400 and -32020; clients send what the body says",
-    fail: "they are served or refused in another way; or a client sends something else than the body says",
+    rationale: "it bypasses whatever is enforced by header: permissions, limits, audit",
+    looks_at: "requests with Mcp-Method, Mcp-Name or MCP-Protocol-Version missing or wrong; in a capture those of \
+               clients, and the Mcp-Param headers of calls to tools that were listed with x-mcp-header",
+    pass: "they are refused with 400 and -32020; clients send headers that match the body",
+    fail: "one is served or refused in another way, or a client sends headers that do not match the body",
     skip: "the server does not speak 2026-07-28",
-    sentence: "headers and body may say different things",
+    sentence: "headers and body may contradict each other",
     revisions: MODERN,
-    remedy: "Compare the headers with the body before the request is served, decoding =?base64?…?= first.",
+    remedy: "Compare the headers with the body before serving the request; decode =?base64?…?= first.",
     example: r#"{"code":-32020,"message":"Header mismatch: Mcp-Name header value 'foo' does not match body value 'bar'"}"#,
     see: &["modern-version", "modern-meta", "http-protocol-version"],
     references: &[
@@ -297,7 +265,5 @@ pub(crate) static HTTP_HEADER_MIRRORING: Check = Check {
         Mcp("2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters"),
         Cwe(436, "Interpretation Conflict"),
     ],
-    taxon: Taxon::Http,
-    places: PASSIVE,
-    ..BASE
+    ..PASSIVE
 };

@@ -1,33 +1,36 @@
-//! The beginning: the first answer, the handshake, the version.
+//! The start of a connection: the first response, the handshake, the version.
 
 use super::Reference::{JsonRpc, Mcp};
-use super::{ANSWERS, BASE, Check, LEGACY, LIVE, LIVE_ANYWHERE, Level, Place, Severity, Taxon};
+use super::{Category, Check, LEGACY, LIVE, LIVE_ANYWHERE, Level, Severity};
 
-/// Without these there is nothing to check.
+/// The checks that all others depend on.
 pub(super) const FIRST: &[&Check] = &[&EARLY_EXIT, &MUTE_SERVER, &HANDSHAKE];
 
 pub(super) const CHECKS: &[&Check] =
     &[&RESULT_SHAPE, &LIFECYCLE_GATE, &VERSION_NEGOTIATION, &SECOND_INITIALIZE, &METHOD_IN_REVISION];
 
+const BASE: Check = Check { category: Category::Lifecycle, ..super::BASE };
+/// The members of checks of the handshake.
+const LEGACY_ONLY: Check =
+    Check { skip: "the server has no handshake", revisions: LEGACY, places: LIVE_ANYWHERE, ..BASE };
+
 pub(crate) static EARLY_EXIT: Check = Check {
     id: "early-exit",
-    title: "The program stays until it is told to go",
-    why: "A host shows a server that ends before its first answer as \"failed to start\" and nothing else. What the program \
-          said about it is on its stderr, where nobody looks.",
+    title: "The server process does not exit before its first response",
+    why: "A host shows such a server only as \"failed to start\". The reason is on its stderr, which few hosts show.",
     severity: Severity::Critical,
-    rationale: "there is no conversation at all",
-    looks_at: "the process from its start to its first answer",
-    pass: "the program is there when it answers first",
-    fail: "the program ends before it has answered anything",
+    rationale: "no connection is possible",
+    looks_at: "the process from its start to its first response",
+    pass: "the process is running when it sends its first response",
+    fail: "the process exits without a response",
     skip: "never",
-    sentence: "the program ends before it answers",
+    sentence: "the server process exited before its first response",
     level: Level::Ours,
-    remedy: "Run the program by hand in a terminal and read what it says: a missing module, a wrong path, an environment \
-             variable that the host does not pass on. A server must wait for messages on stdin and not end by itself.",
+    remedy: "Run the program in a terminal and read its error: a missing module, a wrong path, an environment variable \
+             that the host does not pass on. A server must wait for messages on stdin.",
     example: "await server.connect(new StdioServerTransport());  // and no process.exit() behind it",
     see: &["mute-server", "stays-alive"],
     references: &[Mcp("2025-11-25/basic/transports#stdio")],
-    taxon: Taxon::Lifecycle,
     places: LIVE,
     needs: &[],
     ..BASE
@@ -35,18 +38,18 @@ pub(crate) static EARLY_EXIT: Check = Check {
 
 pub(crate) static MUTE_SERVER: Check = Check {
     id: "mute-server",
-    title: "The server answers",
-    why: "A server that reads and never answers looks to a host like one that is slow: it waits for its whole time limit.",
+    title: "The server responds to requests",
+    why: "To a host, a server that never responds looks like a slow one: it waits for its whole time limit.",
     severity: Severity::Critical,
-    rationale: "there is no conversation at all",
-    looks_at: "the first answer to initialize, and to server/discover; the first after the handshake",
-    pass: "one of the two is answered, with a result or an error, and what is asked after it as well",
-    fail: "neither is answered in time, though the program runs; or nothing is after the handshake",
-    skip: "the program does not stay",
-    sentence: "the server does not answer",
-    remedy: "Flush stdout after every message, and end each with a line break. Read lines, not Content-Length headers. Do not wait \
-             for the end of stdin before the first answer. If the server is only slow to start, give it --patience. At a URL, look \
-             at the path, which often is /mcp, and at what stands before the server.",
+    rationale: "no communication is possible",
+    looks_at: "the first response to initialize and to server/discover, and the first one after the handshake",
+    pass: "one of the two is answered, with a result or an error, and so is the next request",
+    fail: "neither is answered in time while the process is running, or no request is answered after the handshake",
+    skip: "the process exits",
+    sentence: "the server does not respond",
+    remedy: "Flush stdout after every message, and end each with a newline. Read lines, not Content-Length headers. \
+             Respond without waiting for the end of stdin. If the server only starts slowly, raise --patience. At a \
+             URL, check the path, often /mcp, and any proxy in front of the server.",
     example: "sys.stdout.write(json.dumps(answer) + \"\\n\"); sys.stdout.flush()",
     see: &["early-exit", "split-input", "stdout-purity"],
     references: &[
@@ -54,7 +57,6 @@ pub(crate) static MUTE_SERVER: Check = Check {
         Mcp("2026-07-28/server/discover"),
         JsonRpc("section 5"),
     ],
-    taxon: Taxon::Lifecycle,
     places: LIVE_ANYWHERE,
     needs: &["early-exit"],
     ..BASE
@@ -62,136 +64,116 @@ pub(crate) static MUTE_SERVER: Check = Check {
 
 pub(crate) static HANDSHAKE: Check = Check {
     id: "handshake",
-    title: "The server lets a client in",
-    why: "A host that gets an error for initialize shows the server as failed. What is wrong is in the message of the error, which \
-          few hosts show.",
+    title: "The server accepts initialize",
+    why: "A host that gets an error for initialize shows the server as failed, mostly without the error's message.",
     severity: Severity::Critical,
-    rationale: "there is no conversation at all",
-    looks_at: "the answer to initialize with the latest revision that has it, of a server that speaks no later one",
+    rationale: "no client can connect",
+    looks_at: "the response to initialize with the latest legacy revision, from a server that speaks no modern one",
     pass: "it is a result",
-    fail: "it is an error that is not about the version, or a refusal",
-    skip: "the server has no handshake",
-    sentence: "the server answers initialize, and lets nobody in",
-    revisions: LEGACY,
-    remedy: "Answer initialize at once and without anything that may fail: what needs a database, a token or a network is opened \
-             when the first tool needs it, and its failure is the result of that tool, with isError.",
+    fail: "it is an HTTP error status, or an error that is not about the version",
+    sentence: "initialize fails, so no client can connect",
+    remedy: "Answer initialize at once, without anything that can fail: open databases, tokens and networks when the \
+             first tool needs them, and report a failure as the result of that tool, with isError.",
     example: r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"mine","version":"1.0.0"}}"#,
     see: &["mute-server", "version-negotiation", "early-exit"],
     references: &[Mcp("2025-11-25/basic/lifecycle#initialization")],
-    taxon: Taxon::Lifecycle,
-    places: LIVE_ANYWHERE,
     needs: &["early-exit", "mute-server"],
-    ..BASE
+    ..LEGACY_ONLY
 };
 
 pub(crate) static RESULT_SHAPE: Check = Check {
     id: "result-shape",
-    title: "Results have the members that their method promises",
-    why: "A host reads results into types. One member that is missing or of another type makes it refuse the whole result: a \
-          server without serverInfo cannot be connected to, one tool without a name hides all the others.",
+    title: "Results have the members that their method requires",
+    why: "A host deserializes results into types. One missing or wrong member invalidates the whole result: without \
+          serverInfo no connection is possible, and one tool without a name hides all others.",
     severity: Severity::High,
-    rationale: "hosts that check what they read refuse the whole result",
-    looks_at: "the result of every method of MCP, by the schema of the revision that was agreed",
-    pass: "every required member is there, and every member has its type",
+    rationale: "hosts that validate reject the whole result",
+    looks_at: "the result of every MCP method, by the schema of the agreed revision",
+    pass: "every required member is present, and every member has its type",
     fail: "a member is missing or has another type",
-    skip: "no result of a method that MCP defines was seen",
-    sentence: "a result does not have the members that its method promises",
+    skip: "no result of an MCP method was seen",
+    sentence: "a result lacks a member or has one of the wrong type",
     remedy: "Compare the result with the type of its method in the schema of the revision.",
     example: r#"{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"mine","version":"1.0.0"}}"#,
     see: &["jsonrpc-messages", "tool-schemas", "modern-discover"],
     references: &[Mcp("2025-11-25/schema"), Mcp("2026-07-28/schema")],
-    taxon: Taxon::Lifecycle,
     ..BASE
 };
 
 pub(crate) static LIFECYCLE_GATE: Check = Check {
     id: "lifecycle-gate",
-    title: "Nothing is served before the handshake",
-    why: "Before initialize nobody has agreed on a revision, so nobody knows what an answer means. A host that probes for the \
-          era of a server takes one that answers anyway for something that it is not.",
+    title: "No request is sent or served before the handshake",
+    why: "Before initialize no revision is agreed, so the meaning of a response is undefined. A host that probes for \
+          the era of a server misjudges one that answers anyway.",
     severity: Severity::Medium,
-    rationale: "well-behaved hosts never get there; those that probe are misled",
-    looks_at: "tools/list sent before initialize; requests of either side that come before the handshake is complete",
-    pass: "the request is refused with an error; no side asks anything but ping before its time",
-    fail: "the request is served; or a side sends requests other than ping before the other is ready",
+    rationale: "well-behaved hosts never do this; hosts that probe are misled",
+    looks_at: "tools/list sent before initialize; requests of client and server before the handshake is complete",
+    pass: "the request is refused with an error; until the handshake is complete, both sides send only ping",
+    fail: "the request is served; or the client or the server sends a request other than ping too early",
     skip: "the server has no handshake: it speaks only 2026-07-28",
-    sentence: "something is asked or served before the handshake",
+    sentence: "a request is sent or served before the handshake is complete",
     revisions: LEGACY,
     level: Level::Should,
-    remedy: "Keep a state: fresh, initializing, ready. Until notifications/initialized has come, serve initialize and ping and \
-             answer everything else with -32600.",
+    remedy: "Keep a state: new, initializing, ready. Until notifications/initialized arrives, serve initialize and \
+             ping and answer everything else with -32600.",
     example: r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"not before initialize"}}"#,
     see: &["second-initialize", "version-negotiation", "modern-meta"],
     references: &[Mcp("2025-11-25/basic/lifecycle#initialization")],
-    taxon: Taxon::Lifecycle,
     ..BASE
 };
 
 pub(crate) static VERSION_NEGOTIATION: Check = Check {
     id: "version-negotiation",
-    title: "The version is agreed on, not echoed",
-    why: "A server that says yes to a version it has never heard of will be spoken to in it.",
+    title: "The server agrees only to versions that it speaks",
+    why: "A server that accepts an unknown version is then spoken to in that version.",
     severity: Severity::High,
-    rationale: "both sides believe in an agreement that there is none of; what breaks then breaks much later",
+    rationale: "both sides rely on a version that the server does not speak; failures show up much later",
     looks_at: "initialize with 1900-01-01, and with every legacy revision",
-    pass: "a revision that the server speaks is answered with itself; anything else with a revision that the server speaks, or \
-           with an error that names those",
-    fail: "an unknown version is echoed; the answer is no revision of MCP; or the server answers with another version than it \
-           was asked for, though it agrees to it elsewhere",
-    skip: "the server has no handshake",
-    sentence: "the server agrees to a version that it cannot speak",
-    revisions: LEGACY,
-    remedy: "Keep a list of the revisions that you have tested. If the requested one is in it, answer with it; if not, with the \
-             latest of the list.",
+    pass: "a revision that the server speaks is answered with itself; any other version with a revision that the \
+           server speaks, or with an error that lists those",
+    fail: "an unknown version is echoed; the version in the result is not an MCP revision; or the server answers with \
+           another version, although it agrees to the requested one elsewhere",
+    sentence: "the server agrees to a version that it does not speak, or refuses one that it speaks",
+    remedy: "Keep a list of supported revisions. Answer with the requested one if it is listed, else with the latest.",
     example: "version = requested if requested in SUPPORTED else SUPPORTED[-1]",
     see: &["modern-version", "second-initialize"],
     references: &[Mcp("2025-11-25/basic/lifecycle#version-negotiation")],
-    taxon: Taxon::Lifecycle,
-    places: LIVE_ANYWHERE,
-    ..BASE
+    ..LEGACY_ONLY
 };
 
 pub(crate) static SECOND_INITIALIZE: Check = Check {
     id: "second-initialize",
-    title: "There is one initialize a connection",
-    why: "A second handshake changes the revision and the capabilities under requests that are in flight. It is a bug of the \
-          client, and it stays hidden if the server plays along.",
+    title: "A second initialize is refused",
+    why: "A second handshake changes revision and capabilities of requests in flight. Accepting it hides a client bug.",
     severity: Severity::Low,
-    rationale: "only a client with a bug gets there",
-    looks_at: "initialize, sent again on a connection that is ready",
-    pass: "it is refused with an error",
+    rationale: "only a client with a bug does this",
+    looks_at: "initialize, sent again on an initialized connection",
+    pass: "it is answered with an error",
     fail: "it is answered with a result, or not at all",
-    skip: "the server has no handshake",
-    sentence: "a second initialize is accepted",
-    revisions: LEGACY,
+    sentence: "a second initialize is not refused",
     level: Level::Ours,
     remedy: "Answer initialize with -32600 once the handshake has begun.",
     example: r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"initialize was answered before"}}"#,
     see: &["lifecycle-gate", "version-negotiation"],
     references: &[Mcp("2025-11-25/basic/lifecycle#initialization")],
-    taxon: Taxon::Lifecycle,
     places: LIVE,
-    ..BASE
+    ..LEGACY_ONLY
 };
 
 pub(crate) static METHOD_IN_REVISION: Check = Check {
     id: "method-in-revision",
     title: "Only methods of the agreed revision are used",
-    why: "What came with a later revision means nothing to a peer that agreed on an earlier one: a request fails, and a \
-          notification is dropped without a word.",
+    why: "A peer that agreed to an earlier revision does not know them: requests fail, notifications are dropped.",
     severity: Severity::Medium,
-    rationale: "what is sent is lost; nothing else breaks",
-    looks_at: "the method of every request and notification, the side that sends it, and the revision of the connection",
-    pass: "each is sent by a side that may send it in this revision",
-    fail: "a method of MCP is sent by the wrong side, or in a revision that does not have it",
-    skip: "no revision was agreed on",
-    sentence: "a method is used that its sender does not have in this revision",
+    rationale: "the message is lost; nothing else breaks",
+    looks_at: "the method of every request and notification, its sender, and the revision of the connection",
+    pass: "the revision allows every sender to send its methods",
+    fail: "an MCP method is sent by the wrong side, or in a revision that does not have it",
+    skip: "no revision was agreed",
+    sentence: "a method is sent that its sender does not have in this revision",
     remedy: "Look the method up with barewire explain, and send it only if the agreed revision has it.",
     example: "barewire explain notifications/elicitation/complete",
     see: &["undeclared-client-capability", "modern-server-requests", "unknown-method"],
     references: &[Mcp("2025-11-25/schema"), Mcp("2026-07-28/schema")],
-    taxon: Taxon::Lifecycle,
-    places: &[Place::Stdio, Place::Http, Place::Capture, Place::Tap],
-    needs: ANSWERS,
     ..BASE
 };

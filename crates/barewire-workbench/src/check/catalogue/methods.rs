@@ -1,7 +1,7 @@
-//! What is asked: methods that exist, that do not, and with wrong parameters.
+//! Methods: existing ones, unknown ones, invalid parameters, capabilities, error codes.
 
 use super::Reference::{Cwe, JsonRpc, Mcp};
-use super::{ALL, BASE, Check, LEGACY, LIVE_ANYWHERE, Level, Place, Severity, Taxon};
+use super::{Category, Check, CheckPlace, LEGACY, LIVE_ANYWHERE, Level, Severity};
 
 pub(super) const CHECKS: &[&Check] = &[
     &PING,
@@ -14,62 +14,61 @@ pub(super) const CHECKS: &[&Check] = &[
     &RESERVED_ERROR_CODES,
 ];
 
+const BASE: Check = Check { category: Category::Methods, ..super::BASE };
+/// The members of checks that need input of their own.
+const LIVE: Check = Check { places: LIVE_ANYWHERE, ..BASE };
+
 pub(crate) static PING: Check = Check {
     id: "ping",
     title: "ping is answered with an empty result",
-    why: "Hosts ping to find out whether a server is still there, and end one that does not answer.",
+    why: "Hosts ping a server to see whether it is alive, and end one that does not respond.",
     severity: Severity::High,
-    rationale: "hosts that ping take the server for dead",
-    looks_at: "ping on a connection that is ready",
+    rationale: "hosts that ping consider the server dead",
+    looks_at: "ping on an initialized connection",
     pass: "a result that is an object",
-    fail: "an error, or no answer",
+    fail: "an error, or no response",
     skip: "the server has no handshake: 2026-07-28 has no ping",
     sentence: "ping is not answered with a result",
     revisions: LEGACY,
-    remedy: "Answer ping with {} at any time, also before initialize.",
+    remedy: "Answer ping with {} at any time, even before initialize.",
     example: r#"{"jsonrpc":"2.0","id":"123","result":{}}"#,
     see: &["concurrency", "unknown-method"],
     references: &[Mcp("2025-11-25/basic/utilities/ping")],
-    taxon: Taxon::Methods,
-    places: LIVE_ANYWHERE,
-    ..BASE
+    ..LIVE
 };
 
 pub(crate) static UNKNOWN_METHOD: Check = Check {
     id: "unknown-method",
-    title: "A method that does not exist is answered with -32601",
-    why: "This answer is how clients find out what a server has: newer clients probe older servers with it.",
+    title: "An unknown method is answered with -32601",
+    why: "Newer clients probe older servers: the code -32601 tells them that the server lacks a method.",
     severity: Severity::High,
-    rationale: "probing for a method or an era goes wrong, or waits for a time limit",
-    looks_at: "a request with a method that nobody has",
-    pass: "an error with the code -32601",
-    fail: "a result, another code, or no answer",
-    skip: "no MCP server answers",
-    sentence: "a method that does not exist is not answered with -32601",
-    remedy: "Let the dispatcher end in a case that answers -32601.",
+    rationale: "probing for a method or an era fails, or waits for a time limit",
+    looks_at: "a request with a method that no server has",
+    pass: "an error with code -32601",
+    fail: "a result, another code, or no response",
+    sentence: "an unknown method is not answered with -32601",
+    remedy: "Give the dispatcher a default case that answers with -32601.",
     example: r#"{"jsonrpc":"2.0","id":5,"error":{"code":-32601,"message":"Method not found"}}"#,
     see: &["invalid-params", "capability-truth", "envelope-validation"],
     references: &[JsonRpc("section 5.1"), Mcp("2026-07-28/basic#error-codes")],
-    taxon: Taxon::Methods,
-    places: LIVE_ANYWHERE,
-    ..BASE
+    ..LIVE
 };
 
 pub(crate) static INVALID_PARAMS: Check = Check {
     id: "invalid-params",
-    title: "What the request itself gets wrong is an error with -32602",
-    why: "There are two paths. A request for a tool or a prompt that does not exist, or without a name, is a mistake of the caller's \
-          program: an error. A tool that ran and failed is something the model can act on: a result with isError. Mixed up, the model \
-          tries to repair what it cannot, or never hears of what it could.",
+    title: "An invalid request is answered with -32602",
+    why: "A request for an unknown tool or prompt, or without a name, is a bug of the client program: an error. A tool \
+          that ran and failed is something the model can act on: a result with isError. If the two are mixed up, the \
+          model tries to repair what it cannot, or never sees what it could.",
     severity: Severity::Medium,
     rationale: "the model is misled; nothing is lost",
-    looks_at: "tools/call of a tool that does not exist and without a name, prompts/get of a prompt that does not exist",
-    pass: "each is answered with an error, with the code -32602",
-    fail: "one is answered with a result, with another code, or not at all",
+    looks_at: "tools/call with an unknown tool and without a name, prompts/get with an unknown prompt",
+    pass: "each is answered with an error with code -32602",
+    fail: "one is answered with a result or another code, or not at all",
     skip: "the server has neither tools nor prompts",
-    sentence: "a wrong request is not answered with -32602",
+    sentence: "an invalid request is not answered with -32602",
     level: Level::Should,
-    remedy: "Look the name up before anything else, and answer -32602 if it is not there.",
+    remedy: "Look the name up first, and answer with -32602 if it is unknown.",
     example: r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"Unknown tool: nope"}}"#,
     see: &["tool-argument-errors", "unknown-method", "reserved-error-codes"],
     references: &[
@@ -77,121 +76,106 @@ pub(crate) static INVALID_PARAMS: Check = Check {
         Mcp("2025-11-25/server/tools#error-handling"),
         Mcp("2025-11-25/server/prompts#error-handling"),
     ],
-    taxon: Taxon::Methods,
-    places: LIVE_ANYWHERE,
-    ..BASE
+    ..LIVE
 };
 
 pub(crate) static RESOURCE_NOT_FOUND: Check = Check {
     id: "resource-not-found",
-    title: "A resource that is not there is an error",
-    why: "Empty contents mean that the resource is empty. A client that cannot tell the two apart shows nothing and calls it done.",
+    title: "Reading an unknown resource is an error",
+    why: "Empty contents mean that the resource exists and is empty. A client then shows nothing and reports success.",
     severity: Severity::Medium,
-    rationale: "somebody is misled; nothing is lost",
-    looks_at: "resources/read of a URI that does not exist",
+    rationale: "the user is misled; nothing is lost",
+    looks_at: "resources/read with an unknown URI",
     pass: "an error: -32602, or -32002 up to 2025-11-25",
-    fail: "a result, another code, or no answer",
+    fail: "a result, another code, or no response",
     skip: "the server has no resources",
-    sentence: "a resource that is not there is not told as the revision has it",
+    sentence: "reading an unknown resource does not give the error of the revision",
     level: Level::Should,
-    remedy: "Answer with -32002 to a legacy client, with -32602 to a modern one, and with the uri in data.",
+    remedy: "Answer with -32002 to a legacy client and -32602 to a modern one, and put the uri into data.",
     example: r#"{"code":-32002,"message":"Resource not found","data":{"uri":"file:///nope"}}"#,
     see: &["invalid-params", "reserved-error-codes"],
-    references: &[
-        Mcp("2025-11-25/server/resources#error-handling"),
-        Mcp("2026-07-28/server/resources#error-handling"),
-    ],
-    taxon: Taxon::Methods,
-    places: LIVE_ANYWHERE,
-    ..BASE
+    references: &[Mcp("2025-11-25/server/resources#error-handling"), Mcp("2026-07-28/server/resources#error-handling")],
+    ..LIVE
 };
 
 pub(crate) static CAPABILITY_TRUTH: Check = Check {
     id: "capability-truth",
-    title: "What is declared works, and what works is declared",
-    why: "Hosts ask only for what is declared. What is not declared is never seen, and what is declared and missing is an error at \
-          every start.",
+    title: "The server declares exactly the capabilities it has",
+    why: "A feature that is not declared is never used; one that is declared and missing is an error at every start.",
     severity: Severity::High,
     rationale: "features are invisible, or fail at every start",
-    looks_at: "the capabilities of the server, its answers to the lists, to completion/complete and to logging/setLevel, and the \
-               notifications that it sends",
-    pass: "what is declared is not answered with -32601, what is not declared is, and no notification comes that needs more",
-    fail: "it is otherwise for one of them",
-    skip: "the server declared nothing that could be asked",
-    sentence: "a capability and what the server does are not the same",
-    revisions: ALL,
-    remedy: "Make capabilities from the handlers that are there, in one place.",
+    looks_at: "the server's capabilities, its notifications, and responses to lists, completion and logging requests",
+    pass: "only methods of undeclared capabilities are answered with -32601, and no notification belongs to one",
+    fail: "one of these does not hold",
+    skip: "the server declared no capability that can be requested",
+    sentence: "the declared capabilities are not the ones the server has",
+    remedy: "Derive the capabilities from the registered handlers, in one place.",
     example: r#"{"capabilities":{"tools":{}}}  and prompts/list is answered with -32601"#,
     see: &["unknown-method", "undeclared-client-capability"],
     references: &[
         Mcp("2025-11-25/basic/lifecycle#capability-negotiation"),
         Mcp("2025-11-25/server/tools#capabilities"),
     ],
-    taxon: Taxon::Methods,
     ..BASE
 };
 
 pub(crate) static UNDECLARED_CLIENT_CAPABILITY: Check = Check {
     id: "undeclared-client-capability",
-    title: "A client is asked only for what it has declared",
-    why: "A client that has not declared sampling, elicitation or roots has nobody to answer. The request fails or hangs, and the \
-          call that waits for it with it.",
+    title: "The server uses only capabilities that the client has declared",
+    why: "The request fails or hangs with a client that lacks the capability, and so does the call that waits for it.",
     severity: Severity::High,
-    rationale: "the call fails with every client that lacks it, which are most",
+    rationale: "the call fails with every client that lacks the capability, which are most",
     looks_at: "requests of a server that need a capability of the client",
-    pass: "each was declared",
-    fail: "one was not; up to 2025-03-26 that is a SHOULD",
-    skip: "nothing that needs a capability was asked of the client",
-    sentence: "something is asked of the client that it has not declared",
-    remedy: "Look at the capabilities of the client before asking, and do without or fail with a sentence that says what is missing.",
+    pass: "the client has declared each of them",
+    fail: "the client has not declared one; up to 2025-03-26 that is a SHOULD",
+    skip: "no request needed a capability of the client",
+    sentence: "the server uses a capability that the client has not declared",
+    remedy: "Check the client's capabilities before sending the request. Else work around it, or fail with a message \
+             that names it.",
     example: "if client.capabilities.elicitation is None: raise ToolError(\"this tool has to ask the user\")",
     see: &["undeclared-server-capability", "input-required", "modern-server-requests"],
-    references: &[
-        Mcp("2025-11-25/basic/lifecycle#operation"),
-        Mcp("2025-11-25/client/elicitation#capabilities"),
-    ],
-    taxon: Taxon::Methods,
+    references: &[Mcp("2025-11-25/basic/lifecycle#operation"), Mcp("2025-11-25/client/elicitation#capabilities")],
     ..BASE
 };
 
 pub(crate) static UNDECLARED_SERVER_CAPABILITY: Check = Check {
     id: "undeclared-server-capability",
-    title: "A server is asked only for what it has declared",
-    why: "What a server has not declared it need not have. Most answer with an error, at every start; some with anything, and the client \
-          shows what is not there.",
+    title: "The client uses only capabilities that the server has declared",
+    why: "A server need not implement what it has not declared. Most answer with an error, at every start; some with \
+          arbitrary data, which the client then shows.",
     severity: Severity::Low,
-    rationale: "a request fails that need not have been sent",
+    rationale: "a request fails that was not needed",
     looks_at: "requests of a client that need a capability of the server, after the handshake",
-    pass: "each was declared",
-    fail: "one was not; up to 2025-03-26 that is a SHOULD",
-    skip: "nothing that needs a capability was asked of the server",
-    sentence: "something is asked of the server that it has not declared",
+    pass: "the server has declared each of them",
+    fail: "the server has not declared one; up to 2025-03-26 that is a SHOULD",
+    skip: "no request needed a capability of the server",
+    sentence: "the client uses a capability that the server has not declared",
     revisions: LEGACY,
-    remedy: "Look at the capabilities in the answer to initialize, and ask only for what is among them.",
+    remedy: "Read the capabilities in the result of initialize, and send only requests that they cover.",
     example: "if (result.capabilities.prompts) prompts = await client.listPrompts()",
     see: &["capability-truth", "undeclared-client-capability"],
     references: &[Mcp("2025-11-25/basic/lifecycle#operation")],
-    taxon: Taxon::Methods,
-    places: &[Place::Capture, Place::Tap],
+    places: &[CheckPlace::Capture, CheckPlace::Tap],
     ..BASE
 };
 
 pub(crate) static RESERVED_ERROR_CODES: Check = Check {
     id: "reserved-error-codes",
-    title: "Codes of the protocol mean what the protocol says",
-    why: "A client acts on the codes that it knows: it gives up on -32601, negotiates on -32022. A tool or an application that uses \
-          them for its own failures sends it the wrong way, and the model, which could act on the failure of a tool, mostly never \
-          hears of an error of the protocol.",
+    title: "Reserved error codes are used with their defined meaning",
+    why: "A client acts on the codes that it knows: it gives up on -32601 and renegotiates on -32022. A tool that uses \
+          them for its own failures misleads the client, and the model usually never sees a protocol error.",
     severity: Severity::Medium,
-    rationale: "clients do the wrong thing after a failure; without one nothing happens",
-    looks_at: "the code of every error: those of tool calls, and all that lie in the range that JSON-RPC and MCP keep for themselves",
-    pass: "codes between -32768 and -32000 are those that JSON-RPC or the revision defines, and fit what was asked",
-    fail: "a call of a tool fails with -32700 or -32600; one of a tool that is listed with -32601; one whose arguments are as its schema \
-           has them, and for which the client has refused nothing, with -32603; or a code of the range is not defined in this revision, which for -32020 to -32099 and for codes that \
-           are gone is a MUST NOT of 2026-07-28",
+    rationale: "clients react wrongly to a failure; without a failure nothing happens",
+    looks_at: "the code of every error: of tool calls, and in the range that JSON-RPC and MCP reserve",
+    pass: "codes from -32768 to -32000 are defined by JSON-RPC or by the revision, and fit the request",
+    fail: "a tool call fails with -32700 or -32600; a call of a listed tool with -32601; a call with valid arguments, \
+           for which the client refused nothing, with -32603; or a reserved code is not defined in this revision. For \
+           -32020 to -32099 and for removed codes 2026-07-28 makes that a MUST NOT",
     skip: "no error was seen",
     sentence: "an error has a code that means something else",
-    remedy: "Tell the failure of a tool as a result with isError, also where it throws; -32603 is for what fails around it. Give errors of the application codes outside -32768 to -32000.",
+    level: Level::Should,
+    remedy: "Report the failure of a tool, exceptions included, as a result with isError; -32603 is for failures \
+             around the tool. Give application errors codes outside -32768 to -32000.",
     example: r#"{"result":{"content":[{"type":"text","text":"no such city"}],"isError":true}}"#,
     see: &["tool-argument-errors", "structured-errors", "resource-not-found"],
     references: &[
@@ -201,7 +185,5 @@ pub(crate) static RESERVED_ERROR_CODES: Check = Check {
         Mcp("2025-11-25/schema#calltoolresult"),
         Cwe(394, "Unexpected Status Code or Return Value"),
     ],
-    taxon: Taxon::Methods,
-    level: Level::Should,
     ..BASE
 };

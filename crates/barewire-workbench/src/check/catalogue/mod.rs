@@ -1,5 +1,5 @@
-//! Every check there is, as data: what it looks at, why, how bad a failure is, and what to do about it. One table, from which
-//! lists, explanations, docs/checks.md and all reports are made.
+//! Every check as data: rule, reason, severity and fix. Lists, explanations, docs/checks.md and reports are made from
+//! it.
 
 pub(crate) mod envelope;
 pub(crate) mod flow;
@@ -22,53 +22,53 @@ use crate::{Advice, Error};
 /// One check.
 #[non_exhaustive]
 pub struct Check {
-    /// The name for scripts, in kebab-case; it does not change.
+    /// The name for scripts, in kebab-case. It never changes.
     pub id: &'static str,
-    /// What must hold.
+    /// The rule, as a statement.
     pub title: &'static str,
-    /// Why that matters.
+    /// The reason for the rule.
     pub why: &'static str,
-    /// How bad a failure is.
+    /// The severity of a failure.
     pub severity: Severity,
-    /// Why it is that severe, and not more or less.
+    /// The reason for this severity.
     pub rationale: &'static str,
-    /// What is looked at.
+    /// The messages or events that are inspected.
     pub looks_at: &'static str,
-    /// When it passes.
+    /// The condition for a pass.
     pub pass: &'static str,
-    /// When it fails.
+    /// The condition for a failure.
     pub fail: &'static str,
-    /// When it is skipped.
+    /// The condition for a skip.
     pub skip: &'static str,
-    /// The sentence of a failure. The finding adds the particulars.
+    /// The headline of a failure. The finding adds the details.
     pub sentence: &'static str,
     /// The revisions that it applies to.
-    pub revisions: Span,
-    /// Whose rule it is.
+    pub revisions: RevisionRange,
+    /// The source of the rule.
     pub level: Level,
-    /// How to fix a failure.
+    /// The fix for a failure.
     pub remedy: &'static str,
-    /// An example.
+    /// A correct message or line of code, as an example.
     pub example: &'static str,
-    /// Ids of checks that are near.
+    /// Ids of related checks.
     pub see: &'static [&'static str],
-    /// Where more is said.
+    /// Further reading.
     pub references: &'static [Reference],
     /// The part of the protocol that it is about.
-    pub taxon: Taxon,
+    pub category: Category,
     /// The version of the check.
     pub version: u32,
-    /// What changed with each version.
+    /// The changes of each version.
     pub history: &'static [(u32, &'static str)],
-    /// Where it runs.
-    pub places: &'static [Place],
-    /// Whether it sends what no well-behaved client sends.
+    /// The places where it runs.
+    pub places: &'static [CheckPlace],
+    /// Whether it sends input that no well-behaved client sends.
     pub hostile: bool,
-    /// Ids of checks without which it says nothing: if one of them fails, this one is skipped.
+    /// Ids of checks that it depends on: if one of them fails, this one is skipped.
     pub needs: &'static [&'static str],
 }
 
-/// How bad a failure is.
+/// The severity of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Severity {
@@ -78,11 +78,11 @@ pub enum Severity {
     Medium,
     /// Common hosts fail on it.
     High,
-    /// No conversation is possible.
+    /// No communication is possible.
     Critical,
 }
 
-/// Whose rule it is; the hardest first.
+/// The source of a rule; the strictest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Level {
@@ -90,40 +90,40 @@ pub enum Level {
     Must,
     /// It says SHOULD.
     Should,
-    /// It says nothing, and hosts depend on it.
+    /// It does not say, and hosts depend on it.
     Ours,
 }
 
 /// A part of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Taxon {
+pub enum Category {
     /// The shape of messages.
     Envelope,
     /// Bytes and lines.
     Framing,
-    /// The beginning of a conversation.
+    /// The start of a connection.
     Lifecycle,
-    /// What is asked.
+    /// Methods and their errors.
     Methods,
     /// Tools.
     Tools,
-    /// Several things at once.
+    /// Several requests at once.
     Flow,
-    /// The process.
+    /// The server process.
     Process,
-    /// What 2026-07-28 has in place of the handshake.
+    /// The rules of 2026-07-28.
     Modern,
     /// HTTP.
     Http,
-    /// What should not be on the wire.
+    /// Data that should not be on the wire.
     Privacy,
 }
 
-/// Where a check runs.
+/// A place where a check runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Place {
+pub enum CheckPlace {
     /// A program that is started, or a server of this process.
     Stdio,
     /// A server at a URL.
@@ -134,12 +134,12 @@ pub enum Place {
     Tap,
 }
 
-/// From one revision to another, both included.
+/// The revisions from one to another, both included.
 #[derive(Debug, Clone, Copy)]
-#[expect(clippy::exhaustive_structs, reason = "a span has two ends")]
-pub struct Span(pub Revision, pub Revision);
+#[expect(clippy::exhaustive_structs, reason = "a range has two ends")]
+pub struct RevisionRange(pub Revision, pub Revision);
 
-/// Where more is said.
+/// A document about a rule.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Reference {
@@ -147,13 +147,13 @@ pub enum Reference {
     Cwe(u32, &'static str),
     /// A section of JSON-RPC 2.0.
     JsonRpc(&'static str),
-    /// A page of the specification of MCP, behind its base: revision, path and fragment.
+    /// A page of the specification of MCP: revision, path and fragment.
     Mcp(&'static str),
-    /// Another document, by its name and address.
+    /// Another document, by its name and URL.
     Other(&'static str, &'static str),
 }
 
-/// All of them, in the order in which they are reported: what others depend on comes first.
+/// Returns all checks in the order of reports: a check comes after those that it depends on.
 pub fn all() -> impl Iterator<Item = &'static Check> {
     [
         lifecycle::FIRST,
@@ -174,28 +174,27 @@ pub fn all() -> impl Iterator<Item = &'static Check> {
     .copied()
 }
 
-/// The check of this id.
+/// Returns the check with this id.
 pub fn find(id: &str) -> Option<&'static Check> {
     all().find(|check| check.id == id)
 }
 
-/// The check of this id; the error says which one may be meant.
-pub fn known(id: &str) -> Result<&'static Check, Error> {
+/// Returns the check with this id; the error suggests a similar id.
+pub fn resolve(id: &str) -> Result<&'static Check, Error> {
     find(id).ok_or_else(|| {
         let near = nearest(id, all().map(|check| check.id));
-        Error::new(format!("there is no check {}", shown(id.as_bytes(), 60)))
-            .with_advice(Advice::ListChecks { near })
+        Error::new(format!("there is no check {}", shown(id.as_bytes(), 60))).with_advice(Advice::ListChecks { near })
     })
 }
 
 impl Check {
-    /// Whether it runs there.
-    pub fn runs_on(&self, place: Place) -> bool {
+    /// Whether it runs in this place.
+    pub fn runs_on(&self, place: CheckPlace) -> bool {
         self.places.contains(&place)
     }
 }
 
-/// One is the other if it has the same id.
+/// Checks with the same id are equal.
 impl PartialEq for Check {
     fn eq(&self, other: &Self) -> bool {
         self.id == other.id
@@ -209,7 +208,7 @@ impl fmt::Debug for Check {
 }
 
 impl Severity {
-    /// All of them, the worst first.
+    /// All severities, the worst first.
     pub const ALL: [Self; 4] = [Self::Critical, Self::High, Self::Medium, Self::Low];
 
     /// The word for it.
@@ -222,13 +221,13 @@ impl Severity {
         }
     }
 
-    /// The meaning, in a sentence.
-    pub const fn means(self) -> &'static str {
+    /// The meaning, as a sentence.
+    pub const fn meaning(self) -> &'static str {
         match self {
-            Self::Critical => "no conversation is possible, or one that cannot be trusted",
-            Self::High => "common hosts fail on it, or one of them waits for ever",
-            Self::Medium => "some hosts fail on it, or somebody is misled",
-            Self::Low => "nobody fails on it today; it costs time when something else goes wrong",
+            Self::Critical => "no communication is possible, or none that can be trusted",
+            Self::High => "common hosts fail on it, or one side waits for ever",
+            Self::Medium => "some hosts fail on it, or a user, client or model is misled",
+            Self::Low => "no host fails on it today; it costs time when something else goes wrong",
         }
     }
 }
@@ -244,8 +243,8 @@ impl Level {
     }
 }
 
-impl Taxon {
-    /// All of them.
+impl Category {
+    /// All categories.
     pub const ALL: [Self; 10] = [
         Self::Envelope,
         Self::Framing,
@@ -275,24 +274,24 @@ impl Taxon {
         }
     }
 
-    /// The subject, in a sentence.
-    pub const fn about(self) -> &'static str {
+    /// The subject, as a sentence.
+    pub const fn description(self) -> &'static str {
         match self {
-            Self::Envelope => "JSON-RPC: the shape of messages, and which answer belongs to what",
-            Self::Framing => "bytes: lines, pieces of lines, and what is no line of the protocol",
-            Self::Lifecycle => "the beginning: the first answer, the handshake, the version",
-            Self::Methods => "what is asked: methods that exist, that do not, and with wrong parameters",
-            Self::Tools => "tools: their schemas, their results, their failures",
-            Self::Flow => "several things at once: progress, cancelling, concurrency, pages",
-            Self::Process => "the process: its end, its children, its stderr",
-            Self::Modern => "what 2026-07-28 has in place of the handshake",
-            Self::Http => "HTTP: who may ask, headers, statuses, sessions",
-            Self::Privacy => "what should not be on the wire",
+            Self::Envelope => "JSON-RPC: the shape of messages, and the matching of responses to requests",
+            Self::Framing => "bytes: lines, partial lines, and lines that are not messages",
+            Self::Lifecycle => "the start of a connection: the first response, the handshake, the version",
+            Self::Methods => "methods: existing ones, unknown ones, invalid parameters, capabilities, error codes",
+            Self::Tools => "tools: their schemas, results and failures",
+            Self::Flow => "several requests at once: pages, progress, cancellation, concurrency",
+            Self::Process => "the server process: its exit, its child processes, its stderr",
+            Self::Modern => "the rules of 2026-07-28, which replaced the handshake",
+            Self::Http => "HTTP: access, headers, statuses, sessions",
+            Self::Privacy => "data that should not be on the wire",
         }
     }
 }
 
-impl Place {
+impl CheckPlace {
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -304,7 +303,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for RevisionRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.0, self.1) {
             (Revision::V2024_11_05, Revision::LATEST) => f.write_str("all revisions"),
@@ -327,7 +326,7 @@ impl Reference {
         }
     }
 
-    /// The address.
+    /// The URL.
     pub fn url(&self) -> String {
         match self {
             Self::Cwe(number, _) => format!("https://cwe.mitre.org/data/definitions/{number}.html"),
@@ -338,18 +337,18 @@ impl Reference {
     }
 }
 
-const ALL: Span = Span(Revision::V2024_11_05, Revision::LATEST);
-const LEGACY: Span = Span(Revision::V2024_11_05, Revision::LATEST_LEGACY);
-const MODERN: Span = Span(Revision::V2026_07_28, Revision::LATEST);
+const ALL: RevisionRange = RevisionRange(Revision::V2024_11_05, Revision::LATEST);
+const LEGACY: RevisionRange = RevisionRange(Revision::V2024_11_05, Revision::LATEST_LEGACY);
+const MODERN: RevisionRange = RevisionRange(Revision::V2026_07_28, Revision::LATEST);
 
-/// What is seen in passing, wherever bytes pass.
-const PASSIVE: &[Place] = &[Place::Stdio, Place::Http, Place::Capture, Place::Tap];
-/// What has to be provoked.
-const LIVE: &[Place] = &[Place::Stdio];
-/// What has to be provoked, and can be over HTTP as well.
-const LIVE_ANYWHERE: &[Place] = &[Place::Stdio, Place::Http];
+/// The places of checks that only observe.
+const PASSIVE: &[CheckPlace] = &[CheckPlace::Stdio, CheckPlace::Http, CheckPlace::Capture, CheckPlace::Tap];
+/// The places of checks that need input of their own on a byte stream.
+const LIVE: &[CheckPlace] = &[CheckPlace::Stdio];
+/// The places of checks that need input of their own, on a byte stream or over HTTP.
+const LIVE_ANYWHERE: &[CheckPlace] = &[CheckPlace::Stdio, CheckPlace::Http];
 
-/// What most checks have in common.
+/// The members that most checks share.
 const BASE: Check = Check {
     id: "",
     title: "",
@@ -359,7 +358,7 @@ const BASE: Check = Check {
     looks_at: "",
     pass: "",
     fail: "",
-    skip: "no MCP server answers",
+    skip: "no MCP server responds",
     sentence: "",
     revisions: ALL,
     level: Level::Must,
@@ -367,7 +366,7 @@ const BASE: Check = Check {
     example: "",
     see: &[],
     references: &[],
-    taxon: Taxon::Envelope,
+    category: Category::Envelope,
     version: 1,
     history: &[(1, "first")],
     places: PASSIVE,
@@ -375,21 +374,23 @@ const BASE: Check = Check {
     needs: ANSWERS,
 };
 
-/// Without an answer nothing can be said.
+/// The members that checks with hostile input share.
+const HOSTILE: Check = Check { skip: "hostile input is not allowed", places: LIVE_ANYWHERE, hostile: true, ..BASE };
+
+/// The checks of the first response.
 const ANSWERS: &[&str] = &["early-exit", "mute-server", "handshake"];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A text that was left out is that of [`BASE`], which is empty but for what most checks have in common.
+    /// A member that a check leaves out is that of [`BASE`], which is empty unless most checks share it.
     #[test]
-    fn every_check_says_everything() {
-        let words = |text: &str| text.split_whitespace().count();
+    fn every_check_is_complete() {
         for check in all() {
             let Check { id, title, why, rationale, looks_at, pass, fail, skip, sentence, remedy, .. } = check;
             assert!(id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'), "{id}");
-            for (name, text, least) in [
+            for (name, text, min_words) in [
                 ("title", title, 3),
                 ("why", why, 6),
                 ("rationale", rationale, 3),
@@ -400,35 +401,27 @@ mod tests {
                 ("sentence", sentence, 3),
                 ("remedy", remedy, 4),
             ] {
-                assert!(words(text) >= least, "{id} leaves out its {name}: {text:?}");
-                assert_eq!(
-                    text.split_whitespace().collect::<Vec<_>>().join(" "),
-                    **text,
-                    "{id}: spaces in {name}"
-                );
+                let words: Vec<&str> = text.split_whitespace().collect();
+                assert!(words.len() >= min_words, "{id}: {name} is too short: {text:?}");
+                assert_eq!(words.join(" "), **text, "{id}: spaces in {name}");
                 let is_sentence = ["why", "remedy"].contains(&name);
                 assert_eq!(text.ends_with('.'), is_sentence, "{id}: the end of {name}: {text}");
             }
-            let said = [title, why, looks_at, pass, fail, sentence, remedy];
-            for (index, text) in said.iter().enumerate() {
-                assert!(!said[..index].contains(text), "{id} says the same twice: {text}");
+            let texts = [title, why, looks_at, pass, fail, sentence, remedy];
+            for (index, text) in texts.iter().enumerate() {
+                assert!(!texts[..index].contains(text), "{id} repeats a text: {text}");
             }
             assert!(!check.example.trim().is_empty(), "{id} has no example");
-            assert!(!check.references.is_empty() || check.level == Level::Ours, "{id} names no rule");
-            assert!(!check.places.is_empty() && !check.see.is_empty(), "{id} says nowhere to look");
+            assert!(!check.references.is_empty() || check.level == Level::Ours, "{id} has no reference");
+            assert!(!check.places.is_empty() && !check.see.is_empty(), "{id} has no place or no related check");
             let versions: Vec<u32> = check.history.iter().map(|(version, _)| *version).collect();
-            assert_eq!(
-                versions,
-                (1..=check.version).collect::<Vec<_>>(),
-                "{id}: a version without its history"
-            );
-            assert!(check.history.iter().all(|(_, what)| !what.is_empty()), "{id}: a version without a word");
+            assert_eq!(versions, (1..=check.version).collect::<Vec<_>>(), "{id}: a version without history");
+            assert!(check.history.iter().all(|(_, what)| !what.is_empty()), "{id}: an empty history entry");
         }
     }
 
-    /// What stands for a whole text in one check and is not meant for all is a slip.
     #[test]
-    fn no_two_checks_say_the_same() {
+    fn no_two_checks_share_a_text() {
         let checks: Vec<&Check> = all().collect();
         for (index, check) in checks.iter().enumerate() {
             for other in &checks[..index] {
@@ -439,37 +432,29 @@ mod tests {
                     (check.remedy, other.remedy),
                     (check.example, other.example),
                 ] {
-                    assert!(one != two, "{} and {} say the same: {one}", check.id, other.id);
+                    assert!(one != two, "{} and {} share a text: {one}", check.id, other.id);
                 }
             }
         }
     }
 
     #[test]
-    fn ids_are_used_once_and_lead_somewhere() {
+    fn ids_are_unique_and_dependencies_come_first() {
         let ids: Vec<_> = all().map(|check| check.id).collect();
         for (index, check) in all().enumerate() {
             assert_eq!(ids.iter().position(|id| *id == check.id), Some(index), "{}", check.id);
-            for other in check.see.iter().chain(check.needs) {
+            for other in check.see {
                 assert!(ids.contains(other) && *other != check.id, "{}: {other}", check.id);
             }
-        }
-    }
-
-    /// The first cause comes first.
-    #[test]
-    fn what_is_needed_stands_before_what_needs_it() {
-        let place = |id: &str| all().position(|check| check.id == id).expect("it is there");
-        for check in all() {
             for need in check.needs {
-                assert!(place(need) < place(check.id), "{} needs {need}", check.id);
+                assert!(ids[..index].contains(need), "{} needs {need}", check.id);
             }
         }
     }
 
     #[test]
-    fn the_first_of_the_catalogue() {
-        let first = find("jsonrpc-messages").expect("it is there");
+    fn the_check_of_messages_is_critical() {
+        let first = find("jsonrpc-messages").expect("it is in the catalogue");
         assert!(first.severity == Severity::Critical && first.level == Level::Must);
         assert!(first.references.iter().any(|it| matches!(it, Reference::Cwe(116, _))));
     }

@@ -1,9 +1,9 @@
-//! What 2026-07-28 has in place of the handshake.
+//! The rules of 2026-07-28, which replaced the handshake.
 
 use super::Reference::{JsonRpc, Mcp};
-use super::{BASE, Check, LIVE_ANYWHERE, Level, MODERN, Severity, Taxon};
+use super::{Category, Check, LIVE_ANYWHERE, Level, MODERN, Severity};
 
-pub(super) const CHECKS: &[&Check] = &[
+pub(crate) const CHECKS: &[&Check] = &[
     &MODERN_DISCOVER,
     &MODERN_VERSION,
     &MODERN_META,
@@ -17,235 +17,215 @@ pub(super) const CHECKS: &[&Check] = &[
     &INPUT_REQUIRED,
 ];
 
+const BASE: Check = Check {
+    skip: "the server does not speak 2026-07-28",
+    revisions: MODERN,
+    category: Category::Modern,
+    ..super::BASE
+};
+/// The members of checks that need input of their own.
+const LIVE: Check = Check { places: LIVE_ANYWHERE, ..BASE };
+
 pub(crate) static MODERN_DISCOVER: Check = Check {
     id: "modern-discover",
-    title: "server/discover says what the server is",
-    why: "It is the first thing that a client of both eras asks, and how it finds out which one a server is of. Without it the client \
-          falls back to a handshake that the server may not have.",
+    title: "server/discover describes the server",
+    why: "It is the first request of a client that speaks both eras, and shows which one the server speaks. Without it \
+          the client falls back to a handshake that the server may not have.",
     severity: Severity::High,
-    rationale: "clients of both eras take the server for a legacy one",
+    rationale: "clients that speak both eras treat the server as a legacy one",
     looks_at: "the result of server/discover",
-    pass: "supportedVersions is a list with at least the version that was asked in, and capabilities is an object",
-    fail: "it is an error, or one of the two is missing or of another type",
-    skip: "the server does not speak 2026-07-28",
-    sentence: "server/discover does not say what it should",
-    revisions: MODERN,
-    remedy: "Implement server/discover; every server of the modern era has it.",
+    pass: "supportedVersions is an array that contains the version of the request, and capabilities is an object",
+    fail: "it is an error, or one of the two is missing or has another type",
+    sentence: "server/discover does not describe the server",
+    remedy: "Implement server/discover; every modern server has it.",
     example: r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":3600000,"cacheScope":"public"}"#,
     see: &["modern-version", "result-shape", "server-info"],
     references: &[Mcp("2026-07-28/server/discover")],
-    taxon: Taxon::Modern,
     ..BASE
 };
 
 pub(crate) static MODERN_VERSION: Check = Check {
     id: "modern-version",
-    title: "A version that is not spoken is refused with -32022",
-    why: "data.supported of this error is how client and server of the modern era find a version. Another code makes the client fall \
-          back to the legacy era, or give up.",
+    title: "An unsupported version is refused with -32022",
+    why: "Modern clients negotiate with data.supported of this error. After another code they fall back or give up.",
     severity: Severity::High,
-    rationale: "negotiation goes wrong as soon as there is a second modern version",
-    looks_at: "a request whose _meta asks for v999.0.0",
-    pass: "the error -32022 with data.supported, a list of versions, and data.requested, the one that was asked for",
+    rationale: "negotiation fails as soon as there is a second modern version",
+    looks_at: "a request whose _meta has the version v999.0.0",
+    pass: "the error -32022 with data.supported, an array of versions, and data.requested, the requested version",
     fail: "a result, another code, or one of the two is missing",
-    skip: "the server does not speak 2026-07-28",
-    sentence: "a version that the server does not speak is not refused with -32022",
-    revisions: MODERN,
-    remedy: "Look at the protocolVersion of _meta before the method.",
+    sentence: "an unsupported version is not refused with -32022",
+    remedy: "Check protocolVersion in _meta before the method.",
     example: r#"{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28"],"requested":"v999.0.0"}}"#,
     see: &["modern-meta", "version-negotiation"],
     references: &[Mcp("2026-07-28/basic/versioning")],
-    taxon: Taxon::Modern,
-    places: LIVE_ANYWHERE,
-    ..BASE
+    ..LIVE
 };
 
 pub(crate) static MODERN_META: Check = Check {
     id: "modern-meta",
     title: "A request without its metadata is refused with -32602",
-    why: "Without the version and the capabilities of the client nobody knows how to answer. A server that guesses answers some clients \
-          in a way that they do not understand.",
+    why: "Without the version and the capabilities of the client the server cannot know how to respond. A server that \
+          guesses sends some clients what they do not understand.",
     severity: Severity::Medium,
-    rationale: "only clients with a bug get there, and the bug stays hidden",
-    looks_at: "server/discover without protocolVersion, without clientCapabilities, and without clientInfo; in a capture the _meta of \
-               every request of a modern client",
+    rationale: "only clients with a bug are affected, and the bug stays hidden",
+    looks_at: "server/discover without protocolVersion, without clientCapabilities, and without clientInfo; in a \
+               capture the _meta of every request of a modern client",
     pass: "the first two are refused with -32602, the third is served",
-    fail: "it is otherwise; or a client leaves one out",
-    skip: "the server does not speak 2026-07-28",
-    sentence: "the metadata of a request is not what it must be",
-    revisions: MODERN,
-    remedy: "Check both members before the method. Do not ask for clientInfo, which a client may leave out.",
+    fail: "one is treated otherwise, or a client omits a required member",
+    sentence: "the required metadata of a request is missing or not checked",
+    remedy: "Check both required members before the method. Do not require clientInfo, which a client may omit.",
     example: r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}"#,
     see: &["modern-version", "lifecycle-gate"],
     references: &[Mcp("2026-07-28/basic#_meta")],
-    taxon: Taxon::Modern,
     ..BASE
 };
 
 pub(crate) static MODERN_REMOVED_METHODS: Check = Check {
     id: "modern-removed-methods",
-    title: "Methods that are gone are answered with -32601",
-    why: "initialize, ping, logging/setLevel and resources/subscribe have no meaning without a session. A server that plays along keeps \
-          state that the next request does not have.",
+    title: "Removed methods are answered with -32601",
+    why: "initialize, ping, logging/setLevel and resources/subscribe have no meaning without a session. A server that \
+          serves them keeps state that the next request does not have.",
     severity: Severity::Medium,
-    rationale: "only clients with a bug get there",
+    rationale: "only clients with a bug send them",
     looks_at: "each of them, with the metadata of 2026-07-28",
-    pass: "each is answered with -32601; initialize with any error, which may name the versions there are. A server of both eras \
-           may take it for a handshake",
-    fail: "one is served, answered with another code, or not at all",
-    skip: "the server does not speak 2026-07-28",
-    sentence: "a method that is gone is still served",
-    revisions: MODERN,
-    remedy: "Choose the table of methods by the version in _meta.",
+    pass: "each is answered with -32601; initialize with any error, which may list the supported versions. A server of \
+           both eras may take it for a handshake",
+    fail: "one is served, answered with another code, or not answered",
+    sentence: "a removed method is not answered with -32601",
+    remedy: "Choose the method table by the version in _meta.",
     example: r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32601,"message":"Method not found"}}"#,
     see: &["unknown-method", "method-in-revision"],
     references: &[Mcp("2026-07-28/changelog"), JsonRpc("section 5.1")],
-    taxon: Taxon::Modern,
-    places: LIVE_ANYWHERE,
-    ..BASE
+    ..LIVE
 };
 
 pub(crate) static MODERN_SERVER_REQUESTS: Check = Check {
     id: "modern-server-requests",
-    title: "A modern server asks nothing by itself",
-    why: "A modern client has no way to answer: it must not write responses. The server waits for ever.",
+    title: "A modern server sends no requests",
+    why: "A modern client must not send responses, so the server waits for ever.",
     severity: Severity::Critical,
     rationale: "the call hangs with every modern client",
     looks_at: "requests that the server sends on a modern connection, and responses that the client sends",
     pass: "there are none",
     fail: "there is one",
-    skip: "nothing of 2026-07-28 was seen",
-    sentence: "a request is sent to a modern client",
-    revisions: MODERN,
-    remedy: "Answer the call with a result of resultType input_required that holds the question.",
+    skip: "no message of 2026-07-28 was seen",
+    sentence: "a modern server sends a request, or a modern client a response",
+    remedy: "Answer the call with a result of resultType input_required that contains the question.",
     example: r#"{"resultType":"input_required","inputRequests":{"name":{"method":"elicitation/create","params":{…}}}}"#,
     see: &["input-required", "undeclared-client-capability"],
     references: &[Mcp("2026-07-28/basic/transports/stdio"), Mcp("2026-07-28/basic/patterns/mrtr")],
-    taxon: Taxon::Modern,
     ..BASE
 };
 
 pub(crate) static RESULT_TYPE: Check = Check {
     id: "result-type",
     title: "Every modern result has a resultType",
-    why: "It says how to read the rest. Clients take a result without it for one of an older server; one that validates refuses it.",
+    why: "It says how to read the rest. Clients reject a result without it, or treat it as that of an older server.",
     severity: Severity::High,
-    rationale: "clients that check by the schema refuse the result",
+    rationale: "clients that validate against the schema reject the result",
     looks_at: "every result on a modern connection",
     pass: "resultType is a string: complete, input_required, or one of an extension",
-    fail: "it is missing, or no string",
+    fail: "it is missing, or not a string",
     skip: "no result of 2026-07-28 was seen",
     sentence: "a result has no resultType",
-    revisions: MODERN,
-    remedy: "Write it where all results are written.",
+    remedy: "Add it in the function that writes all results.",
     example: r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[]}}"#,
     see: &["result-shape", "input-required"],
     references: &[Mcp("2026-07-28/basic#resulttype")],
-    taxon: Taxon::Modern,
     ..BASE
 };
 
 pub(crate) static CACHING_HINTS: Check = Check {
     id: "caching-hints",
-    title: "What can be kept says for how long and for whom",
-    why: "Without ttlMs everything is fetched again each time; without cacheScope a proxy may give the list of one user to another.",
+    title: "A cacheable result has ttlMs and cacheScope",
+    why: "Without ttlMs nothing is cached; without cacheScope a proxy may give one user's list to another.",
     severity: Severity::Medium,
-    rationale: "it costs time; with a shared cache it may show the wrong data",
+    rationale: "it costs time; with a shared cache it may expose another user's data",
     looks_at: "complete results of server/discover, the four lists and resources/read",
-    pass: "ttlMs is an integer of at least 0, cacheScope is public or private, and the same on all pages of a list",
-    fail: "one is missing or something else, or a page has another cacheScope than the one before",
+    pass: "ttlMs is an integer of at least 0; cacheScope is public or private, and the same on all pages of a list",
+    fail: "one is missing or has another value, or a page has another cacheScope than the page before",
     skip: "no such result was seen",
-    sentence: "a result that can be kept does not say for how long and for whom",
-    revisions: MODERN,
-    remedy: "Add both to these six results, and choose cacheScope by the list, not by the page. If in doubt: 0 and private.",
+    sentence: "a cacheable result has no valid ttlMs and cacheScope",
+    remedy: "Add both to these six results, with one cacheScope for all pages of a list. If in doubt: 0 and private.",
     example: r#"{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}"#,
     see: &["result-type", "list-order"],
     references: &[Mcp("2026-07-28/server/utilities/caching")],
-    taxon: Taxon::Modern,
     ..BASE
 };
 
 pub(crate) static SERVER_INFO: Check = Check {
     id: "server-info",
-    title: "Results say which server they are from",
-    why: "There is no handshake in which a server could tell its name. Without it a log of ten servers does not say which one answered.",
+    title: "server/discover names the server",
+    why: "There is no handshake with the server's name. Without it a log of several servers does not show the sender.",
     severity: Severity::Low,
-    rationale: "only people who read logs miss it",
+    rationale: "only readers of logs miss it",
     looks_at: "_meta of the result of server/discover",
     pass: "io.modelcontextprotocol/serverInfo has a name and a version",
     fail: "it is missing, or lacks one of them",
     skip: "no result of server/discover was seen",
-    sentence: "a modern result does not say which server it is from",
-    revisions: MODERN,
+    sentence: "the result of server/discover does not name the server",
     level: Level::Should,
-    remedy: "Add it to the _meta of results.",
+    remedy: "Add serverInfo to the _meta of results.",
     example: r#"{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"mine","version":"1.0.0"}}}"#,
     see: &["modern-discover", "result-type"],
     references: &[Mcp("2026-07-28/basic#_meta")],
-    taxon: Taxon::Modern,
     ..BASE
 };
 
 pub(crate) static MODERN_LOGGING: Check = Check {
     id: "modern-logging",
-    title: "Log messages come only where they were asked for",
-    why: "A modern client says with each request whether it wants log messages. One that gets them anyway has nowhere to put them, and \
-          over a shared connection somebody else's log is shown.",
+    title: "Log messages are sent only to requests with a logLevel",
+    why: "A modern client says with each request whether it wants log messages. One that gets them anyway cannot place \
+          them, and over a shared connection it shows the log of another client.",
     severity: Severity::Medium,
-    rationale: "what is logged for one may be shown to another",
-    looks_at: "notifications/message while no request in flight has asked for a logLevel",
+    rationale: "log messages of one client may be shown to another",
+    looks_at: "notifications/message while no request in flight has a logLevel",
     pass: "there is none",
     fail: "there is one",
-    skip: "nothing of 2026-07-28 was seen",
-    sentence: "a log message comes that nobody asked for",
-    revisions: MODERN,
-    remedy: "Send log messages only while a request is served whose _meta has a logLevel. Log everything else to stderr.",
+    skip: "no message of 2026-07-28 was seen",
+    sentence: "a log message is sent although no request asked for it",
+    remedy: "Send log messages only while handling a request whose _meta has a logLevel. Log the rest to stderr.",
     example: r#"{"_meta":{"io.modelcontextprotocol/logLevel":"info"}}"#,
     see: &["stderr-hygiene", "listen-acknowledged"],
     references: &[Mcp("2026-07-28/server/utilities/logging")],
-    taxon: Taxon::Modern,
     ..BASE
 };
 
 pub(crate) static LISTEN_ACKNOWLEDGED: Check = Check {
     id: "listen-acknowledged",
-    title: "Changes are told to who listens, and marked for it",
-    why: "On stdio everything shares one stream. A client tells by the subscriptionId whose notification it is, and by the \
-          acknowledgement what it may wait for.",
+    title: "A listen is acknowledged, and its notifications carry its id",
+    why: "On stdio all messages share one stream. A client matches notifications to a listen by the subscriptionId, \
+          and learns from the acknowledgement which ones to expect.",
     severity: Severity::Medium,
-    rationale: "changes are lost, or come to who has not asked",
-    looks_at: "subscriptions/listen and what follows it; notifications of changes on a modern connection",
-    pass: "the first message is the acknowledgement, and every notification of a change has the subscriptionId of an open listen",
+    rationale: "changes are lost, or reach clients that did not ask for them",
+    looks_at: "subscriptions/listen and the messages after it; change notifications on a modern connection",
+    pass: "the first message is the acknowledgement, and notifications of changes have the id of an open listen",
     fail: "the acknowledgement does not come first, or a notification has no such id",
-    skip: "nothing was listened to",
-    sentence: "a change is not told as a listen has it",
-    revisions: MODERN,
-    remedy: "Acknowledge with the part of the filter that you honour, and put the id of the listen into the _meta of each notification.",
+    skip: "the client did not listen",
+    sentence: "a listen is not acknowledged first, or a notification lacks its id",
+    remedy: "Acknowledge with the supported part of the filter, and put the listen's id into each notification's \
+             _meta.",
     example: r#"{"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7},"notifications":{"toolsListChanged":true}}}"#,
     see: &["modern-logging", "method-in-revision"],
     references: &[Mcp("2026-07-28/basic/patterns/subscriptions")],
-    taxon: Taxon::Modern,
     ..BASE
 };
 
 pub(crate) static INPUT_REQUIRED: Check = Check {
     id: "input-required",
-    title: "Input is asked for only where and of whom it can be",
-    why: "A client can answer only what it has declared, and only for calls that can be made again. Anything else is a call that never \
-          ends.",
+    title: "A server asks only for input that the client can give",
+    why: "A client gives only declared input, and only for calls that can be repeated. Others never complete.",
     severity: Severity::High,
     rationale: "the call can never be completed",
     looks_at: "results of resultType input_required",
-    pass: "they answer tools/call, prompts/get or resources/read, hold inputRequests or requestState, and ask only for what the request \
-           declared",
-    fail: "one of the three is not so",
+    pass: "they answer tools/call, prompts/get or resources/read, have inputRequests or requestState, and ask for \
+           declared input",
+    fail: "one of these does not hold",
     skip: "no result of this type was seen",
-    sentence: "input is asked for that cannot be given",
-    revisions: MODERN,
-    remedy: "Look at clientCapabilities of the request; if what is needed is not there, answer with -32021 and requiredCapabilities.",
+    sentence: "a result asks for input that the client cannot give",
+    remedy: "If clientCapabilities of the request lack a needed one, answer with -32021 and requiredCapabilities.",
     example: r#"{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{}}}}"#,
     see: &["modern-server-requests", "undeclared-client-capability"],
     references: &[Mcp("2026-07-28/basic/patterns/mrtr")],
-    taxon: Taxon::Modern,
     ..BASE
 };

@@ -1,26 +1,26 @@
-//! What should not be on the wire.
+//! Data that should not be on the wire.
 
 use super::Reference::{Cwe, Mcp};
-use super::{BASE, Check, Level, Severity, Taxon};
+use super::{BASE, Category, Check, Level, Severity};
 
 pub(super) const CHECKS: &[&Check] = &[&PAYLOAD_EXPOSURE];
 
 pub(crate) static PAYLOAD_EXPOSURE: Check = Check {
     id: "payload-exposure",
-    title: "No secrets and no personal identifiers in messages",
-    why: "What a tool returns goes into the context of a model, into the logs of the host and of the provider, and can be read out again by \
-          whoever talks to the model. A key in it has to be taken for lost.",
+    title: "Messages contain no secrets and no personal identifiers",
+    why: "A tool's result goes into the context of a model and into the logs of the host and the provider, and any \
+          user of the model can make it repeat the text. A key in it must be considered leaked.",
     severity: Severity::Medium,
-    rationale: "a secret that was on the wire has to be replaced; what says who somebody is only goes further than it should",
-    looks_at: "messages, and stderr of the server: keys and tokens by their form, values with names like password, secret and token, \
-               secrets of the environment, e-mail addresses and paths of home folders; in a capture also what was redacted when it \
-               was recorded",
-    pass: "nothing of that kind is seen",
-    fail: "something is. It is named by frame and path, and of its value nothing is shown but what all of its kind begin with",
+    rationale: "a leaked secret must be replaced; a personal identifier only travels further than it should",
+    looks_at: "messages, and the server's stderr: keys and tokens by their format, values of members like password, \
+               secret and token, secrets of the environment, e-mail addresses and home directories; in a capture also \
+               what was redacted while recording",
+    pass: "none of these is seen",
+    fail: "one is seen. The finding names frame and path, and shows at most the prefix that all such values share",
     skip: "no message was seen",
-    sentence: "something that looks like a secret or a personal identifier is on the wire",
+    sentence: "the wire carries what looks like a secret or a personal identifier",
     level: Level::Ours,
-    remedy: "Take it out of results and errors. Hand secrets over in the environment, name users by opaque ids, and paths relative to a root.",
+    remedy: "Remove it. Pass secrets in the environment, and use opaque user ids and relative paths.",
     example: r#"{"structuredContent":{"user":"u_17","file":"notes/today.md"}}"#,
     see: &["structured-errors", "stderr-hygiene"],
     references: &[
@@ -28,6 +28,6 @@ pub(crate) static PAYLOAD_EXPOSURE: Check = Check {
         Cwe(532, "Insertion of Sensitive Information into Log File"),
         Mcp("2025-11-25/server/utilities/logging#security"),
     ],
-    taxon: Taxon::Privacy,
+    category: Category::Privacy,
     ..BASE
 };

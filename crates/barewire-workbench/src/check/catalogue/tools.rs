@@ -1,27 +1,30 @@
-//! Tools: their schemas, their results, their failures.
+//! Tools: their schemas, results and failures.
 
 use barewire_proto::mcp::Revision;
 
 use super::Reference::{Mcp, Other};
-use super::{BASE, Check, LIVE_ANYWHERE, Level, Severity, Span, Taxon};
+use super::{Category, Check, LIVE_ANYWHERE, Level, RevisionRange, Severity};
 
-pub(super) const CHECKS: &[&Check] =
-    &[&TOOL_SCHEMAS, &TOOL_NAMES, &OUTPUT_SCHEMA, &TOOL_ARGUMENT_ERRORS, &LIST_ORDER];
+pub(super) const CHECKS: &[&Check] = &[&TOOL_SCHEMAS, &TOOL_NAMES, &OUTPUT_SCHEMA, &TOOL_ARGUMENT_ERRORS, &LIST_ORDER];
+
+const BASE: Check = Check { category: Category::Tools, ..super::BASE };
+/// The members of checks that need input of their own.
+const LIVE: Check = Check { places: LIVE_ANYWHERE, ..BASE };
 
 pub(crate) static TOOL_SCHEMAS: Check = Check {
     id: "tool-schemas",
-    title: "The schemas of tools are JSON Schema",
-    why: "Hosts hand the schema of a tool to a model's provider, which refuses the whole request if it is not valid: one bad tool \
-          takes all the others of all servers with it.",
+    title: "The schemas of tools are valid JSON Schema",
+    why: "Hosts pass tool schemas to the provider of the model, which rejects the whole request if one is invalid: one \
+          bad tool disables all tools of all servers.",
     severity: Severity::High,
-    rationale: "one bad schema makes the whole list of tools unusable with strict hosts",
+    rationale: "with strict hosts one bad schema makes every tool unusable",
     looks_at: "inputSchema and outputSchema of every tool in every tools/list",
-    pass: "each is an object, valid by the dialect it names or by 2020-12, and inputSchema has the type object, as has outputSchema up \
-           to 2025-11-25",
-    fail: "one is not valid, refers to nothing, or its type is something else",
+    pass: "each is an object and valid under the dialect it names, or under 2020-12; inputSchema has type object, and \
+           so has outputSchema up to 2025-11-25",
+    fail: "one is invalid, has a dangling reference, or has another type",
     skip: "no tool was seen",
     sentence: "the schema of a tool is not valid",
-    remedy: "Generate the schema from types, or validate it in a test against the metaschema of 2020-12.",
+    remedy: "Generate the schema from types, or validate it in a test against the 2020-12 metaschema.",
     example: r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}"#,
     see: &["output-schema", "tool-names", "result-shape"],
     references: &[
@@ -29,99 +32,88 @@ pub(crate) static TOOL_SCHEMAS: Check = Check {
         Mcp("2026-07-28/basic#json-schema-usage"),
         Other("JSON Schema 2020-12", "https://json-schema.org/draft/2020-12"),
     ],
-    taxon: Taxon::Tools,
     ..BASE
 };
 
 pub(crate) static TOOL_NAMES: Check = Check {
     id: "tool-names",
-    title: "Names of tools are unique and plain",
-    why: "A model calls a tool by its name. Of two with the same name one cannot be called, and providers of models refuse names \
-          with spaces or other letters.",
+    title: "Tool names are unique and use plain characters",
+    why: "A model calls a tool by its name. If two tools share a name, one of them cannot be called; and model \
+          providers reject names with spaces or other special characters.",
     severity: Severity::Medium,
     rationale: "single tools cannot be used",
     looks_at: "the name of every tool in tools/list",
-    pass: "each stands there once, on all pages together; from 2025-11-25 on it is of 1 to 128 letters, digits, underscores, hyphens and \
-           dots",
-    fail: "a name is empty or stands there twice; or, from 2025-11-25 on, is too long or has other characters",
+    pass: "each name is used once on all pages together; from 2025-11-25 on it has 1 to 128 characters: a-z A-Z 0-9 . \
+           _ -",
+    fail: "a name is empty or used twice; or, from 2025-11-25 on, is too long or has other characters",
     skip: "no tool was seen",
-    sentence: "the name of a tool cannot be used",
+    sentence: "a tool has a name that cannot be used",
     level: Level::Should,
-    remedy: "Rename the tool, and put what is for people into title.",
+    remedy: "Rename the tool, and put the name for people into title.",
     example: r#"{"name":"get_weather","title":"Get weather"}"#,
     see: &["tool-schemas", "list-order"],
     references: &[Mcp("2025-11-25/server/tools#tool-names"), Mcp("2026-07-28/server/tools#tool-names")],
-    taxon: Taxon::Tools,
     ..BASE
 };
 
 pub(crate) static OUTPUT_SCHEMA: Check = Check {
     id: "output-schema",
-    title: "A result is what its output schema says",
-    why: "A client that was given an output schema reads the result by it, and fails where it does not fit: the call was made, and \
-          its result is thrown away.",
+    title: "A tool's result matches its output schema",
+    why: "Clients reject a result that does not match the output schema: the call was made, and its result is lost.",
     severity: Severity::High,
-    rationale: "clients that check throw the result of a call away",
+    rationale: "clients that validate discard the result",
     looks_at: "results of tools/call whose tool has an outputSchema in the last tools/list",
-    pass: "structuredContent is there and valid by the schema, or isError is set",
-    fail: "it is missing or not valid",
+    pass: "structuredContent is present and valid, or isError is set",
+    fail: "structuredContent is missing or invalid",
     skip: "no result of a tool with an outputSchema was seen",
-    sentence: "a result is not what the output schema of its tool says",
-    revisions: Span(Revision::V2025_06_18, Revision::LATEST),
-    remedy: "Make both from one type.",
+    sentence: "a result does not match the output schema of its tool",
+    revisions: RevisionRange(Revision::V2025_06_18, Revision::LATEST),
+    remedy: "Generate the schema and the result from the same type.",
     example: r#"{"content":[{"type":"text","text":"{\"t\":21}"}],"structuredContent":{"t":21}}"#,
     see: &["tool-schemas", "result-shape"],
     references: &[Mcp("2025-11-25/server/tools#output-schema"), Mcp("2026-07-28/server/tools#output-schema")],
-    taxon: Taxon::Tools,
     needs: &["early-exit", "mute-server", "handshake", "tool-schemas"],
     ..BASE
 };
 
 pub(crate) static TOOL_ARGUMENT_ERRORS: Check = Check {
     id: "tool-argument-errors",
-    title: "Wrong arguments of a tool are told to the model",
-    why: "A model that leaves out an argument can correct itself if it hears of it. From 2025-11-25 on that is a result with \
-          isError; many hosts never show an error of the protocol to the model.",
+    title: "Invalid tool arguments are reported to the model",
+    why: "A model that omits an argument can correct itself if it sees the error. From 2025-11-25 on the error is a \
+          result with isError; many hosts never show a protocol error to the model.",
     severity: Severity::Medium,
-    rationale: "the model cannot correct itself; with a tool that runs anyway, nobody knows with what",
-    looks_at: "a call of a tool that may be called, without one of its required arguments",
+    rationale: "the model cannot correct itself; a tool that runs anyway runs with unknown input",
+    looks_at: "a call of a permitted tool without one of its required arguments",
     pass: "a result with isError; up to 2025-06-18 also the error -32602",
-    fail: "the tool runs as if nothing were wrong, the error is told as one of the protocol though the revision has isError or as \
-           -32603, or nothing is answered",
+    fail: "the tool runs as if nothing were wrong, the response is a protocol error where the revision requires \
+           isError, the code is -32603, or there is no response",
     skip: "no tool with required arguments may be called",
-    sentence: "wrong arguments of a tool are not told as the revision has it",
+    sentence: "invalid tool arguments are not reported as the revision requires",
     level: Level::Should,
-    remedy: "Check arguments against the inputSchema before the tool runs, and answer with a result that has isError and names the \
-             argument.",
+    remedy: "Validate arguments against the inputSchema before the tool runs, and return a result with isError that \
+             names the argument.",
     example: r#"{"result":{"content":[{"type":"text","text":"city is missing"}],"isError":true}}"#,
     see: &["invalid-params", "reserved-error-codes"],
-    references: &[
-        Mcp("2025-06-18/server/tools#error-handling"),
-        Mcp("2025-11-25/server/tools#error-handling"),
-    ],
-    taxon: Taxon::Tools,
-    places: LIVE_ANYWHERE,
-    ..BASE
+    references: &[Mcp("2025-06-18/server/tools#error-handling"), Mcp("2025-11-25/server/tools#error-handling")],
+    ..LIVE
 };
 
 pub(crate) static LIST_ORDER: Check = Check {
     id: "list-order",
-    title: "A list that has not changed comes in the same order",
-    why: "Hosts put the tools into the prompt. Another order makes another prompt, and the provider's cache of it is of no use: every \
-          turn costs the full price.",
+    title: "An unchanged list keeps its order",
+    why: "Hosts put the tools into the prompt. A different order is a different prompt, which misses the provider's \
+          cache: every turn costs the full price.",
     severity: Severity::Low,
-    rationale: "it costs money and time, and nothing fails",
-    looks_at: "tools/list, asked twice in a row",
+    rationale: "it costs money and time; nothing fails",
+    looks_at: "tools/list, requested twice in a row",
     pass: "the same tools in the same order",
-    fail: "another order, or other tools, though nothing said that the list has changed",
+    fail: "another order or other tools, without a notification that the list has changed",
     skip: "the server has fewer than two tools",
-    sentence: "the same list comes in another order",
+    sentence: "an unchanged list comes back in another order",
     level: Level::Should,
     remedy: "Keep tools in a list or a sorted map, not in a hash map.",
     example: "tools.sort(key=lambda tool: tool.name)",
     see: &["pagination", "caching-hints"],
     references: &[Mcp("2026-07-28/server/tools#capabilities")],
-    taxon: Taxon::Tools,
-    places: LIVE_ANYWHERE,
-    ..BASE
+    ..LIVE
 };

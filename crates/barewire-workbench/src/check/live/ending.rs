@@ -1,39 +1,37 @@
-//! The end of a connection -> how the process takes it.
+//! The end of stdin -> whether the process exits, and what it leaves behind.
 
-use super::lab::Lab;
-use super::talk::Talk;
-use crate::check::catalogue::process::{EOF_EXIT, ORPHAN_PROCESSES};
-use crate::check::finding::{Finding, Party};
-use crate::check::ledger::Skip;
+use super::connection::ServerConnection;
+use super::harness::{Harness, time_is_up};
+use crate::check::catalogue::process::{EOF_EXIT, ORPHAN_PROCESSES, STAYS_ALIVE};
+use crate::check::ledger::SkipReason;
 use crate::text::shown;
 
-/// Closes its stdin and watches it go. Its exit code is judged by the passive checks.
-pub(super) async fn judge(lab: &mut Lab, talk: Talk) {
-    let spot = talk.connection();
-    if talk.exited().is_some() {
-        lab.tape.skip(&EOF_EXIT, Skip::Needs("stays-alive"));
-        lab.end(talk).await;
+/// Closes stdin and judges the exit. The passive checks judge the exit code.
+pub(super) async fn check_exit(harness: &mut Harness, connection: ServerConnection) {
+    let location = connection.channel_location();
+    let has_exited = connection.exited().is_some();
+    if has_exited {
+        harness.recording.ledger().skip(&EOF_EXIT, SkipReason::Needs(STAYS_ALIVE.id));
+    }
+    if has_exited || harness.recording.ledger().has_failed(&EOF_EXIT) {
+        harness.close(connection).await;
         return;
     }
-    if lab.tape.has_failed(&EOF_EXIT) {
-        lab.end(talk).await;
+    let end = harness.close_within(connection, harness.patience).await;
+    if harness.is_late() && end.by_itself.is_none() {
+        harness.recording.ledger().incomplete(&EOF_EXIT, time_is_up());
         return;
     }
-    let ended = lab.end_within(talk, lab.patience).await;
-    if lab.is_late() && ended.by_itself.is_none() {
-        lab.tape.incomplete(&EOF_EXIT, "time was up");
+    harness.recording.ledger().inspected(&EOF_EXIT);
+    if end.by_itself.is_none() {
+        let detail = format!("the process is still running {:?} after its stdin was closed", harness.patience);
+        harness.fail_at(&EOF_EXIT, location, b"", detail);
         return;
     }
-    lab.tape.look(&EOF_EXIT);
-    if ended.by_itself.is_none() {
-        let detail = format!("it is still there after {:?}", lab.patience);
-        lab.tape.fail(Finding::new(&EOF_EXIT, Party::Server, spot, detail));
-        return;
-    }
-    lab.tape.look(&ORPHAN_PROCESSES);
-    if !ended.left.is_empty() {
-        let left = shown(ended.left.join(", ").as_bytes(), 120);
-        let detail = format!("it ended after {} ms, and these are left: {left}", ended.took.as_millis());
-        lab.tape.fail(Finding::new(&ORPHAN_PROCESSES, Party::Server, spot, detail));
+    harness.recording.ledger().inspected(&ORPHAN_PROCESSES);
+    if !end.orphans.is_empty() {
+        let orphans = shown(end.orphans.join(", ").as_bytes(), 120);
+        let detail = format!("the process exited after {} ms; still running: {orphans}", end.took.as_millis());
+        harness.fail_at(&ORPHAN_PROCESSES, location, b"", detail);
     }
 }

@@ -1,251 +1,223 @@
-//! A program -> which eras it speaks, and a connection in each.
+//! A server -> the eras that it speaks, and a connection in each.
 
-use barewire_proto::mcp::{Era, Revision};
+use barewire_proto::mcp::{Era, Revision, key};
 use serde_json::{Value, json};
 
-use super::About;
-use super::answer::{Answer, Failed};
-use super::lab::{Lab, ask, initialize};
-use super::talk::{Heard, Talk};
+use super::ServerSummary;
+use super::connection::{ReceivedOutput, ServerConnection};
+use super::harness::{Harness, initialize};
+use super::outcome::{ErrorResponse, RequestOutcome};
 use crate::check::catalogue::envelope::{ID_FIDELITY, JSONRPC_MESSAGES};
 use crate::check::catalogue::framing::{ONE_MESSAGE_A_LINE, STDOUT_PURITY};
 use crate::check::catalogue::lifecycle::{EARLY_EXIT, HANDSHAKE, MUTE_SERVER, VERSION_NEGOTIATION};
 use crate::check::catalogue::modern::MODERN_DISCOVER;
-use crate::check::ledger::{Reason, Skip};
+use crate::check::ledger::{Reason, SkipReason};
 use crate::text::shown;
 use crate::{Advice, Error};
 
-/// What a server says of itself in an era.
-pub(super) struct Surface {
+/// The server's description of itself in one era.
+pub(super) struct EraFacts {
     pub(super) capabilities: Value,
     /// Whether `server/discover` gave a result.
     pub(super) discovers: bool,
 }
 
-/// The eras it speaks.
-pub(super) struct Found {
-    pub(super) legacy: Option<(Talk, Surface)>,
-    pub(super) modern: Option<(Talk, Surface)>,
+/// A connection in each era that the server speaks.
+#[derive(Default)]
+pub(super) struct SpokenEras {
+    pub(super) legacy: Option<(ServerConnection, EraFacts)>,
+    pub(super) modern: Option<(ServerConnection, EraFacts)>,
 }
 
-pub(super) async fn find(lab: &mut Lab, about: &mut About) -> Result<Found, Error> {
-    lab.progress("whether it answers");
-    let mut old = lab.spawn(Era::Legacy, false)?;
-    let mut new = lab.spawn(Era::Modern, false)?;
-    let patience = lab.first_patience();
+pub(super) async fn find(harness: &mut Harness, summary: &mut ServerSummary) -> Result<SpokenEras, Error> {
+    harness.progress("the first response");
+    let mut old = harness.spawn(Era::Legacy, false)?;
+    let mut new = harness.spawn(Era::Modern, false)?;
+    let patience = harness.first_patience();
     let (legacy, modern) = tokio::join!(
         initialize(&mut old, Revision::LATEST_LEGACY.as_str(), patience),
-        discover(&mut new, patience),
+        new.claimed_request_within("server/discover", json!({}), patience),
     );
-    lab.tape.look(&EARLY_EXIT);
-    if matches!((&legacy, &modern), (Answer::Ended, Answer::Ended)) {
-        early_exit(lab, old).await;
-        lab.end(new).await;
-        return Ok(Found { legacy: None, modern: None });
+    harness.recording.ledger().inspected(&EARLY_EXIT);
+    if matches!((&legacy, &modern), (RequestOutcome::Disconnected, RequestOutcome::Disconnected)) {
+        early_exit(harness, old).await;
+        harness.close(new).await;
+        return Ok(SpokenEras::default());
     }
-    let is_mute = |answer: &Answer| matches!(answer, Answer::Silence | Answer::Ended);
+    let is_mute =
+        |outcome: &RequestOutcome| matches!(outcome, RequestOutcome::NoResponse | RequestOutcome::Disconnected);
     if is_mute(&legacy) && is_mute(&modern) {
-        mute(lab, &old, &[&old, &new]);
-        lab.end(old).await;
-        lab.end(new).await;
-        return Ok(Found { legacy: None, modern: None });
+        fail_mute(harness, &old, &[&old, &new]);
+        harness.close(old).await;
+        harness.close(new).await;
+        return Ok(SpokenEras::default());
     }
-    lab.tape.look(&MUTE_SERVER);
-    if let (Answer::Refused(old), Answer::Refused(new)) = (&legacy, &modern)
-        && (old.status.is_none() && new.status.is_none())
-    {
-        return Err(Error::new(format!("nothing answers there: {}", old.why)));
+    harness.recording.ledger().inspected(&MUTE_SERVER);
+    if let (RequestOutcome::Refused(one), RequestOutcome::Refused(two)) = (&legacy, &modern) {
+        if one.status.is_none() && two.status.is_none() {
+            return Err(Error::new(format!("no server responds at this URL: {}", one.why)));
+        }
+        if harness.is_http() && one.status == Some(401) && two.status == Some(401) {
+            let why = Reason::new("the server answers 401", Advice::SendCredentials);
+            harness.recording.ledger().incomplete(&JSONRPC_MESSAGES, why);
+        } else {
+            let detail = format!("initialize: got {}; is this the path of the MCP endpoint?", legacy.describe());
+            harness.fail(&MUTE_SERVER, &old, Some(&legacy), detail);
+        }
+        return Ok(SpokenEras::default());
     }
-    if lab.is_http() && unauthorized(&legacy) && unauthorized(&modern) {
-        let why = Reason::new("the server answers 401", Advice::SendCredentials);
-        lab.tape.incomplete(&JSONRPC_MESSAGES, why);
-        return Ok(Found { legacy: None, modern: None });
-    }
-    if let (Answer::Refused(_), Answer::Refused(_)) = (&legacy, &modern) {
-        let detail =
-            format!("initialize is answered with {}: is this the path of the MCP endpoint?", legacy.told());
-        lab.fail(&MUTE_SERVER, &old, Some(&legacy), detail);
-        return Ok(Found { legacy: None, modern: None });
-    }
-    let modern = is_modern(lab, new, modern, about).await;
-    let legacy = is_legacy(lab, old, legacy, about, modern.is_some()).await;
-    Ok(Found { legacy, modern })
+    let modern = modern_era(harness, new, modern, summary).await;
+    let legacy = legacy_era(harness, old, legacy, summary, modern.is_some()).await;
+    Ok(SpokenEras { legacy, modern })
 }
 
-fn unauthorized(answer: &Answer) -> bool {
-    matches!(answer, Answer::Refused(refusal) if refusal.status == Some(401))
-}
-
-async fn discover(talk: &mut Talk, patience: std::time::Duration) -> Answer {
-    let id = talk.begin("server/discover", json!({})).await;
-    talk.claim(&id);
-    talk.answer_within(&id, patience).await
-}
-
-/// Nobody answers. If that is because something came in place of an answer, that is the cause, and is told as such.
-fn mute(lab: &Lab, old: &Talk, asked: &[&Talk]) {
-    let causes = [&ONE_MESSAGE_A_LINE, &ID_FIDELITY];
-    let cause = causes.into_iter().find(|check| lab.tape.has_failed(check));
-    let is_other_form = asked.iter().any(|talk| is_other_form(&talk.heard.start));
-    let cause =
-        cause.or_else(|| (is_other_form && lab.tape.has_failed(&STDOUT_PURITY)).then_some(&STDOUT_PURITY));
-    if let Some(cause) = cause {
-        lab.tape.skip(&MUTE_SERVER, Skip::Needs(cause.id));
+/// Reports a server that does not respond, unless the check of its other output reports the cause.
+fn fail_mute(harness: &Harness, old: &ServerConnection, connections: &[&ServerConnection]) {
+    let is_other_form = connections.iter().any(|connection| is_other_form(&connection.received.start));
+    let causes = [&ONE_MESSAGE_A_LINE, &ID_FIDELITY, &STDOUT_PURITY].into_iter();
+    let mut causes = causes.filter(|check| check.id != STDOUT_PURITY.id || is_other_form);
+    if let Some(cause) = causes.find(|check| harness.recording.ledger().has_failed(check)) {
+        harness.recording.ledger().skip(&MUTE_SERVER, SkipReason::Needs(cause.id));
         return;
     }
-    let waited = lab.first_patience();
-    let sum = |count: fn(&Heard) -> usize| asked.iter().map(|talk| count(&talk.heard)).sum::<usize>();
-    let detail = match (sum(|heard| heard.lines), sum(|heard| heard.bytes)) {
-        (0, 0) => format!("nothing came within {waited:?}"),
-        (0, bytes) => {
-            format!("{bytes} bytes came within {waited:?}, and no line break, which ends a message")
-        }
-        (1, _) => format!("one line came within {waited:?}, and it is no answer"),
-        (lines, _) => format!("{lines} lines came within {waited:?}, and none of them is an answer"),
+    let waited = harness.first_patience();
+    let sum = |count: fn(&ReceivedOutput) -> usize| connections.iter().map(|it| count(&it.received)).sum::<usize>();
+    let detail = match (sum(|received| received.lines), sum(|received| received.bytes)) {
+        (0, 0) => format!("received nothing within {waited:?}"),
+        (0, bytes) => format!("received {bytes} bytes within {waited:?}, but no newline, which ends a message"),
+        (1, _) => format!("received one line within {waited:?}, which is not a response"),
+        (lines, _) => format!("received {lines} lines within {waited:?}, none of which is a response"),
     };
-    let first = asked.iter().map(|talk| &talk.heard.start).find(|start| !start.is_empty());
-    lab.nothing_for(&MUTE_SERVER, old.spot(), first.map_or(b"", Vec::as_slice), detail);
+    let first = connections.iter().map(|connection| &connection.received.start).find(|start| !start.is_empty());
+    harness.fail_missing(&MUTE_SERVER, old.location(), first.map_or(b"", Vec::as_slice), detail);
 }
 
-/// Whether this may be messages, framed or encoded in another way.
+/// Whether these bytes may be messages in another framing or encoding.
 fn is_other_form(start: &[u8]) -> bool {
     let text = String::from_utf8_lossy(start).replace('\0', "").to_ascii_lowercase();
     text.contains("content-length:") || text.contains("jsonrpc")
 }
 
-async fn early_exit(lab: &mut Lab, talk: Talk) {
-    let spot = talk.connection();
-    // One that has only closed its stdout is still there.
-    let has_exited = talk.exited().is_some();
-    let ended = lab.end(talk).await;
-    let how = ended.exit.as_ref().map_or("it is gone".to_owned(), ToString::to_string);
+async fn early_exit(harness: &mut Harness, connection: ServerConnection) {
+    let location = connection.channel_location();
+    // A process that has only closed its stdout is still running.
+    let has_exited = connection.exited().is_some();
+    let end = harness.close(connection).await;
+    let how = end.exit.as_ref().map_or("the process has exited".to_owned(), ToString::to_string);
     let how = how.lines().map(str::trim).collect::<Vec<_>>().join(" / ");
-    let how = if has_exited { how } else { format!("it closes its stdout; {how}") };
-    let finding =
-        crate::check::finding::Finding::new(&EARLY_EXIT, crate::check::finding::Party::Server, spot, how);
-    lab.tape.fail(finding);
+    let how = if has_exited { how } else { format!("the process closed its stdout; {how}") };
+    harness.fail_at(&EARLY_EXIT, location, b"", how);
 }
 
-async fn is_legacy(
-    lab: &mut Lab,
-    mut talk: Talk,
-    answer: Answer,
-    about: &mut About,
+async fn legacy_era(
+    harness: &mut Harness,
+    mut connection: ServerConnection,
+    mut outcome: RequestOutcome,
+    summary: &mut ServerSummary,
     is_modern: bool,
-) -> Option<(Talk, Surface)> {
-    let answer = match answer {
-        Answer::Error(failed) => match spoken(&failed) {
-            // It names what it speaks, as the specification shows it: then it is asked for that.
-            Some(revision) => {
-                lab.asks_for = revision;
-                lab.end(talk).await;
-                talk = lab.spawn(Era::Legacy, false).ok()?;
-                initialize(&mut talk, revision.as_str(), lab.first_patience()).await
-            }
-            None => Answer::Error(failed),
-        },
-        answer => answer,
-    };
-    let result = match &answer {
-        Answer::Result(_, result) => result,
-        // It has no handshake, and says so.
-        Answer::Error(_) | Answer::Silence | Answer::Ended | Answer::Refused(_) if is_modern => {
-            lab.end(talk).await;
-            return None;
+) -> Option<(ServerConnection, EraFacts)> {
+    // An error may list the supported versions, as in the specification: then one of them is requested.
+    if let RequestOutcome::Error(response) = &outcome
+        && let Some(revision) = supported_revision(response)
+    {
+        harness.handshake_revision = revision;
+        harness.close(connection).await;
+        connection = harness.spawn(Era::Legacy, false).ok()?;
+        outcome = initialize(&mut connection, revision.as_str(), harness.first_patience()).await;
+    }
+    let RequestOutcome::Result(_, result) = &outcome else {
+        // A modern server may have no handshake.
+        if !is_modern {
+            fail_handshake(harness, &connection, &outcome);
         }
-        answer => {
-            let (check, detail) = match answer {
-                Answer::Error(failed) if is_about_version(failed) => {
-                    (&VERSION_NEGOTIATION, format!("{} is answered with {}", talk.revision, answer.told()))
-                }
-                Answer::Error(failed) => {
-                    let message = shown(failed.error["message"].as_str().unwrap_or_default().as_bytes(), 200);
-                    (&HANDSHAKE, format!("initialize fails with {}: {message}", failed.code))
-                }
-                Answer::Silence | Answer::Ended => {
-                    mute(lab, &talk, &[&talk]);
-                    lab.end(talk).await;
-                    return None;
-                }
-                answer => (&HANDSHAKE, format!("initialize is answered with {}", answer.told())),
-            };
-            lab.fail(check, &talk, Some(answer), detail);
-            lab.end(talk).await;
-            return None;
-        }
+        harness.close(connection).await;
+        return None;
     };
-    lab.tape.look(&HANDSHAKE);
+    harness.recording.ledger().inspected(&HANDSHAKE);
     let version = result["protocolVersion"].as_str();
     if let Some(revision) = version.and_then(Revision::parse).filter(|it| !it.is_modern()) {
-        talk.revision = revision;
-        about.legacy.push(revision);
+        connection.revision = revision;
+        summary.legacy.push(revision);
     }
-    name(about, &result["serverInfo"]);
+    set_name(summary, &result["serverInfo"]);
     let capabilities = result["capabilities"].clone();
-    talk.initialized().await;
-    Some((talk, Surface { capabilities, discovers: false }))
+    connection.initialized().await;
+    Some((connection, EraFacts { capabilities, discovers: false }))
 }
 
-/// The latest of the legacy revisions that an error names as spoken, if it is not the one that was asked for.
-fn spoken(failed: &Failed) -> Option<Revision> {
-    let supported = failed.error["data"]["supported"].as_array()?.iter();
-    let spoken =
-        supported.filter_map(|it| Revision::parse(it.as_str()?)).filter(|it| !it.is_modern()).max()?;
-    (spoken != Revision::LATEST_LEGACY).then_some(spoken)
+fn fail_handshake(harness: &Harness, connection: &ServerConnection, outcome: &RequestOutcome) {
+    let (check, detail) = match outcome {
+        RequestOutcome::NoResponse | RequestOutcome::Disconnected => {
+            return fail_mute(harness, connection, &[connection]);
+        }
+        RequestOutcome::Error(response) if is_about_version(response) => {
+            let detail = format!("initialize with {}: got {}", connection.revision, outcome.describe());
+            (&VERSION_NEGOTIATION, detail)
+        }
+        RequestOutcome::Error(response) => {
+            let message = shown(response.error["message"].as_str().unwrap_or_default().as_bytes(), 200);
+            (&HANDSHAKE, format!("initialize: got error {}: {message}", response.code))
+        }
+        outcome => (&HANDSHAKE, format!("initialize: got {}", outcome.describe())),
+    };
+    harness.fail(check, connection, Some(outcome), detail);
 }
 
-/// Whether an error says that the version is not spoken.
-fn is_about_version(failed: &Failed) -> bool {
-    let message = failed.error["message"].as_str().unwrap_or_default();
-    failed.error["data"]["supported"].is_array() || message.to_ascii_lowercase().contains("version")
+/// The latest legacy revision that an error lists as supported, unless it is the requested one.
+fn supported_revision(response: &ErrorResponse) -> Option<Revision> {
+    let supported = response.error["data"]["supported"].as_array()?.iter();
+    let supported = supported.filter_map(|it| Revision::parse(it.as_str()?)).filter(|it| !it.is_modern());
+    supported.max().filter(|revision| *revision != Revision::LATEST_LEGACY)
 }
 
-async fn is_modern(
-    lab: &mut Lab,
-    mut talk: Talk,
-    answer: Answer,
-    about: &mut About,
-) -> Option<(Talk, Surface)> {
-    match &answer {
-        Answer::Result(_, result) if is_discovery(result) => {
-            name(about, &result["_meta"]["io.modelcontextprotocol/serverInfo"]);
+/// Whether an error says that the version is not supported.
+fn is_about_version(response: &ErrorResponse) -> bool {
+    let message = response.error["message"].as_str().unwrap_or_default();
+    response.error["data"]["supported"].is_array() || message.to_ascii_lowercase().contains("version")
+}
+
+async fn modern_era(
+    harness: &mut Harness,
+    mut connection: ServerConnection,
+    outcome: RequestOutcome,
+    summary: &mut ServerSummary,
+) -> Option<(ServerConnection, EraFacts)> {
+    let detail = match &outcome {
+        RequestOutcome::Result(_, result) if is_discovery(result) => {
+            set_name(summary, &result["_meta"][key::SERVER_INFO]);
             let capabilities = result["capabilities"].clone();
-            return Some((talk, Surface { capabilities, discovers: true }));
+            return Some((connection, EraFacts { capabilities, discovers: true }));
         }
-        // It knows the era, and not the revision: there is only one.
-        Answer::Error(failed) if (-32022..=-32020).contains(&failed.code) => {
-            lab.fail(&MODERN_DISCOVER, &talk, Some(&answer), format!("it is {}", answer.told()));
+        // These codes exist only in the modern era, and there is only one modern revision.
+        RequestOutcome::Error(response) if (-32022..=-32020).contains(&response.code) => {
+            format!("server/discover: expected a result, got {}", outcome.describe())
         }
-        Answer::Ended | Answer::Silence | Answer::Refused(_) => {
-            lab.end(talk).await;
+        RequestOutcome::Disconnected | RequestOutcome::NoResponse | RequestOutcome::Refused(_) => {
+            harness.close(connection).await;
             return None;
         }
-        Answer::Result(..) | Answer::Error(_) => {
-            // A legacy server may serve this as well, but not with a resultType; and may have a result for whatever is asked.
-            let list = ask(&mut talk, "tools/list", json!({})).await;
-            match &list {
-                Answer::Result(_, result) if result.get("resultType").is_some() => {
-                    let detail = format!("tools/list works, and server/discover is {}", answer.told());
-                    lab.fail(&MODERN_DISCOVER, &talk, Some(&answer), detail);
-                }
-                _ => {
-                    lab.end(talk).await;
-                    return None;
-                }
+        RequestOutcome::Result(..) | RequestOutcome::Error(_) => {
+            // A legacy server may serve any method, but never sends a resultType.
+            let list = connection.claimed_request("tools/list", json!({})).await;
+            if !matches!(&list, RequestOutcome::Result(_, result) if result.get("resultType").is_some()) {
+                harness.close(connection).await;
+                return None;
             }
+            format!("tools/list works, but server/discover: got {}", outcome.describe())
         }
-    }
-    Some((talk, Surface { capabilities: Value::Null, discovers: false }))
+    };
+    harness.fail(&MODERN_DISCOVER, &connection, Some(&outcome), detail);
+    Some((connection, EraFacts { capabilities: Value::Null, discovers: false }))
 }
 
-/// Whether a result is at all about a server.
+/// Whether a result describes a server.
 fn is_discovery(result: &Value) -> bool {
     ["supportedVersions", "capabilities", "resultType"].iter().any(|member| result.get(member).is_some())
 }
 
-fn name(about: &mut About, info: &Value) {
-    if let (Some(name), None) = (info["name"].as_str(), &about.name) {
+fn set_name(summary: &mut ServerSummary, info: &Value) {
+    if let (Some(name), None) = (info["name"].as_str(), &summary.name) {
         let version = info["version"].as_str().unwrap_or_default();
-        about.name = Some(shown(format!("{name} {version}").trim_end().as_bytes(), 80));
+        summary.name = Some(shown(format!("{name} {version}").trim_end().as_bytes(), 80));
     }
 }

@@ -1,54 +1,45 @@
-//! A program or a URL -> findings: it is started as often as necessary, spoken to in every era it knows, well and badly.
+//! A server -> findings: it gets valid, invalid and hostile input in every era, on as many connections as necessary.
 
-mod answer;
 mod calls;
+mod connection;
 mod ending;
 mod eras;
-mod group;
 mod handshake;
-pub(super) mod http;
-mod lab;
+mod harness;
+mod hostile;
+mod http_client;
+mod http_probes;
 mod modern;
 mod ordinary;
-mod probes;
-mod rough;
+mod outcome;
+mod recording;
 mod sample;
-mod talk;
-mod tape;
-mod web;
+mod target;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use barewire::Server;
-use barewire::transport::Child;
 use barewire_proto::mcp::{Era, Revision};
 use serde_json::Value;
 use tokio::runtime::Builder;
 
 use super::OnProgress;
-use super::catalogue::{Place, all};
-use super::ledger::{Ledger, Reason, Skip};
-use crate::capture::{CaptureClock, CaptureWriter};
+use super::catalogue::{CheckPlace, all};
+use super::ledger::{Ledger, Reason, SkipReason};
 use crate::secrets::Redactor;
 use crate::{Advice, Error};
-use lab::{Lab, Target, Wishes};
-use tape::Shared;
+use harness::Harness;
 
-/// The server to check.
-pub(super) enum Whom<'a> {
-    Server(Box<Server>),
-    /// A program and its arguments.
-    Program(&'a [OsString]),
-    Url(http::At<'a>),
-}
+pub(super) use target::LiveTarget;
 
-/// What is allowed and wanted.
-pub(super) struct Terms {
+/// The settings of a live run.
+pub(super) struct RunOptions {
+    /// Tools that may be called once, with these arguments.
     pub(super) calls: Vec<(String, Value)>,
+    /// Whether all tools may be called.
     pub(super) all_calls: bool,
-    pub(super) wanted: Vec<&'static str>,
+    /// The ids of the selected checks.
+    pub(super) selected: Vec<&'static str>,
     pub(super) patience: Duration,
     pub(super) timeout: Duration,
     pub(super) record: Option<PathBuf>,
@@ -56,122 +47,106 @@ pub(super) struct Terms {
     pub(super) on_progress: Option<OnProgress>,
 }
 
-/// What came of it.
-pub(super) struct Live {
-    pub(super) ledger: Ledger,
-    pub(super) about: About,
-}
-
-/// What was found out about the server.
-#[derive(Default, Clone)]
-pub(crate) struct About {
+/// The facts about the server.
+#[derive(Default)]
+pub(crate) struct ServerSummary {
     pub(crate) name: Option<String>,
     /// The legacy revisions that it agreed to.
     pub(crate) legacy: Vec<Revision>,
-    pub(crate) modern: bool,
-    /// Whether it was spoken to in any era.
+    pub(crate) is_modern: bool,
+    /// Whether it answered in any era.
     pub(crate) answers: bool,
-    /// Processes that were started, or exchanges over HTTP.
-    pub(crate) processes: u32,
-    /// Whether time was up before everything was done.
-    pub(crate) is_cut: bool,
+    /// The number of processes or connections, or of HTTP exchanges.
+    pub(crate) starts: u64,
+    /// Whether the time limit ended the run.
+    pub(crate) timed_out: bool,
 }
 
-pub(super) fn run(whom: Whom<'_>, terms: Terms) -> Result<Live, Error> {
+/// Runs all live checks, and returns their observations and the facts about the server.
+pub(super) fn run(target: LiveTarget, options: RunOptions) -> Result<(Ledger, ServerSummary), Error> {
     let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Error::new(format!("cannot wait for anything here: {error}")))?;
-    let live = runtime.block_on(async {
-        match whom {
-            Whom::Server(server) => check(Target::Server(server), terms).await,
-            Whom::Program(words) => {
-                let [program, args @ ..] = words else { return Err(Error::new("no program to check")) };
-                let child = Child::new(program).args(args);
-                check(Target::Program { child, argv: words.to_vec() }, terms).await
-            }
-            Whom::Url(at) => http::check(at, terms).await,
-        }
-    });
+    let runtime = runtime.map_err(|error| Error::new(format!("cannot start the async runtime: {error}")))?;
+    let result = runtime.block_on(async { check(Harness::new(target, options)?).await });
     runtime.shutdown_background();
-    live
+    result
 }
 
-impl Terms {
-    /// A lab for it, with nothing on its tape.
-    fn lab(self, target: Target) -> Result<Lab, Error> {
-        let clock = CaptureClock::start();
-        let capture = match self.record {
-            Some(path) => Some(CaptureWriter::create(&path, clock, self.redactor, &[("by", "check")])?),
-            None => None,
-        };
-        Ok(Lab {
-            target,
-            tape: Shared::new(clock, capture),
-            patience: self.patience,
-            until: Instant::now() + self.timeout,
-            wishes: Wishes { calls: self.calls, all_calls: self.all_calls, wanted: self.wanted },
-            on_progress: self.on_progress,
-            started: 0,
-            light: "ping",
-            asks_for: Revision::LATEST_LEGACY,
-            has_handshake: false,
-            ignores_eof: false,
-        })
-    }
-}
-
-/// Checks what is spoken to over pipes, or over memory as if it were.
-async fn check(target: Target, terms: Terms) -> Result<Live, Error> {
-    let mut lab = terms.lab(target)?;
-    let mut about = About::default();
-    let found = eras::find(&mut lab, &mut about).await?;
-    let main = course(&mut lab, found, &mut about).await?;
+async fn check(mut harness: Harness) -> Result<(Ledger, ServerSummary), Error> {
+    let mut summary = ServerSummary::default();
+    let eras = eras::find(&mut harness, &mut summary).await?;
+    let main = check_eras(&mut harness, eras, &mut summary).await?;
     if let Some(era) = main {
-        rough::run(&mut lab, era).await?;
+        hostile::run(&mut harness, era).await?;
     }
-    about.processes = lab.started;
-    finish(lab, about, main, Place::Stdio)
+    let http = match &harness.target {
+        LiveTarget::Url { http, is_loopback, .. } => Some((http.clone(), *is_loopback)),
+        LiveTarget::Server(_) | LiveTarget::Program { .. } => None,
+    };
+    let place = match http {
+        Some((http, is_loopback)) => {
+            http_probes::run(&mut harness, &http, is_loopback, &summary).await?;
+            summary.starts = http.exchanges();
+            CheckPlace::Http
+        }
+        None => {
+            summary.starts = harness.started.into();
+            CheckPlace::Stdio
+        }
+    };
+    finish(harness, summary, main, place)
 }
 
-/// What is the same over pipes and over HTTP: what well-behaved clients do, in every era.
-async fn course(lab: &mut Lab, found: eras::Found, about: &mut About) -> Result<Option<Era>, Error> {
-    lab.has_handshake = found.legacy.is_some();
-    about.answers = found.legacy.is_some() || found.modern.is_some();
+/// Runs the probes of well-behaved clients in every era, and returns the era for the hostile ones.
+async fn check_eras(
+    harness: &mut Harness,
+    eras: eras::SpokenEras,
+    summary: &mut ServerSummary,
+) -> Result<Option<Era>, Error> {
+    harness.has_handshake = eras.legacy.is_some();
+    summary.answers = eras.legacy.is_some() || eras.modern.is_some();
     let mut main = None;
-    if let Some((talk, surface)) = found.legacy {
-        if ordinary::run(lab, talk, surface).await? {
+    if let Some((connection, facts)) = eras.legacy {
+        if ordinary::run(harness, connection, facts).await? {
             main = Some(Era::Legacy);
-            handshake::run(lab, about).await?;
+            handshake::run(harness, summary).await?;
         }
     } else {
-        handshake::skip(lab);
+        handshake::skip(harness);
     }
-    if let Some((talk, surface)) = found.modern {
-        about.modern = true;
-        ordinary::run(lab, talk, surface).await?;
+    if let Some((connection, facts)) = eras.modern {
+        summary.is_modern = true;
+        ordinary::run(harness, connection, facts).await?;
         main = main.or(Some(Era::Modern));
     } else {
-        modern::skip(lab);
+        modern::skip(harness);
     }
     Ok(main)
 }
 
-/// All is over: what could not be done, what was found, and whether it could be kept.
-fn finish(lab: Lab, mut about: About, main: Option<Era>, place: Place) -> Result<Live, Error> {
-    about.is_cut = lab.is_late();
-    if about.is_cut {
-        for check in all().filter(|check| check.runs_on(place)) {
-            if !lab.tape.is_settled(check) && main.is_some() {
-                lab.tape
-                    .incomplete(check, Reason::new("time was up before it could run", Advice::AllowMoreTime));
-            }
+/// Ends the run: notes the checks that did not run, and completes the capture.
+fn finish(
+    harness: Harness,
+    mut summary: ServerSummary,
+    main: Option<Era>,
+    place: CheckPlace,
+) -> Result<(Ledger, ServerSummary), Error> {
+    summary.timed_out = harness.is_late();
+    for check in all() {
+        if summary.timed_out
+            && main.is_some()
+            && check.runs_on(place)
+            && !harness.recording.ledger().has_evidence(check)
+        {
+            let why = Reason::new("the time limit was reached before the check ran", Advice::AllowMoreTime);
+            harness.recording.ledger().incomplete(check, why);
+        }
+        if check.hostile && main.is_none() {
+            harness.recording.ledger().skip(check, SkipReason::Nothing("no MCP server responds".into()));
         }
     }
-    for check in all().filter(|check| check.hostile && main.is_none()) {
-        lab.tape.skip(check, Skip::Nothing("no MCP server answers".into()));
-    }
-    let tape = lab.tape.clone();
-    drop(lab);
-    let (ledger, kept) = tape.finish();
-    kept.map_err(|error| Error::new(format!("cannot write the capture: {error}")))?;
-    Ok(Live { ledger, about })
+    let recording = harness.recording.clone();
+    drop(harness);
+    let (ledger, written) = recording.finish();
+    written.map_err(|error| Error::new(format!("cannot write the capture: {error}")))?;
+    Ok((ledger, summary))
 }

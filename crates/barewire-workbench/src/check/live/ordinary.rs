@@ -1,385 +1,355 @@
-//! What a well-behaved client asks: lists, what does not exist, odd ids, notifications, tools; on one connection.
+//! The requests of a well-behaved client, on one connection: lists, unknown names, unusual ids, notifications, tools.
 
 use std::collections::HashSet;
 
+use barewire_proto::json::Json;
 use barewire_proto::mcp::Era;
 use serde_json::{Value, json};
 
-use super::answer::Answer;
-use super::eras::Surface;
-use super::lab::{Lab, ask};
-use super::talk::Talk;
-use super::{calls, ending, modern};
+use super::connection::ServerConnection;
+use super::ending;
+use super::eras::EraFacts;
+use super::harness::Harness;
+use super::outcome::RequestOutcome;
 use crate::Error;
+use crate::check::catalogue::Check;
 use crate::check::catalogue::envelope::{ID_FIDELITY, NOTIFICATION_SILENCE};
 use crate::check::catalogue::flow::{BAD_CURSOR, PAGINATION};
 use crate::check::catalogue::lifecycle::MUTE_SERVER;
-use crate::check::catalogue::methods::{
-    CAPABILITY_TRUTH, INVALID_PARAMS, PING, RESOURCE_NOT_FOUND, UNKNOWN_METHOD,
-};
+use crate::check::catalogue::methods::{CAPABILITY_TRUTH, INVALID_PARAMS, PING, RESOURCE_NOT_FOUND, UNKNOWN_METHOD};
 use crate::check::catalogue::tools::LIST_ORDER;
-use crate::check::ledger::Skip;
+use crate::check::ledger::SkipReason;
 
-/// `false` if nothing is answered, so that there is no use in asking more.
-pub(super) async fn run(lab: &mut Lab, talk: Talk, surface: Surface) -> Result<bool, Error> {
-    let era = talk.era;
-    let mut bench = Bench { lab, talk, surface, tools: Vec::new() };
-    if !bench.answers().await {
-        let Bench { lab, talk, .. } = bench;
-        lab.end(talk).await;
-        return Ok(false);
+/// Runs the probes; false if the server answers nothing, so that further probes are useless.
+pub(super) async fn run(harness: &mut Harness, connection: ServerConnection, facts: EraFacts) -> Result<bool, Error> {
+    let mut probe = ServerProbe { harness, connection, facts, tools: Vec::new() };
+    let answers = probe.ping().await;
+    if answers {
+        probe.lists().await?;
+        probe.unknown_names().await?;
+        probe.capabilities().await?;
+        probe.ids().await?;
+        probe.notifications().await?;
+        probe.reconnect_if_closed().await?;
+        probe.tool_calls().await?;
+        if probe.connection.era == Era::Modern {
+            probe.reconnect_if_closed().await?;
+            probe.modern().await;
+        }
     }
-    bench.lists().await?;
-    bench.nothing_there().await?;
-    bench.capabilities().await?;
-    bench.ids().await?;
-    bench.notifications().await?;
-    bench.revive().await?;
-    calls::run(&mut bench).await?;
-    if era == Era::Modern {
-        bench.revive().await?;
-        modern::run(&mut bench).await?;
+    let ServerProbe { harness, connection, .. } = probe;
+    if !answers || harness.is_http() {
+        harness.close(connection).await;
+    } else {
+        harness.progress("the exit of the process");
+        ending::check_exit(harness, connection).await;
     }
-    let Bench { lab, talk, .. } = bench;
-    if lab.is_http() {
-        lab.end(talk).await;
-        return Ok(true);
-    }
-    lab.progress("how it ends");
-    ending::judge(lab, talk).await;
-    Ok(true)
+    Ok(answers)
 }
 
-/// A connection and what is known of the server behind it.
-pub(super) struct Bench<'a> {
-    pub(super) lab: &'a mut Lab,
-    pub(super) talk: Talk,
-    pub(super) surface: Surface,
+/// A connection, and the facts about the server behind it.
+pub(super) struct ServerProbe<'a> {
+    pub(super) harness: &'a mut Harness,
+    pub(super) connection: ServerConnection,
+    pub(super) facts: EraFacts,
     pub(super) tools: Vec<Value>,
 }
 
-impl Bench<'_> {
-    pub(super) fn declares(&self, name: &str) -> bool {
-        self.surface.capabilities.get(name).is_some_and(|it| !it.is_null())
+impl ServerProbe<'_> {
+    fn declares(&self, capability: &str) -> bool {
+        self.facts.capabilities.get(capability).is_some_and(|it| !it.is_null())
     }
 
-    /// A new connection, if the process has gone. How it went is told by the passive checks.
-    pub(super) async fn revive(&mut self) -> Result<(), Error> {
-        if self.talk.is_over() { self.renew().await } else { Ok(()) }
+    /// Reconnects if the process has exited, which the passive checks report.
+    pub(super) async fn reconnect_if_closed(&mut self) -> Result<(), Error> {
+        if self.connection.is_closed() { self.reconnect().await } else { Ok(()) }
     }
 
-    /// A new connection in place of this one.
-    pub(super) async fn renew(&mut self) -> Result<(), Error> {
-        if self.lab.is_late() {
+    pub(super) async fn reconnect(&mut self) -> Result<(), Error> {
+        if self.harness.is_late() {
             return Ok(());
         }
-        if let Some(talk) = self.lab.fresh(self.talk.era, false).await? {
-            let old = std::mem::replace(&mut self.talk, talk);
-            self.lab.end(old).await;
+        if let Some(connection) = self.harness.connect(self.connection.era, false).await? {
+            let old = std::mem::replace(&mut self.connection, connection);
+            self.harness.close(old).await;
         }
         Ok(())
     }
 
-    /// A ping; and if that is not answered, whether anything is. With what is, the server is asked from then on whether it goes on.
-    async fn answers(&mut self) -> bool {
-        if self.talk.era != Era::Legacy {
+    /// Sends an ordinary request, and checks that the response is an error with one of these codes.
+    async fn expect_code(
+        &mut self,
+        check: &'static Check,
+        what: &str,
+        method: &str,
+        params: Value,
+        codes: &[i64],
+    ) -> Result<(), Error> {
+        if self.harness.wants(&[check]) {
+            self.reconnect_if_closed().await?;
+            let outcome = self.connection.claimed_request(method, params).await;
+            self.harness.expect_code(check, &self.connection, what, &outcome, codes);
+        }
+        Ok(())
+    }
+
+    /// Sends a ping, and if that fails a list, which is then the liveness request; false if neither is answered.
+    async fn ping(&mut self) -> bool {
+        if self.connection.era != Era::Legacy {
             return true;
         }
-        let answer = ask(&mut self.talk, "ping", json!({})).await;
-        if matches!(answer, Answer::Silence) {
-            let list = LISTS.iter().find(|(capability, ..)| self.declares(capability));
-            let list = list.map_or("tools/list", |(_, list, _)| list);
-            if let Answer::Silence = ask(&mut self.talk, list, json!({})).await {
-                let detail = format!("initialize is answered, and neither ping nor {list} after it");
-                self.lab.fail(&MUTE_SERVER, &self.talk, None, detail);
+        let outcome = self.connection.claimed_request("ping", json!({})).await;
+        if matches!(outcome, RequestOutcome::NoResponse) {
+            let list = self.declared_list().unwrap_or("tools/list");
+            if let RequestOutcome::NoResponse = self.connection.claimed_request(list, json!({})).await {
+                let detail = format!("initialize is answered, but neither ping nor {list} after it");
+                self.harness.fail(&MUTE_SERVER, &self.connection, None, detail);
                 return false;
             }
-            self.lab.light = list;
-            self.talk.probe_with(list);
+            self.harness.liveness_method = list;
+            self.connection.set_liveness_method(list);
         }
-        if self.lab.wants(&[&PING]) {
-            self.lab.expect_result(&PING, &self.talk, "ping", &answer);
+        if self.harness.wants(&[&PING]) {
+            self.harness.expect_result(&PING, &self.connection, "ping", &outcome);
         }
         true
     }
 
-    /// Every list, page by page.
+    /// The method of the first list that the server declares.
+    fn declared_list(&self) -> Option<&'static str> {
+        LISTS.iter().find(|(capability, _)| self.declares(capability)).map(|(_, method)| *method)
+    }
+
+    /// Reads every list, page by page.
     async fn lists(&mut self) -> Result<(), Error> {
-        self.lab.progress("its lists");
-        for (capability, method, member) in LISTS {
+        self.harness.progress("lists");
+        for (capability, method) in LISTS {
             if self.declares(capability) {
-                self.revive().await?;
-                let items = self.pages(method, member).await;
-                if *method == "tools/list" {
+                self.reconnect_if_closed().await?;
+                let items = self.pages(method, capability).await;
+                if *capability == "tools" {
                     self.order(&items).await;
                     self.tools = items;
                 }
             }
         }
-        if !LISTS.iter().any(|(capability, ..)| self.declares(capability)) {
-            self.lab.nothing(&[&PAGINATION, &BAD_CURSOR], "the server has no lists");
+        if self.declared_list().is_none() {
+            self.harness.skip_all(&[&PAGINATION, &BAD_CURSOR], "the server has no lists");
         }
         Ok(())
     }
 
-    /// All elements of a list.
+    /// Returns all elements of a list.
     async fn pages(&mut self, method: &str, member: &str) -> Vec<Value> {
         let (mut items, mut cursor) = (Vec::new(), None::<Value>);
         let mut cursors = HashSet::new();
         for page in 1.. {
             let params = cursor.as_ref().map_or(json!({}), |cursor| json!({"cursor": cursor}));
-            let answer = self.talk.ask(method, params).await;
-            let Answer::Result(_, result) = &answer else {
-                if cursor.is_some() && !matches!(answer, Answer::Ended) {
-                    let detail = format!(
-                        "{method}: the cursor of page {} is answered with {}",
-                        page - 1,
-                        answer.told()
-                    );
-                    self.lab.fail(&PAGINATION, &self.talk, Some(&answer), detail);
+            let outcome = self.connection.request(method, params).await;
+            let fail = |detail: String| {
+                self.harness.fail(&PAGINATION, &self.connection, Some(&outcome), format!("{method}: {detail}"));
+            };
+            let RequestOutcome::Result(_, result) = &outcome else {
+                if cursor.is_some() && !matches!(outcome, RequestOutcome::Disconnected) {
+                    let got = outcome.describe();
+                    fail(format!("expected a result for the cursor of page {}, got {got}", page - 1));
                 }
                 break;
             };
-            self.lab.tape.look(&PAGINATION);
-            if result.get("nextCursor").is_some_and(Value::is_null) {
-                let detail = format!(
-                    "{method}: nextCursor is null, which is no string; where there is no next page, there is none"
-                );
-                self.lab.fail(&PAGINATION, &self.talk, Some(&answer), detail);
-            }
+            self.harness.recording.ledger().inspected(&PAGINATION);
             items.extend(result[member].as_array().cloned().unwrap_or_default());
-            let next = &result["nextCursor"];
-            if next.is_null() {
-                break;
-            }
-            let detail = match next {
-                Value::String(text) if !cursors.insert(text.clone()) => {
-                    Some(format!("{method}: the cursor of page {page} has been there before"))
+            let next = match result.get("nextCursor") {
+                None => break,
+                Some(Value::String(next)) => next,
+                Some(Value::Null) => {
+                    fail("nextCursor is null; omit it on the last page".to_owned());
+                    break;
                 }
-                Value::String(_) if page >= MOST_PAGES => {
-                    Some(format!("{method} has more than {MOST_PAGES} pages"))
+                Some(_) => {
+                    fail("nextCursor is not a string".to_owned());
+                    break;
                 }
-                Value::String(_) => None,
-                _ => Some(format!("{method}: nextCursor is no string")),
             };
-            if let Some(detail) = detail {
-                self.lab.fail(&PAGINATION, &self.talk, Some(&answer), detail);
+            if !cursors.insert(next.clone()) {
+                fail(format!("the cursor of page {page} repeats an earlier one"));
                 break;
             }
-            cursor = Some(next.clone());
-            if self.lab.is_late() {
+            if page >= MAX_PAGES {
+                fail(format!("there are more than {MAX_PAGES} pages"));
+                break;
+            }
+            cursor = Some(json!(next));
+            if self.harness.is_late() {
                 break;
             }
         }
         items
     }
 
-    /// The list of tools once more.
+    /// Requests the list of tools again.
     async fn order(&mut self, before: &[Value]) {
-        if !self.lab.wants(&[&LIST_ORDER]) || self.lab.tape.has_failed(&PAGINATION) {
+        if !self.harness.wants(&[&LIST_ORDER]) || self.harness.recording.ledger().has_failed(&PAGINATION) {
             return;
         }
         if before.len() < 2 {
-            self.lab.nothing(&[&LIST_ORDER], "the server has fewer than two tools");
+            self.harness.skip_all(&[&LIST_ORDER], "the server has fewer than two tools");
             return;
         }
-        let answer = self.talk.ask("tools/list", json!({})).await;
-        let Answer::Result(_, result) = &answer else { return };
-        self.lab.tape.look(&LIST_ORDER);
-        let names =
-            |tools: &[Value]| -> Vec<Value> { tools.iter().map(|tool| tool["name"].clone()).collect() };
+        let outcome = self.connection.request("tools/list", json!({})).await;
+        let RequestOutcome::Result(_, result) = &outcome else { return };
+        self.harness.recording.ledger().inspected(&LIST_ORDER);
+        let names = |tools: &[Value]| -> Vec<Value> { tools.iter().map(|tool| tool["name"].clone()).collect() };
         let again = names(result["tools"].as_array().map_or(&[], Vec::as_slice));
-        // The first page is enough, whatever its size.
+        // Comparing the first page is enough.
         if !names(before).starts_with(&again) {
-            self.lab.fail(&LIST_ORDER, &self.talk, Some(&answer), "tools/list, asked again");
+            let detail = "a second tools/list has other tools or another order than the first";
+            self.harness.fail(&LIST_ORDER, &self.connection, Some(&outcome), detail);
         }
     }
 
-    /// Methods, tools, prompts, resources and cursors that do not exist.
-    async fn nothing_there(&mut self) -> Result<(), Error> {
-        self.lab.progress("what does not exist");
-        if self.lab.wants(&[&UNKNOWN_METHOD]) {
-            let answer = ask(&mut self.talk, "barewire/no-such-method", json!({})).await;
-            self.lab.expect_code(
-                &UNKNOWN_METHOD,
-                &self.talk,
-                "a method that does not exist",
-                &answer,
-                &[-32601],
-            );
-        }
-        let mut wrong = Vec::new();
+    /// Requests methods, tools, prompts, resources and cursors that do not exist.
+    async fn unknown_names(&mut self) -> Result<(), Error> {
+        self.harness.progress("unknown names");
+        let (method, unknown) = ("barewire/no-such-method", json!({}));
+        self.expect_code(&UNKNOWN_METHOD, "an unknown method", method, unknown, &[-32601]).await?;
         if self.declares("tools") {
-            wrong.push((
-                "a tool that does not exist",
-                "tools/call",
-                json!({"name": NO_SUCH, "arguments": {}}),
-            ));
-            wrong.push(("tools/call without a name", "tools/call", json!({"arguments": {}})));
+            let unknown = json!({"name": NO_SUCH, "arguments": {}});
+            self.expect_code(&INVALID_PARAMS, "an unknown tool", "tools/call", unknown, &[-32602]).await?;
+            let nameless = json!({"arguments": {}});
+            self.expect_code(&INVALID_PARAMS, "tools/call without a name", "tools/call", nameless, &[-32602]).await?;
         }
         if self.declares("prompts") {
-            wrong.push(("a prompt that does not exist", "prompts/get", json!({"name": NO_SUCH})));
+            let unknown = json!({"name": NO_SUCH});
+            self.expect_code(&INVALID_PARAMS, "an unknown prompt", "prompts/get", unknown, &[-32602]).await?;
         }
-        if wrong.is_empty() {
-            self.lab.nothing(&[&INVALID_PARAMS], "the server has neither tools nor prompts");
+        if !self.declares("tools") && !self.declares("prompts") {
+            self.harness.skip_all(&[&INVALID_PARAMS], "the server has neither tools nor prompts");
         }
-        for (what, method, params) in wrong {
-            if self.lab.wants(&[&INVALID_PARAMS]) {
-                self.revive().await?;
-                let answer = ask(&mut self.talk, method, params).await;
-                self.lab.expect_code(&INVALID_PARAMS, &self.talk, what, &answer, &[-32602]);
-            }
+        if self.declares("resources") {
+            let unknown = json!({"uri": "barewire-check://no/such/resource"});
+            let codes: &[i64] = if self.connection.era == Era::Modern { &[-32602] } else { &[-32002, -32602] };
+            self.expect_code(&RESOURCE_NOT_FOUND, "an unknown URI", "resources/read", unknown, codes).await?;
+        } else {
+            self.harness.skip_all(&[&RESOURCE_NOT_FOUND], "the server has no resources");
         }
-        if !self.declares("resources") {
-            self.lab.nothing(&[&RESOURCE_NOT_FOUND], "the server has no resources");
-        } else if self.lab.wants(&[&RESOURCE_NOT_FOUND]) {
-            self.revive().await?;
-            let answer =
-                ask(&mut self.talk, "resources/read", json!({"uri": "barewire-check://no/such/resource"}))
-                    .await;
-            let codes: &[i64] = if self.talk.era == Era::Modern { &[-32602] } else { &[-32002, -32602] };
-            self.lab.expect_code(
-                &RESOURCE_NOT_FOUND,
-                &self.talk,
-                "a URI that does not exist",
-                &answer,
-                codes,
-            );
-        }
-        let list = LISTS.iter().find(|(capability, ..)| self.declares(capability));
-        if let Some((_, method, _)) = list
-            && self.lab.wants(&[&BAD_CURSOR])
-        {
-            self.revive().await?;
-            let answer = ask(&mut self.talk, method, json!({"cursor": "barewire-no-such-cursor"})).await;
-            let what = format!("{method} with a cursor that it has not given");
-            self.lab.expect_code(&BAD_CURSOR, &self.talk, &what, &answer, &[-32602]);
+        if let Some(method) = self.declared_list() {
+            let what = format!("{method} with an unknown cursor");
+            let unknown = json!({"cursor": "barewire-no-such-cursor"});
+            self.expect_code(&BAD_CURSOR, &what, method, unknown, &[-32602]).await?;
         }
         Ok(())
     }
 
-    /// What is declared, and what is not.
+    /// Requests methods of capabilities that are declared, and of others.
     async fn capabilities(&mut self) -> Result<(), Error> {
-        if !self.lab.wants(&[&CAPABILITY_TRUTH]) || self.surface.capabilities.is_null() {
+        if !self.harness.wants(&[&CAPABILITY_TRUTH]) || self.facts.capabilities.is_null() {
             return Ok(());
         }
-        self.lab.progress("its capabilities");
+        self.harness.progress("capabilities");
         let completion =
             json!({"ref": {"type": "ref/prompt", "name": NO_SUCH}, "argument": {"name": "a", "value": ""}});
-        let mut asked = vec![
-            ("tools", "tools/list", json!({})),
-            ("resources", "resources/list", json!({})),
-            ("prompts", "prompts/list", json!({})),
-            ("completions", "completion/complete", completion),
-        ];
-        if self.talk.era == Era::Legacy {
-            asked.push(("logging", "logging/setLevel", json!({"level": "error"})));
+        let mut requests: Vec<_> = LISTS.iter().map(|(name, method)| (*name, *method, json!({}))).collect();
+        if self.connection.revision.has_completions_capability() {
+            requests.push(("completions", "completion/complete", completion));
         }
-        for (capability, method, params) in asked {
-            if capability == "completions" && !self.talk.revision.has_completions_capability() {
+        if self.connection.era == Era::Legacy {
+            requests.push(("logging", "logging/setLevel", json!({"level": "error"})));
+        }
+        for (capability, method, params) in requests {
+            self.reconnect_if_closed().await?;
+            // Another check reports a missing response.
+            let outcome = self.connection.request(method, params).await;
+            if outcome.frame().is_none() && !outcome.is_refused() {
+                let why = SkipReason::Nothing(format!("{method} got no response").into());
+                self.harness.recording.ledger().skip(&CAPABILITY_TRUTH, why);
                 continue;
             }
-            self.revive().await?;
-            // That it is not answered at all is told elsewhere.
-            let answer = self.talk.ask(method, params).await;
-            if answer.line().is_none() && !answer.is_refused() {
-                self.lab.tape.skip(&CAPABILITY_TRUTH, Skip::Nothing("it was not answered".into()));
-                continue;
-            }
-            self.lab.tape.look(&CAPABILITY_TRUTH);
-            let is_missing = matches!(&answer, Answer::Error(failed) if failed.code == -32601);
-            let detail = match (self.declares(capability), is_missing, &answer) {
-                (true, true, _) => format!("{capability} is declared, and {method} is {}", answer.told()),
-                (false, false, Answer::Result(..)) => {
-                    format!("{capability} is not declared, and {method} is answered with a result")
+            self.harness.recording.ledger().inspected(&CAPABILITY_TRUTH);
+            let detail = match (self.declares(capability), &outcome) {
+                (true, RequestOutcome::Error(response)) if response.code == -32601 => {
+                    format!("{capability} is declared, but {method} is answered with error -32601")
+                }
+                (false, RequestOutcome::Result(..)) => {
+                    format!("{capability} is not declared, but {method} is answered with a result")
                 }
                 _ => continue,
             };
-            self.lab.fail(&CAPABILITY_TRUTH, &self.talk, Some(&answer), detail);
+            self.harness.fail(&CAPABILITY_TRUTH, &self.connection, Some(&outcome), detail);
         }
         Ok(())
     }
 
-    /// Ids that are easily changed. What comes under another one is told by the passive checks.
+    /// Sends requests with ids that are easily altered. The passive checks report a response with another id.
     async fn ids(&mut self) -> Result<(), Error> {
-        if !self.lab.wants(&[&ID_FIDELITY]) {
+        if !self.harness.wants(&[&ID_FIDELITY]) {
             return Ok(());
         }
-        self.lab.progress("ids");
-        self.revive().await?;
-        let method = self.talk.light();
-        for id in IDS {
-            let params = self.talk.with_meta(json!({}));
-            let line =
-                format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n");
-            self.talk.send(line.as_bytes()).await;
-            self.talk.claim(id);
-            let answer = self.talk.answer(id).await;
-            match &answer {
-                // Of such numbers RFC 8259 says that not everybody can hold them: they may be passed over, but not changed.
-                Answer::Silence if *id == BEYOND => continue,
-                Answer::Silence if !self.lab.tape.has_failed(&ID_FIDELITY) => {
-                    let detail = format!("nothing comes for the id {id}");
-                    self.lab.fail(&ID_FIDELITY, &self.talk, None, detail);
+        self.harness.progress("ids");
+        self.reconnect_if_closed().await?;
+        let method = self.connection.liveness_method();
+        for id in UNUSUAL_IDS {
+            let params = self.connection.with_meta(json!({}));
+            let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n");
+            self.connection.send(line.as_bytes()).await;
+            self.connection.claim(id);
+            let outcome = self.connection.wait_for_response(id).await;
+            let detail = match &outcome {
+                // RFC 8259: not every implementation can hold such numbers. They may be ignored, but not altered.
+                RequestOutcome::NoResponse if *id == BEYOND_2_53 => continue,
+                RequestOutcome::NoResponse => Some(format!("a request with id {id} gets no response")),
+                // An equal value is not enough: the client may compare the text.
+                RequestOutcome::Result(frame, _) if !has_id(&frame.bytes, id) => {
+                    Some(format!("the response to id {id} writes the id differently"))
                 }
-                // Equal by value is not enough: the sender may compare by text.
-                Answer::Result(line, _)
-                    if !has_id(&line.bytes, id) && !self.lab.tape.has_failed(&ID_FIDELITY) =>
-                {
-                    let detail = format!("the id {id} comes back written in another way");
-                    self.lab.fail(&ID_FIDELITY, &self.talk, Some(&answer), detail);
-                }
-                _ => {}
+                _ => None,
+            };
+            if let Some(detail) = detail.filter(|_| !self.harness.recording.ledger().has_failed(&ID_FIDELITY)) {
+                self.harness.fail(&ID_FIDELITY, &self.connection, Some(&outcome), detail);
             }
-            if !matches!(answer, Answer::Result(..) | Answer::Error(_)) {
+            if outcome.frame().is_none() {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Notifications of several kinds. What comes for them is told by the passive checks.
+    /// Sends several kinds of notifications. The passive checks report responses to them.
     async fn notifications(&mut self) -> Result<(), Error> {
-        if !self.lab.wants(&[&NOTIFICATION_SILENCE]) {
+        if !self.harness.wants(&[&NOTIFICATION_SILENCE]) {
             return Ok(());
         }
-        self.lab.progress("notifications");
-        self.revive().await?;
-        self.talk.notify("notifications/barewire/no-such", json!({})).await;
-        if self.talk.era == Era::Legacy {
-            self.talk.notify("notifications/roots/list_changed", json!({})).await;
-            self.talk.notify("notifications/initialized", json!({})).await;
+        self.harness.progress("notifications");
+        self.reconnect_if_closed().await?;
+        self.connection.notify("notifications/barewire/no-such", json!({})).await;
+        if self.connection.era == Era::Legacy {
+            self.connection.notify("notifications/roots/list_changed", json!({})).await;
+            self.connection.notify("notifications/initialized", json!({})).await;
         }
-        // A server that answers one after the other has answered them when it answers this.
-        self.talk.goes_on().await;
-        self.talk.quieten().await;
+        // A server that works through its messages in order has handled them when it answers this.
+        self.connection.still_answers().await;
+        self.connection.wait_until_quiet().await;
         Ok(())
     }
 }
 
-/// Whether the object has this id, as it is written.
-fn has_id(line: &[u8], id: &str) -> bool {
-    let json = barewire_proto::json::Json::parse(line).ok();
-    // A string may be written with other escapes and is still the same.
-    let same = |text: &str| text == id || id.starts_with('"') && text.starts_with('"');
-    json.is_some_and(|json| json.members().any(|member| member.name == "id" && same(member.value.as_str())))
+/// Whether a message has this id, written the same way. A string may use other escapes.
+fn has_id(message: &[u8], id: &str) -> bool {
+    let is_same = |text: &str| text == id || id.starts_with('"') && text.starts_with('"');
+    let json = Json::parse(message).ok();
+    json.is_some_and(|json| json.members().any(|member| member.name == "id" && is_same(member.value.as_str())))
 }
 
-/// The lists, with the capability that they need and the member that holds them.
-const LISTS: &[(&str, &str, &str)] = &[
-    ("tools", "tools/list", "tools"),
-    ("resources", "resources/list", "resources"),
-    ("prompts", "prompts/list", "prompts"),
-];
+/// The lists: the capability, which is also the name of the result's member, and the method.
+const LISTS: &[(&str, &str)] = &[("tools", "tools/list"), ("resources", "resources/list"), ("prompts", "prompts/list")];
 
-/// Strings of digits, escapes, integers that no float holds, zero, negative ones, nothing.
-const IDS: &[&str] =
-    &["\"7\"", "\"\"", "\"a\\u00e4\\n\\\"\"", "0", "-1", "\"00000000-0000-4000-8000-000000000000\"", BEYOND];
+/// Strings of digits, escapes, zero, negative numbers, empty strings, integers that no float holds.
+const UNUSUAL_IDS: &[&str] =
+    &["\"7\"", "\"\"", "\"a\\u00e4\\n\\\"\"", "0", "-1", "\"00000000-0000-4000-8000-000000000000\"", BEYOND_2_53];
 
-/// One more than the integers that a float of 64 bits holds without gaps.
-const BEYOND: &str = "9007199254740993";
+/// 2^53 + 1, the first integer that a 64-bit float cannot hold.
+const BEYOND_2_53: &str = "9007199254740993";
 
 const NO_SUCH: &str = "barewire-no-such";
 
-/// As many as a client of ours follows.
-const MOST_PAGES: usize = 1000;
+/// The same limit as in the client of this project.
+const MAX_PAGES: usize = 1000;

@@ -1,8 +1,8 @@
-//! A schema -> a value that may hold to it: enough to call a tool that only looks.
+//! A schema -> arguments that probably match it, to call a read-only tool.
 
 use serde_json::{Map, Value, json};
 
-/// The smallest value that the schema seems to ask for; `None` if that cannot be told.
+/// Returns a small value that probably matches the schema; `None` if the schema is too complicated.
 pub(super) fn sample(schema: &Value, depth: usize) -> Option<Value> {
     if depth > MAX_DEPTH {
         return None;
@@ -25,7 +25,7 @@ pub(super) fn sample(schema: &Value, depth: usize) -> Option<Value> {
     let kind = match schema.get("type") {
         Some(Value::String(kind)) => kind.as_str(),
         Some(Value::Array(kinds)) => kinds.iter().find_map(Value::as_str)?,
-        // What has properties is an object; what says nothing takes anything; the rest refers elsewhere.
+        // An empty schema takes any value; any other schema without a type has references or conditions.
         None if schema.get("properties").is_some() => "object",
         None if schema.as_object().is_some_and(Map::is_empty) => "string",
         _ => return None,
@@ -44,7 +44,7 @@ pub(super) fn sample(schema: &Value, depth: usize) -> Option<Value> {
     })
 }
 
-/// The required members.
+/// Returns an object with the required members.
 fn object(schema: &Value, depth: usize) -> Option<Value> {
     let mut members = Map::new();
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
@@ -84,7 +84,7 @@ fn number(schema: &Value) -> Value {
     }
 }
 
-/// Deeper schemas are for other tools.
+/// Deeper schemas are too complicated.
 const MAX_DEPTH: usize = 8;
 
 #[cfg(test)]
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_required_members_are_made_up() {
+    fn required_members_are_invented() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_made_up_is_not_called() {
+    fn a_pattern_or_a_reference_gives_no_sample() {
         for property in [json!({"type": "string", "pattern": "^a{7}$"}), json!({"$ref": "#/$defs/x"})] {
             let schema = json!({"type": "object", "properties": {"a": property}, "required": ["a"]});
             assert_eq!(sample(&schema, 0), None);

@@ -1,4 +1,4 @@
-//! Frames and ties -> what is wrong with the messages themselves: no message, the wrong id, an answer too many or too few.
+//! Messages and their relations -> violations of JSON-RPC: malformed messages, wrong ids, missing or extra responses.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
@@ -7,9 +7,9 @@ use barewire_proto::mcp::{Revision, Side};
 use barewire_proto::rpc::{Message, Parsed};
 use serde_json::json;
 
-use super::blame::{Blame, NAMELESS, blame, is_line};
-use super::pieces::Pieces;
-use super::{Case, Setting};
+use super::multiline::MultilineMessages;
+use super::violation::{EnvelopeViolation, WITHOUT_ID, is_line, violation};
+use super::{MessageContext, ObservationState};
 use crate::check::catalogue::envelope::{
     ANSWERED_ONCE, BATCH_POLICY, ID_FIDELITY, JSONRPC_MESSAGES, NOTIFICATION_SILENCE, STRUCTURED_ERRORS,
     UNANSWERED_REQUEST,
@@ -20,347 +20,357 @@ use crate::check::ledger::Ledger;
 use crate::operations::{Operation, OperationTracker, Relation, Round};
 
 #[derive(Default)]
-pub(super) struct Envelope {
-    count: Count,
-    talks: HashMap<String, Talk>,
-    pieces: Pieces,
+pub(super) struct EnvelopeChecks {
+    count: MessageCounts,
+    conversations: HashMap<String, EnvelopeConversation>,
+    multiline: MultilineMessages,
 }
 
-/// Messages of the server.
+/// The numbers of messages from the server.
 #[derive(Default)]
-struct Count {
+struct MessageCounts {
     messages: u64,
     conform: u64,
     methods: BTreeMap<String, u64>,
 }
 
-/// What is under way in a conversation, by asker.
+/// The state of a conversation. Arrays have an entry for each side.
 #[derive(Default)]
-struct Talk {
+struct EnvelopeConversation {
+    /// The number of unanswered requests.
     waiting: [u64; 2],
+    /// The id of the last request, unless it is answered.
+    last_request: [Option<String>; 2],
+    /// Whether the side has sent a notification.
     notified: [bool; 2],
-    /// Frames of each side that may be refused as a whole: no messages, arrays, too long or too deep to be read.
+    /// Frames that may be refused without an id: malformed messages, arrays, and very long or deep ones.
     refusable: [VecDeque<u64>; 2],
-    /// Those that were.
+    /// The frames that were refused so.
     refused: Vec<u64>,
-    /// Answers without an id, while requests wait for theirs.
+    /// Responses without an id that arrived while requests were unanswered.
     undecided: Vec<Finding>,
-    /// The number of the last frame that each side has sent.
+    /// The number of the last frame.
     last: [u64; 2],
-    /// Each side has sent an array.
+    /// Whether the side has sent an array.
     batches: [bool; 2],
 }
 
-impl Talk {
-    /// Whether nothing is to be said of it any more.
+impl EnvelopeConversation {
+    /// Whether nothing is pending.
     fn is_idle(&self) -> bool {
         self.waiting == [0, 0] && self.undecided.is_empty()
     }
 }
 
-impl Envelope {
-    pub(super) fn message(&mut self, case: &Case<'_>, ledger: &mut Ledger) {
-        let watched = case.watched;
-        let name = &watched.conversation.name;
-        if self.talks.len() >= MOST_TALKS && !self.talks.contains_key(name) {
-            self.talks.retain(|_, talk| !talk.is_idle());
-            // Most of them wait for nothing any more; which, nobody knows.
-            if self.talks.len() >= MOST_TALKS {
-                self.talks.clear();
+impl EnvelopeChecks {
+    pub(super) fn message(&mut self, context: &MessageContext<'_>, ledger: &mut Ledger) {
+        let tracked = context.tracked;
+        let name = &tracked.conversation.name;
+        if self.conversations.len() >= MAX_CONVERSATIONS && !self.conversations.contains_key(name) {
+            self.conversations.retain(|_, conversation| !conversation.is_idle());
+            if self.conversations.len() >= MAX_CONVERSATIONS {
+                self.conversations.clear();
             }
         }
-        let sender = watched.sender;
-        // What is refused over HTTP is refused by its status; what is said with it may be an error without an id, or anything. So
-        // may be what a message is accepted with over HTTP+SSE.
-        let is_nothing = sender == Side::Server
-            && watched.exchange.is_some_and(|it| it.may_be_sse_post() || it.code() >= Some(400))
-            && matches!(watched.message, Ok(Message::OrphanError(_)) | Err(_));
-        let talk = self.talks.entry(name.clone()).or_default();
-        if !is_nothing {
-            talk.last[sender as usize] = watched.frame.number;
+        let sender = tracked.sender;
+        // The body of an HTTP error, or of the acceptance of a message over HTTP+SSE, may be anything.
+        let is_http_body = sender == Side::Server
+            && tracked.exchange.is_some_and(|it| it.may_be_sse_post() || it.code() >= Some(400))
+            && matches!(tracked.message, Ok(Message::OrphanError(_)) | Err(_));
+        let conversation = self.conversations.entry(name.clone()).or_default();
+        if !is_http_body {
+            conversation.last[sender as usize] = tracked.frame.number;
         }
-        match watched.relation {
-            Relation::Request { .. } => talk.waiting[sender as usize] += 1,
+        match tracked.relation {
+            Relation::Request { operation, .. } => {
+                conversation.waiting[sender as usize] += 1;
+                let id = operation.rounds.last().map(|round| round.id.as_str().to_owned());
+                conversation.last_request[sender as usize] = id;
+            }
             Relation::Response { operation, .. } => {
-                let waiting = &mut talk.waiting[sender.other() as usize];
+                let waiting = &mut conversation.waiting[sender.other() as usize];
                 *waiting = waiting.saturating_sub(1);
-                // It was taken, and is not refused any more.
-                let asked = operation.rounds.last().map(|round| round.asked.frame);
-                talk.refusable[sender.other() as usize].retain(|frame| Some(*frame) != asked);
+                let round = operation.rounds.last();
+                // An answered request is no longer refusable.
+                let frame = round.map(|round| round.asked.frame);
+                conversation.refusable[sender.other() as usize].retain(|it| Some(*it) != frame);
+                let id = round.map(|round| round.id.as_str());
+                conversation.last_request[sender.other() as usize].take_if(|it| Some(it.as_str()) == id);
             }
             _ => {}
         }
-        if is_refusable(case) {
-            let refusable = &mut talk.refusable[sender as usize];
-            refusable.push_back(watched.frame.number);
-            if refusable.len() > MOST_UNDECIDED {
+        if is_refusable(context) {
+            let refusable = &mut conversation.refusable[sender as usize];
+            refusable.push_back(tracked.frame.number);
+            if refusable.len() > MAX_UNDECIDED {
                 refusable.pop_front();
             }
         }
-        let is_orphan = matches!(watched.message, Ok(Message::OrphanError(_)));
-        let refused = match watched.relation {
-            Relation::Unsolicited if is_orphan => talk.refusable[sender.other() as usize].pop_front(),
+        let is_orphan = matches!(tracked.message, Ok(Message::OrphanError(_)));
+        let refused = match tracked.relation {
+            Relation::Unsolicited if is_orphan => conversation.refusable[sender.other() as usize].pop_front(),
             _ => None,
         };
-        if let (Some(refused), true) = (refused, talk.refused.len() < MOST_TALKS) {
-            talk.refused.push(refused);
+        if let (Some(refused), true) = (refused, conversation.refused.len() < MAX_CONVERSATIONS) {
+            conversation.refused.push(refused);
         }
-        let was_notified = talk.notified[sender.other() as usize];
-        if let Ok(Message::Notification(_)) = watched.message {
-            talk.notified[sender as usize] = true;
+        let was_notified = conversation.notified[sender.other() as usize];
+        if let Ok(Message::Notification(_)) = tracked.message {
+            conversation.notified[sender as usize] = true;
         }
-        // Where things are sent that are no messages, whoever sends them knows what such an error is for.
-        let is_theirs = is_orphan && case.setting.rough.contains(name);
-        let is_fine = refused.is_some() || is_nothing || is_theirs;
-        let blame = if is_fine { None } else { blame(case, was_notified) };
+        // A probe that sends malformed messages judges such errors itself.
+        let is_expected = is_orphan && context.state.misuse_channels.contains(name);
+        let is_fine = refused.is_some() || is_http_body || is_expected;
+        let last_request = conversation.last_request[sender.other() as usize].as_deref();
+        let violation = if is_fine { None } else { violation(context, was_notified, last_request) };
         if sender == Side::Server {
-            self.count(case, blame.is_none());
+            self.count(context, violation.is_none());
         }
-        if case.by_server() || !case.setting.client_is_ours {
-            ledger.look(&JSONRPC_MESSAGES);
+        if context.by_server() || !context.state.client_is_ours {
+            ledger.inspected(&JSONRPC_MESSAGES);
         }
-        if is_line(case) {
-            ledger.look(&STDOUT_PURITY);
-            ledger.look(&ONE_MESSAGE_A_LINE);
+        if is_line(context) {
+            ledger.inspected(&STDOUT_PURITY);
+            ledger.inspected(&ONE_MESSAGE_A_LINE);
         }
-        if matches!(watched.message, Ok(Message::Response(_) | Message::OrphanError(_))) && case.by_server() {
-            ledger.look(&ID_FIDELITY);
-            ledger.look(&ANSWERED_ONCE);
+        if matches!(tracked.message, Ok(Message::Response(_) | Message::OrphanError(_))) && context.by_server() {
+            ledger.inspected(&ID_FIDELITY);
+            ledger.inspected(&ANSWERED_ONCE);
         }
-        if let Ok(Message::Notification(_)) = watched.message {
-            ledger.look(&NOTIFICATION_SILENCE);
+        if let Ok(Message::Notification(_)) = tracked.message {
+            ledger.inspected(&NOTIFICATION_SILENCE);
         }
-        self.blamed(case, blame, ledger);
+        self.report(context, violation, ledger);
         self.decide(name, sender.other(), ledger);
-        errors(case, ledger);
-        self.batch(case, ledger);
+        errors(context, ledger);
+        self.batch(context, ledger);
     }
 
-    /// The exchange of a conversation that has no other is over.
+    /// Forgets a conversation that consists of one exchange, which has ended.
     pub(super) fn over(&mut self, conversation: &str) {
-        // Whatever was not answered in it will not be.
-        let is_done = |talk: &Talk| talk.undecided.is_empty() && talk.refused.is_empty();
-        if self.talks.get(conversation).is_some_and(is_done) {
-            self.talks.remove(conversation);
+        let is_done =
+            |conversation: &EnvelopeConversation| conversation.undecided.is_empty() && conversation.refused.is_empty();
+        if self.conversations.get(conversation).is_some_and(is_done) {
+            self.conversations.remove(conversation);
         }
     }
 
-    /// An array where the revision has none.
-    fn batch(&mut self, case: &Case<'_>, ledger: &mut Ledger) {
-        let watched = case.watched;
-        if !matches!(watched.frame.parsed, Parsed::Batch(_)) || watched.element != Some(0) {
+    /// Reports an array in a revision without batches.
+    fn batch(&mut self, context: &MessageContext<'_>, ledger: &mut Ledger) {
+        let tracked = context.tracked;
+        if !matches!(tracked.frame.parsed, Parsed::Batch(_)) || tracked.element != Some(0) {
             return;
         }
-        let talk = self.talks.entry(watched.conversation.name.clone()).or_default();
-        talk.batches[watched.sender as usize] = true;
-        // What our own arrays are answered with is told by whoever sends them.
-        let is_told = case.setting.client_is_ours && talk.batches[watched.sender.other() as usize];
-        match case.revision.or(watched.conversation.revision()) {
-            Some(revision) if revision >= Revision::V2025_06_18 && !is_told => {
-                case.fail(ledger, &BATCH_POLICY, format!("an array of messages in {revision}"));
+        let conversation = self.conversations.entry(tracked.conversation.name.clone()).or_default();
+        conversation.batches[tracked.sender as usize] = true;
+        // A probe that sends an array judges the response itself.
+        let is_judged = context.state.client_is_ours && conversation.batches[tracked.sender.other() as usize];
+        match context.revision.or(tracked.conversation.revision()) {
+            Some(revision) if revision >= Revision::V2025_06_18 && !is_judged => {
+                context.fail(ledger, &BATCH_POLICY, format!("a batch is sent in {revision}, which has no batches"));
             }
-            Some(_) => ledger.look(&BATCH_POLICY),
+            Some(_) => ledger.inspected(&BATCH_POLICY),
             None => {}
         }
     }
 
-    fn count(&mut self, case: &Case<'_>, conforms: bool) {
+    fn count(&mut self, context: &MessageContext<'_>, conforms: bool) {
         self.count.messages += 1;
         self.count.conform += u64::from(conforms);
-        let method = match (&case.watched.message, case.watched.relation) {
+        let method = match (&context.tracked.message, context.tracked.relation) {
             (_, Relation::Response { operation, .. }) => operation.method.clone(),
             (Ok(Message::Request(request)), _) => request.method.to_name().into_owned(),
             (Ok(Message::Notification(notification)), _) => notification.method.to_name().into_owned(),
             _ => String::new(),
         };
-        if self.count.methods.len() < MOST_METHODS || self.count.methods.contains_key(&method) {
+        if self.count.methods.len() < MAX_METHODS || self.count.methods.contains_key(&method) {
             *self.count.methods.entry(method).or_default() += 1;
         }
     }
 
-    /// Tells what is wrong, once it is clear whether a line is a piece of a message.
-    fn blamed(&mut self, case: &Case<'_>, blame: Option<Blame>, ledger: &mut Ledger) {
-        let watched = case.watched;
-        let channel = watched.frame.place.map_or("", |place| place.channel);
-        let finding = blame.map(|Blame { check, at, detail, by_carrier }| {
-            let finding = case.finding(check, at, detail);
+    /// Reports a violation once it is clear whether the line is a part of a multi-line message.
+    fn report(&mut self, context: &MessageContext<'_>, violation: Option<EnvelopeViolation>, ledger: &mut Ledger) {
+        let tracked = context.tracked;
+        let channel = tracked.frame.place.map_or("", |place| place.channel);
+        let finding = violation.map(|EnvelopeViolation { check, at, detail, by_carrier }| {
+            let finding = context.finding(check, at, detail);
             if by_carrier { Finding { party: Party::Carrier, ..finding } } else { finding }
         });
-        for finding in self.pieces.line(channel, watched.text.unwrap_or_default(), finding) {
-            self.tell(case, finding, ledger);
+        for finding in self.multiline.line(channel, tracked.text.unwrap_or_default(), finding) {
+            self.report_or_defer(context, finding, ledger);
         }
     }
 
-    fn tell(&mut self, case: &Case<'_>, finding: Finding, ledger: &mut Ledger) {
-        if finding.party == Party::Client && case.setting.client_is_ours {
+    fn report_or_defer(&mut self, context: &MessageContext<'_>, finding: Finding, ledger: &mut Ledger) {
+        if finding.party == Party::Client && context.state.client_is_ours {
             return;
         }
-        let talk = self.talks.entry(case.watched.conversation.name.clone()).or_default();
-        let asker = case.watched.sender.other();
+        let conversation = self.conversations.entry(context.tracked.conversation.name.clone()).or_default();
+        let asker = context.tracked.sender.other();
         if finding.check == &NOTIFICATION_SILENCE
-            && talk.waiting[asker as usize] > 0
-            && talk.undecided.len() < MOST_UNDECIDED
+            && conversation.waiting[asker as usize] > 0
+            && conversation.undecided.len() < MAX_UNDECIDED
         {
-            talk.undecided.push(finding);
+            conversation.undecided.push(finding);
             return;
         }
-        tell(finding, ledger);
+        report(finding, ledger);
     }
 
-    /// All that was asked has its own answer: what came without an id was for a notification.
+    /// Once all requests are answered, the responses without an id were for notifications.
     fn decide(&mut self, name: &str, asker: Side, ledger: &mut Ledger) {
-        let Some(talk) = self.talks.get_mut(name) else { return };
-        if talk.waiting[asker as usize] == 0 {
-            talk.undecided.drain(..).for_each(|finding| tell(finding, ledger));
+        let Some(conversation) = self.conversations.get_mut(name) else { return };
+        if conversation.waiting[asker as usize] == 0 {
+            conversation.undecided.drain(..).for_each(|finding| report(finding, ledger));
         }
     }
 
-    /// What nobody has answered, and nobody else tells of.
+    /// The unanswered requests, except those that a probe or another check reports.
     fn unanswered<'w>(
         &self,
-        watch: &'w OperationTracker,
-        setting: &Setting,
+        operations: &'w OperationTracker,
+        state: &ObservationState,
     ) -> Vec<(&'w Operation, &'w Round)> {
-        let is_told = |operation: &Operation, round: &Round| {
+        let is_exempt = |operation: &Operation, round: &Round| {
             let key = (operation.conversation.clone(), round.id.as_str().to_owned());
-            let talk = self.talks.get(&operation.conversation);
-            // A client that closes stdin behind its requests has not waited for an answer.
-            let closed = setting.closed.get(&operation.channel).zip(round.asked.time);
-            let has_waited = closed.is_none_or(|(closed, asked)| closed.saturating_sub(asked) >= LONG_WAIT);
-            operation.asker == Side::Server && setting.client_is_ours
-                || operation.asker == Side::Client && !setting.client_is_ours && !has_waited
-                || setting.claimed.contains(&key)
-                || setting.rough.contains(&operation.conversation)
-                || talk.is_some_and(|talk| talk.refused.contains(&round.asked.frame))
+            let conversation = self.conversations.get(&operation.conversation);
+            // A client that closes stdin right after its requests has not waited for responses.
+            let closed = state.closed.get(&operation.channel).zip(round.asked.time);
+            let has_waited = closed.is_none_or(|(closed, asked)| closed.saturating_sub(asked) >= UNANSWERED_AFTER);
+            operation.asker == Side::Server && state.client_is_ours
+                || operation.asker == Side::Client && !state.client_is_ours && !has_waited
+                || state.claimed.contains(&key)
+                || state.misuse_channels.contains(&operation.conversation)
+                || conversation.is_some_and(|conversation| conversation.refused.contains(&round.asked.frame))
         };
-        let open = watch.open().filter(|operation| operation.is_unanswered());
+        let open = operations.open().filter(|operation| operation.is_unanswered());
         let open = open.filter_map(|operation| Some((operation, operation.rounds.last()?)));
-        open.filter(|(operation, round)| !is_told(operation, round)).collect()
+        open.filter(|(operation, round)| !is_exempt(operation, round)).collect()
     }
 
-    /// An answer without an id may be that of a request which has none, if one was asked before it. If not, it was for the
-    /// notification.
+    /// At the end, a response without an id is attributed to an unanswered request before it, else to a notification.
     fn attribute(&mut self, unanswered: &[(&Operation, &Round)], ledger: &mut Ledger) {
-        for (name, talk) in &mut self.talks {
+        for (name, conversation) in &mut self.conversations {
             let waiting = unanswered.iter().filter(|(operation, _)| operation.conversation == *name);
             let mut waiting: Vec<u64> = waiting.map(|(_, round)| round.asked.frame).collect();
-            for finding in talk.undecided.drain(..) {
-                let asked = waiting.iter().position(|asked| finding.spot.frame.is_some_and(|at| at > *asked));
+            for finding in conversation.undecided.drain(..) {
+                let asked = waiting.iter().position(|asked| finding.location.frame.is_some_and(|at| at > *asked));
                 match asked {
                     Some(asked) => {
                         waiting.remove(asked);
-                        tell(Finding { check: &ID_FIDELITY, detail: NAMELESS.to_owned(), ..finding }, ledger);
+                        report(Finding { check: &ID_FIDELITY, detail: WITHOUT_ID.to_owned(), ..finding }, ledger);
                     }
-                    None => tell(finding, ledger),
+                    None => report(finding, ledger),
                 }
             }
         }
     }
 
-    pub(super) fn finish(&mut self, watch: &OperationTracker, setting: &Setting, ledger: &mut Ledger) {
-        let unanswered = self.unanswered(watch, setting);
+    pub(super) fn finish(&mut self, operations: &OperationTracker, state: &ObservationState, ledger: &mut Ledger) {
+        let unanswered = self.unanswered(operations, state);
         self.attribute(&unanswered, ledger);
-        self.pieces.finish().for_each(|finding| tell(finding, ledger));
-        let Count { messages, conform, methods } = &self.count;
+        self.multiline.finish().for_each(|finding| report(finding, ledger));
+        let MessageCounts { messages, conform, methods } = &self.count;
         if *messages > 0 {
             let measure = json!({"messages": messages, "conform": conform, "methods": methods});
             ledger.measure(&JSONRPC_MESSAGES, measure);
         }
         for (operation, round) in unanswered {
             let answerer = operation.asker.other();
-            // A capture may end right behind the request.
-            let talk = self.talks.get(&operation.conversation);
-            let went_on = talk.is_some_and(|talk| talk.last[answerer as usize] > round.asked.frame);
-            let waited = setting.last.zip(round.asked.time).map(|(last, asked)| last.saturating_sub(asked));
-            let is_long = waited.is_some_and(|waited| waited >= LONG_WAIT);
-            if !went_on && !is_long && !setting.client_is_ours {
+            // A capture may end right after the request.
+            let conversation = self.conversations.get(&operation.conversation);
+            let went_on =
+                conversation.is_some_and(|conversation| conversation.last[answerer as usize] > round.asked.frame);
+            let waited = state.last.zip(round.asked.time).map(|(last, asked)| last.saturating_sub(asked));
+            let is_long = waited.is_some_and(|waited| waited >= UNANSWERED_AFTER);
+            if !went_on && !is_long && !state.client_is_ours {
                 continue;
             }
             let stream = if operation.asker == Side::Client { '>' } else { '<' };
-            let spot = Location {
+            let location = Location {
                 channel: operation.channel.clone(),
                 stream: Some(stream),
                 frame: Some(round.asked.frame),
                 offset: None,
             };
-            let detail = format!("{} under the id {}", operation.title(), round.id);
+            let detail = format!("{} with id {} has no response", operation.title(), round.id);
             let detail = crate::text::shown(detail.as_bytes(), 120);
-            ledger.fail(Finding::new(&UNANSWERED_REQUEST, Party::from(answerer), spot, detail));
+            ledger.fail(Finding::new(&UNANSWERED_REQUEST, Party::from(answerer), location, detail));
         }
-        if self.talks.values().any(|talk| talk.last.iter().any(|last| *last > 0)) {
-            ledger.look(&UNANSWERED_REQUEST);
+        if self.conversations.values().any(|conversation| conversation.last.iter().any(|last| *last > 0)) {
+            ledger.inspected(&UNANSWERED_REQUEST);
         }
     }
 }
 
+/// A double holds all integers up to 2^53.
 const TWO_TO_THE_53: f64 = 9_007_199_254_740_992.0;
 
-/// Who has waited so long has waited in vain, also if nothing else was said.
-const LONG_WAIT: Duration = Duration::from_secs(5);
+/// After this time a request counts as unanswered even without later traffic.
+const UNANSWERED_AFTER: Duration = Duration::from_secs(5);
 
-/// Whoever cannot take it may not be able to read its id either.
-fn is_refusable(case: &Case<'_>) -> bool {
-    let watched = case.watched;
-    let is_batch = watched.element == Some(0);
-    let is_hard = watched.frame.too_deep.is_some() || watched.frame.length > LONG;
-    // What has no id is counted where ties are made.
-    let is_bad = watched.message.is_err() && matches!(watched.relation, Relation::Request { .. });
-    // Nor is a number kept by everybody that is beyond those which a double holds exactly.
+/// Whether the receiver may refuse the frame without an id, because it may not be able to read the id.
+fn is_refusable(context: &MessageContext<'_>) -> bool {
+    let tracked = context.tracked;
+    let is_batch = tracked.element == Some(0);
+    let is_hard = tracked.frame.too_deep.is_some() || tracked.frame.length > LONG_FRAME;
+    let is_bad = tracked.message.is_err() && matches!(tracked.relation, Relation::Request { .. });
+    // Not every receiver can hold a number that a double cannot.
     let is_big = |round: &Round| round.id.as_str().parse().is_ok_and(|id: f64| id.abs() >= TWO_TO_THE_53);
-    let has_big_id = matches!(watched.relation, Relation::Request { operation, .. } if operation.rounds.last().is_some_and(is_big));
+    let has_big_id =
+        matches!(tracked.relation, Relation::Request { operation, .. } if operation.rounds.last().is_some_and(is_big));
     is_batch || is_hard || is_bad || has_big_id
 }
 
-/// A finding with a check of its own counts against the envelope as well.
-fn tell(finding: Finding, ledger: &mut Ledger) {
+/// Reports a finding. One with a check of its own counts against `jsonrpc-messages` as well.
+fn report(finding: Finding, ledger: &mut Ledger) {
     let check = finding.check;
     ledger.fail(finding);
     if check != &JSONRPC_MESSAGES {
-        ledger.tell_under(&JSONRPC_MESSAGES, check);
+        ledger.report_under(&JSONRPC_MESSAGES, check);
     }
 }
 
-/// What errors say.
-fn errors(case: &Case<'_>, ledger: &mut Ledger) {
-    match case.watched.message {
+/// Checks the message of an error, and results that contain only an error.
+fn errors(context: &MessageContext<'_>, ledger: &mut Ledger) {
+    match context.tracked.message {
         Ok(Message::Response(response)) => match response.outcome {
             Err(error) => {
-                ledger.look(&STRUCTURED_ERRORS);
-                error_says(case, &error.message.to_name(), ledger);
+                ledger.inspected(&STRUCTURED_ERRORS);
+                check_error_message(context, &error.message.to_name(), ledger);
             }
             Ok(result) => {
                 let mut members = result.members();
                 let only = members.next().filter(|member| member.name == "error");
                 if only.is_some() && members.next().is_none() {
-                    case.fail(ledger, &STRUCTURED_ERRORS, "a result that consists of an error");
+                    context.fail(ledger, &STRUCTURED_ERRORS, "the result contains only an error");
                 }
             }
         },
         Ok(Message::OrphanError(error)) => {
-            ledger.look(&STRUCTURED_ERRORS);
-            error_says(case, &error.message.to_name(), ledger);
+            ledger.inspected(&STRUCTURED_ERRORS);
+            check_error_message(context, &error.message.to_name(), ledger);
         }
         _ => {}
     }
 }
 
-fn error_says(case: &Case<'_>, message: &str, ledger: &mut Ledger) {
-    let trace =
-        ["Traceback (most recent call last)", "\n    at ", "\n\tat ", "stack backtrace:", "panicked at "];
+fn check_error_message(context: &MessageContext<'_>, message: &str, ledger: &mut Ledger) {
+    let trace = ["Traceback (most recent call last)", "\n    at ", "\n\tat ", "stack backtrace:", "panicked at "];
     if message.trim().is_empty() {
-        case.fail_in(ledger, &STRUCTURED_ERRORS, "/error/message", "its message is empty");
+        context.fail_in(ledger, &STRUCTURED_ERRORS, "/error/message", "the error's message is empty");
     } else if trace.iter().any(|sign| message.contains(sign)) {
-        case.fail_in(ledger, &STRUCTURED_ERRORS, "/error/message", "its message is a stack trace");
+        context.fail_in(ledger, &STRUCTURED_ERRORS, "/error/message", "the error's message contains a stack trace");
     } else if message.trim().contains('\n') {
-        case.fail_in(ledger, &STRUCTURED_ERRORS, "/error/message", "its message is more than a sentence");
+        context.fail_in(ledger, &STRUCTURED_ERRORS, "/error/message", "the error's message has several lines");
     }
 }
 
-/// Enough to be told.
-const MOST_UNDECIDED: usize = 16;
-/// The shortest limit of a reader that is common.
-const LONG: u64 = 60_000;
-/// More conversations than a host has.
-const MOST_TALKS: usize = 4096;
-/// More methods than there are.
-const MOST_METHODS: usize = 200;
+/// Enough for the findings of a report.
+const MAX_UNDECIDED: usize = 16;
+/// Just below 64 KiB, the lowest common limit of a reader.
+const LONG_FRAME: u64 = 60_000;
+/// More conversations than any host has.
+const MAX_CONVERSATIONS: usize = 4096;
+/// More methods than MCP has.
+const MAX_METHODS: usize = 200;

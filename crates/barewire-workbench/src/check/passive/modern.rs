@@ -1,4 +1,4 @@
-//! What 2026-07-28 asks of requests, results and notifications.
+//! The rules of 2026-07-28 for requests, results and notifications.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,8 @@ use barewire_proto::json::{Json, Kind, Text};
 use barewire_proto::mcp::{ClientCapability, RequestParams, Revision, Side, code, key};
 use barewire_proto::rpc::{Id, Message, Params, Request, Response};
 
-use super::Case;
-use super::meaning::client_has;
+use super::MessageContext;
+use super::methods::client_has;
 use super::pages::Pages;
 use crate::check::catalogue::modern::{
     CACHING_HINTS, INPUT_REQUIRED, LISTEN_ACKNOWLEDGED, MODERN_DISCOVER, MODERN_LOGGING, MODERN_META,
@@ -18,122 +18,126 @@ use crate::operations::{Conversation, Handshake, Relation, member};
 use crate::text::shown;
 
 #[derive(Default)]
-pub(super) struct Modern {
-    talks: HashMap<String, Talk>,
-    /// Over HTTP every request of the modern era stands for itself: what a server has shown in one exchange holds for all.
-    proven_over_http: bool,
-    /// The cacheScope of the pages of lists.
+pub(super) struct ModernChecks {
+    conversations: HashMap<String, ModernConversation>,
+    /// Whether the server has shown over HTTP that it speaks the modern era. That holds for all exchanges.
+    is_modern_over_http: bool,
+    /// The cacheScope of the first page of each list.
     scopes: Pages<String>,
 }
 
 #[derive(Default)]
-struct Talk {
-    /// Requests in flight that want log messages.
-    wants_log: Vec<u64>,
-    /// The server has shown that it is of the modern era: an older one may serve a modern request in its own way.
-    proven: bool,
-    /// Listens that are open, by their ids as they were written; whether each was acknowledged.
+struct ModernConversation {
+    /// Requests in flight with a logLevel, by the number of the operation.
+    with_log_level: Vec<u64>,
+    /// Whether the server has shown that it speaks the modern era. An older one may serve some modern requests.
+    is_modern: bool,
+    /// The ids of open listens, and whether each is acknowledged.
     listens: Vec<(Id<'static>, bool)>,
 }
 
-impl Modern {
-    /// Whether the server of this conversation has shown that it is of the modern era.
-    pub(super) fn is_proven(&self, conversation: &Conversation) -> bool {
-        let is_proven = self.talks.get(&conversation.name).is_some_and(|talk| talk.proven);
-        is_proven || conversation.over_http && self.proven_over_http
+impl ModernChecks {
+    /// Whether the server of this conversation has shown that it speaks the modern era.
+    pub(super) fn is_modern(&self, conversation: &Conversation) -> bool {
+        let is_modern = self.conversations.get(&conversation.name).is_some_and(|it| it.is_modern);
+        is_modern || conversation.over_http && self.is_modern_over_http
     }
 
-    pub(super) fn message(&mut self, case: &Case<'_>, ledger: &mut Ledger) {
-        let watched = case.watched;
-        let name = &watched.conversation.name;
-        if self.talks.len() >= MOST_TALKS && !self.talks.contains_key(name) {
+    pub(super) fn message(&mut self, context: &MessageContext<'_>, ledger: &mut Ledger) {
+        let tracked = context.tracked;
+        let name = &tracked.conversation.name;
+        if self.conversations.len() >= MAX_CONVERSATIONS && !self.conversations.contains_key(name) {
             return;
         }
-        self.scopes.asked(case);
-        let talk = self.talks.entry(name.clone()).or_default();
-        let over_http = watched.conversation.over_http;
-        talk.proven |= over_http && self.proven_over_http;
-        match (watched.message, watched.relation) {
-            (Ok(Message::Request(request)), Relation::Request { operation, .. }) => match watched.sender {
-                Side::Client => talk.asked(case, request, operation.number, ledger),
-                Side::Server if talk.proven && is_modern_talk(case) => {
-                    let detail = format!("{} is asked of the client", request.method.to_name());
+        self.scopes.request(context);
+        let conversation = self.conversations.entry(name.clone()).or_default();
+        let over_http = tracked.conversation.over_http;
+        conversation.is_modern |= over_http && self.is_modern_over_http;
+        match (tracked.message, tracked.relation) {
+            (Ok(Message::Request(request)), Relation::Request { operation, .. }) => match tracked.sender {
+                Side::Client => conversation.request(context, request, operation.number, ledger),
+                Side::Server if conversation.is_modern && is_modern_conversation(context) => {
+                    let detail = format!("the server sends {} to the client", request.method.to_name());
                     let detail = shown(detail.as_bytes(), 120);
-                    case.fail(ledger, &MODERN_SERVER_REQUESTS, detail);
+                    context.fail(ledger, &MODERN_SERVER_REQUESTS, detail);
                 }
                 Side::Server => {}
             },
             (Ok(Message::Notification(notification)), _)
-                if watched.sender == Side::Server && talk.proven && is_modern_talk(case) =>
+                if tracked.sender == Side::Server && conversation.is_modern && is_modern_conversation(context) =>
             {
                 let params = notification.params.map(Params::json);
-                talk.told(case, &notification.method.to_name(), params, ledger);
+                conversation.notification(context, &notification.method.to_name(), params, ledger);
             }
             (Ok(Message::Response(response)), Relation::Response { operation, .. }) => {
-                talk.wants_log.retain(|number| *number != operation.number);
-                talk.listens.retain(|(id, _)| *id != response.id);
-                if case.is_modern() && watched.sender == Side::Client {
-                    case.fail(ledger, &MODERN_SERVER_REQUESTS, "a modern client writes a response");
+                conversation.with_log_level.retain(|number| *number != operation.number);
+                conversation.listens.retain(|(id, _)| *id != response.id);
+                if context.is_modern() && tracked.sender == Side::Client {
+                    context.fail(ledger, &MODERN_SERVER_REQUESTS, "a modern client sends a response");
                 }
-                let before = self.scopes.before(operation.number);
-                if case.is_modern() {
-                    talk.proven |= proves(&operation.method, response);
-                    if let (Ok(result), true) = (response.outcome, talk.proven) {
-                        answered(case, &operation.method, result, ledger);
-                        one_scope(case, &operation.method, result, before, &mut self.scopes, ledger);
+                let before = self.scopes.take_before(operation.number);
+                if context.is_modern() {
+                    conversation.is_modern |= proves_modern(&operation.method, response);
+                    if let (Ok(result), true) = (response.outcome, conversation.is_modern) {
+                        check_result(context, &operation.method, result, ledger);
+                        check_cache_scope(context, &operation.method, result, before, &mut self.scopes, ledger);
                     }
                 }
             }
             (Ok(Message::Notification(_)), Relation::Cancellation { operation }) => {
                 let ids: Vec<_> = operation.rounds.iter().map(|round| &round.id).collect();
-                talk.wants_log.retain(|number| *number != operation.number);
-                talk.listens.retain(|(id, _)| !ids.contains(&id));
+                conversation.with_log_level.retain(|number| *number != operation.number);
+                conversation.listens.retain(|(id, _)| !ids.contains(&id));
             }
             _ => {}
         }
-        self.proven_over_http |= over_http && talk.proven;
+        self.is_modern_over_http |= over_http && conversation.is_modern;
     }
-}
 
-impl Modern {
-    /// The exchange of a conversation that has no other is over.
+    /// Forgets a conversation that consists of one exchange, which has ended.
     pub(super) fn over(&mut self, conversation: &str) {
-        self.talks.remove(conversation);
+        self.conversations.remove(conversation);
     }
 }
 
-impl Talk {
-    fn asked(&mut self, case: &Case<'_>, request: &Request<'_>, number: u64, ledger: &mut Ledger) {
+impl ModernConversation {
+    fn request(&mut self, context: &MessageContext<'_>, request: &Request<'_>, number: u64, ledger: &mut Ledger) {
         let meta = RequestParams::read(request.params).meta;
-        let known = meta.protocol_version.is_some();
-        let is_modern = known || is_modern_talk(case) && request.method != "initialize";
+        let has_version = meta.protocol_version.is_some();
+        let is_modern = has_version || is_modern_conversation(context) && request.method != "initialize";
         if !is_modern {
             return;
         }
-        if self.proven {
-            ledger.look(&MODERN_SERVER_REQUESTS);
-            ledger.look(&MODERN_META);
-            ledger.look(&MODERN_LOGGING);
+        if self.is_modern {
+            ledger.inspected(&MODERN_SERVER_REQUESTS);
+            ledger.inspected(&MODERN_META);
+            ledger.inspected(&MODERN_LOGGING);
         }
-        for (name, there) in
-            [(key::PROTOCOL_VERSION, known), (key::CLIENT_CAPABILITIES, meta.client_capabilities.is_some())]
+        for (name, is_present) in
+            [(key::PROTOCOL_VERSION, has_version), (key::CLIENT_CAPABILITIES, meta.client_capabilities.is_some())]
         {
-            if !there {
-                case.fail_in(ledger, &MODERN_META, "/params/_meta", format!("{name} is missing"));
+            if !is_present {
+                context.fail_in(ledger, &MODERN_META, "/params/_meta", format!("{name} is missing"));
             }
         }
-        if meta.log_level.is_some() && self.wants_log.len() < MOST_TALKS {
-            self.wants_log.push(number);
+        if meta.log_level.is_some() && self.with_log_level.len() < MAX_CONVERSATIONS {
+            self.with_log_level.push(number);
         }
-        if request.method == "subscriptions/listen" && self.listens.len() < MOST_TALKS {
+        if request.method == "subscriptions/listen" && self.listens.len() < MAX_CONVERSATIONS {
             self.listens.push((request.id.clone().into_owned(), false));
         }
     }
 
-    fn told(&mut self, case: &Case<'_>, method: &str, params: Option<Json<'_>>, ledger: &mut Ledger) {
+    fn notification(
+        &mut self,
+        context: &MessageContext<'_>,
+        method: &str,
+        params: Option<Json<'_>>,
+        ledger: &mut Ledger,
+    ) {
         if method == "notifications/message" {
-            if self.wants_log.is_empty() {
-                case.fail(ledger, &MODERN_LOGGING, "no request in flight asks for a logLevel");
+            if self.with_log_level.is_empty() {
+                context.fail(ledger, &MODERN_LOGGING, "no request in flight has a logLevel");
             }
             return;
         }
@@ -142,73 +146,69 @@ impl Talk {
         if !is_ack && !is_change {
             return;
         }
-        ledger.look(&LISTEN_ACKNOWLEDGED);
+        ledger.inspected(&LISTEN_ACKNOWLEDGED);
         let id = member(member(params, "_meta"), key::SUBSCRIPTION_ID).and_then(Id::from_json);
         let listen = id.and_then(|id| self.listens.iter_mut().find(|(known, _)| *known == id));
         match listen {
             None => {
-                let detail = format!("{method} has no subscriptionId of an open listen");
-                case.fail_in(ledger, &LISTEN_ACKNOWLEDGED, "/params/_meta", detail);
+                let detail = format!("{method} lacks the subscriptionId of an open listen");
+                context.fail_in(ledger, &LISTEN_ACKNOWLEDGED, "/params/_meta", detail);
             }
             Some((_, acknowledged)) if is_ack => *acknowledged = true,
             Some((_, true)) => {}
             Some((_, false)) => {
-                let detail = format!("{method} comes before the acknowledgement");
-                case.fail(ledger, &LISTEN_ACKNOWLEDGED, detail);
+                let detail = format!("{method} is sent before the acknowledgement");
+                context.fail(ledger, &LISTEN_ACKNOWLEDGED, detail);
             }
         }
     }
 }
 
-/// Whether no server of the legacy era answers so.
-fn proves(method: &str, response: &Response<'_>) -> bool {
+/// Whether only a modern server responds like this.
+fn proves_modern(method: &str, response: &Response<'_>) -> bool {
     match response.outcome {
         Ok(result) => method == "server/discover" || member(Some(result), "resultType").is_some(),
         Err(error) => code::is_modern(error.code),
     }
 }
 
-/// A result of the modern era.
-fn answered(case: &Case<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
-    // `initialize` is of the other era, whatever it carries.
-    if case.watched.sender != Side::Server || result.kind() != Kind::Object || method == "initialize" {
+/// Checks a result of the modern era.
+fn check_result(context: &MessageContext<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
+    // `initialize` belongs to the legacy era.
+    if context.tracked.sender != Side::Server || result.kind() != Kind::Object || method == "initialize" {
         return;
     }
-    ledger.look(&RESULT_TYPE);
+    ledger.inspected(&RESULT_TYPE);
     let kind = member(Some(result), "resultType");
     let text = kind.and_then(Text::from_json).map(Text::to_name);
-    match (kind, &text) {
-        (None, _) => {
-            case.fail_in(ledger, &RESULT_TYPE, "/result", format!("the result of {method} has none"))
-        }
-        (Some(_), None) => {
-            case.fail_in(ledger, &RESULT_TYPE, "/result/resultType", "it is no string");
-        }
-        _ => {}
+    if kind.is_none() {
+        context.fail_in(ledger, &RESULT_TYPE, "/result", format!("the result of {method} has no resultType"));
+    } else if text.is_none() {
+        context.fail_in(ledger, &RESULT_TYPE, "/result/resultType", "resultType is not a string");
     }
     let is_complete = text.as_deref().is_none_or(|kind| kind == "complete");
     if is_complete && CACHEABLE.contains(&method) {
-        hints(case, method, result, ledger);
+        check_caching_hints(context, method, result, ledger);
     }
     if text.as_deref() == Some("input_required") {
-        input_required(case, method, result, ledger);
+        check_input_required(context, method, result, ledger);
     }
     if method == "server/discover" {
-        discovered(case, result, ledger);
+        check_discover(context, result, ledger);
     }
 }
 
-fn hints(case: &Case<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
-    ledger.look(&CACHING_HINTS);
+fn check_caching_hints(context: &MessageContext<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
+    ledger.inspected(&CACHING_HINTS);
     let ttl = member(Some(result), "ttlMs");
     let whole = |ttl: Json<'_>| ttl.to::<f64>().is_ok_and(|ms| ms >= 0.0 && ms.fract() == 0.0);
     let scope = member(Some(result), "cacheScope");
     let fail = |ledger: &mut Ledger, what: &str| {
-        case.fail_in(ledger, &CACHING_HINTS, "/result", format!("the result of {method}: {what}"));
+        context.fail_in(ledger, &CACHING_HINTS, "/result", format!("the result of {method}: {what}"));
     };
     match ttl {
         None => fail(ledger, "ttlMs is missing"),
-        Some(ttl) if !whole(ttl) => fail(ledger, "ttlMs is no integer of at least 0"),
+        Some(ttl) if !whole(ttl) => fail(ledger, "ttlMs is not an integer of at least 0"),
         Some(_) => {}
     }
     let is = |scope, known| Text::from_json(scope).is_some_and(|text| text == known);
@@ -219,9 +219,9 @@ fn hints(case: &Case<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
     }
 }
 
-/// All pages of a list have the cacheScope of the first.
-fn one_scope(
-    case: &Case<'_>,
+/// Checks that all pages of a list have the same cacheScope.
+fn check_cache_scope(
+    context: &MessageContext<'_>,
     method: &str,
     result: Json<'_>,
     before: Option<String>,
@@ -234,23 +234,23 @@ fn one_scope(
         && *first != scope
     {
         let detail =
-            format!("a page of {method} is {}, and the one before {first}", shown(scope.as_bytes(), 20));
-        case.fail_in(ledger, &CACHING_HINTS, "/result/cacheScope", detail);
+            format!("a page of {method} has cacheScope {}, the page before has {first}", shown(scope.as_bytes(), 20));
+        context.fail_in(ledger, &CACHING_HINTS, "/result/cacheScope", detail);
     }
     let first = before.unwrap_or_else(|| shown(scope.as_bytes(), 20));
-    scopes.keep(case, method, result, first);
+    scopes.keep(context, method, result, first);
 }
 
-fn input_required(case: &Case<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
-    ledger.look(&INPUT_REQUIRED);
+fn check_input_required(context: &MessageContext<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
+    ledger.inspected(&INPUT_REQUIRED);
     if !matches!(method, "tools/call" | "prompts/get" | "resources/read") {
-        case.fail(ledger, &INPUT_REQUIRED, format!("{method} must not ask for input"));
+        context.fail(ledger, &INPUT_REQUIRED, format!("the result of {method} must not ask for input"));
     }
     let requests = member(Some(result), "inputRequests");
     if requests.is_none() && member(Some(result), "requestState").is_none() {
-        case.fail(ledger, &INPUT_REQUIRED, "it has neither inputRequests nor requestState");
+        context.fail(ledger, &INPUT_REQUIRED, "the result has neither inputRequests nor requestState");
     }
-    let declared = case.asked.and_then(|asked| asked.capabilities.as_deref());
+    let declared = context.request.and_then(|request| request.capabilities.as_deref());
     for request in requests.into_iter().flat_map(Json::members) {
         let asks = member(Some(request.value), "method").and_then(Text::from_json);
         let asks = asks.map(Text::to_name).unwrap_or_default();
@@ -260,63 +260,54 @@ fn input_required(case: &Case<'_>, method: &str, result: Json<'_>, ledger: &mut 
             "roots/list" => ClientCapability::Roots,
             other => {
                 let other = shown(other.as_bytes(), 60);
-                case.fail(ledger, &INPUT_REQUIRED, format!("{other} is nothing that can be asked"));
+                context.fail(ledger, &INPUT_REQUIRED, format!("{other} cannot be used to ask for input"));
                 continue;
             }
         };
         if !client_has(declared, needed) {
-            case.fail(
-                ledger,
-                &INPUT_REQUIRED,
-                format!("{asks} is asked, and the request has not declared it"),
-            );
+            let detail = format!("the result asks for {asks}, but the request has not declared the capability");
+            context.fail(ledger, &INPUT_REQUIRED, detail);
         }
     }
 }
 
-fn discovered(case: &Case<'_>, result: Json<'_>, ledger: &mut Ledger) {
-    ledger.look(&MODERN_DISCOVER);
-    let fail = |ledger: &mut Ledger, what: &str| case.fail_in(ledger, &MODERN_DISCOVER, "/result", what);
+fn check_discover(context: &MessageContext<'_>, result: Json<'_>, ledger: &mut Ledger) {
+    ledger.inspected(&MODERN_DISCOVER);
+    let fail = |ledger: &mut Ledger, what: &str| context.fail_in(ledger, &MODERN_DISCOVER, "/result", what);
     match member(Some(result), "supportedVersions") {
         Some(versions) if versions.kind() == Kind::Array => {
-            let asked = case.revision.unwrap_or(Revision::LATEST);
-            let has = |it: Json<'_>| Text::from_json(it).is_some_and(|text| text == asked.as_str());
+            let requested = context.revision.unwrap_or(Revision::LATEST);
+            let has = |it: Json<'_>| Text::from_json(it).is_some_and(|text| text == requested.as_str());
             if !versions.elements().any(has) {
-                fail(ledger, "supportedVersions lacks the version that was asked in");
+                fail(ledger, "supportedVersions lacks the version of the request");
             }
         }
-        Some(_) => fail(ledger, "supportedVersions is no list"),
+        Some(_) => fail(ledger, "supportedVersions is not an array"),
         None => fail(ledger, "supportedVersions is missing"),
     }
     match member(Some(result), "capabilities") {
         Some(it) if it.kind() == Kind::Object => {}
-        Some(_) => fail(ledger, "capabilities is no object"),
+        Some(_) => fail(ledger, "capabilities is not an object"),
         None => fail(ledger, "capabilities is missing"),
     }
-    ledger.look(&SERVER_INFO);
+    ledger.inspected(&SERVER_INFO);
     let info = member(member(Some(result), "_meta"), key::SERVER_INFO);
     let text = |name| member(info, name).is_some_and(|it| it.kind() == Kind::String);
     if info.is_none() {
-        case.fail_in(ledger, &SERVER_INFO, "/result/_meta", "serverInfo is missing");
+        context.fail_in(ledger, &SERVER_INFO, "/result/_meta", "serverInfo is missing");
     } else if !text("name") || !text("version") {
-        case.fail_in(ledger, &SERVER_INFO, "/result/_meta", "serverInfo lacks a name or a version");
+        context.fail_in(ledger, &SERVER_INFO, "/result/_meta", "serverInfo lacks a name or a version");
     }
 }
 
-/// A conversation without a handshake, in a modern revision.
-fn is_modern_talk(case: &Case<'_>) -> bool {
-    let talk = case.watched.conversation;
-    talk.handshake == Handshake::None && talk.revision().is_some_and(Revision::is_modern)
+/// Whether the conversation has a modern revision and no handshake.
+fn is_modern_conversation(context: &MessageContext<'_>) -> bool {
+    let conversation = context.tracked.conversation;
+    conversation.handshake == Handshake::None && conversation.revision().is_some_and(Revision::is_modern)
 }
 
-const CACHEABLE: [&str; 6] = [
-    "server/discover",
-    "tools/list",
-    "prompts/list",
-    "resources/list",
-    "resources/templates/list",
-    "resources/read",
-];
+const CACHEABLE: [&str; 6] =
+    ["server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
 
-/// More than a host has.
-const MOST_TALKS: usize = 4096;
+/// More conversations than any host has.
+const MAX_CONVERSATIONS: usize = 4096;

@@ -1,4 +1,4 @@
-//! Messages and lines of stderr -> what in them is a secret or says who somebody is: its kind and its path, and nothing of it.
+//! Messages and lines of stderr -> the kind and path of each secret or personal identifier, but not its value.
 
 mod people;
 
@@ -10,109 +10,109 @@ use barewire_proto::transcript::{Bytes, Stream};
 use memchr::memmem;
 use serde_json::Value;
 
-use super::Case;
+use super::MessageContext;
 use crate::check::catalogue::privacy::PAYLOAD_EXPOSURE;
-use crate::check::finding::{Finding, Location, Party, stream_spot};
+use crate::check::finding::{Finding, Location, Party, stream_location};
 use crate::check::ledger::Ledger;
 use crate::secrets::{BEGIN, Detector, Kind, Line, Next, Place, Reader, looks_made};
 
-/// Looks at everything that is not too long.
-pub(super) struct Privacy {
+pub(super) struct PrivacyCheck {
     detector: Detector,
-    /// Where a private key goes on in the next line of stderr.
+    /// Channels on which a private key continues in the next line of stderr.
     keys: HashSet<String>,
 }
 
-impl Privacy {
-    pub(super) fn new() -> Self {
+impl Default for PrivacyCheck {
+    fn default() -> Self {
         Self { detector: Detector::new([]), keys: HashSet::new() }
     }
+}
 
-    pub(super) fn message(&mut self, case: &Case<'_>, ledger: &mut Ledger) {
-        let Ok(message) = case.watched.message else { return };
-        let Some(text) = case.watched.text.filter(|text| text.len() <= LONGEST) else { return };
-        if !case.by_server() && case.setting.client_is_ours {
+impl PrivacyCheck {
+    pub(super) fn message(&mut self, context: &MessageContext<'_>, ledger: &mut Ledger) {
+        let Ok(message) = context.tracked.message else { return };
+        let Some(text) = context.tracked.text.filter(|text| text.len() <= MAX_TEXT) else { return };
+        if !context.by_server() && context.state.client_is_ours {
             return;
         }
-        // Version and capabilities are no secrets, and a request without params says nothing.
         if let Message::Request(request) = message
             && request.params.is_none()
         {
             return;
         }
-        ledger.look(&PAYLOAD_EXPOSURE);
-        let is_redacted = case.watched.frame.place.is_some_and(|place| place.redacted);
+        ledger.inspected(&PAYLOAD_EXPOSURE);
+        let is_redacted = context.tracked.frame.place.is_some_and(|place| place.redacted);
         let mut found: Vec<(String, String)> = Vec::new();
         let mut spans = self.spans(text, is_redacted).spans;
         spans.sort_by_key(|span| span.start);
         if let (false, Ok(whole)) = (spans.is_empty(), Json::parse(text)) {
-            Path { text, name: String::new(), spans: &spans, found: &mut found }.walk(whole);
+            SecretWalk { text, name: String::new(), spans: &spans, found: &mut found }.walk(whole);
         }
         if people::may_be_in(text)
             && let Ok(value) = serde_json::from_slice::<Value>(text)
         {
             walk(&value, &mut String::new(), &mut found);
         }
-        for (path, told) in found {
-            // Without the text, which would show what is not told here.
-            let spot = Location::of(case.watched.frame, 0);
-            let finding = Finding::new(&PAYLOAD_EXPOSURE, Party::from(case.watched.sender), spot, told);
-            case.note(ledger, finding.at(path));
+        for (path, kind) in found {
+            // No evidence: it would show the value.
+            let location = Location::of(context.tracked.frame, 0);
+            let finding = Finding::new(&PAYLOAD_EXPOSURE, Party::from(context.tracked.sender), location, kind);
+            context.note(ledger, finding.at(path));
         }
     }
 
     pub(super) fn stderr(&mut self, bytes: &Bytes, ledger: &mut Ledger) {
-        ledger.look(&PAYLOAD_EXPOSURE);
+        ledger.inspected(&PAYLOAD_EXPOSURE);
         let channel = bytes.channel.as_str();
         let line = bytes.payload.as_slice();
-        // It was told where it began.
+        // The finding was reported at the first line of the key.
         if self.keys.contains(channel) && bytes.marks.redacted && line.starts_with(BEGIN.as_bytes()) {
             return;
         }
         self.keys.remove(channel);
-        // Where a program lies and who runs it is in every log and every stack trace, so only secrets are looked for.
-        let Spans { spans, key_goes_on, .. } = self.spans(line, bytes.marks.redacted);
-        if key_goes_on && self.keys.len() < MOST_CHANNELS {
+        // Only secrets are reported: every log has the path of the program, and with it the name of the user.
+        let SecretSpans { spans, key_goes_on, .. } = self.spans(line, bytes.marks.redacted);
+        if key_goes_on && self.keys.len() < MAX_CHANNELS {
             self.keys.insert(channel.to_owned());
         }
         if let Some(span) = spans.iter().find(|span| span.is_one(line, "")) {
-            let spot = stream_spot(channel, Stream::Stderr);
-            let detail = format!("on stderr: {}", span.told());
-            ledger.fail(Finding::new(&PAYLOAD_EXPOSURE, Party::Server, spot, detail));
+            let location = stream_location(channel, Stream::Stderr);
+            let detail = format!("on stderr: {}", span.describe());
+            ledger.fail(Finding::new(&PAYLOAD_EXPOSURE, Party::Server, location, detail));
         }
     }
 
-    /// What is a secret in a text, and what has been one before it was recorded.
-    fn spans(&self, text: &[u8], is_redacted: bool) -> Spans {
-        let mut spans = Spans::default();
+    /// Finds the secrets in a text, including those that were redacted while recording.
+    fn spans(&self, text: &[u8], is_redacted: bool) -> SecretSpans {
+        let mut spans = SecretSpans::default();
         let mut line = Line::default();
         line.push(text, Next::Nothing, &self.detector, &mut spans);
         spans.key_goes_on = line.is_in_a_key();
         if is_redacted {
-            let replaced = |start| Span { start, end: start, kind: None };
+            let replaced = |start| SecretSpan { start, end: start, kind: None };
             spans.spans.extend(memmem::find_iter(text, BEGIN).map(replaced));
         }
         spans
     }
 }
 
-/// Where secrets stand in a text.
+/// The places of secrets in a text.
 #[derive(Default)]
-struct Spans {
+struct SecretSpans {
     at: usize,
     begin: Option<usize>,
-    spans: Vec<Span>,
+    spans: Vec<SecretSpan>,
     key_goes_on: bool,
 }
 
-struct Span {
+struct SecretSpan {
     start: usize,
     end: usize,
-    /// `None` if it was redacted when it was recorded.
+    /// `None` if it was redacted while recording.
     kind: Option<Kind>,
 }
 
-impl Reader for Spans {
+impl Reader for SecretSpans {
     fn plain(&mut self, text: &[u8]) {
         self.at += text.len();
     }
@@ -124,7 +124,7 @@ impl Reader for Spans {
 
     fn end(&mut self, kind: Kind) {
         let start = self.begin.take().unwrap_or(self.at);
-        self.spans.push(Span { start, end: self.at, kind: Some(kind) });
+        self.spans.push(SecretSpan { start, end: self.at, kind: Some(kind) });
     }
 
     fn number(&mut self, _: &[u8], number: &[u8], kind: Kind) {
@@ -133,52 +133,51 @@ impl Reader for Spans {
     }
 }
 
-impl Span {
-    fn told(&self) -> String {
+impl SecretSpan {
+    fn describe(&self) -> String {
         match self.kind {
             Some(kind) => kind.told(),
-            None => "a secret, which was redacted when it was recorded".to_owned(),
+            None => "a secret, redacted while recording".to_owned(),
         }
     }
 
-    /// Whether it is certain enough to tell. What is only named like a secret is better redacted once too often; but examples, words
-    /// of a language and what is said of a password are under such names as well.
+    /// Whether it is certain enough to report. Redaction may take too much, but members named like secrets also hold
+    /// examples, words and descriptions.
     fn is_one(&self, text: &[u8], path: &str) -> bool {
         let value = &text[self.start..self.end];
         match self.kind {
             None | Some(Kind::Known) => true,
-            // That of a private key is all there is of it in its first line.
+            // Of a private key, the first line has only the header.
             Some(Kind::Shaped { .. }) => !value.is_empty() || self.end == text.len(),
             Some(Kind::Named(Place::Member)) if path.ends_with("/token") || path.ends_with("/pass") => {
                 looks_made(value)
             }
             Some(Kind::Named(Place::Member)) => {
-                value.len() >= SHORTEST && !value.contains(&b' ') && !DESCRIBED.contains(&value)
+                value.len() >= MIN_SECRET && !value.contains(&b' ') && !DESCRIPTIONS.contains(&value)
             }
             Some(Kind::Named(_)) => looks_made(value),
         }
     }
 }
 
-/// A walk through a message along the secrets in it, to say in which member each of them stands. It goes once from the beginning to
-/// the end, and down only where there is one.
-struct Path<'a> {
+/// A walk through a message that finds the member of each secret. It descends only into members with secrets.
+struct SecretWalk<'a> {
     text: &'a [u8],
-    /// A JSON Pointer.
+    /// The JSON Pointer of the current part.
     name: String,
-    /// What is still ahead, in its order.
-    spans: &'a [Span],
+    /// The secrets ahead, in order.
+    spans: &'a [SecretSpan],
     found: &'a mut Vec<(String, String)>,
 }
 
-impl Path<'_> {
+impl SecretWalk<'_> {
     fn walk(&mut self, value: Json<'_>) {
         let length = self.name.len();
         for member in value.members() {
             if self.leads_into(member.value) {
                 let name = member.name.to_name();
                 if is_schema(&name) {
-                    // It names what it takes, and holds nothing of it.
+                    // A schema names members, but holds no values.
                     self.pass(self.end(member.value));
                     continue;
                 }
@@ -199,8 +198,8 @@ impl Path<'_> {
             && span.start < end
         {
             self.spans = rest;
-            if self.found.len() < MOST_FOUND && span.is_one(self.text, &self.name) {
-                let one = (self.name.clone(), span.told());
+            if self.found.len() < MAX_FOUND && span.is_one(self.text, &self.name) {
+                let one = (self.name.clone(), span.describe());
                 if !self.found.contains(&one) {
                     self.found.push(one);
                 }
@@ -208,19 +207,19 @@ impl Path<'_> {
         }
     }
 
-    /// Whether the next secret is in this part; what stands before it is in none.
+    /// Whether the next secret is in this part. Skips the secrets before it.
     fn leads_into(&mut self, part: Json<'_>) -> bool {
         self.pass(self.end(part) - part.as_bytes().len());
-        self.found.len() < MOST_FOUND && self.spans.first().is_some_and(|span| span.start < self.end(part))
+        self.found.len() < MAX_FOUND && self.spans.first().is_some_and(|span| span.start < self.end(part))
     }
 
-    /// Leaves out what begins before this byte.
+    /// Skips the secrets that begin before this byte.
     fn pass(&mut self, at: usize) {
         let ahead = self.spans.iter().position(|span| span.start >= at).unwrap_or(self.spans.len());
         self.spans = &self.spans[ahead..];
     }
 
-    /// The byte of the message behind a part of it.
+    /// The end of a part, as a byte of the message.
     fn end(&self, part: Json<'_>) -> usize {
         part.as_bytes().as_ptr().addr() - self.text.as_ptr().addr() + part.as_bytes().len()
     }
@@ -235,18 +234,18 @@ fn push(path: &mut String, name: &str) {
     path.push_str(&name.replace('~', "~0").replace('/', "~1"));
 }
 
-/// Who is named in the strings below `value`. Values are at most 128 levels deep: no deeper text is read into one.
+/// Finds personal identifiers in the strings of a value, which is at most 128 levels deep, as `serde_json` reads it.
 fn walk(value: &Value, path: &mut String, found: &mut Vec<(String, String)>) {
-    if found.len() >= MOST_FOUND {
+    if found.len() >= MAX_FOUND {
         return;
     }
     let length = path.len();
     match value {
         Value::String(text) => {
-            // What stands before the @ of a URL is told already, as a password.
-            let is_told = found.iter().any(|(known, _)| known == path);
-            if let (Some(told), false) = (people::in_text(text), is_told) {
-                found.push((path.clone(), told));
+            // The part before the @ of a URL is already reported, as a password.
+            let is_reported = found.iter().any(|(known, _)| known == path);
+            if let (Some(kind), false) = (people::in_text(text), is_reported) {
+                found.push((path.clone(), kind));
             }
         }
         Value::Array(elements) => {
@@ -267,13 +266,13 @@ fn walk(value: &Value, path: &mut String, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// What is longer is a file or a picture; looking through it would slow down whoever waits for it.
-const LONGEST: usize = 1024 * 1024;
-/// Enough of one message.
-const MOST_FOUND: usize = 8;
-/// What is said of a secret that is not there.
-const DESCRIBED: &[&[u8]] = &[b"string", b"number", b"required", b"optional", b"missing", b"invalid"];
-/// Under the name of a secret; what is shorter is `none` or `yes`.
-const SHORTEST: usize = 6;
-/// More processes than a host has.
-const MOST_CHANNELS: usize = 4096;
+/// A longer message is a file or a picture; searching it would delay the traffic.
+const MAX_TEXT: usize = 1024 * 1024;
+/// Enough findings for one message.
+const MAX_FOUND: usize = 8;
+/// Values that describe a secret and are none.
+const DESCRIPTIONS: &[&[u8]] = &[b"string", b"number", b"required", b"optional", b"missing", b"invalid"];
+/// Shorter values under the name of a secret are words like `none` or `yes`.
+const MIN_SECRET: usize = 6;
+/// More processes than any host has.
+const MAX_CHANNELS: usize = 4096;

@@ -1,4 +1,4 @@
-//! How a process ends, and what it writes to stderr -> findings.
+//! The exit of a process, and its stderr -> findings.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -6,206 +6,197 @@ use std::time::Duration;
 use barewire_proto::mcp::Side;
 use barewire_proto::rpc::{self, Parsed};
 use barewire_proto::transcript::{Bytes, Event, Note, Stream, is_clean};
+use memchr::memmem;
 
-use super::Setting;
+use super::ObservationState;
 use crate::check::catalogue::Check;
 use crate::check::catalogue::process::{EOF_EXIT, EXIT_CODE, STAYS_ALIVE, STDERR_HYGIENE};
-use crate::check::finding::{Finding, Location, Party, stream_spot};
+use crate::check::finding::{Finding, Location, Party, stream_location};
 use crate::check::ledger::Ledger;
 use crate::operations::{Operation, TrackedMessage};
 use crate::text::shown;
 
 #[derive(Default)]
-pub(super) struct Process {
+pub(super) struct ProcessChecks {
     /// Channels whose stdin is closed.
     closed: HashSet<String>,
-    /// Those whose stdout was at its end before that: whoever waited for it has closed stdin because of it.
-    gone: HashSet<String>,
-    /// Bytes on stderr, by channel.
+    /// Channels whose stdout ended first: the client closed stdin because of that.
+    ended: HashSet<String>,
+    /// The number of bytes on stderr, by channel.
     written: HashMap<String, u64>,
-    /// What was asked last and written to stderr last, by channel.
-    last: HashMap<String, Last>,
+    /// The last activity, by channel.
+    last: HashMap<String, LastActivity>,
 }
 
 #[derive(Default)]
-struct Last {
-    asked: Option<(String, Location)>,
-    /// What was written to stderr since then.
+struct LastActivity {
+    /// The last request, and its location.
+    request: Option<(String, Location)>,
+    /// The last line on stderr since then.
     line: Vec<u8>,
-    /// The last of it that names an error.
+    /// The last of those lines that names an error.
     error: Vec<u8>,
 }
 
-impl Process {
-    /// A request of the client: what a process ends after is often what it ends of.
-    pub(super) fn asked(&mut self, watched: &TrackedMessage<'_>, operation: &Operation) {
-        let (Some(place), Side::Client) = (watched.frame.place, watched.sender) else { return };
-        // Over HTTP no process is seen.
-        if watched.exchange.is_none()
+enum ProcessExit {
+    Code(i32),
+    Signal(i32),
+}
+
+impl ProcessChecks {
+    /// Remembers a request of the client: often the last request is what the process exits on.
+    pub(super) fn request(&mut self, tracked: &TrackedMessage<'_>, operation: &Operation) {
+        let (Some(place), Side::Client) = (tracked.frame.place, tracked.sender) else { return };
+        // Over HTTP there is no process to observe.
+        if tracked.exchange.is_none()
             && let Some(last) = self.last(place.channel)
         {
-            *last =
-                Last { asked: Some((operation.title(), Location::of(watched.frame, 0))), ..Last::default() };
+            let request = Some((operation.title(), Location::of(tracked.frame, 0)));
+            *last = LastActivity { request, ..LastActivity::default() };
         }
     }
 
-    fn last(&mut self, channel: &str) -> Option<&mut Last> {
-        let has_room = self.last.len() < MOST_CHANNELS || self.last.contains_key(channel);
+    fn last(&mut self, channel: &str) -> Option<&mut LastActivity> {
+        let has_room = self.last.len() < MAX_CHANNELS || self.last.contains_key(channel);
         has_room.then(|| self.last.entry(channel.to_owned()).or_default())
     }
 
-    pub(super) fn event(&mut self, event: &Event, setting: &Setting, ledger: &mut Ledger) {
+    pub(super) fn event(&mut self, event: &Event, state: &ObservationState, ledger: &mut Ledger) {
         let channel = event.channel.as_str();
-        let ended = match event.note {
+        let exit = match event.note {
             Note::Eof(Stream::ToServer) => {
-                // Over HTTP every exchange ends so, and none with a process.
-                if self.closed.len() >= MOST_CHANNELS {
+                // HTTP exchanges also end like this, and no exit removes them again.
+                if self.closed.len() >= MAX_CHANNELS {
                     self.closed.clear();
                 }
                 self.closed.insert(channel.to_owned());
                 return;
             }
             Note::Eof(Stream::ToClient) => {
-                if !self.closed.contains(channel) && self.gone.len() < MOST_CHANNELS {
-                    self.gone.insert(channel.to_owned());
+                if !self.closed.contains(channel) && self.ended.len() < MAX_CHANNELS {
+                    self.ended.insert(channel.to_owned());
                 }
                 return;
             }
-            Note::ExitCode(code) => Ended::Code(code),
-            Note::ExitSignal(signal) => Ended::Signal(signal),
+            Note::ExitCode(code) => ProcessExit::Code(code),
+            Note::ExitSignal(signal) => ProcessExit::Signal(signal),
             _ => return,
         };
         self.written.remove(channel);
-        let was_closed = self.closed.remove(channel) & !self.gone.remove(channel);
+        let was_closed = self.closed.remove(channel) & !self.ended.remove(channel);
         let last = self.last.remove(channel).unwrap_or_default();
-        if setting.rough.contains(channel) {
+        if state.misuse_channels.contains(channel) {
             return;
         }
-        ledger.look(&STAYS_ALIVE);
-        // Whoever drives the server itself tells how long it has waited.
-        if was_closed && !setting.client_is_ours {
-            let closed = setting.closed.get(channel).zip(event.marks.time);
-            last.after_eof(channel, &ended, closed.map(|(closed, now)| now.saturating_sub(*closed)), ledger);
+        ledger.inspected(&STAYS_ALIVE);
+        // In a live run the harness judges the time until the exit.
+        if was_closed && !state.client_is_ours {
+            let closed = state.closed.get(channel).zip(event.marks.time);
+            check_eof_exit(channel, &exit, closed.map(|(closed, now)| now.saturating_sub(*closed)), ledger);
         }
-        match (was_closed, ended) {
-            (true, Ended::Code(0)) => ledger.look(&EXIT_CODE),
-            (true, Ended::Code(code)) => {
-                ledger.fail(last.ended(&EXIT_CODE, channel, format!("its exit code is {code}")));
+        match (was_closed, exit) {
+            (true, ProcessExit::Code(0)) => ledger.inspected(&EXIT_CODE),
+            (true, ProcessExit::Code(code)) => {
+                ledger.fail(last.finding(&EXIT_CODE, channel, format!("the exit code is {code}")));
             }
-            // It was told to end.
-            (_, Ended::Signal(1 | 2 | 9 | 15)) => {}
-            (true, Ended::Signal(signal)) => {
-                ledger.fail(last.ended(&EXIT_CODE, channel, format!("signal {signal} ended it")));
+            // A signal that hosts send to end a process.
+            (_, ProcessExit::Signal(1 | 2 | 9 | 15)) => {}
+            (true, ProcessExit::Signal(signal)) => {
+                ledger.fail(last.finding(&EXIT_CODE, channel, format!("signal {signal} ended the process")));
             }
-            // Whether its stdin was open is not in every capture.
-            (false, Ended::Code(0)) if !setting.client_is_ours => {}
-            (false, Ended::Code(code)) => {
-                ledger
-                    .fail(last.finding(channel, format!("its stdin is open, and it exits with code {code}")));
+            // Not every capture records the end of stdin.
+            (false, ProcessExit::Code(0)) if !state.client_is_ours => {}
+            (false, ProcessExit::Code(code)) => {
+                ledger.fail(last.early_exit(channel, format!("the process exited with code {code}")));
             }
-            (false, Ended::Signal(signal)) => {
-                ledger
-                    .fail(last.finding(channel, format!("its stdin is open, and signal {signal} ended it")));
+            (false, ProcessExit::Signal(signal)) => {
+                ledger.fail(last.early_exit(channel, format!("signal {signal} ended the process")));
             }
         }
     }
 
     pub(super) fn stderr(&mut self, bytes: &Bytes, ledger: &mut Ledger) {
-        ledger.look(&STDERR_HYGIENE);
+        ledger.inspected(&STDERR_HYGIENE);
         let channel = bytes.channel.as_str();
         let fail = |ledger: &mut Ledger, detail: String| {
-            let spot = stream_spot(channel, Stream::Stderr);
-            ledger.fail(Finding::new(&STDERR_HYGIENE, Party::Server, spot, detail).seen(&bytes.payload));
+            let location = stream_location(channel, Stream::Stderr);
+            ledger.fail(Finding::new(&STDERR_HYGIENE, Party::Server, location, detail).seen(&bytes.payload));
         };
         let line = &bytes.payload;
         if !line.trim_ascii().is_empty()
             && let Some(last) = self.last(channel)
         {
-            last.line = line[..line.len().min(LONGEST_LINE)].to_vec();
-            if ERRORS.iter().any(|word| memchr::memmem::find(&last.line, word).is_some()) {
+            last.line = line[..line.len().min(MAX_LINE)].to_vec();
+            if ERROR_MARKS.iter().any(|mark| memmem::find(&last.line, mark).is_some()) {
                 last.error.clone_from(&last.line);
             }
         }
         if std::str::from_utf8(line).is_err() {
             fail(ledger, "a line is not UTF-8".to_owned());
         } else if line.iter().any(|b| (*b < 0x20 && *b != b'\t') || *b == 0x7f) {
-            fail(ledger, "a line has control characters in it".to_owned());
+            fail(ledger, "a line contains control characters".to_owned());
         } else if is_message(line) {
-            fail(ledger, "a message of JSON-RPC is written to stderr".to_owned());
+            fail(ledger, "a line is a JSON-RPC message, which belongs on stdout".to_owned());
         }
-        let Some(written) = self.count(channel, line.len() as u64) else { return };
-        if written > MOST_STDERR && written - line.len() as u64 <= MOST_STDERR {
-            fail(ledger, format!("more than {} KiB are written to it", MOST_STDERR / 1024));
-        }
-    }
-
-    fn count(&mut self, channel: &str, bytes: u64) -> Option<u64> {
-        if !self.written.contains_key(channel) {
-            if self.written.len() >= MOST_CHANNELS {
-                return None;
+        let has_room = self.written.len() < MAX_CHANNELS || self.written.contains_key(channel);
+        if has_room {
+            let written = self.written.entry(channel.to_owned()).or_default();
+            let before = *written;
+            *written += line.len() as u64;
+            if before <= MAX_STDERR && *written > MAX_STDERR {
+                fail(ledger, format!("more than {} KiB on stderr", MAX_STDERR / 1024));
             }
-            self.written.insert(channel.to_owned(), 0);
         }
-        let written = self.written.get_mut(channel)?;
-        *written += bytes;
-        Some(*written)
     }
 }
 
-impl Last {
-    /// Whether the end of its stdin was enough for it.
-    fn after_eof(&self, channel: &str, ended: &Ended, waited: Option<Duration>, ledger: &mut Ledger) {
-        let is_long = waited.is_some_and(|waited| waited >= LONG_ENOUGH);
-        match *ended {
-            // After so long it may be how it takes a signal.
-            Ended::Code(_) if !is_long => ledger.look(&EOF_EXIT),
-            Ended::Signal(signal @ (1 | 2 | 9 | 15)) if is_long => {
-                let waited = waited.unwrap_or_default().as_secs_f64();
-                let detail = format!("signal {signal} ended it {waited:.1} s after its stdin was closed");
-                ledger.fail(Finding::new(&EOF_EXIT, Party::Server, Location::channel(channel), detail));
+/// Checks that the end of stdin ended the process, and not a signal some time later.
+fn check_eof_exit(channel: &str, exit: &ProcessExit, waited: Option<Duration>, ledger: &mut Ledger) {
+    let is_long = waited.is_some_and(|waited| waited >= HOST_PATIENCE);
+    match *exit {
+        // After a long wait, the process may have exited because of a signal.
+        ProcessExit::Code(_) if !is_long => ledger.inspected(&EOF_EXIT),
+        ProcessExit::Signal(signal @ (1 | 2 | 9 | 15)) if is_long => {
+            let waited = waited.unwrap_or_default().as_secs_f64();
+            let detail = format!("signal {signal} ended the process {waited:.1} s after its stdin was closed");
+            ledger.fail(Finding::new(&EOF_EXIT, Party::Server, Location::channel(channel), detail));
+        }
+        _ => {}
+    }
+}
+
+impl LastActivity {
+    /// The finding of an exit while stdin is open, at the last request.
+    fn early_exit(mut self, channel: &str, how: String) -> Finding {
+        let how = format!("{how} while its stdin was open");
+        match self.request.take() {
+            Some((request, location)) => {
+                let how = format!("{how}, after {}", shown(request.as_bytes(), 60));
+                Finding { location, ..self.finding(&STAYS_ALIVE, channel, how) }
             }
-            _ => {}
+            None => self.finding(&STAYS_ALIVE, channel, how),
         }
     }
 
-    /// It has ended of what it was asked, for all that is known.
-    fn finding(mut self, channel: &str, how: String) -> Finding {
-        match self.asked.take() {
-            Some((asked, spot)) => {
-                let how = format!("{how}, after {}", shown(asked.as_bytes(), 60));
-                Finding { spot, ..self.ended(&STAYS_ALIVE, channel, how) }
-            }
-            None => self.ended(&STAYS_ALIVE, channel, how),
-        }
-    }
-
-    /// With the last that it has written.
-    fn ended(self, check: &'static Check, channel: &str, how: String) -> Finding {
+    /// A finding about the exit, with the last error on stderr as evidence, else with the last line.
+    fn finding(self, check: &'static Check, channel: &str, how: String) -> Finding {
         let finding = Finding::new(check, Party::Server, Location::channel(channel), how);
-        // What stands behind it is the version of a runtime, or where it happened.
-        let line = if self.error.is_empty() { self.line } else { self.error };
-        if line.is_empty() { finding } else { finding.seen(&line) }
+        // The lines after an error are a stack trace or the version of the runtime.
+        finding.seen(if self.error.is_empty() { &self.line } else { &self.error })
     }
-}
-
-enum Ended {
-    Code(i32),
-    Signal(i32),
 }
 
 fn is_message(line: &[u8]) -> bool {
-    is_clean(line)
-        && line.starts_with(b"{")
-        && matches!(rpc::parse(line, rpc::DEFAULT_DEPTH), Parsed::Message(_))
+    is_clean(line) && line.starts_with(b"{") && matches!(rpc::parse(line, rpc::DEFAULT_DEPTH), Parsed::Message(_))
 }
 
-/// What the clients of the official SDKs wait for a server before they send it a signal.
-const LONG_ENOUGH: Duration = Duration::from_secs(2);
-/// A log that nobody can read any more.
-const MOST_STDERR: u64 = 1024 * 1024;
-/// How a line begins, or what stands in it, that says why.
-const ERRORS: &[&[u8]] = &[b"rror:", b"xception:", b"panicked at", b"FATAL", b"atal:"];
-/// The name of an exception stands at the beginning of its line.
-const LONGEST_LINE: usize = 1024;
-/// More processes than a host has.
-const MOST_CHANNELS: usize = 4096;
+/// The time that clients of the official SDKs wait before they send a signal.
+const HOST_PATIENCE: Duration = Duration::from_secs(2);
+/// More than a reader of the log can go through.
+const MAX_STDERR: u64 = 1024 * 1024;
+/// Parts of a line that names an error.
+const ERROR_MARKS: &[&[u8]] = &[b"rror:", b"xception:", b"panicked at", b"FATAL", b"atal:"];
+/// The name of an exception is at the start of its line.
+const MAX_LINE: usize = 1024;
+/// More processes than any host has.
+const MAX_CHANNELS: usize = 4096;

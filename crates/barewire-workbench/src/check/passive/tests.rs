@@ -1,14 +1,14 @@
-//! Transcripts -> what the passive checks find in them: the check, whose fault, and the frame.
+//! Transcripts -> the findings of the passive checks: check, party and frame.
 
 use barewire_proto::transcript::read;
 
 use crate::check::Inspector;
-use crate::check::catalogue::Place;
+use crate::check::catalogue::CheckPlace;
 use crate::check::ledger::Status;
 use crate::frames::{FrameLimits, Streams};
 use crate::pipeline::Observed;
 
-/// What is found, a line each: check, party, frame.
+/// The findings, one per line: check, party, frame.
 fn found(transcript: &str) -> Vec<String> {
     let mut observed = Observed::new(Inspector::new());
     let mut streams = Streams::new(FrameLimits { frame: 1 << 20, depth: 64 });
@@ -18,17 +18,19 @@ fn found(transcript: &str) -> Vec<String> {
     assert!(streams.finish(&mut observed).is_ok());
     let ledger = observed.finish().ledger;
     let mut lines = Vec::new();
-    for outcome in ledger.settle(Place::Capture) {
+    for outcome in ledger.into_outcomes(CheckPlace::Capture) {
         let Status::Fail { findings, .. } = outcome.status else { continue };
         for finding in findings {
-            let frame = finding.spot.frame.map_or("-".to_owned(), |frame| frame.to_string());
+            let frame = finding.location.frame.map_or("-".to_owned(), |frame| frame.to_string());
             lines.push(format!("{} {} {frame}", finding.check.id, finding.party.as_str()));
         }
     }
     lines
 }
 
-/// A handshake of four frames.
+const NOTHING: [&str; 0] = [];
+
+/// A handshake of three frames.
 const OPEN: &str = r#"> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}
 < {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
@@ -49,12 +51,12 @@ fn an_ordinary_session() {
 > {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"x:y"}}
 @ eof >
 @ exit code 0"#;
-    // The last one was not declared; its answer is missing because the capture ends there.
+    // The last request is not declared. Its response is missing because the capture ends.
     assert_eq!(found_after_handshake(session), ["undeclared-server-capability client 9"]);
 }
 
 #[test]
-fn whose_fault_it_is() {
+fn the_party_at_fault_is_named() {
     let broken = r#"
 > {"jsonrpc":"2.0","id":1,"method":"tools/list"
 < {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}
@@ -84,23 +86,20 @@ fn a_message_over_several_lines_is_one_finding() {
 }
 
 #[test]
-fn an_answer_without_an_id_belongs_to_the_notification_or_to_the_request_that_is_not_answered() {
+fn a_response_without_an_id_is_attributed_to_a_notification_or_an_unanswered_request() {
     let orphan = r#"< {"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"no"}}"#;
     assert_eq!(found_after_handshake(orphan), ["notification-silence server 4"]);
     let before = r#"> {"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let answered = r#"< {"jsonrpc":"2.0","id":1,"result":{}}"#;
-    assert_eq!(
-        found_after_handshake(&format!("{before}\n{orphan}\n{answered}")),
-        ["notification-silence server 5"]
-    );
+    assert_eq!(found_after_handshake(&format!("{before}\n{orphan}\n{answered}")), ["notification-silence server 5"]);
     assert_eq!(found_after_handshake(&format!("{before}\n{orphan}")), ["id-fidelity server 5"]);
-    // What may be refused as a whole may be refused without an id.
+    // A batch may be refused without an id.
     let batch = r#"> [{"jsonrpc":"2.0","id":1,"method":"ping"}]"#;
     assert_eq!(found_after_handshake(&format!("{batch}\n{orphan}")), ["batch-policy client 4"]);
 }
 
 #[test]
-fn what_comes_long_after_its_cancel_is_late() {
+fn a_response_long_after_the_cancellation_is_late() {
     let cancelled = |at: &str| {
         format!(
             r#">(+1) {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t"}}}}
@@ -108,12 +107,12 @@ fn what_comes_long_after_its_cancel_is_late() {
 <(+{at}) {{"jsonrpc":"2.0","id":1,"result":{{"content":[]}}}}"#
         )
     };
-    assert_eq!(found_after_handshake(&cancelled("2.5")), Vec::<String>::new());
+    assert_eq!(found_after_handshake(&cancelled("2.5")), NOTHING);
     assert_eq!(found_after_handshake(&cancelled("9")), ["late-answer server 6"]);
 }
 
 #[test]
-fn progress_keeps_to_its_request() {
+fn progress_must_increase_and_belong_to_a_request() {
     let progress = r#"
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"progressToken":"p"}}}
 < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":2}}
@@ -130,14 +129,14 @@ fn ask(id: u32, method: &str) -> String {
 }
 
 #[test]
-fn an_older_server_that_serves_a_modern_request_is_not_judged_by_it() {
+fn an_older_server_that_serves_a_modern_request_is_not_judged_by_modern_rules() {
     let list = "< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[]}}\n";
-    assert_eq!(found(&format!("{}{list}", ask(1, "tools/list"))), Vec::<String>::new());
+    assert_eq!(found(&format!("{}{list}", ask(1, "tools/list"))), NOTHING);
     let discovered = r#"< {"jsonrpc":"2.0","id":0,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}}"#;
     let both = format!("{}{discovered}\n{}{list}", ask(0, "server/discover"), ask(1, "tools/list"));
     let expected = ["result-type server 4", "caching-hints server 4", "caching-hints server 4"];
     assert_eq!(found(&both), expected);
-    // A modern client that leaves its metadata out, and one that answers.
+    // A modern client that omits its metadata, and one that sends a response.
     let bare = r#"> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":9,"method":"roots/list"}
 > {"jsonrpc":"2.0","id":9,"result":{"roots":[]}}"#;
@@ -152,12 +151,12 @@ fn an_older_server_that_serves_a_modern_request_is_not_judged_by_it() {
 }
 
 #[test]
-fn what_was_replaced_or_cut_is_not_judged() {
+fn redacted_and_truncated_frames_are_not_judged() {
     let changed = r#"
 <(redacted) {"jsonrpc":"2.0","id":<redacted-1>}
 <(truncated=900:0000000000000000000000000000000000000000000000000000000000000000) {"jsonrpc":"2.0","id"
 @ gap < 100"#;
-    assert_eq!(found_after_handshake(changed), Vec::<String>::new());
+    assert_eq!(found_after_handshake(changed), NOTHING);
 }
 
 #[test]
@@ -165,12 +164,12 @@ fn how_a_process_ends() {
     assert_eq!(found_after_handshake("@ eof >\n@ exit code 3"), ["exit-code server -"]);
     assert_eq!(found_after_handshake("@ exit code 3"), ["stays-alive server 1"]);
     assert_eq!(found_after_handshake("@ exit signal 11"), ["stays-alive server 1"]);
-    assert_eq!(found_after_handshake("@ eof >\n@ exit signal 15"), Vec::<String>::new());
-    assert_eq!(found_after_handshake("@(+1) eof >\n@(+2.9) exit signal 15"), Vec::<String>::new());
+    assert_eq!(found_after_handshake("@ eof >\n@ exit signal 15"), NOTHING);
+    assert_eq!(found_after_handshake("@(+1) eof >\n@(+2.9) exit signal 15"), NOTHING);
     assert_eq!(found_after_handshake("@(+1) eof >\n@(+3) exit signal 15"), ["eof-exit server -"]);
     assert_eq!(found_after_handshake("@(+1) eof >\n@(+9) exit signal 9"), ["eof-exit server -"]);
-    assert_eq!(found_after_handshake("@(+1) eof >\n@(+9) exit code 0"), Vec::<String>::new());
-    assert_eq!(found_after_handshake("@(+1) eof <\n@(+1) eof >\n@(+9) exit signal 9"), Vec::<String>::new());
+    assert_eq!(found_after_handshake("@(+1) eof >\n@(+9) exit code 0"), NOTHING);
+    assert_eq!(found_after_handshake("@(+1) eof <\n@(+1) eof >\n@(+9) exit signal 9"), NOTHING);
     assert_eq!(found_after_handshake("!(esc) \\x1b[1mready"), ["stderr-hygiene server -"]);
 }
 
@@ -180,31 +179,31 @@ fn a_result_of_a_tool_has_content_of_a_known_type() {
         let asked = r#"> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#;
         found_after_handshake(&format!("{asked}\n< {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{result}}}"))
     };
-    assert_eq!(called(r#"{"content":[{"type":"text","text":"x"}]}"#), Vec::<String>::new());
-    assert_eq!(called(r#"{"content":[]}"#), Vec::<String>::new());
+    assert_eq!(called(r#"{"content":[{"type":"text","text":"x"}]}"#), NOTHING);
+    assert_eq!(called(r#"{"content":[]}"#), NOTHING);
     for bad in ["{}", r#"{"structuredContent":{}}"#, r#"{"content":[{"type":"txt","text":"x"}]}"#] {
         assert_eq!(called(bad).len(), 1, "{bad}");
         assert!(called(bad)[0].starts_with("result-shape server "), "{bad}");
     }
 }
 
-/// What a server says that does not know the metadata of the modern era is judged by nothing of it.
 #[test]
-fn an_error_is_judged_by_the_modern_era_where_that_is_spoken() {
+fn an_error_is_judged_by_modern_rules_only_from_a_modern_server() {
     let error = r#"< {"jsonrpc":"2.0","id":0,"error":{"code":-32050,"message":"not yet"}}"#;
-    assert_eq!(found(&format!("{}{error}", ask(0, "server/discover"))), Vec::<String>::new());
-    let result = r#"< {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}}"#;
+    assert_eq!(found(&format!("{}{error}", ask(0, "server/discover"))), NOTHING);
+    let result =
+        r#"< {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}}"#;
     let spoken = format!("{}{result}\n{}{error}", ask(1, "tools/list"), ask(0, "prompts/list"));
-    let told = found(&spoken);
-    assert!(told.iter().any(|line| line.starts_with("reserved-error-codes server ")), "{told:?}");
+    let findings = found(&spoken);
+    assert!(findings.iter().any(|line| line.starts_with("reserved-error-codes server ")), "{findings:?}");
 }
 
-/// Not everybody can keep such an id, and whoever cannot has none to answer under.
+/// Not every server can hold such an id.
 #[test]
-fn an_id_beyond_what_a_double_holds_may_be_refused_without_it() {
+fn an_id_beyond_2_53_may_be_refused_without_an_id() {
     let refused = r#"> {"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}
 < {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no such number"}}"#;
-    assert_eq!(found_after_handshake(refused), Vec::<String>::new());
-    let told = found_after_handshake(&refused.replace("9007199254740993", "9"));
-    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(found_after_handshake(refused), NOTHING);
+    let findings = found_after_handshake(&refused.replace("9007199254740993", "9"));
+    assert_eq!(findings.len(), 1, "{findings:?}");
 }

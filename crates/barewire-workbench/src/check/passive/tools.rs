@@ -1,4 +1,4 @@
-//! Lists of tools and results of calls -> whether schemas are schemas, names can be used, and results are what was promised.
+//! Lists of tools and results of calls -> whether schemas are valid, names usable, and results match their schemas.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,70 +9,68 @@ use barewire_proto::rpc::{Message, Params, Request};
 use serde_json::Value;
 
 use super::pages::Pages;
-use super::{Case, is_complete};
+use super::{MessageContext, is_complete};
 use crate::check::catalogue::tools::{OUTPUT_SCHEMA, TOOL_NAMES, TOOL_SCHEMAS};
 use crate::check::ledger::Ledger;
 use crate::check::schema::Schema;
 use crate::operations::{Operation, Relation, member};
 use crate::text::shown;
 
-/// What was said of tools.
+/// The tools that servers have listed, and the calls in flight.
 #[derive(Default)]
-pub(super) struct Tools {
-    /// The last that was said of each, by where it holds.
-    known: HashMap<String, Known>,
-    /// The names on the pages of a list.
+pub(super) struct ToolChecks {
+    /// The last list of each server, by scope.
+    lists: HashMap<String, ToolList>,
+    /// The names on the pages of a list so far.
     pages: Pages<HashSet<String>>,
-    /// Calls of known tools that are not answered yet, by the number of their operation.
-    calls: HashMap<u64, Called>,
+    /// Unanswered calls of listed tools, by the number of their operation.
+    calls: HashMap<u64, PendingCall>,
 }
 
 #[derive(Default)]
-struct Known {
-    tools: HashMap<String, Tool>,
-    /// The bytes of the schemas that are kept.
-    kept: usize,
-}
-
-/// A tool of a list.
-struct Tool {
-    input: Option<Schema>,
-    output: Option<Schema>,
-    /// What a client has to repeat in headers.
-    headers: HeaderParams,
-    /// It may run as a task, or has to.
-    has_tasks: bool,
-    /// The bytes of its schemas.
+struct ToolList {
+    tools: HashMap<String, ListedTool>,
+    /// The length of all schemas.
     size: usize,
 }
 
-/// A call of a tool that is listed.
-pub(super) struct Called {
+/// A listed tool.
+struct ListedTool {
+    input: Option<Schema>,
+    output: Option<Schema>,
+    /// The arguments that a client must repeat in headers.
+    headers: HeaderParams,
+    /// Whether it may or must run as a task.
+    has_tasks: bool,
+    /// The length of its schemas.
+    size: usize,
+}
+
+/// An unanswered call of a listed tool.
+pub(super) struct PendingCall {
     conversation: String,
-    /// Its arguments are what the schema says.
+    /// Whether its arguments match the schema.
     pub(super) is_valid: bool,
-    /// That it is a task, or is none, cannot be what is wrong with it.
+    /// Whether neither the call nor the tool has to do with tasks, which could explain an error.
     pub(super) is_plain: bool,
-    /// The client has refused something that was asked of it while the call was in flight.
+    /// Whether the client refused a request of the server during the call.
     pub(super) is_refused: bool,
 }
 
-impl Tools {
-    pub(super) fn message(&mut self, case: &Case<'_>, ledger: &mut Ledger) {
-        let watched = case.watched;
-        match (watched.message, watched.relation) {
-            (Ok(Message::Request(request)), Relation::Request { operation, .. }) => {
-                match operation.method.as_str() {
-                    "tools/list" => self.pages.asked(case),
-                    "tools/call" => self.asked(case, operation, request),
-                    _ => {}
-                }
-            }
-            // What the client does not do for a call may be all that is wrong with it.
+impl ToolChecks {
+    pub(super) fn message(&mut self, context: &MessageContext<'_>, ledger: &mut Ledger) {
+        let tracked = context.tracked;
+        match (tracked.message, tracked.relation) {
+            (Ok(Message::Request(request)), Relation::Request { operation, .. }) => match operation.method.as_str() {
+                "tools/list" => self.pages.request(context),
+                "tools/call" => self.call_sent(context, operation, request),
+                _ => {}
+            },
+            // The refusal of the client may explain the failure of the call.
             (Ok(Message::Response(response)), Relation::Response { .. })
-                if response.outcome.is_err() && !case.by_server() =>
+                if response.outcome.is_err() && !context.by_server() =>
             {
-                let name = &watched.conversation.name;
+                let name = &tracked.conversation.name;
                 self.calls
                     .values_mut()
                     .filter(|call| call.conversation == *name)
@@ -81,9 +79,9 @@ impl Tools {
             (Ok(Message::Response(response)), Relation::Response { operation, .. }) => {
                 self.calls.remove(&operation.number);
                 match (response.outcome, operation.method.as_str()) {
-                    (Ok(result), "tools/list") => self.list(case, operation, result, ledger),
-                    (Ok(result), "tools/call") => self.called(case, operation, result, ledger),
-                    (Err(_), "tools/list") => drop(self.pages.before(operation.number)),
+                    (Ok(result), "tools/list") => self.listed(context, operation, result, ledger),
+                    (Ok(result), "tools/call") => self.check_output(context, operation, result, ledger),
+                    (Err(_), "tools/list") => drop(self.pages.take_before(operation.number)),
                     _ => {}
                 }
             }
@@ -91,73 +89,73 @@ impl Tools {
         }
     }
 
-    /// What is known of a call that is not answered yet.
-    pub(super) fn call(&self, operation: &Operation) -> Option<&Called> {
+    /// The unanswered call of this operation, if its tool is listed.
+    pub(super) fn call(&self, operation: &Operation) -> Option<&PendingCall> {
         self.calls.get(&operation.number)
     }
 
-    /// The headers that repeat arguments of a tool, if it is known.
-    pub(super) fn headers(&self, case: &Case<'_>, name: &str) -> Option<&HeaderParams> {
-        self.find(case, Some(name)).map(|tool| &tool.headers)
+    /// The headers that repeat arguments of a tool, if it is listed.
+    pub(super) fn headers(&self, context: &MessageContext<'_>, name: &str) -> Option<&HeaderParams> {
+        self.find(context, Some(name)).map(|tool| &tool.headers)
     }
 
-    fn find(&self, case: &Case<'_>, name: Option<&str>) -> Option<&Tool> {
-        self.known.get(&case.scope())?.tools.get(name?)
+    fn find(&self, context: &MessageContext<'_>, name: Option<&str>) -> Option<&ListedTool> {
+        self.lists.get(&context.scope())?.tools.get(name?)
     }
 
-    fn asked(&mut self, case: &Case<'_>, operation: &Operation, request: &Request<'_>) {
-        let Some(tool) = self.find(case, operation.name.as_deref()) else { return };
+    fn call_sent(&mut self, context: &MessageContext<'_>, operation: &Operation, request: &Request<'_>) {
+        let Some(tool) = self.find(context, operation.name.as_deref()) else { return };
         let params = request.params.map(Params::json);
         let arguments = member(params, "arguments");
         let value = match arguments {
             None => Some(Value::Object(serde_json::Map::new())),
-            Some(it) if it.as_str().len() <= LONGEST => it.to().ok(),
+            Some(it) if it.as_str().len() <= MAX_JSON => it.to().ok(),
             Some(_) => None,
         };
         let is_valid = value.is_some_and(|value| {
             value.is_object() && tool.input.as_ref().is_some_and(|schema| schema.check(&value).is_ok())
         });
         let is_plain = !tool.has_tasks && member(params, "task").is_none();
-        if self.calls.len() >= MOST_CALLS {
+        if self.calls.len() >= MAX_CALLS {
             self.calls.clear();
         }
         let conversation = operation.conversation.clone();
-        self.calls.insert(operation.number, Called { conversation, is_valid, is_plain, is_refused: false });
+        self.calls.insert(operation.number, PendingCall { conversation, is_valid, is_plain, is_refused: false });
     }
 
-    fn list(&mut self, case: &Case<'_>, operation: &Operation, result: Json<'_>, ledger: &mut Ledger) {
-        let mut names = self.pages.before(operation.number).unwrap_or_default();
-        let scope = case.scope();
-        if self.known.len() >= MOST_KNOWN && !self.known.contains_key(&scope) {
-            self.known.clear();
+    fn listed(&mut self, context: &MessageContext<'_>, operation: &Operation, result: Json<'_>, ledger: &mut Ledger) {
+        let mut names = self.pages.take_before(operation.number).unwrap_or_default();
+        let scope = context.scope();
+        if self.lists.len() >= MAX_LISTS && !self.lists.contains_key(&scope) {
+            self.lists.clear();
         }
-        let known = self.known.entry(scope).or_default();
+        let list = self.lists.entry(scope).or_default();
         let tools = member(Some(result), "tools");
         for (index, tool) in tools.into_iter().flat_map(Json::elements).enumerate() {
             let path = |member: &str| format!("/result/tools/{index}/{member}");
             let name = member(Some(tool), "name").and_then(Text::from_json).map(Text::to_name);
-            // One without a name is told as a result of the wrong shape.
+            // `result-shape` reports a tool without a name.
             let Some(name) = name else { continue };
             let shown_name = shown(name.as_bytes(), 60);
-            ledger.look(&TOOL_NAMES);
-            if let Some(why) = bad_name(&name, case.revision) {
-                case.fail_in(ledger, &TOOL_NAMES, &path("name"), format!("{shown_name} {why}"));
+            ledger.inspected(&TOOL_NAMES);
+            if let Some(why) = bad_name(&name, context.revision) {
+                context.fail_in(ledger, &TOOL_NAMES, &path("name"), format!("the tool name {shown_name} {why}"));
             } else if names.contains(&*name) {
-                let detail = format!("{shown_name} is the name of two tools");
-                case.fail_in(ledger, &TOOL_NAMES, &path("name"), detail);
+                let detail = format!("two tools have the name {shown_name}");
+                context.fail_in(ledger, &TOOL_NAMES, &path("name"), detail);
             }
-            if names.len() < MOST_TOOLS {
+            if names.len() < MAX_TOOLS {
                 names.insert(name.clone().into_owned());
             }
             let mut schema = |which| {
                 let text = member(Some(tool), which)?;
-                ledger.look(&TOOL_SCHEMAS);
-                let judged = judge(text, which, case.revision);
-                if let Err(why) = &judged {
+                ledger.inspected(&TOOL_SCHEMAS);
+                let compiled = compile(text, which, context.revision);
+                if let Err(why) = &compiled {
                     let detail = format!("{which} of {shown_name}: {}", shown(why.as_bytes(), 160));
-                    case.fail_in(ledger, &TOOL_SCHEMAS, &path(which), detail);
+                    context.fail_in(ledger, &TOOL_SCHEMAS, &path(which), detail);
                 }
-                judged.ok()
+                compiled.ok()
             };
             let (input, output) = (schema("inputSchema"), schema("outputSchema"));
             let input_text = member(Some(tool), "inputSchema");
@@ -165,68 +163,75 @@ impl Tools {
             let length = |which| member(Some(tool), which).map_or(0, |text| text.as_str().len());
             let size = length("inputSchema") + length("outputSchema");
             let has_tasks = member(Some(tool), "execution").is_some();
-            known.keep(name.into_owned(), Tool { input, output, headers, has_tasks, size });
+            list.insert(name.into_owned(), ListedTool { input, output, headers, has_tasks, size });
         }
-        self.pages.keep(case, "tools/list", result, names);
+        self.pages.keep(context, "tools/list", result, names);
     }
 
-    fn called(&mut self, case: &Case<'_>, operation: &Operation, result: Json<'_>, ledger: &mut Ledger) {
-        let tool = self.find(case, operation.name.as_deref());
+    fn check_output(
+        &mut self,
+        context: &MessageContext<'_>,
+        operation: &Operation,
+        result: Json<'_>,
+        ledger: &mut Ledger,
+    ) {
+        let tool = self.find(context, operation.name.as_deref());
         let Some(schema) = tool.and_then(|tool| tool.output.as_ref()) else { return };
-        if case.revision.is_none_or(|revision| revision < Revision::V2025_06_18) {
+        if context.revision.is_none_or(|revision| revision < Revision::V2025_06_18) {
             return;
         }
         let is_error = member(Some(result), "isError").is_some_and(|it| it.as_str() == "true");
         if is_error || !is_complete(result) || member(Some(result), "task").is_some() {
             return;
         }
-        ledger.look(&OUTPUT_SCHEMA);
+        ledger.inspected(&OUTPUT_SCHEMA);
         let shown_name = shown(operation.name.as_deref().unwrap_or_default().as_bytes(), 60);
         let Some(content) = member(Some(result), "structuredContent") else {
-            let detail = format!("the result of {shown_name} has no structuredContent");
-            case.fail_in(ledger, &OUTPUT_SCHEMA, "/result", detail);
+            let detail =
+                format!("the result of {shown_name} has no structuredContent, although the tool has an outputSchema");
+            context.fail_in(ledger, &OUTPUT_SCHEMA, "/result", detail);
             return;
         };
         let Ok(value) = content.to::<Value>() else { return };
         if let Err(why) = schema.check(&value) {
             let detail = format!("the result of {shown_name}: {}", shown(why.as_bytes(), 160));
-            case.fail_in(ledger, &OUTPUT_SCHEMA, "/result/structuredContent", detail);
+            context.fail_in(ledger, &OUTPUT_SCHEMA, "/result/structuredContent", detail);
         }
     }
 }
 
-impl Known {
-    fn keep(&mut self, name: String, tool: Tool) {
+impl ToolList {
+    fn insert(&mut self, name: String, tool: ListedTool) {
         if let Some(before) = self.tools.remove(&name) {
-            self.kept -= before.size;
+            self.size -= before.size;
         }
-        if self.kept + tool.size > MOST_KEPT || self.tools.len() >= MOST_TOOLS {
+        if self.size + tool.size > MAX_LIST_SIZE || self.tools.len() >= MAX_TOOLS {
             *self = Self::default();
         }
-        self.kept += tool.size;
+        self.size += tool.size;
         self.tools.insert(name, tool);
     }
 }
 
-/// Whether it is a schema, and of the type that it has to be.
-fn judge(text: Json<'_>, which: &str, revision: Option<Revision>) -> Result<Schema, String> {
+/// Compiles a schema, and checks that it has the required type.
+fn compile(text: Json<'_>, which: &str, revision: Option<Revision>) -> Result<Schema, String> {
     if text.kind() != Kind::Object {
-        return Err("it is no object".to_owned());
+        return Err("it is not an object".to_owned());
     }
-    if text.as_str().len() > LONGEST {
-        return Err(format!("it is longer than {LONGEST} bytes"));
+    if text.as_str().len() > MAX_JSON {
+        return Err(format!("it is longer than {MAX_JSON} bytes"));
     }
     let schema: Value = text.to().map_err(|error| error.to_string())?;
-    // Since 2026-07-28 a tool may give back anything.
+    // Since 2026-07-28 a tool may return any value.
     let with_objects = Revision::V2025_06_18..=Revision::LATEST_LEGACY;
     let is_object = which == "inputSchema" || revision.is_some_and(|it| with_objects.contains(&it));
     if is_object && schema.get("type").and_then(Value::as_str) != Some("object") {
-        return Err("its type is not object".to_owned());
+        return Err("its type must be object".to_owned());
     }
     Schema::new(&schema)
 }
 
-/// Earlier revisions say only that a name is there, and which tool it is.
+/// The reason why a name cannot be used, if there is one. Revisions before 2025-11-25 only require a name.
 fn bad_name(name: &str, revision: Option<Revision>) -> Option<&'static str> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
     let has_rules = revision.is_some_and(|revision| revision >= Revision::V2025_11_25);
@@ -239,13 +244,13 @@ fn bad_name(name: &str, revision: Option<Revision>) -> Option<&'static str> {
     }
 }
 
-/// More servers and sessions than a host has.
-const MOST_KNOWN: usize = 256;
-/// More tools than a model chooses among.
-const MOST_TOOLS: usize = 16_384;
-/// The schemas of a server, all together.
-const MOST_KEPT: usize = 1024 * 1024;
-/// Far longer than any schema that is handed to a model, and any arguments that it makes.
-const LONGEST: usize = 1024 * 1024;
-/// More than any client has in flight.
-const MOST_CALLS: usize = 65_536;
+/// More servers and sessions than any host has.
+const MAX_LISTS: usize = 256;
+/// More tools than a model can choose from.
+const MAX_TOOLS: usize = 16_384;
+/// The limit for all schemas of a server.
+const MAX_LIST_SIZE: usize = 1024 * 1024;
+/// Far more than any schema for a model, or any arguments from one, has.
+const MAX_JSON: usize = 1024 * 1024;
+/// More calls than any client has in flight.
+const MAX_CALLS: usize = 65_536;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Report, Subject};
 use crate::check::finding::Finding;
-use crate::check::ledger::{Outcome, Status};
+use crate::check::ledger::{CheckOutcome, Status};
 use crate::text::safe_json;
 
 pub(super) fn json(report: &Report) -> String {
@@ -26,7 +26,7 @@ fn subject(subject: &Subject) -> Value {
     json!({"kind": kind.as_str(), "what": what, "about": about, "seen": is_seen})
 }
 
-fn check(report: &Report, outcome: &Outcome) -> Value {
+fn check(report: &Report, outcome: &CheckOutcome) -> Value {
     let check = outcome.check;
     let mut value = json!({
         "id": check.id,
@@ -35,7 +35,7 @@ fn check(report: &Report, outcome: &Outcome) -> Value {
         "level": check.level.as_str(),
     });
     match &outcome.status {
-        Status::Pass { looked } => value["looked"] = json!(looked),
+        Status::Pass { inspections } => value["looked"] = json!(inspections),
         Status::Fail { findings, more, .. } => {
             value["sentence"] = json!(check.sentence);
             value["remedy"] = json!(check.remedy);
@@ -45,9 +45,9 @@ fn check(report: &Report, outcome: &Outcome) -> Value {
         }
         Status::Skip(skip) => {
             value["skip"] = json!(skip.kind());
-            value["reason"] = json!(skip.reason(report.words));
+            value["reason"] = json!(skip.reason(report.advice_text));
         }
-        Status::Incomplete(why) => value["reason"] = json!(why.text(report.words)),
+        Status::Incomplete(why) => value["reason"] = json!(why.text(report.advice_text)),
     }
     if let Some(measure) = &outcome.measure {
         value["measure"] = measure.clone();
@@ -56,14 +56,14 @@ fn check(report: &Report, outcome: &Outcome) -> Value {
 }
 
 fn finding(report: &Report, finding: &Finding) -> Value {
-    let Finding { party, detail, spot, evidence, path, .. } = finding;
+    let Finding { party, detail, location, evidence, path, .. } = finding;
     json!({
         "party": party.as_str(),
         "detail": detail,
-        "channel": spot.channel,
-        "stream": spot.stream,
-        "frame": spot.frame,
-        "offset": spot.offset,
+        "channel": location.channel,
+        "stream": location.stream,
+        "frame": location.frame,
+        "offset": location.offset,
         "path": path,
         "evidence": evidence,
         "known": report.is_known(finding),

@@ -1,47 +1,46 @@
-//! How all checks stand -> a verdict, and its forms: text, JSON, JUnit, SARIF.
+//! The outcomes of all checks -> a verdict, and a report as text, JSON, JUnit or SARIF.
 
 mod json;
 mod junit;
 mod sarif;
 mod text;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 
-use super::baseline::{Baseline, Known};
+use super::baseline::{Baseline, KnownFinding};
 use super::catalogue::Severity;
 use super::finding::Finding;
-use super::ledger::{Outcome, Skip, Status};
-use super::live::About;
+use super::ledger::{CheckOutcome, SkipReason, Status};
+use super::live::ServerSummary;
 use super::selection::Selection;
 use crate::Advice;
 use crate::secrets::Redactor;
 use crate::text::{Plain, Style, shown};
 
-/// What was checked, and what was found.
+/// The outcomes of all checks of a subject.
 ///
-/// Its text is what `barewire check` prints; `{report:#}` names the checks that passed and that were skipped as well.
+/// Its `Display` is the output of `barewire check`; `{report:#}` also lists the checks that passed or were skipped.
 pub struct Report {
     pub(super) subject: Subject,
-    pub(super) outcomes: Vec<Outcome>,
+    pub(super) outcomes: Vec<CheckOutcome>,
     pub(super) fail_on: Severity,
-    /// The words for settings that would have helped.
-    pub(super) words: fn(&Advice) -> String,
-    /// Fingerprints of the baseline.
-    pub(super) known: Vec<Known>,
-    /// Those of them that are not found any more.
-    pub(super) stale: Vec<Known>,
+    /// The text of advice.
+    pub(super) advice_text: fn(&Advice) -> String,
+    /// The findings of the baseline.
+    pub(super) known: Vec<KnownFinding>,
+    /// Those of them that were not found.
+    pub(super) stale: Vec<KnownFinding>,
 }
 
 /// The server or capture that was checked.
 pub(crate) struct Subject {
     pub(super) what: String,
-    /// What is known of it, in a line.
+    /// A summary in one line.
     pub(super) about: String,
     pub(super) kind: SubjectKind,
-    /// Whether there was anything to look at: an answer of a server, a frame of a capture.
+    /// Whether there was anything to inspect: a response of a server, a frame of a capture.
     pub(super) is_seen: bool,
 }
 
@@ -64,93 +63,85 @@ impl SubjectKind {
     }
 }
 
-/// How a check of a server or a capture ended.
+/// The result of a whole run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a verdict is yes, no or not known")]
 pub enum Verdict {
-    /// Nothing that counts was found.
+    /// No finding counts.
     Pass,
-    /// Something that counts was found, or a baseline has entries that are not found any more.
+    /// A finding counts, or an entry of the baseline was not found.
     Fail,
-    /// Nothing was found, and something that should have been checked could not be.
+    /// No finding counts, but a check that should have run could not.
     Incomplete,
 }
 
 impl Subject {
     pub(super) fn capture(file: &Path, frames: u64) -> Self {
-        let what = shown(file.as_os_str().as_encoded_bytes(), LONGEST_NAME);
+        let what = shown(file.as_os_str().as_encoded_bytes(), MAX_NAME);
         let about = format!("a capture of {frames} frames");
         Self { what, about, kind: SubjectKind::Capture, is_seen: frames > 0 }
     }
 
-    pub(super) fn program(words: &[OsString], about: &About, redactor: &mut Redactor) -> Self {
-        let (line, _) = redactor.argv(words.iter().map(OsString::as_os_str));
-        let what = shown(&line, LONGEST_NAME);
-        Self::live(what, SubjectKind::Stdio, about, &format!("; started {} times", about.processes))
+    pub(super) fn program(argv: &[OsString], summary: &ServerSummary, redactor: &mut Redactor) -> Self {
+        let (line, _) = redactor.argv(argv.iter().map(OsString::as_os_str));
+        let effort = format!("started {} times", summary.starts);
+        Self::live(shown(&line, MAX_NAME), SubjectKind::Stdio, summary, &effort)
     }
 
-    pub(super) fn url(url: &str, about: &About, redactor: &mut Redactor) -> Self {
-        let what = redactor.shown(url.as_bytes(), LONGEST_NAME);
-        Self::live(what, SubjectKind::Http, about, &format!("; {} exchanges", about.processes))
+    pub(super) fn url(url: &str, summary: &ServerSummary, redactor: &mut Redactor) -> Self {
+        let effort = format!("{} exchanges", summary.starts);
+        Self::live(redactor.shown(url.as_bytes(), MAX_NAME), SubjectKind::Http, summary, &effort)
     }
 
-    pub(super) fn memory(about: &About) -> Self {
-        let connections = format!("; {} connections", about.processes);
-        Self::live("a server in this process".to_owned(), SubjectKind::Memory, about, &connections)
+    pub(super) fn memory(summary: &ServerSummary) -> Self {
+        let effort = format!("{} connections", summary.starts);
+        Self::live("a server in this process".to_owned(), SubjectKind::Memory, summary, &effort)
     }
 
-    fn live(what: String, kind: SubjectKind, about: &About, effort: &str) -> Self {
-        Self { what, about: about.line(effort), kind, is_seen: about.answers }
-    }
-}
-
-impl About {
-    /// All of it in a line.
-    fn line(&self, more: &str) -> String {
-        let mut speaks: Vec<_> = self.legacy.iter().map(|it| it.as_str()).collect();
-        if self.modern {
-            speaks.push("2026-07-28");
+    fn live(what: String, kind: SubjectKind, summary: &ServerSummary, effort: &str) -> Self {
+        let mut revisions: Vec<_> = summary.legacy.iter().map(|it| it.as_str()).collect();
+        if summary.is_modern {
+            revisions.push("2026-07-28");
         }
-        let name = self.name.as_deref().unwrap_or("a server without a name");
-        let speaks =
-            if speaks.is_empty() { "no revision that is known".to_owned() } else { speaks.join(", ") };
-        let cut = if self.is_cut { "; time was up" } else { "" };
-        format!("{name}; speaks {speaks}{more}{cut}")
+        let name = summary.name.as_deref().unwrap_or("an unnamed server");
+        let revisions = if revisions.is_empty() { "no known revision".to_owned() } else { revisions.join(", ") };
+        let timed_out = if summary.timed_out { "; the time limit was reached" } else { "" };
+        let about = format!("{name}; speaks {revisions}; {effort}{timed_out}");
+        Self { what, about, kind, is_seen: summary.answers }
     }
 }
 
 impl Report {
-    /// A report goes to people and places that a secret should not go to, so what is quoted in it is redacted first.
+    /// Makes a report, with all quoted text redacted.
     pub(super) fn new(
         subject: Subject,
-        outcomes: Vec<Outcome>,
+        outcomes: Vec<CheckOutcome>,
         selection: &Selection,
         fail_on: Severity,
-        words: fn(&Advice) -> String,
+        advice_text: fn(&Advice) -> String,
         redactor: &mut Redactor,
     ) -> Self {
         let mut outcomes = selected(outcomes, selection, subject.is_seen);
         for outcome in &mut outcomes {
             outcome.status.redact(redactor);
         }
-        let about = redactor.shown(subject.about.as_bytes(), LONGEST_REASON);
+        let about = redactor.shown(subject.about.as_bytes(), MAX_REASON);
         let subject = Subject { about, ..subject };
-        Self { subject, outcomes, fail_on, words, known: Vec::new(), stale: Vec::new() }
+        Self { subject, outcomes, fail_on, advice_text, known: Vec::new(), stale: Vec::new() }
     }
 
-    /// Takes what is in the baseline for known, so that it does not count; what is in it and is not found any more does.
-    pub fn compare(&mut self, baseline: Baseline) {
-        let found: Vec<Known> = self.findings().map(Known::of).collect();
-        let ran = |known: &Known| {
+    /// Applies a baseline: its findings do not count, and its entries that were not found fail the run.
+    pub fn apply_baseline(&mut self, baseline: Baseline) {
+        let found: Vec<KnownFinding> = self.findings().map(KnownFinding::of).collect();
+        let ran = |known: &KnownFinding| {
             let outcome = self.outcomes.iter().find(|outcome| outcome.check.id == known.check);
             outcome.is_some_and(|it| matches!(it.status, Status::Pass { .. } | Status::Fail { .. }))
         };
-        self.stale =
-            baseline.findings.iter().filter(|known| !found.contains(known) && ran(known)).cloned().collect();
+        self.stale = baseline.findings.iter().filter(|known| !found.contains(known) && ran(known)).cloned().collect();
         self.known = baseline.findings;
     }
 
-    /// Everything that was found, in the order of the catalogue.
+    /// All findings, in the order of the catalogue.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.outcomes.iter().flat_map(|outcome| match &outcome.status {
             Status::Fail { findings, .. } => findings.as_slice(),
@@ -160,38 +151,38 @@ impl Report {
 
     /// Whether a finding is in the baseline.
     pub fn is_known(&self, finding: &Finding) -> bool {
-        self.known.contains(&Known::of(finding))
+        self.known.contains(&KnownFinding::of(finding))
     }
 
-    /// Whether something of this check counts.
-    pub(super) fn counts(&self, outcome: &Outcome) -> bool {
-        match &outcome.status {
-            Status::Fail { findings, has_more_kinds, .. } => {
-                let is_new = *has_more_kinds || findings.iter().any(|it| !self.is_known(it));
-                outcome.check.severity >= self.fail_on && is_new
-            }
-            _ => false,
-        }
+    /// Whether a finding of this check counts.
+    pub(super) fn counts(&self, outcome: &CheckOutcome) -> bool {
+        outcome.check.severity >= self.fail_on && self.has_new_findings(outcome) == Some(true)
     }
 
-    /// Whether nothing that counts was found, and everything that should have been checked was.
+    /// Whether a failed check has a finding that is not in the baseline; `None` if it has not failed.
+    fn has_new_findings(&self, outcome: &CheckOutcome) -> Option<bool> {
+        let Status::Fail { findings, has_more_kinds, .. } = &outcome.status else { return None };
+        Some(*has_more_kinds || findings.iter().any(|it| !self.is_known(it)))
+    }
+
+    /// Whether no finding counts, and every check that should have run did.
     pub fn is_clean(&self) -> bool {
         self.verdict() == Verdict::Pass
     }
 
-    /// How it ended.
+    /// The result of the run.
     pub fn verdict(&self) -> Verdict {
         if self.outcomes.iter().any(|outcome| self.counts(outcome)) || !self.stale.is_empty() {
             return Verdict::Fail;
         }
-        let is_open = |outcome: &Outcome| matches!(outcome.status, Status::Incomplete(_));
+        let is_open = |outcome: &CheckOutcome| matches!(outcome.status, Status::Incomplete(_));
         match !self.subject.is_seen || self.outcomes.iter().any(is_open) {
             true => Verdict::Incomplete,
             false => Verdict::Pass,
         }
     }
 
-    /// The report as text, in a style; all checks are named if it is `verbose`.
+    /// The report as text; `verbose` lists all checks.
     pub fn text(&self, style: &dyn Style, verbose: bool) -> String {
         text::text(self, style, verbose)
     }
@@ -211,49 +202,30 @@ impl Report {
         sarif::sarif(self, exit_code)
     }
 
-    /// How many checks failed with nothing that is not known.
+    /// The number of checks that failed only with known findings.
     pub(super) fn known_failures(&self) -> usize {
-        let is_known = |outcome: &&Outcome| match &outcome.status {
-            Status::Fail { findings, has_more_kinds, .. } => {
-                !has_more_kinds && findings.iter().all(|it| self.is_known(it))
-            }
-            _ => false,
-        };
-        self.outcomes.iter().filter(is_known).count()
-    }
-
-    /// How many checks failed, by severity; the worst first.
-    pub(super) fn failures(&self) -> Vec<(Severity, usize)> {
-        let mut count: BTreeMap<Severity, usize> = BTreeMap::new();
-        for outcome in &self.outcomes {
-            if let Status::Fail { .. } = outcome.status {
-                *count.entry(outcome.check.severity).or_default() += 1;
-            }
-        }
-        count.into_iter().rev().collect()
+        self.outcomes.iter().filter(|outcome| self.has_new_findings(outcome) == Some(false)).count()
     }
 }
 
-/// What is wanted, and what keeps it from being seen.
-fn selected(outcomes: Vec<Outcome>, selection: &Selection, is_seen: bool) -> Vec<Outcome> {
-    let is_cause = |outcome: &Outcome| {
+/// Returns the outcomes of the selected checks, and of the checks that kept those from running.
+fn selected(outcomes: Vec<CheckOutcome>, selection: &Selection, is_seen: bool) -> Vec<CheckOutcome> {
+    let is_cause = |outcome: &CheckOutcome| {
         let is_needed = outcomes.iter().any(|other| {
             selection.has(other.check)
-                && matches!(&other.status, Status::Skip(Skip::Needs(cause)) if *cause == outcome.check.id)
+                && matches!(&other.status, Status::Skip(SkipReason::Needs(cause)) if *cause == outcome.check.id)
         });
         is_needed || !is_seen && matches!(outcome.status, Status::Fail { .. } | Status::Incomplete(_))
     };
-    let shown: Vec<bool> = outcomes
-        .iter()
-        .map(|it| selection.has(it.check) || is_cause(it) && !selection.leaves_out(it.check.id))
-        .collect();
+    let shown: Vec<bool> =
+        outcomes.iter().map(|it| selection.has(it.check) || is_cause(it) && !selection.omits(it.check.id)).collect();
     let shown = outcomes.into_iter().zip(shown).filter_map(|(outcome, is_shown)| is_shown.then_some(outcome));
-    let open = |mut outcome: Outcome| {
-        // Somebody who leaves the cause out still does not know.
-        if let Status::Skip(Skip::Needs(cause)) = outcome.status
-            && selection.leaves_out(cause)
+    let open = |mut outcome: CheckOutcome| {
+        // The cause was omitted, so the result of this check is unknown.
+        if let Status::Skip(SkipReason::Needs(cause)) = outcome.status
+            && selection.omits(cause)
         {
-            outcome.status = Status::Incomplete(format!("{cause} failed, and was not selected").into());
+            outcome.status = Status::Incomplete(format!("it depends on {cause}, which failed and was omitted").into());
         }
         outcome
     };
@@ -268,10 +240,7 @@ impl fmt::Display for Report {
 
 impl fmt::Debug for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Report")
-            .field("subject", &self.subject.what)
-            .field("verdict", &self.verdict())
-            .finish()
+        f.debug_struct("Report").field("subject", &self.subject.what).field("verdict", &self.verdict()).finish()
     }
 }
 
@@ -290,10 +259,10 @@ impl Status {
     fn redact(&mut self, redactor: &mut Redactor) {
         match self {
             Self::Fail { findings, .. } => findings.iter_mut().for_each(|finding| finding.redact(redactor)),
-            Self::Skip(Skip::Permission(why) | Skip::Nothing(why)) | Self::Incomplete(why) => {
-                why.what = redactor.shown(why.what.as_bytes(), LONGEST_REASON);
+            Self::Skip(SkipReason::Permission(why) | SkipReason::Nothing(why)) | Self::Incomplete(why) => {
+                why.what = redactor.shown(why.what.as_bytes(), MAX_REASON);
             }
-            Self::Pass { .. } | Self::Skip(Skip::Needs(_) | Skip::ToldUnder(_)) => {}
+            Self::Pass { .. } | Self::Skip(SkipReason::Needs(_) | SkipReason::ReportedUnder(_)) => {}
         }
     }
 
@@ -307,27 +276,27 @@ impl Status {
     }
 }
 
-impl Skip {
-    pub(super) fn reason(&self, words: fn(&Advice) -> String) -> String {
+impl SkipReason {
+    pub(super) fn reason(&self, advice_text: fn(&Advice) -> String) -> String {
         match self {
             Self::Needs(id) => format!("{id} failed"),
-            Self::ToldUnder(ids) => format!("what counts against it is told under {}", ids.join(", ")),
-            Self::Permission(why) | Self::Nothing(why) => why.text(words),
+            Self::ReportedUnder(ids) => format!("all violations are reported under {}", ids.join(", ")),
+            Self::Permission(why) | Self::Nothing(why) => why.text(advice_text),
         }
     }
 
     pub(super) const fn kind(&self) -> &'static str {
         match self {
             Self::Needs(_) => "needs",
-            Self::ToldUnder(_) => "told-under",
+            Self::ReportedUnder(_) => "told-under",
             Self::Permission(_) => "permission",
             Self::Nothing(_) => "nothing",
         }
     }
 }
 
-/// As much of a command line, a path or a URL as fits two lines.
-const LONGEST_NAME: usize = 200;
+/// Two lines of a command line, a path or a URL.
+const MAX_NAME: usize = 200;
 
-/// A sentence or two; what is longer is a name that a peer has made up for it.
-const LONGEST_REASON: usize = 1000;
+/// Enough for two sentences; only a quoted name is longer.
+const MAX_REASON: usize = 1000;

@@ -1,9 +1,9 @@
-//! A report -> SARIF 2.1.0: a rule a check, a result a finding.
+//! A report -> SARIF 2.1.0: one rule per check, one result per finding.
 
 use serde_json::{Value, json};
 
 use super::{Report, SubjectKind, Verdict};
-use crate::check::catalogue::{Check, Severity, all};
+use crate::check::catalogue::{Check, Reference, Severity, all};
 use crate::check::finding::Finding;
 use crate::check::ledger::Status;
 use crate::text::safe_json;
@@ -22,7 +22,7 @@ pub(super) fn sarif(report: &Report, exit_code: Option<u8>) -> String {
                 "ruleIndex": index(outcome.check),
                 "kind": "review",
                 "level": "none",
-                "message": {"text": format!("it could not be checked: {}", why.text(report.words))},
+                "message": {"text": format!("the check could not run: {}", why.text(report.advice_text))},
             }));
         }
     }
@@ -50,9 +50,9 @@ pub(super) fn sarif(report: &Report, exit_code: Option<u8>) -> String {
 
 fn rule(check: &Check) -> Value {
     let help = format!("{}\n\nExample: {}", check.remedy, check.example);
-    let mut tags = vec![format!("mcp/{}", check.taxon.as_str())];
+    let mut tags = vec![format!("mcp/{}", check.category.as_str())];
     tags.extend(check.references.iter().filter_map(|it| match it {
-        crate::check::catalogue::Reference::Cwe(number, _) => Some(format!("external/cwe/cwe-{number:03}")),
+        Reference::Cwe(number, _) => Some(format!("external/cwe/cwe-{number:03}")),
         _ => None,
     }));
     let mut rule = json!({
@@ -76,14 +76,14 @@ fn rule(check: &Check) -> Value {
 }
 
 fn result(report: &Report, finding: &Finding, index: Option<usize>) -> Value {
-    let Finding { check, party, detail, spot, evidence, path, .. } = finding;
-    let mut text = format!("{} (whose fault: {}): {detail}", check.sentence, party.as_str());
+    let Finding { check, party, detail, location, evidence, path, .. } = finding;
+    let mut text = format!("{} (at fault: {}): {detail}", check.sentence, party.as_str());
     if !evidence.is_empty() {
-        text.push_str(&format!("\nseen: {evidence}"));
+        text.push_str(&format!("\nevidence: {evidence}"));
     }
-    let mut location = json!({
+    let mut sarif_location = json!({
         "logicalLocations": [{
-            "fullyQualifiedName": match (&path, spot.text()) {
+            "fullyQualifiedName": match (&path, location.text()) {
                 (Some(path), place) => format!("{place} {path}"),
                 (None, place) => place,
             },
@@ -91,17 +91,17 @@ fn result(report: &Report, finding: &Finding, index: Option<usize>) -> Value {
         }],
     });
     if report.subject.kind == SubjectKind::Capture {
-        // The line of the file is not known; the frame is in the logical location, as barewire read counts.
+        // The line of the file is unknown; the logical location has the frame, numbered as in barewire read.
         let physical = json!({"artifactLocation": {"uri": uri(&report.subject.what)}});
-        location["physicalLocation"] = physical;
+        sarif_location["physicalLocation"] = physical;
     }
     let mut result = json!({
         "ruleId": check.id,
         "level": level(check.severity),
         "message": {"text": text},
-        "locations": [location],
+        "locations": [sarif_location],
         "partialFingerprints": {"barewire/v1": finding.fingerprint()},
-        "properties": {"party": party.as_str(), "frame": spot.frame, "offset": spot.offset, "channel": spot.channel},
+        "properties": {"party": party.as_str(), "frame": location.frame, "offset": location.offset, "channel": location.channel},
     });
     if let Some(index) = index {
         result["ruleIndex"] = json!(index);
@@ -112,7 +112,7 @@ fn result(report: &Report, finding: &Finding, index: Option<usize>) -> Value {
     result
 }
 
-/// A path as a URI: what may not stand in one is escaped.
+/// Percent-encodes a path for a URI.
 fn uri(path: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/".contains(&b);
     path.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
@@ -126,7 +126,7 @@ const fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// The middle of what GitHub calls by the same names.
+/// The middle of the range that GitHub gives the same name.
 const fn security(severity: Severity) -> &'static str {
     match severity {
         Severity::Critical => "9.5",

@@ -1,253 +1,229 @@
-//! A report -> text for people: what failed first, with what to do about it; the verdict last.
+//! A report -> text for people: failures with their fixes first, the verdict last.
 
-use std::fmt::{self, Write};
+use std::cmp::Reverse;
+use std::fmt::Display;
 
 use super::{Report, SubjectKind, Verdict};
 use crate::Advice;
+use crate::check::catalogue::Severity;
 use crate::check::finding::Finding;
-use crate::check::ledger::{Outcome, Skip, Status};
+use crate::check::ledger::{CheckOutcome, SkipReason, Status};
 use crate::text::{Style, Tone, wrap};
 
 pub(super) fn text(report: &Report, style: &dyn Style, verbose: bool) -> String {
-    let mut output = Output { text: String::new(), style };
-    write(report, &mut output, verbose).expect("a String takes everything");
-    output.text
+    let mut writer = TextWriter { report, style, verbose, text: String::new() };
+    writer.write();
+    writer.text
 }
 
-/// The text so far, and how it is to look.
-struct Output<'a> {
-    text: String,
+struct TextWriter<'a> {
+    report: &'a Report,
     style: &'a dyn Style,
+    verbose: bool,
+    text: String,
 }
 
-impl Output<'_> {
-    fn paint(&self, tone: Tone, text: &str) -> String {
-        self.style.paint(tone, text)
+impl TextWriter<'_> {
+    fn write(&mut self) {
+        let report = self.report;
+        let head = self.style.paint(Tone::Strong, &report.subject.what);
+        self.line(format_args!("{head}\n{}\n", report.subject.about));
+        // Consequences of another failure are skipped, so the worst failure can come first.
+        let mut worst: Vec<&CheckOutcome> = report.outcomes.iter().collect();
+        worst.sort_by_key(|outcome| (Reverse(outcome.check.severity), outcome.check.level));
+        for outcome in worst {
+            if let Status::Fail { findings, more, .. } = &outcome.status {
+                self.failed(outcome, findings, *more);
+            }
+        }
+        self.incomplete();
+        for stale in &report.stale {
+            let label = self.style.paint(Tone::Bad, "STALE");
+            let (check, detail) = (&stale.check, &stale.detail);
+            self.line(format_args!("{label}  {check}: {detail} is in the baseline, but was not found\n"));
+        }
+        if self.verbose {
+            report.outcomes.iter().for_each(|outcome| self.passed(outcome));
+            self.line("");
+        }
+        self.skipped();
+        self.verdict();
     }
-}
 
-impl Write for Output<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.text.write_str(text)
+    fn line(&mut self, line: impl Display) {
+        self.text.push_str(&format!("{line}\n"));
     }
-}
 
-fn write(report: &Report, output: &mut Output<'_>, verbose: bool) -> fmt::Result {
-    let head = output.paint(Tone::Strong, &report.subject.what);
-    writeln!(output, "{head}\n{}\n", report.subject.about)?;
-    // What failed because of another one is skipped, so that the worst may come first.
-    let mut worst: Vec<&Outcome> = report.outcomes.iter().collect();
-    worst.sort_by_key(|outcome| (std::cmp::Reverse(outcome.check.severity), outcome.check.level));
-    for outcome in worst {
-        if let Status::Fail { findings, more, .. } = &outcome.status {
-            failed(report, output, outcome, findings, *more)?;
+    /// Writes a wrapped text, indented by the width of its label.
+    fn wrapped(&mut self, label: &str, text: &str) {
+        let room = self.style.width().saturating_sub(label.len());
+        for (index, line) in wrap(text, room).iter().enumerate() {
+            let label = if index == 0 { label.to_owned() } else { " ".repeat(label.len()) };
+            self.line(format_args!("{label}{line}"));
         }
     }
-    unknown(report, output, verbose)?;
-    for stale in &report.stale {
-        let label = output.paint(Tone::Bad, "STALE");
-        writeln!(
-            output,
-            "{label}  {}: {} is in the baseline and was not found\n",
-            stale.check, stale.detail
-        )?;
+
+    fn failed(&mut self, outcome: &CheckOutcome, findings: &[Finding], more: u64) {
+        let (report, check) = (self.report, outcome.check);
+        // New findings come first.
+        let (known, new): (Vec<_>, Vec<_>) = findings.iter().partition(|finding| report.is_known(finding));
+        let (tone, label) = if new.is_empty() { (Tone::Noted, "KNOWN") } else { (Tone::Bad, "FAIL ") };
+        let (label, id) = (self.style.paint(tone, label), self.style.paint(Tone::Strong, check.id));
+        let (severity, level) = (check.severity.as_str(), check.level.as_str());
+        self.line(format_args!("{label} {id} ({severity}, {level}): {}", check.sentence));
+        for finding in new.into_iter().chain(known).take(SHOWN_FINDINGS) {
+            let place = finding.location.text();
+            let place = if place.is_empty() { String::new() } else { format!(" [{place}]") };
+            self.wrapped("      ", &format!("{}: {}{place}", finding.party.as_str(), finding.detail));
+            if let Some(path) = &finding.path {
+                self.line(format_args!("      at {path}"));
+            }
+            if !finding.evidence.is_empty() {
+                let evidence = self.style.paint(Tone::Faint, &finding.evidence);
+                self.line(format_args!("      | {evidence}"));
+            }
+        }
+        let hidden = more + findings.len().saturating_sub(SHOWN_FINDINGS) as u64;
+        if hidden > 0 {
+            self.line(format_args!("      and {hidden} more"));
+        }
+        if let Some(measured) = measured(outcome) {
+            self.line(format_args!("      {measured}"));
+        }
+        self.wrapped("      fix: ", check.remedy);
+        self.line("");
     }
-    if verbose {
+
+    fn passed(&mut self, outcome: &CheckOutcome) {
+        let Status::Pass { inspections } = outcome.status else { return };
+        let label = self.style.paint(Tone::Good, "PASS ");
+        let measure = match measured(outcome) {
+            Some(measured) => format!(" ({measured})"),
+            None if inspections > 1 => format!(" ({inspections} times)"),
+            None => String::new(),
+        };
+        self.line(format_args!("{label} {}{measure}", outcome.check.id));
+    }
+
+    /// Lists the checks that should have run and could not.
+    fn incomplete(&mut self) {
+        let report = self.report;
+        let mut reasons = Reasons::new();
         for outcome in &report.outcomes {
-            passed(output, outcome)?;
+            if let Status::Incomplete(why) = &outcome.status {
+                add_reason(&mut reasons, why.text(report.advice_text), outcome.check.id);
+            }
         }
-        writeln!(output)?;
-    }
-    skipped(report, output, verbose)?;
-    verdict(report, output)
-}
-
-fn failed(
-    report: &Report,
-    output: &mut Output<'_>,
-    outcome: &Outcome,
-    findings: &[Finding],
-    more: u64,
-) -> fmt::Result {
-    let check = outcome.check;
-    let is_known = findings.iter().all(|finding| report.is_known(finding));
-    let label = if is_known { output.paint(Tone::Noted, "KNOWN") } else { output.paint(Tone::Bad, "FAIL ") };
-    let id = output.paint(Tone::Strong, check.id);
-    let (severity, level) = (check.severity.as_str(), check.level.as_str());
-    writeln!(output, "{label} {id} ({severity}, {level}): {}", check.sentence)?;
-    // What is new is what somebody looks for.
-    let (known, new): (Vec<_>, Vec<_>) = findings.iter().partition(|finding| report.is_known(finding));
-    for finding in new.into_iter().chain(known).take(SHOWN) {
-        let place = finding.spot.text();
-        let place = if place.is_empty() { String::new() } else { format!(" [{place}]") };
-        lines(output, "      ", &format!("{}: {}{place}", finding.party.as_str(), finding.detail))?;
-        if let Some(path) = &finding.path {
-            writeln!(output, "      at {path}")?;
+        self.reasons(&reasons, "UNKNOWN  ");
+        let is_nothing = report.verdict() == Verdict::Incomplete && !report.subject.is_seen;
+        if is_nothing {
+            let why = match report.subject.kind {
+                SubjectKind::Capture => "the capture has no frames",
+                _ => "no MCP server responds",
+            };
+            self.line(format_args!("UNKNOWN  {why}: there is nothing to check"));
         }
-        if !finding.evidence.is_empty() {
-            let evidence = output.paint(Tone::Faint, &finding.evidence);
-            writeln!(output, "      | {evidence}")?;
+        if is_nothing || !reasons.is_empty() {
+            self.line("");
         }
     }
-    let hidden = more + findings.len().saturating_sub(SHOWN) as u64;
-    if hidden > 0 {
-        writeln!(output, "      and {hidden} more of the kind")?;
+
+    fn skipped(&mut self) {
+        let report = self.report;
+        let mut reasons = Reasons::new();
+        let mut idle = 0;
+        for outcome in &report.outcomes {
+            let Status::Skip(skip) = &outcome.status else { continue };
+            if let (SkipReason::Nothing(_), false) = (skip, self.verbose) {
+                idle += 1;
+                continue;
+            }
+            let reason = skip.reason(report.advice_text);
+            let measured = measured(outcome).map(|measured| format!("; {measured}")).unwrap_or_default();
+            add_reason(&mut reasons, format!("{reason}{measured}"), outcome.check.id);
+        }
+        self.reasons(&reasons, "skip  ");
+        if idle > 0 {
+            let checks = if idle == 1 { "check" } else { "checks" };
+            let more = (report.advice_text)(&Advice::NameAllChecks);
+            self.line(format_args!("skip  {idle} {checks} with nothing to inspect; {more}"));
+        }
+        if idle > 0 || !reasons.is_empty() {
+            self.line("");
+        }
     }
-    if let Some(measured) = measured(outcome) {
-        writeln!(output, "      {measured}")?;
+
+    /// Writes each reason, with the ids of its checks.
+    fn reasons(&mut self, reasons: &Reasons, label: &str) {
+        let shown = if self.verbose { usize::MAX } else { SHOWN_IDS };
+        for (reason, ids) in reasons {
+            let more = ids.len().saturating_sub(shown);
+            let mut names = ids[..ids.len() - more].join(", ");
+            if more > 0 {
+                names.push_str(&format!(" and {more} more"));
+            }
+            self.wrapped(label, &format!("{names}: {reason}"));
+        }
     }
-    lines(output, "      fix: ", check.remedy)?;
-    writeln!(output)
+
+    fn verdict(&mut self) {
+        let report = self.report;
+        let count = |is: fn(&Status) -> bool| report.outcomes.iter().filter(|it| is(&it.status)).count();
+        let passed = count(|status| matches!(status, Status::Pass { .. }));
+        let skipped = count(|status| matches!(status, Status::Skip(_)));
+        let incomplete = count(|status| matches!(status, Status::Incomplete(_)));
+        let failures = report.outcomes.iter().filter(|outcome| matches!(outcome.status, Status::Fail { .. }));
+        let failures: Vec<Severity> = failures.map(|outcome| outcome.check.severity).collect();
+        let of = |severity: Severity| failures.iter().filter(|it| **it == severity).count();
+        let counts = Severity::ALL.into_iter().filter(|severity| of(*severity) > 0);
+        let counts: Vec<_> = counts.map(|severity| format!("{} {}", of(severity), severity.as_str())).collect();
+        let (failed, by_severity) = (failures.len(), counts.join(", "));
+        let failed = match (failed, report.known_failures()) {
+            (0, _) => "0 failed".to_owned(),
+            (failed, 0) if report.outcomes.iter().any(|outcome| report.counts(outcome)) => {
+                format!("{failed} failed ({by_severity})")
+            }
+            (failed, 0) => format!("{failed} failed ({by_severity}), all below {}", report.fail_on.as_str()),
+            (failed, known) if failed == known => format!("{failed} failed, all known"),
+            (failed, known) => format!("{failed} failed ({by_severity}), {known} of them known"),
+        };
+        let mut parts = vec![format!("{passed} passed"), failed, format!("{skipped} skipped")];
+        match report.stale.len() {
+            0 => {}
+            1 => parts.push("1 baseline entry was not found".to_owned()),
+            stale => parts.push(format!("{stale} baseline entries were not found")),
+        }
+        if incomplete > 0 {
+            parts.push(format!("{incomplete} could not run"));
+        }
+        let tone = match report.verdict() {
+            Verdict::Pass => Tone::Good,
+            Verdict::Fail => Tone::Bad,
+            Verdict::Incomplete => Tone::Noted,
+        };
+        let word = self.style.paint(tone, report.verdict().as_str());
+        self.line(format_args!("verdict: {word}: {}", parts.join(", ")));
+    }
 }
 
-fn passed(output: &mut Output<'_>, outcome: &Outcome) -> fmt::Result {
-    let Status::Pass { looked } = outcome.status else { return Ok(()) };
-    let label = output.paint(Tone::Good, "PASS ");
-    let measure = match measured(outcome) {
-        Some(measured) => format!(" ({measured})"),
-        None if looked > 1 => format!(" ({looked} times)"),
-        None => String::new(),
-    };
-    writeln!(output, "{label} {}{measure}", outcome.check.id)
-}
-
-/// How many messages are as they should be, where that is counted.
-fn measured(outcome: &Outcome) -> Option<String> {
+/// The number of conforming messages, if the check counts them.
+fn measured(outcome: &CheckOutcome) -> Option<String> {
     let measure = outcome.measure.as_ref()?;
     let (conform, messages) = (measure["conform"].as_u64()?, measure["messages"].as_u64()?);
     Some(format!("{conform} of {messages} messages of the server conform"))
 }
 
-/// What should have been checked and could not be.
-fn unknown(report: &Report, output: &mut Output<'_>, verbose: bool) -> fmt::Result {
-    let mut reasons = Reasons::default();
-    for outcome in &report.outcomes {
-        if let Status::Incomplete(why) = &outcome.status {
-            reasons.add(why.text(report.words), outcome.check.id);
-        }
-    }
-    reasons.write(output, "UNKNOWN  ", verbose)?;
-    let is_nothing = report.verdict() == Verdict::Incomplete && !report.subject.is_seen;
-    if is_nothing {
-        let why = match report.subject.kind {
-            SubjectKind::Capture => "the capture has no frames",
-            _ => "no MCP server answers",
-        };
-        writeln!(output, "UNKNOWN  {why}: there is nothing to check")?;
-    }
-    if is_nothing || !reasons.is_empty() {
-        writeln!(output)?;
-    }
-    Ok(())
-}
+/// The reasons why checks did not run, each with the ids.
+type Reasons = Vec<(String, Vec<&'static str>)>;
 
-/// Why checks were not made, each with their ids.
-#[derive(Default)]
-struct Reasons<'a>(Vec<(String, Vec<&'a str>)>);
-
-impl<'a> Reasons<'a> {
-    fn add(&mut self, reason: String, id: &'a str) {
-        match self.0.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, ids)) => ids.push(id),
-            None => self.0.push((reason, vec![id])),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// A line a reason.
-    fn write(&self, output: &mut Output<'_>, label: &str, verbose: bool) -> fmt::Result {
-        let most = if verbose { usize::MAX } else { 4 };
-        for (reason, ids) in &self.0 {
-            let more = ids.len().saturating_sub(most);
-            let mut names = ids[..ids.len() - more].join(", ");
-            if more > 0 {
-                names.push_str(&format!(" and {more} more"));
-            }
-            lines(output, label, &format!("{names}: {reason}"))?;
-        }
-        Ok(())
+fn add_reason(reasons: &mut Reasons, reason: String, id: &'static str) {
+    match reasons.iter_mut().find(|(known, _)| *known == reason) {
+        Some((_, ids)) => ids.push(id),
+        None => reasons.push((reason, vec![id])),
     }
 }
 
-fn skipped(report: &Report, output: &mut Output<'_>, verbose: bool) -> fmt::Result {
-    let mut reasons = Reasons::default();
-    let mut idle = 0;
-    for outcome in &report.outcomes {
-        let Status::Skip(skip) = &outcome.status else { continue };
-        if let (Skip::Nothing(_), false) = (skip, verbose) {
-            idle += 1;
-            continue;
-        }
-        let reason = match measured(outcome) {
-            Some(measured) => format!("{}; {measured}", skip.reason(report.words)),
-            None => skip.reason(report.words),
-        };
-        reasons.add(reason, outcome.check.id);
-    }
-    reasons.write(output, "skip  ", verbose)?;
-    if idle > 0 {
-        let checks = if idle == 1 { "1 check".to_owned() } else { format!("{idle} checks") };
-        let more = (report.words)(&Advice::NameAllChecks);
-        writeln!(output, "skip  {checks} without anything to look at; {more}")?;
-    }
-    if idle > 0 || !reasons.is_empty() {
-        writeln!(output)?;
-    }
-    Ok(())
-}
-
-fn verdict(report: &Report, output: &mut Output<'_>) -> fmt::Result {
-    let count = |is: fn(&Status) -> bool| report.outcomes.iter().filter(|it| is(&it.status)).count();
-    let passed = count(|status| matches!(status, Status::Pass { .. }));
-    let skipped = count(|status| matches!(status, Status::Skip(_)));
-    let incomplete = count(|status| matches!(status, Status::Incomplete(_)));
-    let failures = report.failures();
-    let failed: usize = failures.iter().map(|(_, count)| count).sum();
-    let by_severity: Vec<_> =
-        failures.iter().map(|(severity, count)| format!("{count} {}", severity.as_str())).collect();
-    let mut said = vec![format!("{passed} passed")];
-    match (failed, report.known_failures()) {
-        (0, _) => said.push("0 failed".to_owned()),
-        (failed, 0) => {
-            let counts = report.outcomes.iter().any(|outcome| report.counts(outcome));
-            let below = format!(", all below {}", report.fail_on.as_str());
-            let below = if counts { "" } else { &below };
-            said.push(format!("{failed} failed ({}){below}", by_severity.join(", ")));
-        }
-        (failed, known) if failed == known => said.push(format!("{failed} failed as known")),
-        (failed, known) => {
-            said.push(format!("{failed} failed ({}), {known} of them as known", by_severity.join(", ")));
-        }
-    }
-    said.push(format!("{skipped} skipped"));
-    match report.stale.len() {
-        0 => {}
-        1 => said.push("1 entry of the baseline is not found any more".to_owned()),
-        stale => said.push(format!("{stale} entries of the baseline are not found any more")),
-    }
-    if incomplete > 0 {
-        said.push(format!("{incomplete} could not be checked"));
-    }
-    let tone = match report.verdict() {
-        Verdict::Pass => Tone::Good,
-        Verdict::Fail => Tone::Bad,
-        Verdict::Incomplete => Tone::Noted,
-    };
-    let word = output.paint(tone, report.verdict().as_str());
-    writeln!(output, "verdict: {word}: {}", said.join(", "))
-}
-
-fn lines(output: &mut Output<'_>, label: &str, text: &str) -> fmt::Result {
-    let room = output.style.width().saturating_sub(label.len());
-    for (index, line) in wrap(text, room).iter().enumerate() {
-        let label = if index == 0 { label.to_owned() } else { " ".repeat(label.len()) };
-        writeln!(output, "{label}{line}")?;
-    }
-    Ok(())
-}
-
-/// Enough to see what kind of thing it is.
-const SHOWN: usize = 3;
+/// Enough to recognise the kind of finding.
+const SHOWN_FINDINGS: usize = 3;
+/// Enough for a line or two.
+const SHOWN_IDS: usize = 4;

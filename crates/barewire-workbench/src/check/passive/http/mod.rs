@@ -1,4 +1,4 @@
-//! Exchanges over HTTP -> what was said in each. By what rules is judged when it is over: those of [`client`] and of [`server`].
+//! HTTP exchanges -> their messages, judged at the end of each exchange by the rules in [`client`] and [`server`].
 
 mod client;
 mod server;
@@ -11,8 +11,8 @@ use barewire_proto::mcp::{RequestParams, Revision, Side, code};
 use barewire_proto::rpc::Message;
 use barewire_proto::transcript::{StreamClose, Event, Note, Stream};
 
-use super::tools::Tools;
-use super::{Case, Setting};
+use super::tools::ToolChecks;
+use super::{MessageContext, ObservationState};
 use crate::check::catalogue::Check;
 use crate::check::finding::{Finding, Location, Party};
 use crate::check::ledger::Ledger;
@@ -20,151 +20,150 @@ use crate::operations::{Exchange, Handshake, member};
 use crate::text::shown;
 
 #[derive(Default)]
-pub(super) struct Http {
-    /// What was said in each exchange that is not over, by channel.
-    said: HashMap<String, Said>,
-    /// The server gives sessions: what it did with the last handshake.
+pub(super) struct HttpChecks {
+    /// The messages of each open exchange, by channel.
+    messages: HashMap<String, ExchangeMessages>,
+    /// Whether the response to the last handshake started a session.
     gives_sessions: bool,
-    /// The server has shown that it is of the modern era.
+    /// Whether the server has shown that it speaks the modern era.
     is_modern: bool,
-    /// Where requests are posted whose answers come elsewhere, as HTTP+SSE has it.
+    /// The targets of POST requests over HTTP+SSE, whose responses come in another exchange.
     sse_targets: HashSet<String>,
 }
 
-/// What was said in an exchange.
+/// The messages of an exchange.
 #[derive(Default)]
-struct Said {
-    asked: Option<Asked>,
-    /// Where the request stands.
+struct ExchangeMessages {
+    posted: Option<PostedMessage>,
+    /// The location of the request.
     request: Option<Location>,
-    /// Where the first message of the response stands.
+    /// The location of the first message of the response.
     response: Option<Location>,
     conversation: String,
     has_result: bool,
     error: Option<i64>,
-    /// The client has gone, or the response is not complete.
+    /// Whether the client has disconnected, or the response is incomplete.
     is_cut: bool,
 }
 
-/// The message of a request, as far as headers depend on it.
-struct Asked {
-    kind: Kind,
+/// The parts of a posted message that decide about headers.
+struct PostedMessage {
+    kind: PostedKind,
     method: String,
-    /// As it is written.
+    /// The text of the id.
     id: Option<String>,
-    /// Of its metadata.
+    /// From its metadata.
     version: Option<String>,
-    /// What `Mcp-Name` has to hold.
+    /// The required value of `Mcp-Name`.
     name: Option<String>,
-    /// By the handshake.
+    /// From the handshake.
     agreed: Option<Revision>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum PostedKind {
     Request,
     Notification,
     Response,
-    /// An array, or no message.
+    /// An array, or not a message.
     Other,
 }
 
-impl Http {
-    pub(super) fn message(&mut self, case: &Case<'_>, tools: &Tools, ledger: &mut Ledger) {
-        let watched = case.watched;
-        let (Some(place), Some(exchange)) = (watched.frame.place, watched.exchange) else { return };
-        if self.said.len() >= MOST && !self.said.contains_key(place.channel) {
+impl HttpChecks {
+    pub(super) fn message(&mut self, context: &MessageContext<'_>, tools: &ToolChecks, ledger: &mut Ledger) {
+        let tracked = context.tracked;
+        let (Some(place), Some(exchange)) = (tracked.frame.place, tracked.exchange) else { return };
+        if self.messages.len() >= MAX_EXCHANGES && !self.messages.contains_key(place.channel) {
             return;
         }
-        let said = self.said.entry(place.channel.to_owned()).or_default();
-        said.conversation.clone_from(&watched.conversation.name);
-        let spot = Location::of(watched.frame, 0);
-        if watched.sender == Side::Client {
-            client::repeats_arguments(case, exchange, tools, ledger);
-            said.request.get_or_insert(spot);
-            let asked = Asked::of(case);
-            said.asked = Some(match &said.asked {
-                None => asked,
-                Some(_) => Asked { kind: Kind::Other, ..asked },
+        let messages = self.messages.entry(place.channel.to_owned()).or_default();
+        messages.conversation.clone_from(&tracked.conversation.name);
+        let location = Location::of(tracked.frame, 0);
+        if tracked.sender == Side::Client {
+            client::check_param_headers(context, exchange, tools, ledger);
+            messages.request.get_or_insert(location);
+            let posted = PostedMessage::of(context);
+            messages.posted = Some(match &messages.posted {
+                None => posted,
+                Some(_) => PostedMessage { kind: PostedKind::Other, ..posted },
             });
             return;
         }
-        said.response.get_or_insert(spot);
-        match watched.message {
+        messages.response.get_or_insert(location);
+        match tracked.message {
             Ok(Message::Response(response)) => match response.outcome {
                 Ok(result) => {
-                    said.has_result = true;
+                    messages.has_result = true;
                     self.is_modern |= member(Some(result), "resultType").is_some();
                 }
                 Err(error) => {
-                    said.error = Some(error.code.get());
+                    messages.error = Some(error.code.get());
                     self.is_modern |= code::is_modern(error.code);
                 }
             },
-            Ok(Message::OrphanError(error)) => said.error = Some(error.code.get()),
+            Ok(Message::OrphanError(error)) => messages.error = Some(error.code.get()),
             _ => {}
         }
     }
 
-    /// Takes what happened. `exchange` is the HTTP of the channel, also if it has just ended.
+    /// Handles an event. `exchange` is the HTTP exchange of the channel, even if it has just ended.
     pub(super) fn event(
         &mut self,
         event: &Event,
         exchange: Option<&Exchange>,
-        setting: &mut Setting,
+        state: &mut ObservationState,
         ledger: &mut Ledger,
     ) {
         let Some(exchange) = exchange else { return };
         let channel = event.channel.as_str();
         match &event.note {
-            Note::Closed(StreamClose::Connection) | Note::Cut { .. } if self.said.len() < MOST => {
-                self.said.entry(channel.to_owned()).or_default().is_cut = true;
+            Note::Closed(Closed::Connection) | Note::Cut { .. } if self.messages.len() < MAX_EXCHANGES => {
+                self.messages.entry(channel.to_owned()).or_default().is_cut = true;
             }
             Note::Eof(Stream::ToClient) => {
-                let said = self.said.remove(channel).unwrap_or_default();
-                self.over(channel, exchange, &said, setting, ledger);
+                let messages = self.messages.remove(channel).unwrap_or_default();
+                self.finish(channel, exchange, &messages, state, ledger);
             }
             _ => {}
         }
     }
 
-    /// An exchange is over.
-    fn over(
+    /// Judges an exchange at its end.
+    fn finish(
         &mut self,
         channel: &str,
         exchange: &Exchange,
-        said: &Said,
-        setting: &mut Setting,
+        messages: &ExchangeMessages,
+        state: &mut ObservationState,
         ledger: &mut Ledger,
     ) {
         let status = exchange.code();
-        // That nothing comes is said by the status, or told as what it is.
+        // The status explains the missing response, or another check reports it.
         let is_accepted = status == Some(202) && !exchange.is_sse_transport;
-        let is_refused = is_accepted || status.is_none_or(|status| status >= 400) || said.is_cut;
-        let id = said.asked.as_ref().and_then(|asked| asked.id.clone());
+        let is_refused = is_accepted || status.is_none_or(|status| status >= 400) || messages.is_cut;
+        let id = messages.posted.as_ref().and_then(|posted| posted.id.clone());
         let key = |name: &str| (name.to_owned(), id.clone().unwrap_or_default());
-        let is_claimed =
-            [channel, &said.conversation].iter().any(|name| setting.claimed.contains(&key(name)));
-        if let Some(Asked { id: Some(id), .. }) = &said.asked
+        let is_claimed = [channel, &messages.conversation].iter().any(|name| state.claimed.contains(&key(name)));
+        if let Some(PostedMessage { id: Some(id), .. }) = &messages.posted
             && is_refused
-            && setting.claimed.len() < MOST
+            && state.claimed.len() < MAX_EXCHANGES
         {
-            for name in [channel, &said.conversation] {
-                setting.claimed.insert((name.to_owned(), id.clone()));
+            for name in [channel, &messages.conversation] {
+                state.claimed.insert((name.to_owned(), id.clone()));
             }
         }
         let Some(status) = status else { return };
-        let mut view = View { channel, exchange, said, setting, ledger, status, is_claimed };
+        let mut view = FinishedExchange { channel, exchange, messages, state, ledger, status, is_claimed };
         if status == 401 {
             view.unauthorized();
         }
-        match (exchange.method(), &said.asked) {
-            // 2024-11-05 says nothing of headers and statuses.
-            (Some("POST"), Some(asked)) if self.is_sse_transport(&view, asked) => {}
-            (Some("POST"), Some(asked)) => {
-                view.client(asked, self.gives_sessions);
-                view.server(asked, self.is_modern);
-                if asked.is_handshake() && view.is_ok() {
+        match (exchange.method(), &messages.posted) {
+            // 2024-11-05 has no rules for headers and statuses.
+            (Some("POST"), Some(posted)) if self.is_sse_transport(&view, posted) => {}
+            (Some("POST"), Some(posted)) => {
+                view.client(posted, self.gives_sessions);
+                view.server(posted, self.is_modern);
+                if posted.is_handshake() && view.is_ok() {
                     self.gives_sessions = exchange.response_header("mcp-session-id").is_some();
                 }
             }
@@ -175,53 +174,53 @@ impl Http {
     }
 
     /// Whether a message was posted over HTTP+SSE.
-    fn is_sse_transport(&mut self, view: &View<'_>, asked: &Asked) -> bool {
+    fn is_sse_transport(&mut self, view: &FinishedExchange<'_>, posted: &PostedMessage) -> bool {
         let Some(target) = view.exchange.target() else { return false };
         if view.exchange.is_sse_transport || self.sse_targets.contains(target) {
             return true;
         }
-        let has_answer = view.said.has_result || view.said.error.is_some();
-        let is_one = asked.kind == Kind::Request && view.exchange.may_be_sse_post() && !has_answer;
-        if is_one && self.sse_targets.len() < MOST {
+        let has_answer = view.messages.has_result || view.messages.error.is_some();
+        let is_one = posted.kind == PostedKind::Request && view.exchange.may_be_sse_post() && !has_answer;
+        if is_one && self.sse_targets.len() < MAX_EXCHANGES {
             self.sse_targets.insert(target.to_owned());
         }
         is_one
     }
 }
 
-/// An exchange that is over, and where findings go.
-struct View<'a> {
+/// A finished exchange.
+struct FinishedExchange<'a> {
     channel: &'a str,
     exchange: &'a Exchange,
-    said: &'a Said,
-    setting: &'a Setting,
+    messages: &'a ExchangeMessages,
+    state: &'a ObservationState,
     ledger: &'a mut Ledger,
     status: u16,
-    /// What comes of it is told by whoever has sent it.
+    /// Whether a probe judges the outcome itself.
     is_claimed: bool,
 }
 
-impl View<'_> {
+impl FinishedExchange<'_> {
     fn is_ok(&self) -> bool {
         (200..=299).contains(&self.status)
     }
 
     fn by_client(&mut self, check: &'static Check, detail: impl Into<String>) {
-        if self.setting.client_is_ours {
+        if self.state.client_is_ours {
             return;
         }
-        let spot = self.said.request.clone().unwrap_or_else(|| Location::channel(self.channel));
-        let finding = Finding::new(check, Party::Client, spot, detail);
+        let location = self.messages.request.clone().unwrap_or_else(|| Location::channel(self.channel));
+        let finding = Finding::new(check, Party::Client, location, detail);
         self.ledger.fail(finding.seen(self.exchange.request.as_bytes()));
     }
 
     fn by_server(&mut self, check: &'static Check, detail: impl Into<String>) {
-        let spot = self.said.response.clone().unwrap_or_else(|| Location::channel(self.channel));
-        let finding = Finding::new(check, Party::Server, spot, detail);
+        let location = self.messages.response.clone().unwrap_or_else(|| Location::channel(self.channel));
+        let finding = Finding::new(check, Party::Server, location, detail);
         self.ledger.fail(finding.seen(self.exchange.status.as_bytes()));
     }
 
-    /// Whether the client takes this type.
+    /// Whether the client accepts this type.
     fn accepts(&self, wanted: &str) -> bool {
         let (kind, _) = wanted.split_once('/').unwrap_or((wanted, ""));
         let accepts = self.exchange.request_headers.iter().filter(|(name, _)| name == "accept");
@@ -232,40 +231,40 @@ impl View<'_> {
     }
 }
 
-impl Asked {
-    fn of(case: &Case<'_>) -> Self {
-        let watched = case.watched;
-        let talk = watched.conversation;
-        let mut asked = Self {
-            kind: Kind::Other,
+impl PostedMessage {
+    fn of(context: &MessageContext<'_>) -> Self {
+        let tracked = context.tracked;
+        let conversation = tracked.conversation;
+        let mut posted = Self {
+            kind: PostedKind::Other,
             method: String::new(),
             id: None,
             version: None,
             name: None,
-            agreed: talk.revision().filter(|_| talk.handshake >= Handshake::Answered),
+            agreed: conversation.revision().filter(|_| conversation.handshake >= Handshake::Answered),
         };
-        match watched.message {
+        match tracked.message {
             Ok(Message::Request(request)) => {
                 let text = |json| Text::from_json(json).map(|it| it.to_name().into_owned());
                 let params = RequestParams::read(request.params);
-                asked.kind = Kind::Request;
-                asked.method = request.method.to_name().into_owned();
-                asked.id = Some(request.id.as_str().to_owned());
-                asked.version = params.meta.protocol_version.and_then(text);
-                asked.name = mcp_name_source(&asked.method, &params).and_then(|(_, whom)| whom).and_then(text);
+                posted.kind = PostedKind::Request;
+                posted.method = request.method.to_name().into_owned();
+                posted.id = Some(request.id.as_str().to_owned());
+                posted.version = params.meta.protocol_version.and_then(text);
+                posted.name = about(&posted.method, &params).and_then(|(_, whom)| whom).and_then(text);
             }
             Ok(Message::Notification(notification)) => {
-                asked.kind = Kind::Notification;
-                asked.method = notification.method.to_name().into_owned();
+                posted.kind = PostedKind::Notification;
+                posted.method = notification.method.to_name().into_owned();
             }
-            Ok(Message::Response(_)) => asked.kind = Kind::Response,
+            Ok(Message::Response(_)) => posted.kind = PostedKind::Response,
             Ok(Message::OrphanError(_)) => {}
-            Err(invalid) => asked.id = invalid.id.as_ref().map(|id| id.as_str().to_owned()),
+            Err(invalid) => posted.id = invalid.id.as_ref().map(|id| id.as_str().to_owned()),
         }
-        if watched.element.is_some() {
-            asked.kind = Kind::Other;
+        if tracked.element.is_some() {
+            posted.kind = PostedKind::Other;
         }
-        asked
+        posted
     }
 
     fn is_handshake(&self) -> bool {
@@ -274,11 +273,11 @@ impl Asked {
 
     fn shown(&self) -> String {
         match self.kind {
-            Kind::Response => "a response".to_owned(),
+            PostedKind::Response => "a response".to_owned(),
             _ => shown(self.method.as_bytes(), 60),
         }
     }
 }
 
-/// More than any host has under way.
-const MOST: usize = 65_536;
+/// More exchanges than any host has open.
+const MAX_EXCHANGES: usize = 65_536;

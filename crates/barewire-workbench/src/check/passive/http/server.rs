@@ -1,112 +1,105 @@
-//! What a server answers to a message, to a GET and to a DELETE.
+//! The responses of a server to a message, to a GET and to a DELETE.
 
 use barewire_proto::http::{Media, challenge};
 
-use super::{Asked, Kind, View};
+use super::{FinishedExchange, PostedKind, PostedMessage};
 use crate::check::catalogue::http::{HTTP_CONTENT_TYPE, HTTP_SESSION, HTTP_STATUS, HTTP_UNAUTHORIZED};
 use crate::text::shown;
 
-impl View<'_> {
-    /// What a server answers to a message.
-    pub(super) fn server(&mut self, asked: &Asked, is_modern_server: bool) {
+impl FinishedExchange<'_> {
+    /// Checks the response to a message.
+    pub(super) fn server(&mut self, posted: &PostedMessage, is_modern_server: bool) {
         let exchange = self.exchange;
         if let Some(session) = exchange.response_header("mcp-session-id") {
-            self.ledger.look(&HTTP_SESSION);
+            self.ledger.inspected(&HTTP_SESSION);
             if session.is_empty() || !session.bytes().all(|byte| byte.is_ascii_graphic()) {
                 let session = shown(session.as_bytes(), 60);
-                self.by_server(
-                    &HTTP_SESSION,
-                    format!("the id {session:?} is not of visible ASCII characters"),
-                );
+                let detail = format!("the session id {session:?} is not visible ASCII");
+                self.by_server(&HTTP_SESSION, detail);
             }
-            if asked.version.is_some() && is_modern_server {
-                self.by_server(&HTTP_SESSION, "a request of the modern era is given a session");
+            if posted.version.is_some() && is_modern_server {
+                self.by_server(&HTTP_SESSION, "a modern request starts a session");
             }
         }
-        let has_body = self.said.response.is_some();
+        let has_body = self.messages.response.is_some();
         if self.is_ok() && has_body {
-            self.ledger.look(&HTTP_CONTENT_TYPE);
+            self.ledger.inspected(&HTTP_CONTENT_TYPE);
             let value = exchange.response_header("content-type").unwrap_or_default();
             if !matches!(Media::parse(value.as_bytes()), Some(Media::Json | Media::Events)) {
                 let value = shown(value.as_bytes(), 60);
-                self.by_server(&HTTP_CONTENT_TYPE, format!("an answer comes as {value:?}"));
+                self.by_server(&HTTP_CONTENT_TYPE, format!("a response has Content-Type {value:?}"));
             }
         }
-        self.ledger.look(&HTTP_STATUS);
-        let (status, what) = (self.status, asked.shown());
-        match asked.kind {
-            Kind::Notification | Kind::Response if self.is_ok() && status != 202 => {
-                self.by_server(&HTTP_STATUS, format!("{what}: 202 is expected, and {status} comes"));
+        self.ledger.inspected(&HTTP_STATUS);
+        let (status, error) = (self.status, self.messages.error);
+        let problem = match posted.kind {
+            PostedKind::Notification | PostedKind::Response if self.is_ok() && status != 202 => {
+                format!("expected status 202, got {status}")
             }
-            Kind::Request if self.is_ok() && status != 200 => {
-                self.by_server(&HTTP_STATUS, format!("{what}: 200 is expected, and {status} comes"));
+            PostedKind::Request if self.is_ok() && status != 200 => format!("expected status 200, got {status}"),
+            PostedKind::Request if self.messages.has_result && status != 200 => {
+                format!("a result has status {status}, expected 200")
             }
-            Kind::Request if self.said.has_result && status != 200 => {
-                self.by_server(&HTTP_STATUS, format!("{what} has a result, and the status {status}"));
+            PostedKind::Request if status >= 500 && error.is_none() && !self.is_claimed => {
+                format!("expected a JSON-RPC response, got status {status} without one")
             }
-            Kind::Request if status >= 500 && self.said.error.is_none() && !self.is_claimed => {
-                self.by_server(
-                    &HTTP_STATUS,
-                    format!("{what}: an answer is expected, and the status {status} comes"),
-                );
-            }
-            Kind::Request if asked.version.is_some() && is_modern_server => {
-                let wanted = match self.said.error {
-                    Some(-32601) => 404,
-                    Some(-32022..=-32020) => 400,
+            PostedKind::Request if posted.version.is_some() && is_modern_server => {
+                let (code, expected) = match error {
+                    Some(code @ -32601) => (code, 404),
+                    Some(code @ -32022..=-32020) => (code, 400),
                     _ => return,
                 };
-                if status != wanted {
-                    let code = self.said.error.unwrap_or_default();
-                    let detail = format!("{what}: {wanted} is expected with {code}, and {status} comes");
-                    self.by_server(&HTTP_STATUS, detail);
+                if status == expected {
+                    return;
                 }
+                format!("expected status {expected} for error {code}, got {status}")
             }
-            _ => {}
-        }
+            _ => return,
+        };
+        self.by_server(&HTTP_STATUS, format!("{}: {problem}", posted.shown()));
     }
 
-    /// A stream, or none.
+    /// Checks the response to a GET.
     pub(super) fn get(&mut self) {
         let has_session = self.exchange.request_header("mcp-session-id").is_some();
-        // What our own client asks for is there; of another one we do not know.
-        let is_known = self.setting.client_is_ours && has_session;
+        // A GET of `barewire check` with a session is valid; that of another client may not be.
+        let is_known = self.state.client_is_ours && has_session;
         match self.status {
             200 => {
-                self.ledger.look(&HTTP_CONTENT_TYPE);
+                self.ledger.inspected(&HTTP_CONTENT_TYPE);
                 let value = self.exchange.response_header("content-type").unwrap_or_default();
                 if Media::parse(value.as_bytes()) != Some(Media::Events) {
                     let value = shown(value.as_bytes(), 60);
-                    self.by_server(&HTTP_CONTENT_TYPE, format!("a GET is answered with {value:?}"));
+                    self.by_server(&HTTP_CONTENT_TYPE, format!("the stream of a GET has Content-Type {value:?}"));
                 }
             }
-            405 | 401 | 403 => self.ledger.look(&HTTP_STATUS),
+            405 | 401 | 403 => self.ledger.inspected(&HTTP_STATUS),
             400..=499 if !is_known => {}
             status => {
-                let detail = format!("GET: a stream or 405 is expected, and {status} comes");
+                let detail = format!("GET: expected a stream or status 405, got {status}");
                 self.by_server(&HTTP_STATUS, detail);
             }
         }
     }
 
-    /// The end of a session.
+    /// Checks the response to a DELETE, which ends a session.
     pub(super) fn delete(&mut self) {
-        self.ledger.look(&HTTP_SESSION);
+        self.ledger.inspected(&HTTP_SESSION);
         if !self.is_ok() && !matches!(self.status, 401 | 403 | 404 | 405) {
-            let detail = format!("DELETE: 2xx or 405 is expected, and {} comes", self.status);
+            let detail = format!("DELETE: expected status 2xx or 405, got {}", self.status);
             self.by_server(&HTTP_SESSION, detail);
         }
     }
 
     pub(super) fn unauthorized(&mut self) {
-        self.ledger.look(&HTTP_UNAUTHORIZED);
+        self.ledger.inspected(&HTTP_UNAUTHORIZED);
         let headers = &self.exchange.response_headers;
         let headers: Vec<(&str, &[u8])> =
             headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
         if self.exchange.response_header("www-authenticate").is_none() {
-            self.by_server(&HTTP_UNAUTHORIZED, "it has no WWW-Authenticate");
+            self.by_server(&HTTP_UNAUTHORIZED, "the 401 has no WWW-Authenticate header");
         } else if !challenge::parse(&headers[..]).iter().any(|it| it.is("bearer")) {
-            self.by_server(&HTTP_UNAUTHORIZED, "its WWW-Authenticate has no Bearer");
+            self.by_server(&HTTP_UNAUTHORIZED, "WWW-Authenticate has no Bearer challenge");
         }
     }
 }

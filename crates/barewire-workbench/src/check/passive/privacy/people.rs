@@ -1,14 +1,14 @@
-//! A string -> what in it says who somebody is.
+//! A string -> the personal identifier in it.
 
 use memchr::{memchr, memmem};
 
-/// Whether something of the kind may be in a message. Whatever is escaped may be.
+/// Whether a message may contain an identifier. With escapes it may.
 pub(super) fn may_be_in(text: &[u8]) -> bool {
     memchr(b'@', text).is_some()
         || [&b"/home/"[..], b"Users", b"\\u", b"\\/"].iter().any(|part| memmem::find(text, part).is_some())
 }
 
-/// The first of it in a text: what it is, without saying who.
+/// The kind of the first identifier in a text, without its value.
 pub(super) fn in_text(text: &str) -> Option<String> {
     email(text).or_else(|| home(text))
 }
@@ -23,12 +23,12 @@ fn email(text: &str) -> Option<String> {
         let domain = text[at + 1..end].trim_end_matches('.').to_lowercase();
         let Some((name, top)) = domain.rsplit_once('.') else { continue };
         let is_top = top.len() >= 2 && top.bytes().all(|b| b.is_ascii_alphabetic());
-        // Kept for examples, and what is nobody's.
-        let is_nobodys = name == "example"
+        // Reserved for examples, or not a person.
+        let is_impersonal = name == "example"
             || name.ends_with(".example")
             || matches!(top, "example" | "test" | "invalid" | "local")
             || text[start..at].to_lowercase().contains("noreply");
-        if start < at && is_top && !name.is_empty() && !is_nobodys && !text[..start].ends_with("://") {
+        if start < at && is_top && !name.is_empty() && !is_impersonal && !text[..start].ends_with("://") {
             return Some("an e-mail address".to_owned());
         }
     }
@@ -38,17 +38,14 @@ fn email(text: &str) -> Option<String> {
 fn home(text: &str) -> Option<String> {
     for root in ["/home/", "/Users/", "C:\\Users\\"] {
         let Some(start) = text.find(root) else { continue };
-        let behind = &text[start + root.len()..];
-        let user: String =
-            behind.chars().take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.')).collect();
-        let goes_on = behind[user.len()..].starts_with(['/', '\\']);
+        let rest = &text[start + root.len()..];
+        let user: String = rest.chars().take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.')).collect();
+        let goes_on = rest[user.len()..].starts_with(['/', '\\']);
         let begins = start == 0 || !text.as_bytes()[start - 1].is_ascii_alphanumeric();
-        let is_nobodys = matches!(
-            user.to_lowercase().as_str(),
-            "" | "user" | "username" | "you" | "me" | "shared" | "public"
-        );
-        if begins && goes_on && !is_nobodys {
-            return Some(format!("the path of a home folder: {root}…"));
+        let is_impersonal =
+            matches!(user.to_lowercase().as_str(), "" | "user" | "username" | "you" | "me" | "shared" | "public");
+        if begins && goes_on && !is_impersonal {
+            return Some(format!("the path of a home directory: {root}…"));
         }
     }
     None
@@ -59,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_looks_alike_is_none() {
+    fn similar_texts_are_not_identifiers() {
         for text in [
             "https://example.com/a:b@c",
             "mailto: somebody@example.com",
@@ -73,12 +70,10 @@ mod tests {
     }
 
     #[test]
-    fn people_are_known_by_their_addresses_and_folders() {
+    fn addresses_and_home_directories_are_identifiers() {
         assert_eq!(in_text("write to ada.l@math.org today").as_deref(), Some("an e-mail address"));
-        for (text, root) in
-            [("cannot open /home/ada/notes.txt", "/home/"), ("file:///Users/ada/x", "/Users/")]
-        {
-            assert_eq!(in_text(text), Some(format!("the path of a home folder: {root}…")));
+        for (text, root) in [("cannot open /home/ada/notes.txt", "/home/"), ("file:///Users/ada/x", "/Users/")] {
+            assert_eq!(in_text(text), Some(format!("the path of a home directory: {root}…")));
         }
     }
 }

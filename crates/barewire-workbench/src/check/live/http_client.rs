@@ -1,5 +1,4 @@
-//! Requests over HTTP, as a client writes them or with something changed -> exchanges, each recorded on a channel of its own, and their
-//! replies.
+//! HTTP requests, ordinary or modified -> exchanges, each recorded on a channel of its own, and their replies.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,88 +9,87 @@ use barewire_proto::transcript::{Channel, StreamClose, Framing, Note, Stream, Un
 use serde_json::Value;
 use tokio::time::timeout_at;
 
-use super::answer::Refusal;
-use super::tape::{Line, Shared};
+use super::outcome::HttpRefusal;
+use super::recording::{LocatedFrame, Recording};
 use crate::check::finding::Location;
 use crate::http::ExchangeEvent;
 use crate::http::session::{HttpTarget, SESSION_END_TIMEOUT, SessionClient, headers};
 
 pub(super) use crate::http::HttpRequest;
 
-/// One client of a server at a URL, whose exchanges are recorded.
+/// A client of a server at a URL that records its exchanges.
 pub(super) struct RecordingClient {
     target: Arc<HttpTarget>,
     pub(super) client: SessionClient,
-    tape: Shared,
-    /// All exchanges, also those that are over.
-    exchanges: HashMap<u64, Exchange>,
+    recording: Recording,
+    /// All exchanges, including finished ones, by their number.
+    exchanges: HashMap<u64, RecordedExchange>,
     /// The exchange of each request, by the text of its id.
     requests: HashMap<String, u64>,
-    /// Requests whose missing answer the caller reports. Some of them are not sent yet.
+    /// Requests whose missing response the probe reports itself. Some of them are not sent yet.
     claimed: HashSet<String>,
 }
 
-/// A request and its response, as far as it has come.
-struct Exchange {
+/// A request, and its response so far.
+struct RecordedExchange {
     channel: Channel,
     is_get: bool,
-    /// The bytes of a body that is encoded: neither its messages nor the secrets in it can be seen.
+    /// The length so far of an encoded body, whose messages and secrets cannot be read. `None` if it is not encoded.
     unread: Option<u64>,
-    reply: Reply,
+    reply: HttpReply,
 }
 
-/// A response.
+/// An HTTP response so far.
 #[derive(Clone, Default)]
-pub(super) struct Reply {
+pub(super) struct HttpReply {
     pub(super) channel: String,
-    /// `None` as long as there is none.
+    /// `None` until the head arrives.
     pub(super) status: Option<u16>,
-    /// Names in lower case.
+    /// The names are in lower case.
     pub(super) headers: Vec<(String, String)>,
-    pub(super) lines: Vec<Line>,
-    /// Why it is not complete.
+    pub(super) frames: Vec<LocatedFrame>,
+    /// The reason why it is incomplete.
     pub(super) why: String,
 }
 
-impl Reply {
+impl HttpReply {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// What the first message in it says.
-    pub(super) fn message(&self) -> Value {
-        let first = self.lines.first().map(|line| serde_json::from_slice(&line.bytes).unwrap_or_default());
-        first.unwrap_or_default()
-    }
-
-    /// The code of the error in it.
+    /// The error code in its first message.
     pub(super) fn code(&self) -> Option<i64> {
-        self.message()["error"]["code"].as_i64()
+        let message: Value = serde_json::from_slice(&self.frames.first()?.bytes).ok()?;
+        message["error"]["code"].as_i64()
     }
 
     pub(super) fn is_ok(&self) -> bool {
         self.status.is_some_and(|status| (200..=299).contains(&status))
     }
 
-    pub(super) fn told(&self) -> String {
+    pub(super) fn is_client_error(&self) -> bool {
+        self.status.is_some_and(|status| (400..=499).contains(&status))
+    }
+
+    pub(super) fn describe(&self) -> String {
         match (self.status, self.code()) {
-            (Some(status), Some(code)) => format!("the status {status} and the error {code}"),
-            (Some(status), None) => format!("the status {status}"),
-            (None, _) if self.why.is_empty() => "nothing".to_owned(),
-            (None, _) => format!("nothing: {}", self.why),
+            (Some(status), Some(code)) => format!("status {status} and error {code}"),
+            (Some(status), None) => format!("status {status}"),
+            (None, _) if self.why.is_empty() => "no response".to_owned(),
+            (None, _) => format!("no response: {}", self.why),
         }
     }
 
-    pub(super) fn spot(&self) -> Location {
-        self.lines.first().map_or_else(|| Location::channel(&self.channel), |line| line.spot.clone())
+    pub(super) fn location(&self) -> Location {
+        self.frames.first().map_or_else(|| Location::channel(&self.channel), |frame| frame.location.clone())
     }
 }
 
 impl RecordingClient {
-    pub(super) fn new(target: Arc<HttpTarget>, tape: Shared) -> Self {
+    pub(super) fn new(target: Arc<HttpTarget>, recording: Recording) -> Self {
         let client = SessionClient::new(Arc::clone(&target));
         let (exchanges, requests, claimed) = (HashMap::new(), HashMap::new(), HashSet::new());
-        Self { target, client, tape, exchanges, requests, claimed }
+        Self { target, client, recording, exchanges, requests, claimed }
     }
 
     /// Sends a message as a client of this era does.
@@ -121,52 +119,50 @@ impl RecordingClient {
         let number = self.client.send(request, Duration::ZERO);
         let channel: Channel = Word::new(&format!("x{number}")).expect("letters and digits");
         for line in self.target.head(request) {
-            self.tape.event(&channel, Note::Head(Stream::ToServer, line.into_bytes()));
+            self.recording.event(&channel, Note::Head(Stream::ToServer, line.into_bytes()));
         }
         for (name, value) in &self.target.headers {
-            self.tape.secret_header(&channel, &name.to_ascii_lowercase(), value);
+            self.recording.secret_header(&channel, &name.to_ascii_lowercase(), value);
         }
         if let Some(body) = &request.body {
-            self.tape.event(&channel, Note::Framing(Framing::Body));
-            self.tape.bytes(&channel, Stream::ToServer, body);
+            self.recording.event(&channel, Note::Framing(Framing::Body));
+            self.recording.bytes(&channel, Stream::ToServer, body);
         }
-        self.tape.event(&channel, Note::Eof(Stream::ToServer));
-        let reply = Reply { channel: channel.as_str().to_owned(), ..Reply::default() };
-        self.exchanges
-            .insert(number, Exchange { channel, is_get: request.verb == "GET", unread: None, reply });
+        self.recording.event(&channel, Note::Eof(Stream::ToServer));
+        let reply = HttpReply { channel: channel.as_str().to_owned(), ..HttpReply::default() };
+        self.exchanges.insert(number, RecordedExchange { channel, is_get: request.verb == "GET", unread: None, reply });
         number
     }
 
-    /// Whether anything can still come; or for this id.
+    /// Whether the exchange of this request is open; without an id, whether any is.
     pub(super) fn is_waiting(&self, id: Option<&str>) -> bool {
         match id.and_then(|id| self.requests.get(id)) {
-            // A response comes in the exchange of its request and nowhere else.
+            // The response comes in the exchange of its request.
             Some(number) => self.client.is_open(*number),
             None => self.client.has_open(),
         }
     }
 
-    /// Waits for the next event of any exchange, and returns the frames that are complete with it.
-    pub(super) async fn next(&mut self) -> Vec<Line> {
+    /// Waits for the next event of any exchange, and returns the frames that it completes.
+    pub(super) async fn next(&mut self) -> Vec<LocatedFrame> {
         let (number, event) = self.client.next().await;
         self.take(number, event)
     }
 
-    /// The response to a request whose exchange is over.
-    pub(super) fn refusal(&self, id: &str) -> Option<Refusal> {
+    /// The HTTP response to a request whose exchange has ended.
+    pub(super) fn refusal(&self, id: &str) -> Option<HttpRefusal> {
         let number = self.requests.get(id).filter(|number| !self.client.is_open(**number))?;
-        let Reply { status, why, channel, .. } = &self.exchanges.get(number)?.reply;
-        Some(Refusal { status: *status, why: why.clone(), spot: Location::channel(channel) })
+        let HttpReply { status, why, channel, .. } = &self.exchanges.get(number)?.reply;
+        Some(HttpRefusal { status: *status, why: why.clone(), location: Location::channel(channel) })
     }
 
-    /// Sends a request and waits for its response; of a stream, only for its head.
-    pub(super) async fn ask(&mut self, request: HttpRequest, deadline: Instant) -> Reply {
+    /// Sends a request and waits for its response; of a stream only for the first message, or after a GET for the head.
+    pub(super) async fn ask(&mut self, request: HttpRequest, deadline: Instant) -> HttpReply {
         let number = self.send(&request);
         loop {
-            let Some(exchange) = self.exchanges.get(&number) else { return Reply::default() };
-            let is_stream =
-                exchange.reply.header("content-type").is_some_and(|it| it.contains("event-stream"));
-            let is_enough = is_stream && (!exchange.reply.lines.is_empty() || exchange.is_get);
+            let Some(exchange) = self.exchanges.get(&number) else { return HttpReply::default() };
+            let is_stream = exchange.reply.header("content-type").is_some_and(|it| it.contains("event-stream"));
+            let is_enough = is_stream && (!exchange.reply.frames.is_empty() || exchange.is_get);
             if is_enough || !self.client.is_open(number) {
                 break;
             }
@@ -179,13 +175,13 @@ impl RecordingClient {
         reply
     }
 
-    /// Leaves it to the caller to report that this request is not answered.
+    /// Claims a request: the probe reports a missing response itself.
     pub(super) fn claim(&mut self, id: &str) {
         self.claimed.insert(id.to_owned());
         if let Some(exchange) = self.requests.get(id).and_then(|number| self.exchanges.get(number)) {
-            self.tape.claim(exchange.channel.as_str(), id);
+            self.recording.passive().claim(exchange.channel.as_str(), id);
             if let Some(session) = &self.client.session {
-                self.tape.claim(session, id);
+                self.recording.passive().claim(session, id);
             }
         }
     }
@@ -195,17 +191,17 @@ impl RecordingClient {
         let Some(exchange) = self.exchanges.get(&number).filter(|_| self.client.is_open(number)) else {
             return;
         };
-        self.tape.event(&exchange.channel, Note::Closed(StreamClose::Connection));
+        self.recording.event(&exchange.channel, Note::Closed(Closed::Connection));
         self.body_end(exchange);
         self.client.close(number);
     }
 
     /// Records the end of a response's body.
-    fn body_end(&self, exchange: &Exchange) -> Vec<Line> {
+    fn body_end(&self, exchange: &RecordedExchange) -> Vec<LocatedFrame> {
         if let Some(bytes) = exchange.unread.filter(|bytes| *bytes > 0) {
-            self.tape.event(&exchange.channel, Note::Gap(Stream::ToClient, bytes));
+            self.recording.event(&exchange.channel, Note::Gap(Stream::ToClient, bytes));
         }
-        self.tape.event(&exchange.channel, Note::Eof(Stream::ToClient))
+        self.recording.event(&exchange.channel, Note::Eof(Stream::ToClient))
     }
 
     /// Closes all exchanges, and ends the session if there is one.
@@ -219,52 +215,52 @@ impl RecordingClient {
         }
     }
 
-    fn take(&mut self, number: u64, event: ExchangeEvent) -> Vec<Line> {
+    fn take(&mut self, number: u64, event: ExchangeEvent) -> Vec<LocatedFrame> {
         let Some(exchange) = self.exchanges.get_mut(&number) else { return Vec::new() };
-        let (tape, channel) = (&self.tape, &exchange.channel);
-        let mut lines = Vec::new();
+        let (recording, channel) = (&self.recording, &exchange.channel);
+        let mut frames = Vec::new();
         let mut is_over = false;
         match event {
             ExchangeEvent::Head { bytes, framing, status } => {
                 let heads = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
                 for line in heads.filter(|line| !line.is_empty()) {
-                    tape.event(channel, Note::Head(Stream::ToClient, line.to_vec()));
+                    recording.event(channel, Note::Head(Stream::ToClient, line.to_vec()));
                 }
                 exchange.reply.headers = headers(&bytes).collect();
                 exchange.reply.status = Some(status);
                 if let Some(framing) = framing {
-                    lines = tape.event(channel, Note::Framing(framing));
+                    frames = recording.event(channel, Note::Framing(framing));
                 }
             }
             ExchangeEvent::Encoded(coding) => {
                 exchange.unread = Some(0);
                 let why = UnreadReason::Encoded(coding.into_bytes());
-                tape.event(channel, Note::Unread { stream: Stream::ToClient, why });
+                recording.event(channel, Note::Unread { stream: Stream::ToClient, why });
             }
             ExchangeEvent::Body(bytes) => match &mut exchange.unread {
                 Some(unread) => *unread += bytes.len() as u64,
-                None => lines = tape.bytes(channel, Stream::ToClient, &bytes),
+                None => frames = recording.bytes(channel, Stream::ToClient, &bytes),
             },
             ExchangeEvent::End => is_over = true,
             ExchangeEvent::Broken(why) => {
                 is_over = true;
                 let stream = Stream::ToClient;
                 exchange.reply.why = String::from_utf8_lossy(&why.text(stream)).into_owned();
-                tape.event(channel, Note::Cut { stream, why });
+                recording.event(channel, Note::Cut { stream, why });
             }
         }
         if is_over {
-            lines = self.body_end(&self.exchanges[&number]);
+            frames = self.body_end(&self.exchanges[&number]);
         }
-        for line in &lines {
-            self.client.learn(number, &line.bytes);
+        for frame in &frames {
+            self.client.learn(number, &frame.bytes);
         }
         if is_over {
             self.client.close(number);
         }
         if let Some(exchange) = self.exchanges.get_mut(&number) {
-            exchange.reply.lines.extend(lines.iter().cloned());
+            exchange.reply.frames.extend(frames.iter().cloned());
         }
-        lines
+        frames
     }
 }

@@ -1,0 +1,113 @@
+//! The end of a connection: stdin is closed, and the exit of the process is waited for.
+
+use std::time::{Duration, Instant};
+
+use barewire::transport::Exit;
+use barewire_proto::transcript::{Note, Stream};
+use tokio::io::AsyncReadExt;
+use tokio::time::{sleep, timeout};
+
+use super::{CHUNK, Exited, Link, ServerConnection};
+use crate::platform::processes::{Process, all};
+
+/// The end of a process.
+pub(in crate::check::live) struct ProcessEnd {
+    /// The exit, if the process exited by itself in time.
+    pub(in crate::check::live) by_itself: Option<Exited>,
+    /// The time from the end of stdin to the exit.
+    pub(in crate::check::live) took: Duration,
+    /// The processes of its group that are still running, each as id and name.
+    pub(in crate::check::live) orphans: Vec<String>,
+    pub(in crate::check::live) exit: Option<Exit>,
+}
+
+impl ServerConnection {
+    /// Closes stdin, waits up to `patience` for the exit, and ends whatever is still running.
+    pub(in crate::check::live) async fn end(mut self, patience: Duration) -> ProcessEnd {
+        let deadline = self.response_deadline();
+        if let Link::Http(client) = &mut self.link {
+            client.end(deadline, Some(self.revision)).await;
+            let by_itself = Some(Exited::Code(0));
+            return ProcessEnd { by_itself, took: Duration::ZERO, orphans: Vec::new(), exit: None };
+        }
+        let mut by_itself = self.exited();
+        if by_itself.is_none() {
+            if let Some(pipes) = self.pipes() {
+                pipes.writer = None;
+            }
+            self.recording.event(&self.channel, Note::Eof(Stream::ToServer));
+        }
+        let since = Instant::now();
+        let deadline = self.deadline(patience);
+        while by_itself.is_none() && Instant::now() < deadline {
+            if self.is_closed {
+                sleep(POLL_INTERVAL).await;
+            } else {
+                self.read_rest().await;
+            }
+            by_itself = self.exited();
+        }
+        let took = since.elapsed();
+        // The last output may still be in the pipe. A server that never stops writing is not read for ever.
+        let drained = Instant::now() + DRAIN_TIME;
+        while Instant::now() < drained && self.read_rest().await {}
+        let orphans = if by_itself.is_some() { self.orphans().await } else { Vec::new() };
+        let exit = match self.pipes().and_then(|pipes| pipes.exit.take()) {
+            Some(exit) => exit.await,
+            None => None,
+        };
+        self.record_stderr();
+        if !self.is_closed {
+            self.recording.event(&self.channel, Note::Eof(Stream::ToClient));
+        }
+        let exited = by_itself.or_else(|| {
+            let exit = exit.as_ref()?;
+            exit.code.map(Exited::Code).or(exit.signal.map(Exited::Signal))
+        });
+        let note = exited.map(|exited| match exited {
+            // After a signal any exit code is fine; only an exit by itself is judged.
+            Exited::Code(_) if by_itself.is_none() => Note::ExitSignal(15),
+            Exited::Code(code) => Note::ExitCode(code),
+            Exited::Signal(signal) => Note::ExitSignal(signal),
+        });
+        if let Some(note) = note {
+            self.recording.event(&self.channel, note);
+        }
+        ProcessEnd { by_itself, took, orphans, exit }
+    }
+
+    /// Reads and records output for a moment; false if there was none.
+    async fn read_rest(&mut self) -> bool {
+        let mut chunk = vec![0; CHUNK];
+        if self.is_closed {
+            return false;
+        }
+        let Some(pipes) = self.pipes() else { return false };
+        let Ok(read) = timeout(POLL_INTERVAL, pipes.reader.read(&mut chunk)).await else { return false };
+        self.handle_read(read, &chunk);
+        self.inbox.clear();
+        true
+    }
+
+    /// The processes of the group that are still running. They get a moment to end after the server.
+    async fn orphans(&mut self) -> Vec<String> {
+        let Some(leader) = self.pipes().and_then(|pipes| pipes.pid()) else { return Vec::new() };
+        let is_orphan = |process: &Process| process.group == leader && process.pid != leader && !process.is_dead;
+        let deadline = Instant::now() + ORPHAN_GRACE;
+        loop {
+            let orphans = all().into_iter().filter(is_orphan);
+            let orphans: Vec<String> = orphans.map(|Process { pid, name, .. }| format!("{pid} {name}")).collect();
+            if orphans.is_empty() || Instant::now() >= deadline {
+                return orphans;
+            }
+            sleep(POLL_INTERVAL).await;
+        }
+    }
+}
+
+/// Enough to empty a full pipe.
+const DRAIN_TIME: Duration = Duration::from_millis(200);
+/// Enough for a shell and its server, or a launcher and its child, to end one after the other.
+const ORPHAN_GRACE: Duration = Duration::from_millis(500);
+/// The time between two looks at a process.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);

@@ -1,0 +1,71 @@
+//! Whether a server still answers, and whether it has stopped sending.
+
+use std::time::{Duration, Instant};
+
+use barewire_proto::mcp::Era;
+use serde_json::{Value, json};
+
+use super::ServerConnection;
+use crate::check::live::outcome::{RequestOutcome, is_response_to};
+use crate::check::live::recording::LocatedFrame;
+
+impl ServerConnection {
+    /// The method of the lightest request that the server answers.
+    pub(in crate::check::live) const fn liveness_method(&self) -> &'static str {
+        match self.era {
+            Era::Legacy => self.liveness,
+            Era::Modern => "server/discover",
+        }
+    }
+
+    /// Sets the method for a legacy server.
+    pub(in crate::check::live) fn set_liveness_method(&mut self, method: &'static str) {
+        self.liveness = method;
+    }
+
+    /// Whether the server still answers.
+    pub(in crate::check::live) async fn still_answers(&mut self) -> bool {
+        let since = Instant::now();
+        let outcome = self.claimed_request(self.liveness_method(), json!({})).await;
+        self.set_quiet(since.elapsed());
+        matches!(outcome, RequestOutcome::Result(..) | RequestOutcome::Error(_))
+    }
+
+    /// Returns the frames that arrive until shortly after a light request is answered, and whether it was.
+    pub(in crate::check::live) async fn drain_until_liveness(&mut self) -> (Vec<LocatedFrame>, bool) {
+        let since = Instant::now();
+        let id = self.send_request(self.liveness_method(), json!({})).await;
+        self.claim(&id);
+        let mut frames = Vec::new();
+        let mut still_answers = false;
+        let mut deadline = self.response_deadline();
+        while let Some(frame) = self.next_frame(deadline).await {
+            let value: Value = serde_json::from_slice(&frame.bytes).unwrap_or_default();
+            if is_response_to(&value, &id) {
+                still_answers = true;
+                self.set_quiet(since.elapsed());
+                deadline = Instant::now() + self.quiet;
+            } else if frames.len() < MAX_FRAMES {
+                frames.push(frame);
+            }
+        }
+        (frames, still_answers)
+    }
+
+    /// Adapts the expected silence to the time that the server took for a light request.
+    fn set_quiet(&mut self, took: Duration) {
+        self.quiet = (took * 4).clamp(MIN_QUIET, MAX_QUIET);
+    }
+
+    /// Waits until the server has been silent for so long that nothing more is expected.
+    pub(in crate::check::live) async fn wait_until_quiet(&mut self) {
+        self.drain_for(self.quiet).await;
+    }
+}
+
+/// A message that follows without a request follows soon.
+pub(super) const MIN_QUIET: Duration = Duration::from_millis(30);
+/// The limit for a slow server, so that a run does not take too long.
+const MAX_QUIET: Duration = Duration::from_millis(500);
+/// A probe looks only at the first frames.
+const MAX_FRAMES: usize = 1000;

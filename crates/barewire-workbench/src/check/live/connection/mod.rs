@@ -1,0 +1,416 @@
+//! A connection to the server under check: requests with deadlines -> their responses, over pipes or HTTP.
+
+mod end;
+mod liveness;
+mod pipes;
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::{Duration, Instant};
+
+use barewire_proto::mcp::{Era, Revision, key};
+use barewire_proto::rpc::{self, Message, Parsed};
+use barewire_proto::transcript::{Channel, Note, Stream};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout_at;
+
+use super::http_client::RecordingClient;
+use super::outcome::{ErrorResponse, RequestOutcome, is_response_to, outcome};
+use super::recording::{LocatedFrame, Recording};
+use crate::check::finding::Location;
+
+pub(super) use crate::platform::processes::Exited;
+pub(super) use end::ProcessEnd;
+pub(super) use pipes::ServerPipes;
+
+/// A connection to the server, and the messages on it.
+pub(super) struct ServerConnection {
+    pub(super) channel: Channel,
+    pub(super) era: Era,
+    /// The agreed revision.
+    pub(super) revision: Revision,
+    recording: Recording,
+    patience: Duration,
+    /// The end of the whole run.
+    run_deadline: Instant,
+    link: Link,
+    /// Received frames that the probes have not taken yet.
+    inbox: VecDeque<LocatedFrame>,
+    /// Error responses without an id.
+    pub(super) errors_without_id: Vec<ErrorResponse>,
+    pub(super) received: ReceivedOutput,
+    /// The last frame that was sent.
+    last_sent: Option<Location>,
+    /// The method of the requests that test whether a legacy server still answers.
+    liveness: &'static str,
+    last_id: u64,
+    /// The silence after which nothing more is expected.
+    quiet: Duration,
+    is_closed: bool,
+}
+
+/// The output of the server, counted whatever it is.
+#[derive(Default)]
+pub(super) struct ReceivedOutput {
+    pub(super) bytes: usize,
+    pub(super) lines: usize,
+    /// The first bytes.
+    pub(super) start: Vec<u8>,
+}
+
+/// The transport below a connection.
+pub(super) enum Link {
+    Pipes(ServerPipes),
+    Http(Box<RecordingClient>),
+}
+
+impl ServerConnection {
+    pub(super) fn new(
+        link: Link,
+        channel: Channel,
+        recording: Recording,
+        patience: Duration,
+        run_deadline: Instant,
+    ) -> Self {
+        Self {
+            channel,
+            era: Era::Legacy,
+            revision: Revision::LATEST_LEGACY,
+            recording,
+            patience,
+            run_deadline,
+            link,
+            inbox: VecDeque::new(),
+            errors_without_id: Vec::new(),
+            received: ReceivedOutput::default(),
+            last_sent: None,
+            liveness: "ping",
+            last_id: 0,
+            quiet: liveness::MIN_QUIET,
+            is_closed: false,
+        }
+    }
+
+    /// The HTTP client below, if there is one.
+    pub(super) fn http(&mut self) -> Option<&mut RecordingClient> {
+        match &mut self.link {
+            Link::Http(client) => Some(client),
+            Link::Pipes(_) => None,
+        }
+    }
+
+    fn pipes(&mut self) -> Option<&mut ServerPipes> {
+        match &mut self.link {
+            Link::Pipes(pipes) => Some(pipes),
+            Link::Http(_) => None,
+        }
+    }
+
+    /// Writes bytes as they are, and reads at the same time: the server may block until its output is read.
+    pub(super) async fn send(&mut self, bytes: &[u8]) {
+        let deadline = self.response_deadline();
+        let (era, revision) = (self.era, self.revision);
+        if let Link::Http(client) = &mut self.link {
+            for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                client.post(line, era, revision);
+            }
+            return;
+        }
+        if let Some(frame) = self.recording.bytes(&self.channel, Stream::ToServer, bytes).pop() {
+            self.last_sent = Some(frame.location);
+        }
+        let Some(mut writer) = self.pipes().and_then(|pipes| pipes.writer.take()) else { return };
+        let mut rest = bytes;
+        let mut chunk = vec![0; CHUNK];
+        while !rest.is_empty() {
+            let is_closed = self.is_closed;
+            let Some(pipes) = self.pipes() else { return };
+            let event = tokio::select! {
+                written = writer.write(rest) => PipeEvent::Written(written),
+                read = pipes.reader.read(&mut chunk), if !is_closed => PipeEvent::Read(read),
+                () = tokio::time::sleep_until(deadline.into()) => PipeEvent::Timeout,
+            };
+            match event {
+                PipeEvent::Written(Ok(0) | Err(_)) | PipeEvent::Timeout => break,
+                PipeEvent::Written(Ok(count)) => rest = &rest[count..],
+                PipeEvent::Read(read) => self.handle_read(read, &chunk),
+            }
+        }
+        if let Some(pipes) = self.pipes() {
+            pipes.writer = Some(writer);
+        }
+    }
+
+    /// Sends one message as a line.
+    pub(super) async fn send_json(&mut self, message: &Value) {
+        self.send(format!("{message}\n").as_bytes()).await;
+    }
+
+    /// Sends a request, and waits for its response.
+    pub(super) async fn request(&mut self, method: &str, params: Value) -> RequestOutcome {
+        let id = self.send_request(method, params).await;
+        self.wait_for_response(&id).await
+    }
+
+    /// The same, for a probe that reports a missing response itself.
+    pub(super) async fn claimed_request(&mut self, method: &str, params: Value) -> RequestOutcome {
+        self.claimed_request_within(method, params, self.patience).await
+    }
+
+    pub(super) async fn claimed_request_within(
+        &mut self,
+        method: &str,
+        params: Value,
+        patience: Duration,
+    ) -> RequestOutcome {
+        let id = self.send_request(method, params).await;
+        self.claim(&id);
+        self.wait_for_response_within(&id, patience).await
+    }
+
+    /// Sends a request, and returns its id without waiting.
+    pub(super) async fn send_request(&mut self, method: &str, params: Value) -> String {
+        let (line, id) = self.request_line(method, params);
+        self.send(format!("{line}\n").as_bytes()).await;
+        id
+    }
+
+    /// Returns a request as a line, and its id.
+    pub(super) fn request_line(&mut self, method: &str, params: Value) -> (String, String) {
+        let id = self.next_id();
+        let params = self.with_meta(params);
+        (json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string(), id.to_string())
+    }
+
+    pub(super) fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    pub(super) async fn notify(&mut self, method: &str, params: Value) {
+        let params = if self.era == Era::Modern { params } else { self.with_meta(params) };
+        self.send_json(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
+    }
+
+    /// Sends `notifications/cancelled` for a request.
+    pub(super) async fn cancel_request(&mut self, id: &str) {
+        let number: Value = serde_json::from_str(id).unwrap_or_default();
+        self.notify("notifications/cancelled", json!({"requestId": number, "reason": "barewire check"})).await;
+    }
+
+    /// Completes the handshake.
+    pub(super) async fn initialized(&mut self) {
+        self.notify("notifications/initialized", json!({})).await;
+        if matches!(self.link, Link::Http(_)) {
+            // HTTP exchanges run in parallel, so the next request could overtake the notification.
+            self.drain_for(self.patience).await;
+        }
+    }
+
+    /// Adds the metadata that the era requires.
+    pub(super) fn with_meta(&self, mut params: Value) -> Value {
+        if self.era == Era::Modern
+            && let Some(members) = params.as_object_mut()
+        {
+            let meta = members.entry("_meta").or_insert_with(|| json!({}));
+            for (name, value) in modern_meta() {
+                if meta.get(name).is_none() {
+                    meta[name] = value;
+                }
+            }
+        }
+        params
+    }
+
+    /// Claims a request: the probe reports a missing response itself, and `unanswered-request` does not.
+    pub(super) fn claim(&mut self, id: &str) {
+        match &mut self.link {
+            Link::Pipes(_) => self.recording.passive().claim(self.channel.as_str(), id),
+            Link::Http(client) => client.claim(id),
+        }
+    }
+
+    /// Waits for the response to a request.
+    pub(super) async fn wait_for_response(&mut self, id: &str) -> RequestOutcome {
+        self.wait_for_response_within(id, self.patience).await
+    }
+
+    pub(super) async fn wait_for_response_within(&mut self, id: &str, patience: Duration) -> RequestOutcome {
+        let deadline = self.deadline(patience);
+        loop {
+            let Some(frame) = self.next_frame_for(Some(id), deadline).await else {
+                if let Link::Http(client) = &mut self.link
+                    && let Some(refusal) = client.refusal(id)
+                {
+                    client.claim(id);
+                    return RequestOutcome::Refused(refusal);
+                }
+                // The exit of the process and the end of the run are reported as such.
+                if self.is_closed || Instant::now() >= self.run_deadline {
+                    self.claim(id);
+                }
+                return if self.is_closed { RequestOutcome::Disconnected } else { RequestOutcome::NoResponse };
+            };
+            if let Some(outcome) = self.handle_frame(frame, Some(id)).await {
+                return outcome;
+            }
+        }
+    }
+
+    /// Returns the next frame, or `None` at the deadline.
+    pub(super) async fn next_frame(&mut self, deadline: Instant) -> Option<LocatedFrame> {
+        self.next_frame_for(None, deadline).await
+    }
+
+    /// The same; over HTTP only while the exchange of this request is open.
+    async fn next_frame_for(&mut self, id: Option<&str>, deadline: Instant) -> Option<LocatedFrame> {
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            if let Some(frame) = self.inbox.pop_front() {
+                return Some(frame);
+            }
+            // Checked here as well: a server that never stops writing always has something to read.
+            if self.is_closed || Instant::now() >= deadline {
+                return None;
+            }
+            match &mut self.link {
+                Link::Pipes(pipes) => {
+                    let read = timeout_at(deadline.into(), pipes.reader.read(&mut chunk)).await.ok()?;
+                    self.handle_read(read, &chunk);
+                }
+                Link::Http(client) if !client.is_waiting(id) => return None,
+                Link::Http(client) => {
+                    let frames = timeout_at(deadline.into(), client.next()).await.ok()?;
+                    self.inbox.extend(frames);
+                }
+            }
+        }
+    }
+
+    /// Returns the outcome if the frame is the response to `wanted`; else handles the message.
+    async fn handle_frame(&mut self, frame: LocatedFrame, wanted: Option<&str>) -> Option<RequestOutcome> {
+        match rpc::parse(&frame.bytes, usize::MAX) {
+            Parsed::Message(Message::Request(request)) => {
+                let (id, method) = (request.id.to_string(), request.method.to_name().into_owned());
+                self.answer_server(&id, &method).await;
+                return None;
+            }
+            Parsed::Message(Message::Response(response)) if wanted == Some(&*response.id.to_string()) => {
+                return Some(outcome(&frame));
+            }
+            _ => {}
+        }
+        // The passive checks report a malformed response; the probes use what it contains.
+        let value: Value = serde_json::from_slice(&frame.bytes).ok()?;
+        if wanted.is_some_and(|id| is_response_to(&value, id)) {
+            return Some(outcome(&frame));
+        }
+        if value["id"].is_null()
+            && value.get("error").is_some()
+            && self.errors_without_id.len() < MAX_ERRORS_WITHOUT_ID
+            && let RequestOutcome::Error(response) = outcome(&frame)
+        {
+            self.errors_without_id.push(response);
+        }
+        None
+    }
+
+    /// Answers a request of a legacy server. A modern client must not answer.
+    async fn answer_server(&mut self, id: &str, method: &str) {
+        if self.era == Era::Modern {
+            return;
+        }
+        let outcome = match method {
+            "ping" => r#""result":{}"#,
+            _ => r#""error":{"code":-32601,"message":"this client has not declared it"}"#,
+        };
+        self.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{outcome}}}\n").as_bytes()).await;
+    }
+
+    /// Handles all messages that arrive within this time.
+    pub(super) async fn drain_for(&mut self, time: Duration) {
+        let deadline = self.deadline(time);
+        while let Some(frame) = self.next_frame(deadline).await {
+            self.handle_frame(frame, None).await;
+        }
+    }
+
+    /// The location of the last frame that was sent; of the connection, if there is none.
+    pub(super) fn location(&self) -> Location {
+        self.last_sent.clone().unwrap_or_else(|| self.channel_location())
+    }
+
+    pub(super) fn channel_location(&self) -> Location {
+        Location::channel(self.channel.as_str())
+    }
+
+    /// Whether the server has closed its output.
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// The exit of the process, if it has exited.
+    pub(super) fn exited(&self) -> Option<Exited> {
+        match &self.link {
+            Link::Pipes(pipes) => pipes.exited(),
+            Link::Http(_) => None,
+        }
+    }
+
+    pub(super) fn response_deadline(&self) -> Instant {
+        self.deadline(self.patience)
+    }
+
+    pub(super) fn deadline(&self, patience: Duration) -> Instant {
+        (Instant::now() + patience).min(self.run_deadline)
+    }
+
+    fn handle_read(&mut self, read: io::Result<usize>, chunk: &[u8]) {
+        self.record_stderr();
+        match read {
+            Ok(0) | Err(_) => {
+                self.is_closed = true;
+                self.inbox.extend(self.recording.event(&self.channel, Note::Eof(Stream::ToClient)));
+            }
+            Ok(count) => {
+                let read = &chunk[..count];
+                self.received.bytes += count;
+                let room = MAX_START.saturating_sub(self.received.start.len());
+                self.received.start.extend_from_slice(&read[..count.min(room)]);
+                let frames = self.recording.bytes(&self.channel, Stream::ToClient, read);
+                self.received.lines += frames.len();
+                self.inbox.extend(frames);
+            }
+        }
+    }
+
+    fn record_stderr(&mut self) {
+        let Link::Pipes(pipes) = &self.link else { return };
+        for (time, line) in pipes.take_stderr() {
+            self.recording.stderr(&self.channel, time, line);
+        }
+    }
+}
+
+enum PipeEvent {
+    Written(io::Result<usize>),
+    Read(io::Result<usize>),
+    Timeout,
+}
+
+/// The metadata of every modern request.
+pub(super) fn modern_meta() -> [(&'static str, Value); 3] {
+    [
+        (key::PROTOCOL_VERSION, json!(Revision::LATEST)),
+        (key::CLIENT_INFO, json!({"name": "barewire", "version": env!("CARGO_PKG_VERSION")})),
+        (key::CLIENT_CAPABILITIES, json!({})),
+    ]
+}
+
+/// Enough to recognise another framing or encoding.
+const MAX_START: usize = 4096;
+/// A probe looks only for the first.
+const MAX_ERRORS_WITHOUT_ID: usize = 100;
+/// The capacity of a pipe.
+const CHUNK: usize = 64 * 1024;

@@ -1,0 +1,290 @@
+//! The harness of a live run: starts connections, asks for permissions, and turns outcomes into findings.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use barewire_proto::mcp::{Era, Revision};
+use barewire_proto::transcript::{Channel, Word};
+use serde_json::{Value, json};
+
+use super::connection::{Link, ProcessEnd, ServerConnection, ServerPipes};
+use super::http_client::RecordingClient;
+use super::outcome::RequestOutcome;
+use super::recording::Recording;
+use super::{LiveTarget, RunOptions};
+use crate::capture::{CaptureClock, CaptureWriter};
+use crate::check::OnProgress;
+use crate::check::catalogue::Check;
+use crate::check::catalogue::process::STAYS_ALIVE;
+use crate::check::finding::{Finding, Location, Party};
+use crate::check::ledger::{Reason, SkipReason};
+use crate::{Advice, Error};
+
+/// The state that all probes share.
+pub(super) struct Harness {
+    pub(super) target: LiveTarget,
+    pub(super) recording: Recording,
+    pub(super) patience: Duration,
+    /// The end of the whole run.
+    deadline: Instant,
+    /// Tools that may be called once, with these arguments.
+    pub(super) calls: Vec<(String, Value)>,
+    /// Whether all tools may be called.
+    pub(super) all_calls: bool,
+    /// The ids of the selected checks.
+    selected: Vec<&'static str>,
+    on_progress: Option<OnProgress>,
+    /// The number of connections so far.
+    pub(super) started: u32,
+    /// The method of the requests that test whether a legacy server still answers.
+    pub(super) liveness_method: &'static str,
+    /// The revision that the handshake requests.
+    pub(super) handshake_revision: Revision,
+    /// Whether the server has a handshake.
+    pub(super) has_handshake: bool,
+    /// Whether the server was seen not to exit when its stdin was closed. Later connections then do not wait for it.
+    ignores_eof: bool,
+}
+
+impl Harness {
+    pub(super) fn new(target: LiveTarget, options: RunOptions) -> Result<Self, Error> {
+        let clock = CaptureClock::start();
+        let capture = match options.record {
+            Some(path) => Some(CaptureWriter::create(&path, clock, options.redactor, &[("by", "check")])?),
+            None => None,
+        };
+        Ok(Self {
+            target,
+            recording: Recording::new(clock, capture),
+            patience: options.patience,
+            deadline: Instant::now() + options.timeout,
+            calls: options.calls,
+            all_calls: options.all_calls,
+            selected: options.selected,
+            on_progress: options.on_progress,
+            started: 0,
+            liveness_method: "ping",
+            handshake_revision: Revision::LATEST_LEGACY,
+            has_handshake: false,
+            ignores_eof: false,
+        })
+    }
+
+    /// Starts a process or an HTTP client. With `is_misuse` the probe breaks rules, and judges the exit itself.
+    pub(super) fn spawn(&mut self, era: Era, is_misuse: bool) -> Result<ServerConnection, Error> {
+        self.started += 1;
+        let channel: Channel = Word::new(&format!("p{}", self.started)).expect("letters and digits");
+        if is_misuse {
+            self.recording.passive().mark_misuse(channel.as_str());
+        }
+        let recording = self.recording.clone();
+        let link = match &self.target {
+            LiveTarget::Server(server) => Link::Pipes(ServerPipes::in_memory(server)),
+            LiveTarget::Program { child, argv } => {
+                Link::Pipes(ServerPipes::spawn(child, argv, &channel, &recording).map_err(Error::not_started)?)
+            }
+            LiveTarget::Url { http, .. } => {
+                Link::Http(Box::new(RecordingClient::new(Arc::clone(http), recording.clone())))
+            }
+        };
+        let mut connection = ServerConnection::new(link, channel, recording, self.patience, self.deadline);
+        connection.era = era;
+        connection.set_liveness_method(self.liveness_method);
+        connection.revision = match era {
+            Era::Legacy => self.handshake_revision,
+            Era::Modern => Revision::LATEST,
+        };
+        Ok(connection)
+    }
+
+    /// Starts a connection and makes it ready for requests. `None` if that fails, although it worked before.
+    pub(super) async fn connect(&mut self, era: Era, is_misuse: bool) -> Result<Option<ServerConnection>, Error> {
+        let mut connection = self.spawn(era, is_misuse)?;
+        if era == Era::Legacy {
+            let patience = self.first_patience();
+            let outcome = initialize(&mut connection, self.handshake_revision.as_str(), patience).await;
+            let RequestOutcome::Result(_, result) = outcome else {
+                self.close(connection).await;
+                return Ok(None);
+            };
+            if let Some(revision) = result["protocolVersion"].as_str().and_then(Revision::parse) {
+                connection.revision = revision;
+            }
+            connection.initialized().await;
+        } else if !self.is_http() {
+            // A server of both eras learns the era from its first request; some do not count server/discover.
+            let outcome = connection.claimed_request("server/discover", json!({})).await;
+            connection.claimed_request("tools/list", json!({})).await;
+            if matches!(outcome, RequestOutcome::NoResponse | RequestOutcome::Disconnected) {
+                self.close(connection).await;
+                return Ok(None);
+            }
+        }
+        Ok(Some(connection))
+    }
+
+    /// Reports the subject of the current probe.
+    pub(super) fn progress(&self, subject: &str) {
+        if let Some(call) = &self.on_progress {
+            call(subject, self.started);
+        }
+    }
+
+    /// The time limit of a first response, which includes the start of the program.
+    pub(super) fn first_patience(&self) -> Duration {
+        self.patience * 6
+    }
+
+    /// Ends a connection.
+    pub(super) async fn close(&mut self, connection: ServerConnection) -> ProcessEnd {
+        let patience = if self.ignores_eof { Duration::ZERO } else { self.patience };
+        self.close_within(connection, patience).await
+    }
+
+    pub(super) async fn close_within(&mut self, connection: ServerConnection, patience: Duration) -> ProcessEnd {
+        let end = connection.end(patience).await;
+        self.ignores_eof |= end.by_itself.is_none();
+        end
+    }
+
+    pub(super) fn is_http(&self) -> bool {
+        matches!(self.target, LiveTarget::Url { .. })
+    }
+
+    /// Whether hostile input may be sent: to a server at a URL only with permission.
+    pub(super) fn may_be_hostile(&self) -> bool {
+        match self.target {
+            LiveTarget::Server(_) | LiveTarget::Program { .. } => true,
+            LiveTarget::Url { hostile, .. } => hostile,
+        }
+    }
+
+    /// Whether one of these checks is selected, and there is time left.
+    pub(super) fn wants(&self, checks: &[&Check]) -> bool {
+        !self.is_late() && checks.iter().any(|check| self.selected.contains(&check.id))
+    }
+
+    pub(super) fn is_late(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+
+    /// The deadline of one response.
+    pub(super) fn response_deadline(&self) -> Instant {
+        (Instant::now() + self.patience).min(self.deadline)
+    }
+
+    /// Reports a violation, at the frame of the outcome or at the connection.
+    pub(super) fn fail(
+        &self,
+        check: &'static Check,
+        connection: &ServerConnection,
+        outcome: Option<&RequestOutcome>,
+        detail: impl Into<String>,
+    ) {
+        match outcome {
+            Some(RequestOutcome::Refused(refusal)) => self.fail_at(check, refusal.location.clone(), b"", detail),
+            outcome => match outcome.and_then(RequestOutcome::frame) {
+                Some(frame) => self.fail_at(check, frame.location.clone(), &frame.bytes, detail),
+                None => self.fail_missing(check, connection.location(), b"", detail),
+            },
+        }
+    }
+
+    /// Reports that the response to a frame is missing. At the end of the run that proves nothing.
+    pub(super) fn fail_missing(&self, check: &'static Check, sent: Location, bytes: &[u8], detail: impl Into<String>) {
+        match self.is_late() {
+            true => self.recording.ledger().incomplete(check, time_is_up()),
+            false => self.fail_at(check, sent, bytes, detail),
+        }
+    }
+
+    pub(super) fn fail_at(&self, check: &'static Check, location: Location, bytes: &[u8], detail: impl Into<String>) {
+        self.recording.ledger().fail(Finding::new(check, Party::Server, location, detail).seen(bytes));
+    }
+
+    /// Checks that the outcome is an error with one of these codes.
+    pub(super) fn expect_code(
+        &self,
+        check: &'static Check,
+        connection: &ServerConnection,
+        request: &str,
+        outcome: &RequestOutcome,
+        codes: &[i64],
+    ) {
+        let is_expected = matches!(outcome, RequestOutcome::Error(response) if codes.contains(&response.code));
+        let codes = codes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
+        self.expect(check, connection, request, outcome, is_expected, &format!("error {codes}"));
+    }
+
+    /// Checks that the outcome is a result, and an object.
+    pub(super) fn expect_result(
+        &self,
+        check: &'static Check,
+        connection: &ServerConnection,
+        request: &str,
+        outcome: &RequestOutcome,
+    ) {
+        let is_expected = matches!(outcome, RequestOutcome::Result(_, value) if value.is_object());
+        self.expect(check, connection, request, outcome, is_expected, "a result");
+    }
+
+    fn expect(
+        &self,
+        check: &'static Check,
+        connection: &ServerConnection,
+        request: &str,
+        outcome: &RequestOutcome,
+        is_expected: bool,
+        expected: &str,
+    ) {
+        self.recording.ledger().inspected(check);
+        match outcome {
+            _ if is_expected => {}
+            // Another check reports the exit of the process.
+            RequestOutcome::Disconnected => self.recording.ledger().skip(check, SkipReason::Needs(STAYS_ALIVE.id)),
+            outcome => {
+                let detail = format!("{request}: expected {expected}, got {}", outcome.describe());
+                self.fail(check, connection, Some(outcome), detail);
+            }
+        }
+    }
+
+    /// Skips the check if the process has exited and `stays-alive` has failed, which reports the cause.
+    pub(super) fn skip_if_exited(&self, check: &'static Check, connection: &ServerConnection) -> bool {
+        let has_exited = connection.is_closed() || connection.exited().is_some();
+        let is_reported = has_exited && self.recording.ledger().has_failed(&STAYS_ALIVE);
+        if is_reported {
+            self.recording.ledger().skip(check, SkipReason::Needs(STAYS_ALIVE.id));
+        }
+        is_reported
+    }
+
+    /// Skips checks for which the server has nothing to inspect.
+    pub(super) fn skip_all(&self, checks: &[&'static Check], why: &str) {
+        for check in checks {
+            self.recording.ledger().skip(check, SkipReason::Nothing(why.into()));
+        }
+    }
+
+    /// Skips a check for which the user's permission is missing.
+    pub(super) fn skip_forbidden(&self, check: &'static Check, why: impl Into<String>, advice: Advice) {
+        self.recording.ledger().skip(check, SkipReason::Permission(Reason::new(why, advice)));
+    }
+}
+
+pub(super) fn time_is_up() -> Reason {
+    Reason::new("the time limit of the run was reached", Advice::AllowMoreTime)
+}
+
+/// Sends `initialize`, and waits for the response.
+pub(super) async fn initialize(connection: &mut ServerConnection, version: &str, patience: Duration) -> RequestOutcome {
+    connection.claimed_request_within("initialize", initialize_params(version), patience).await
+}
+
+pub(super) fn initialize_params(version: &str) -> Value {
+    json!({
+        "protocolVersion": version,
+        "capabilities": {},
+        "clientInfo": {"name": "barewire", "version": env!("CARGO_PKG_VERSION")},
+    })
+}

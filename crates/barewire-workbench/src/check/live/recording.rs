@@ -1,0 +1,130 @@
+//! Sent and received bytes -> the pipeline, and the frames that they complete; for all connections of a run.
+
+use std::cell::{RefCell, RefMut};
+use std::ffi::OsString;
+use std::rc::Rc;
+use std::time::Duration;
+
+use barewire_proto::frame::DEFAULT_LIMIT;
+use barewire_proto::rpc::DEFAULT_DEPTH;
+use barewire_proto::transcript::{Bytes, Channel, End, Entry, Marks, Note, Stream};
+
+use crate::capture::{CaptureClock, CaptureWriter};
+use crate::check::finding::Location;
+use crate::check::inspector::Inspector;
+use crate::check::ledger::Ledger;
+use crate::check::passive::PassiveChecks;
+use crate::frames::{FrameLimits, WireItem};
+use crate::operations::{OperationTracker, TrackedMessage};
+use crate::pipeline::{Observer, Pipeline};
+
+/// The pipeline of a run, shared by its connections.
+#[derive(Clone)]
+pub(super) struct Recording(Rc<RefCell<RecordingState>>);
+
+struct RecordingState {
+    clock: CaptureClock,
+    pipeline: Pipeline<FrameCollector>,
+}
+
+/// One frame, and its location.
+#[derive(Clone)]
+pub(super) struct LocatedFrame {
+    pub(super) location: Location,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The passive checks, and the frames that the probes have not taken yet.
+struct FrameCollector {
+    inspector: Inspector,
+    frames: Vec<LocatedFrame>,
+}
+
+impl Observer for FrameCollector {
+    fn message(&mut self, message: &TrackedMessage<'_>) {
+        self.inspector.message(message);
+    }
+
+    fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker) {
+        if let WireItem::Frame(frame) = item {
+            let bytes = frame.bytes.unwrap_or_default().to_vec();
+            self.frames.push(LocatedFrame { location: Location::of(frame, 0), bytes });
+        }
+        self.inspector.item(item, operations);
+    }
+
+    fn end(&mut self, operations: &OperationTracker) {
+        self.inspector.end(operations);
+    }
+}
+
+impl Recording {
+    pub(super) fn new(clock: CaptureClock, capture: Option<CaptureWriter>) -> Self {
+        Self(Rc::new(RefCell::new(RecordingState { clock, pipeline: pipeline(capture) })))
+    }
+
+    /// Records bytes that were written or read, and returns the frames that they complete.
+    pub(super) fn bytes(&self, channel: &Channel, stream: Stream, bytes: &[u8]) -> Vec<LocatedFrame> {
+        self.push(|pipeline, time| pipeline.bytes(channel, stream, bytes, time))
+    }
+
+    /// Records a line of stderr.
+    pub(super) fn stderr(&self, channel: &Channel, time: Duration, line: Vec<u8>) {
+        let marks = Marks::at(Some(time));
+        let bytes = Bytes { stream: Stream::Stderr, channel: channel.clone(), payload: line, end: End::Lf, marks };
+        self.push(|pipeline, _| pipeline.entry(Entry::Bytes(bytes)));
+    }
+
+    pub(super) fn event(&self, channel: &Channel, note: Note) -> Vec<LocatedFrame> {
+        self.push(|pipeline, time| pipeline.event(channel, note, time))
+    }
+
+    /// Records the start of a program.
+    pub(super) fn open(&self, channel: &Channel, argv: &[OsString]) {
+        self.push(|pipeline, time| pipeline.open(channel, argv.iter().map(OsString::as_os_str), time));
+    }
+
+    /// Records a header whose value is a secret, whatever its name.
+    pub(super) fn secret_header(&self, channel: &Channel, name: &str, value: &str) {
+        self.push(|pipeline, time| pipeline.secret_header(channel, name, value, time));
+    }
+
+    fn push(&self, record: impl FnOnce(&mut Pipeline<FrameCollector>, Duration)) -> Vec<LocatedFrame> {
+        let RecordingState { clock, pipeline } = &mut *self.0.borrow_mut();
+        record(pipeline, clock.now());
+        if let Some(capture) = pipeline.capture().filter(|capture| capture.waiting() > FLUSH_BYTES) {
+            // `finish` reports a write error.
+            let _ = capture.flush();
+        }
+        std::mem::take(&mut pipeline.observer().frames)
+    }
+
+    pub(super) fn clock(&self) -> CaptureClock {
+        self.0.borrow().clock
+    }
+
+    /// The ledger of all checks.
+    pub(super) fn ledger(&self) -> RefMut<'_, Ledger> {
+        RefMut::map(self.0.borrow_mut(), |state| &mut state.pipeline.observer().inspector.ledger)
+    }
+
+    /// The passive checks.
+    pub(super) fn passive(&self) -> RefMut<'_, PassiveChecks> {
+        RefMut::map(self.0.borrow_mut(), |state| &mut state.pipeline.observer().inspector.checks)
+    }
+
+    /// Ends the run, and returns the findings and whether the capture could be written.
+    pub(super) fn finish(self) -> (Ledger, Result<(), std::io::Error>) {
+        let ended = std::mem::replace(&mut self.0.borrow_mut().pipeline, pipeline(None));
+        let (collector, capture) = ended.finish();
+        (collector.inspector.ledger, capture.map_or(Ok(()), |mut capture| capture.flush()))
+    }
+}
+
+fn pipeline(capture: Option<CaptureWriter>) -> Pipeline<FrameCollector> {
+    let limits = FrameLimits { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH };
+    Pipeline::new(limits, capture, FrameCollector { inspector: Inspector::of_our_own(), frames: Vec::new() })
+}
+
+/// Gathers lines, so that not every line is a write.
+const FLUSH_BYTES: usize = 64 * 1024;

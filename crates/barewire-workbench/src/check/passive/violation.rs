@@ -1,0 +1,121 @@
+//! A message and its relation -> its violation of JSON-RPC, and the check that reports it.
+
+use barewire_proto::json::{Json, Kind, Text};
+use barewire_proto::rpc::{Code, Invalid, Message, Rule, Shape};
+
+use super::MessageContext;
+use crate::check::catalogue::Check;
+use crate::check::catalogue::envelope::{ANSWERED_ONCE, ID_FIDELITY, JSONRPC_MESSAGES, NOTIFICATION_SILENCE};
+use crate::check::catalogue::framing::STDOUT_PURITY;
+use crate::operations::Relation;
+use crate::text::shown;
+
+/// A violation of JSON-RPC, and the check that reports it.
+pub(super) struct EnvelopeViolation {
+    pub(super) check: &'static Check,
+    pub(super) at: usize,
+    pub(super) detail: String,
+    /// Whether a part of the message was lost on the way.
+    pub(super) by_carrier: bool,
+}
+
+/// Returns the violation of a message, if there is one. `was_notified`: the receiver has sent a notification before.
+/// `last_request`: the id of the receiver's last request, unless it is answered.
+pub(super) fn violation(
+    context: &MessageContext<'_>,
+    was_notified: bool,
+    last_request: Option<&str>,
+) -> Option<EnvelopeViolation> {
+    let tracked = context.tracked;
+    let violation = |check, at, detail: String| Some(EnvelopeViolation { check, at, detail, by_carrier: false });
+    // A response without an id. `EnvelopeChecks` decides between the two once the other requests are answered.
+    let without_id = |at| match was_notified {
+        true => violation(&NOTIFICATION_SILENCE, at, AFTER_NOTIFICATION.to_owned()),
+        false => violation(&ID_FIDELITY, at, WITHOUT_ID.to_owned()),
+    };
+    match (tracked.message, tracked.relation) {
+        (Err(invalid), relation) => {
+            let is_truncated = matches!(invalid.rule, Rule::Truncated);
+            let is_redacted = tracked.frame.place.is_some_and(|place| place.redacted);
+            let too_long = matches!(invalid.rule, Rule::TooLong { .. } | Rule::BatchTooLong { .. });
+            if is_truncated && tracked.text.is_some() || is_redacted || too_long {
+                return None;
+            }
+            let text = tracked.text.unwrap_or_default();
+            if is_line(context) && is_noise(invalid) {
+                return violation(&STDOUT_PURITY, invalid.at, describe_noise(text, invalid));
+            }
+            if is_line(context) && is_other_object(text) {
+                let detail = "the line is a JSON object, but has no jsonrpc, method, id, result or error";
+                return violation(&STDOUT_PURITY, 0, detail.to_owned());
+            }
+            let lacks_id = matches!(invalid.rule, Rule::NullId | Rule::NoId) && invalid.shape == Shape::Response;
+            if lacks_id && matches!(relation, Relation::None | Relation::Unsolicited) {
+                return without_id(invalid.at);
+            }
+            // The header announced more bytes than arrived.
+            let by_carrier = is_truncated;
+            let detail = invalid.rule.to_string();
+            Some(EnvelopeViolation { check: &JSONRPC_MESSAGES, at: invalid.at, detail, by_carrier })
+        }
+        (Ok(_), Relation::Response { operation, .. }) => {
+            let round = operation.rounds.last()?;
+            let ids = [round.id.as_str(), round.other_id()?.as_str()];
+            let [requested, answered] = ids.map(|id| shown(id.as_bytes(), 60));
+            violation(&ID_FIDELITY, 0, format!("the response has id {answered}, the request has id {requested}"))
+        }
+        (Ok(_), Relation::Duplicate) => {
+            violation(&ANSWERED_ONCE, 0, "the request with this id is already answered".to_owned())
+        }
+        (Ok(Message::OrphanError(_)), Relation::Unsolicited) => without_id(0),
+        (Ok(Message::Response(response)), Relation::Unsolicited) => {
+            let mut detail = format!("response id {} matches no request", shown(response.id.as_str().as_bytes(), 60));
+            if let Some(id) = last_request {
+                detail.push_str(&format!("; the last request was sent with id {}", shown(id.as_bytes(), 60)));
+            }
+            violation(&ID_FIDELITY, 0, detail)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a line is not even a JSON object or array.
+fn is_noise(invalid: &Invalid<'_>) -> bool {
+    invalid.rule.code() == Code::PARSE_ERROR || matches!(invalid.rule, Rule::NotAnObject)
+}
+
+/// Whether a line is a JSON object without any member of a message, such as a log entry.
+fn is_other_object(text: &[u8]) -> bool {
+    let is_ours =
+        |name: Text<'_>| ["jsonrpc", "method", "id", "result", "error", "params"].iter().any(|known| name == *known);
+    let json = Json::parse(text).ok().filter(|json| json.kind() == Kind::Object);
+    json.is_some_and(|json| !json.members().any(|member| is_ours(member.name)))
+}
+
+fn describe_noise(text: &[u8], invalid: &Invalid<'_>) -> String {
+    let begins = |start: &str| text.len() >= start.len() && text[..start.len()].eq_ignore_ascii_case(start.as_bytes());
+    if begins("content-length:") {
+        return "the line is a header of LSP framing; MCP has one message per line".to_owned();
+    }
+    if text.starts_with(b"\xef\xbb\xbf") {
+        return "the line begins with a byte order mark".to_owned();
+    }
+    // Cut at newline bytes, every other line of UTF-16 begins with half a character.
+    if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") || text.windows(4).any(is_utf16) {
+        return "the line is UTF-16; messages are UTF-8".to_owned();
+    }
+    format!("{} at byte {} of the line", invalid.rule, invalid.at)
+}
+
+/// Whether these bytes are two ASCII characters in UTF-16.
+fn is_utf16(bytes: &[u8]) -> bool {
+    matches!(bytes, [a, 0, b, 0] | [0, a, 0, b] if a.is_ascii_graphic() && b.is_ascii_graphic())
+}
+
+/// Whether the message is a line on the server's stdout.
+pub(super) fn is_line(context: &MessageContext<'_>) -> bool {
+    context.by_server() && !context.tracked.conversation.over_http && context.tracked.element.is_none()
+}
+
+const AFTER_NOTIFICATION: &str = "a response without an id follows a notification";
+pub(super) const WITHOUT_ID: &str = "the response has no id, although all requests were readable";
