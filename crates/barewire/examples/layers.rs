@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Logs the outcome of each call, and the time it took.
-async fn log(invocation: Invocation, next: NextLayer) -> Result<Served, ProtocolError> {
+async fn log(invocation: Invocation, next: NextLayer) -> Result<InvocationResult, ProtocolError> {
     let (kind, name, start) = (invocation.kind(), invocation.name().to_owned(), Instant::now());
     let outcome = next.run(invocation).await;
     let took = start.elapsed();
