@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use barewire_workbench::check::Inspector;
-use barewire_workbench::frames::{Format, FrameLimits, Reading, Streams, WireItem, entries};
-use barewire_workbench::operations::{Operation, OperationTracker, Outcome, Relation, TrackedMessage};
-use barewire_workbench::pipeline::{Observed, Observer};
+use barewire_workbench::frames::{Format, FrameLimits, FrameReader, Streams, WireItem, read_entries};
+use barewire_workbench::operations::{Operation, OperationTracker, Relation, ResponseOutcome, TrackedMessage};
+use barewire_workbench::pipeline::{Observer, ObserverSink};
 
 /// As much as anybody wants, and so little that frames are too long and too deep.
 const LIMITS: [FrameLimits; 2] = [FrameLimits { frame: 1 << 20, depth: 64 }, FrameLimits { frame: 96, depth: 3 }];
@@ -29,8 +29,8 @@ pub fn check(data: &[u8]) {
 
 /// What is told of a transcript that is handed over entry by entry; `None` if it cannot be read.
 fn from_memory(text: &[u8], limits: FrameLimits) -> Option<Vec<String>> {
-    let entries = entries("memory", text, &|_| {}).ok()?;
-    let (mut streams, mut observed) = (Streams::new(limits), Observed::new(Account::default()));
+    let entries = read_entries("memory", text, &|_| {}).ok()?;
+    let (mut streams, mut observed) = (Streams::new(limits), ObserverSink::new(Account::default()));
     for entry in &entries {
         assert!(streams.entry(entry, &mut observed).expect("within the limits"), "an account has no end");
     }
@@ -43,8 +43,8 @@ fn from_file(text: &[u8], limits: FrameLimits) -> Option<Vec<String>> {
     let name = format!("barewire-{}-{:?}.wire", std::process::id(), std::thread::current().id());
     let path = std::env::temp_dir().join(name);
     std::fs::write(&path, text).expect("a file can be written");
-    let mut observed = Observed::new(Account::default());
-    let reading = Reading { file: Some(&path), format: Format::Wire, limits, follow: false, warn: &|_| {} };
+    let mut observed = ObserverSink::new(Account::default());
+    let reading = FrameReader { file: Some(&path), format: Format::Wire, limits, follow: false, warn: &|_| {} };
     let read = reading.each(&mut observed);
     std::fs::remove_file(&path).expect("it was written");
     read.ok().map(|()| observed.finish().told)
@@ -133,7 +133,7 @@ impl Account {
                 *answered += 1;
                 assert!(*answered <= *asked, "answered more often than asked: {operation:?}");
                 let outcome = &operation.answer().expect("this is its answer").outcome;
-                if *outcome != Outcome::InputRequired {
+                if *outcome != ResponseOutcome::InputRequired {
                     self.open.remove(&operation.number);
                 }
                 format!("response {operation:?} {late}")

@@ -22,7 +22,7 @@ pub fn parse(text: &str) -> Result<Duration, &'static str> {
 }
 
 /// The same, and more than none.
-pub fn some(text: &str) -> Result<Duration, &'static str> {
+pub fn parse_nonzero(text: &str) -> Result<Duration, &'static str> {
     match parse(text) {
         Ok(time) if time.is_zero() => Err("a time of more than 0 is expected, as 100ms, 2s or 1.5"),
         time => time,
@@ -60,6 +60,8 @@ mod tests {
 
     #[test]
     fn no_time_is_not_some() {
-        assert!(some("0ms").is_err() && some("1ms").is_ok() && some("soon") == Err(EXPECTED));
+        assert!(
+            parse_nonzero("0ms").is_err() && parse_nonzero("1ms").is_ok() && parse_nonzero("soon") == Err(EXPECTED)
+        );
     }
 }

@@ -129,7 +129,7 @@ pub fn took(time: Duration) -> String {
 }
 
 /// The same, also of times that are so short that it matters.
-pub fn precisely(time: Duration) -> String {
+pub fn took_precisely(time: Duration) -> String {
     let us = time.as_secs_f64() * 1e6;
     match us {
         us if us < 9.995 => format!("{us:.2} us"),
@@ -139,7 +139,7 @@ pub fn precisely(time: Duration) -> String {
 }
 
 /// The time that [`took`] tells.
-pub fn as_told(time: Duration) -> Duration {
+pub fn displayed_duration(time: Duration) -> Duration {
     let &(step, ..) = scale(time);
     let nanos = (time.as_nanos() + step / 2) / step * step;
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -192,7 +192,7 @@ pub fn size(bytes: u64) -> String {
 mod tests {
     use std::time::Duration;
 
-    use super::{as_told, took};
+    use super::{displayed_duration, took};
 
     #[test]
     fn times_are_told_in_three_digits() {
@@ -219,7 +219,7 @@ mod tests {
         let mut nanos = 1_u64;
         while nanos < u64::MAX / 200 {
             let time = Duration::from_nanos(nanos);
-            assert_eq!(took(time), took(as_told(time)), "{time:?}");
+            assert_eq!(took(time), took(displayed_duration(time)), "{time:?}");
             nanos = nanos * 101 / 99 + 1;
         }
     }

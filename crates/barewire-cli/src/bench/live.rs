@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use barewire_workbench::load::Progress;
 use terminal_size::terminal_size_of;
 
-use crate::output::{precisely, shown};
+use crate::output::{shown, took_precisely};
 
 /// The line on the terminal, drawn again and again.
 pub(super) struct Live {
@@ -67,7 +67,7 @@ fn line(Counts { doing, answers, median, bad }: &Counts, columns: usize) -> Stri
         1 => "1 answer".to_owned(),
         answers => format!("{answers} answers"),
     };
-    let median = median.map_or(String::new(), |it| format!(", p50 {}", precisely(it)));
+    let median = median.map_or(String::new(), |it| format!(", p50 {}", took_precisely(it)));
     let bad = if *bad > 0 { format!(", {bad} lost, duplicated or wrong") } else { String::new() };
     shown(format!("{doing}: {answers}{median}{bad}").as_bytes(), columns)
 }

@@ -68,7 +68,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "[KEY=]BYTES", value_parser = Payload::parse)]
     payload: Option<Payload>,
     /// Go on for so long, for each server
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::some)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse_nonzero)]
     duration: Duration,
     /// Send so many requests to each server, however long it takes
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
@@ -77,7 +77,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration::parse)]
     warm_up: Duration,
     /// Take a request for lost that has no answer after this
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration::some)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration::parse_nonzero)]
     timeout: Duration,
     /// Speak this revision of MCP and no other
     #[arg(long, value_name = "REVISION", value_parser = Revision::from_str)]

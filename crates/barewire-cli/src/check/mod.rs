@@ -79,10 +79,10 @@ pub(crate) struct Args {
     #[arg(long)]
     no_redact: bool,
     /// How long to wait for one answer; six times as long for the first
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::some)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse_nonzero)]
     patience: Duration,
     /// How long the whole check may take
-    #[arg(long, value_name = "TIME", default_value = "300s", value_parser = duration::some)]
+    #[arg(long, value_name = "TIME", default_value = "300s", value_parser = duration::parse_nonzero)]
     timeout: Duration,
     /// Show the checks that passed and that were skipped as well
     #[arg(long, short)]

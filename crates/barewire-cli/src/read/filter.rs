@@ -9,7 +9,7 @@ use barewire_proto::transcript::Stream;
 
 use barewire_workbench::duration;
 use barewire_workbench::frames::FrameFacts;
-use barewire_workbench::operations::{Operation, Outcome, Relation, TrackedMessage};
+use barewire_workbench::operations::{Operation, Relation, ResponseOutcome, TrackedMessage};
 
 /// All of them must hold. Of a batch, all of them must hold for one element.
 #[derive(clap::Args)]
@@ -182,7 +182,7 @@ fn asks(watched: &TrackedMessage<'_>) -> bool {
 fn is_error(watched: &TrackedMessage<'_>) -> bool {
     match watched.message {
         Err(_) | Ok(Message::OrphanError(_)) => true,
-        Ok(Message::Response(response)) => Outcome::of(response).is_failure(),
+        Ok(Message::Response(response)) => ResponseOutcome::of(response).is_failure(),
         Ok(Message::Request(_) | Message::Notification(_)) => false,
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::output::{shown, took};
-use barewire_workbench::operations::{Operation, Outcome, Relation, Round, TrackedMessage};
+use barewire_workbench::operations::{Operation, Relation, ResponseOutcome, Round, TrackedMessage};
 
 /// A [`Relation`] that can be kept until its line is written.
 pub(super) struct Link {
@@ -57,8 +57,8 @@ impl Link {
             Relation::Request { operation, id_in_use } => (How::Asks { id_in_use }, Some(operation), None),
             Relation::Response { operation, latency, late } => {
                 let answer = match operation.answer().map(|answer| &answer.outcome) {
-                    Some(Outcome::ToolFailed) => Answer::ToolFailed,
-                    Some(Outcome::InputRequired) => Answer::InputRequired,
+                    Some(ResponseOutcome::ToolFailed) => Answer::ToolFailed,
+                    Some(ResponseOutcome::InputRequired) => Answer::InputRequired,
                     _ => Answer::Plain,
                 };
                 (How::Answers { late, answer }, Some(operation), latency)

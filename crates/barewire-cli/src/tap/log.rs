@@ -12,9 +12,9 @@ use super::outlet::Outlet;
 use crate::output::{pad, shown, size};
 use barewire_workbench::capture::Redactor;
 use barewire_workbench::frames::{FrameFacts, WireItem};
-use barewire_workbench::operations::{Operation, OperationTracker, Outcome, Relation, TrackedMessage, member};
+use barewire_workbench::operations::{Operation, OperationTracker, Relation, ResponseOutcome, TrackedMessage, member};
 use barewire_workbench::pipeline::Observer;
-use barewire_workbench::secrets::EXCERPT;
+use barewire_workbench::secrets::EXCERPT_LIMIT;
 
 /// Writes the log.
 pub(super) struct Log {
@@ -196,7 +196,7 @@ fn progress(watched: &TrackedMessage<'_>, redactor: &mut Redactor) -> String {
 
 /// What is no message. It may be a line of a private key, so it is read as one of its stream.
 fn noise(watched: &TrackedMessage<'_>, text: &[u8], redactor: &mut Redactor) -> String {
-    if text.len() > EXCERPT {
+    if text.len() > EXCERPT_LIMIT {
         return redactor.shown(text, 60);
     }
     let place = watched.frame.place;
@@ -215,13 +215,13 @@ fn answer(operation: &Operation, latency: Option<Duration>, late: bool, redactor
     let mut note = latency.map_or(String::new(), millis);
     let rounds = operation.rounds.len();
     match operation.answer().map(|answer| &answer.outcome) {
-        Some(Outcome::InputRequired) => note.push_str(", input required"),
-        Some(Outcome::ToolFailed) => note.push_str(", isError"),
-        Some(Outcome::Error { code, message }) => {
+        Some(ResponseOutcome::InputRequired) => note.push_str(", input required"),
+        Some(ResponseOutcome::ToolFailed) => note.push_str(", isError"),
+        Some(ResponseOutcome::Error { code, message }) => {
             let _ = write!(note, ", {code} {}", redactor.shown(message.as_bytes(), 60));
         }
-        Some(Outcome::Bad) => note.push_str(", not readable"),
-        Some(Outcome::Result) | None => {}
+        Some(ResponseOutcome::Unreadable) => note.push_str(", not readable"),
+        Some(ResponseOutcome::Result) | None => {}
     }
     if let Some(asked) = operation.rounds.last().filter(|round| round.other_id().is_some()) {
         let _ = write!(note, ", asked under the id {}", redactor.shown(asked.id.as_str().as_bytes(), 20));

@@ -36,8 +36,8 @@ use barewire_proto::rpc::DEFAULT_DEPTH;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::frames::{Format, FrameLimits, Reading};
-use crate::pipeline::Observed;
+use crate::frames::{Format, FrameLimits, FrameReader};
+use crate::pipeline::ObserverSink;
 use crate::secrets::Redactor;
 use crate::{Advice, Error};
 use catalogue::{Place, Severity};
@@ -337,10 +337,10 @@ fn broken() -> Error {
 
 /// A capture -> what the passive checks find in it.
 fn inspect(file: Option<&Path>, warn: fn(&Error)) -> Result<Inspector, Error> {
-    let mut observed = Observed::new(Inspector::new());
+    let mut observed = ObserverSink::new(Inspector::new());
     let limits = FrameLimits { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH };
     // Other formats do not say who has sent what.
-    let reading = Reading { file, format: Format::Wire, limits, follow: false, warn: &warn };
+    let reading = FrameReader { file, format: Format::Wire, limits, follow: false, warn: &warn };
     reading.each(&mut observed).map_err(|error| match file.is_some_and(Path::is_file) {
         true => error.with_advice(Advice::CheckCapture),
         false => error,

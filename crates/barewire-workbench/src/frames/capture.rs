@@ -74,7 +74,7 @@ pub(super) fn read(
 }
 
 /// The entries of a transcript that is in memory. A last line that is cut short is left out, which `warn` is told.
-pub fn entries(name: &str, text: &[u8], warn: &dyn Fn(&Error)) -> Result<Vec<Entry>, WireError> {
+pub fn read_entries(name: &str, text: &[u8], warn: &dyn Fn(&Error)) -> Result<Vec<Entry>, WireError> {
     let lines = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let (whole, last) = text.split_at(lines);
     let mut entries = transcript::read(whole)?;

@@ -9,9 +9,9 @@ use barewire_proto::transcript::{Bytes, Event, Header, Note, Stream};
 
 use crate::Error;
 
-pub use capture::{FrameLimits, entries};
+pub use capture::{FrameLimits, read_entries};
 pub use frame::{FrameFacts, FramePosition, MessageResult, WireFrame};
-pub use source::{Format, Reading};
+pub use source::{Format, FrameReader};
 pub use streams::Streams;
 
 /// One thing that happened on a wire.

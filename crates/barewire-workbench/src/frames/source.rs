@@ -15,7 +15,7 @@ use crate::{Advice, Error, platform};
 
 /// A file or stdin to read, and how.
 #[expect(clippy::exhaustive_structs, reason = "every reading has to say all of it")]
-pub struct Reading<'a> {
+pub struct FrameReader<'a> {
     /// `None` is stdin.
     pub file: Option<&'a Path>,
     /// The format of what is read.
@@ -44,7 +44,7 @@ pub enum Format {
     ContentLength,
 }
 
-impl Reading<'_> {
+impl FrameReader<'_> {
     /// Tells `sink` everything, until it has enough.
     pub fn each(&self, sink: &mut dyn Sink) -> Result<(), Error> {
         let mut input = Input::open(self.file, self.follow)?;

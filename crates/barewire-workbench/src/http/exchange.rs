@@ -5,8 +5,8 @@ use barewire_proto::transcript::{CutReason, Framing};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::decoder::{HttpDecoder, HttpPart};
 use super::head::{Body, Kind, response};
-use super::messages::{Messages, Part};
 
 /// A part of a response, as it comes.
 pub(crate) enum ExchangeEvent {
@@ -61,7 +61,7 @@ async fn carry(
         std::future::pending::<()>().await;
     };
     let read = async {
-        let mut messages = Messages::new();
+        let mut messages = HttpDecoder::new();
         let mut buffer = vec![0; CHUNK];
         let mut is_informational = false;
         let mut length = 0_usize;
@@ -79,10 +79,10 @@ async fn carry(
             let mut input = &buffer[..count];
             while let Some(part) = messages.next(&mut input).map_err(|broken| CutReason::failed(broken.why()))? {
                 match part {
-                    Part::Head(head) => {
+                    HttpPart::Head(head) => {
                         let answers = response(&head, kind).map_err(CutReason::failed)?;
                         is_informational = (100..=199).contains(&answers.status);
-                        messages.follows(answers.follows);
+                        messages.set_body(answers.follows);
                         let (framing, coding) = match answers.body {
                             Body::Read(framing) if answers.follows.is_body() => (Some(framing), None),
                             Body::Read(_) => (None, None),
@@ -96,15 +96,15 @@ async fn carry(
                             }
                         }
                     }
-                    Part::Body(bytes) => {
+                    HttpPart::Body(bytes) => {
                         length += bytes.len();
                         if length > MAX_RESPONSE {
                             return Err(CutReason::failed("the response is too long"));
                         }
                         let _ = sender.send((number, ExchangeEvent::Body(bytes.to_vec())));
                     }
-                    Part::End if !is_informational => return Ok(()),
-                    Part::End | Part::Framing(_) => {}
+                    HttpPart::End if !is_informational => return Ok(()),
+                    HttpPart::End | HttpPart::Framing(_) => {}
                 }
             }
         }

@@ -4,7 +4,7 @@ use barewire_proto::http::{Access, Authority, Media};
 use barewire_proto::transcript::Framing;
 use httparse::{EMPTY_HEADER, Header};
 
-use super::messages::Follows;
+use super::decoder::BodyLength;
 
 /// How the heads of requests go on.
 pub(crate) struct Passage {
@@ -33,7 +33,7 @@ pub(crate) struct Asks {
     pub(crate) lines: Vec<Vec<u8>>,
     /// The lines that were changed, as the client had written them.
     pub(crate) changed: Vec<Vec<u8>>,
-    pub(crate) follows: Follows,
+    pub(crate) follows: BodyLength,
     pub(crate) body: Body,
     pub(crate) kind: Kind,
 }
@@ -53,7 +53,7 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct Answers {
     pub(crate) status: u16,
-    pub(crate) follows: Follows,
+    pub(crate) follows: BodyLength,
     pub(crate) body: Body,
 }
 
@@ -204,13 +204,13 @@ pub(crate) fn response(head: &[u8], to: Kind) -> Result<Answers, &'static str> {
     let length = Length::of(response.headers)?;
     let follows = match status {
         // Another protocol.
-        101 => Follows::Rest,
-        100..=199 | 204 | 304 => Follows::Nothing,
-        _ if to == Kind::Head => Follows::Nothing,
+        101 => BodyLength::UntilClose,
+        100..=199 | 204 | 304 => BodyLength::None,
+        _ if to == Kind::Head => BodyLength::None,
         _ => match length {
-            Length::Chunks | Length::Both => Follows::Chunks,
-            Length::Is(length) => Follows::Length(length),
-            Length::Other | Length::Unsaid => Follows::Rest,
+            Length::Chunks | Length::Both => BodyLength::Chunked,
+            Length::Is(length) => BodyLength::Known(length),
+            Length::Other | Length::Unsaid => BodyLength::UntilClose,
         },
     };
     // Clients look for other things than messages as well: metadata, tokens, pages that say what went wrong.
@@ -276,11 +276,11 @@ impl Length {
         }
     }
 
-    fn of_request(self) -> Result<Follows, Refusal> {
+    fn of_request(self) -> Result<BodyLength, Refusal> {
         match self {
-            Self::Unsaid => Ok(Follows::Nothing),
-            Self::Is(length) => Ok(Follows::Length(length)),
-            Self::Chunks => Ok(Follows::Chunks),
+            Self::Unsaid => Ok(BodyLength::None),
+            Self::Is(length) => Ok(BodyLength::Known(length)),
+            Self::Chunks => Ok(BodyLength::Chunked),
             // The server might find another end of the body than we, and take for a request what we have not checked.
             Self::Both => Err(Refusal::bad("there is a Content-Length beside a Transfer-Encoding")),
             Self::Other => Err(Refusal::bad("the Transfer-Encoding is not chunked, so the body has no end")),
@@ -307,7 +307,7 @@ const MOST_HEADERS: usize = 256;
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::messages::{Messages, Part};
+    use super::super::decoder::{HttpDecoder, HttpPart};
     use super::*;
 
     const SERVER: &str = "server.example:8080";
@@ -376,8 +376,8 @@ mod tests {
         ) {
             let head = format!("{first}{}\r\n", words.concat());
             let Ok(asks) = passage(is_through_proxy).request(head.as_bytes()) else { return Ok(()) };
-            let (mut messages, mut input) = (Messages::new(), &asks.head[..]);
-            prop_assert_eq!(messages.next(&mut input), Ok(Some(Part::Head(asks.head.clone()))));
+            let (mut messages, mut input) = (HttpDecoder::new(), &asks.head[..]);
+            prop_assert_eq!(messages.next(&mut input), Ok(Some(HttpPart::Head(asks.head.clone()))));
             let again = passage(false).request(&asks.head);
             let again = again.unwrap_or_else(|refusal| panic!("{refusal:?}: {head:?}"));
             prop_assert_eq!((again.follows, again.kind, &again.body), (asks.follows, asks.kind, &asks.body));

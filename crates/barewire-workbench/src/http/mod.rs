@@ -2,9 +2,9 @@
 //!
 //! For tools that decide and see every byte on the wire. For answers alone there is the library's client.
 
+pub mod decoder;
 mod exchange;
 pub(crate) mod head;
-pub mod messages;
 mod request;
 pub(crate) mod session;
 

@@ -7,7 +7,7 @@ use barewire_proto::transcript::Stream;
 /// A request over HTTP and its response.
 #[derive(Debug, Default, Clone)]
 #[non_exhaustive]
-pub struct Exchange {
+pub struct HttpExchange {
     /// The request line, as in `POST /mcp HTTP/1.1`; empty if it was not recorded.
     pub request: String,
     /// The status line, as in `HTTP/1.1 200 OK`; empty as long as there is none.
@@ -22,7 +22,7 @@ pub struct Exchange {
     pub is_sse_transport: bool,
 }
 
-impl Exchange {
+impl HttpExchange {
     /// The value of a request's header.
     pub fn request_header(&self, name: &str) -> Option<&str> {
         find(&self.request_headers, name)
@@ -70,14 +70,14 @@ fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
 
 /// The exchanges that are under way, by their channels.
 #[derive(Default)]
-pub(super) struct Exchanges {
-    open: HashMap<String, Exchange>,
+pub(super) struct OpenExchanges {
+    open: HashMap<String, HttpExchange>,
     /// Where messages for the streams of HTTP+SSE are posted to, and the channels of these.
     endpoints: HashMap<String, String>,
 }
 
-impl Exchanges {
-    pub(super) fn get(&self, channel: &str) -> Option<&Exchange> {
+impl OpenExchanges {
+    pub(super) fn get(&self, channel: &str) -> Option<&HttpExchange> {
         self.open.get(channel)
     }
 
@@ -130,7 +130,7 @@ impl Exchanges {
         }
     }
 
-    pub(super) fn close(&mut self, channel: &str) -> Option<Exchange> {
+    pub(super) fn close(&mut self, channel: &str) -> Option<HttpExchange> {
         let exchange = self.open.remove(channel)?;
         if exchange.is_sse_transport && exchange.session.is_none() {
             self.endpoints.retain(|_, stream| stream != channel);

@@ -25,15 +25,15 @@ use pair::{Here, PairResult};
 use state::ConversationState;
 
 pub use conversation::{Conversation, Handshake, Participant, member};
-pub use http::Exchange;
-use http::Exchanges;
-pub use operation::{Answer, MessagePosition, Operation, Outcome, Round};
+pub use http::HttpExchange;
+use http::OpenExchanges;
+pub use operation::{MessagePosition, Operation, OperationResponse, ResponseOutcome, Round};
 
 /// Pairs messages as they come, and remembers the operations that are not finished.
 #[derive(Default)]
 pub struct OperationTracker {
     conversations: HashMap<String, ConversationState>,
-    exchanges: Exchanges,
+    exchanges: OpenExchanges,
     /// What is not finished, by number.
     open: BTreeMap<u64, Operation>,
     /// Those that wait for the same to be asked again, with what the server wants to know.
@@ -41,7 +41,7 @@ pub struct OperationTracker {
     /// What was asked in an exchange that is over, and not answered there.
     left: VecDeque<u64>,
     /// The exchange that what was told last has ended.
-    ended: Option<(String, Exchange)>,
+    ended: Option<(String, HttpExchange)>,
     /// What was asked in it, if its status says no.
     refused: Vec<Operation>,
     last: u64,
@@ -63,7 +63,7 @@ pub struct TrackedMessage<'a> {
     /// The conversation that it is part of, with this message taken into account.
     pub conversation: &'a Conversation,
     /// The HTTP exchange that it came in.
-    pub exchange: Option<&'a Exchange>,
+    pub exchange: Option<&'a HttpExchange>,
     /// What it has to do with the messages before it.
     pub relation: Relation<'a>,
 }
@@ -144,7 +144,7 @@ impl OperationTracker {
     }
 
     /// The HTTP exchange of a channel, also of one that has just ended.
-    pub fn exchange(&self, channel: &str) -> Option<&Exchange> {
+    pub fn exchange(&self, channel: &str) -> Option<&HttpExchange> {
         let ended = self.ended.as_ref().filter(|(name, _)| name == channel).map(|(_, exchange)| exchange);
         self.exchanges.get(channel).or(ended)
     }

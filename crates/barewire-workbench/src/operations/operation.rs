@@ -42,7 +42,7 @@ pub struct Round {
     /// The place of the request.
     pub asked: MessagePosition,
     /// The answer, if there is one.
-    pub answered: Option<Answer>,
+    pub answered: Option<OperationResponse>,
 }
 
 /// A place on the wire.
@@ -60,19 +60,19 @@ pub struct MessagePosition {
 /// The response to a request.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Answer {
+pub struct OperationResponse {
     /// The id as the response has it.
     pub id: Id<'static>,
     /// Its place.
     pub at: MessagePosition,
     /// How the request went.
-    pub outcome: Outcome,
+    pub outcome: ResponseOutcome,
 }
 
 /// How a request went.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a response has no other outcomes")]
-pub enum Outcome {
+pub enum ResponseOutcome {
     /// A result.
     Result,
     /// A result that says `isError`: the tool ran, and failed.
@@ -87,7 +87,7 @@ pub enum Outcome {
         message: String,
     },
     /// Under the right id, but not readable as an answer.
-    Bad,
+    Unreadable,
 }
 
 impl Operation {
@@ -102,7 +102,7 @@ impl Operation {
     }
 
     /// The answer that ended it.
-    pub fn answer(&self) -> Option<&Answer> {
+    pub fn answer(&self) -> Option<&OperationResponse> {
         self.rounds.last().and_then(|round| round.answered.as_ref())
     }
 
@@ -145,7 +145,7 @@ impl Round {
     }
 }
 
-impl Outcome {
+impl ResponseOutcome {
     /// Reads the outcome of a response.
     pub fn of(response: &Response<'_>) -> Self {
         match response.outcome {
@@ -181,6 +181,6 @@ impl Outcome {
 
     /// Whether the request failed.
     pub fn is_failure(&self) -> bool {
-        matches!(self, Self::ToolFailed | Self::Error { .. } | Self::Bad)
+        matches!(self, Self::ToolFailed | Self::Error { .. } | Self::Unreadable)
     }
 }

@@ -6,7 +6,7 @@ use barewire_proto::rpc::{Id, Invalid, Message, Notification, Params, Shape};
 use super::asked::{Asked, name_of};
 use super::sessions::Elsewhere;
 use super::state::{ConversationState, Waits};
-use super::{Answer, MessagePosition, Operation, OperationTracker, Outcome, Round, member};
+use super::{MessagePosition, Operation, OperationResponse, OperationTracker, ResponseOutcome, Round, member};
 use crate::frames::MessageResult;
 
 /// Where a message stands.
@@ -43,7 +43,7 @@ impl OperationTracker {
             }
             Ok(Message::Notification(notification)) => self.notes(here, notification),
             Ok(Message::Response(response)) => {
-                let outcome = Outcome::of(response);
+                let outcome = ResponseOutcome::of(response);
                 let knot = self.answers(here, &response.id, outcome);
                 if let PairResult::Response { number, .. } = knot
                     && let Some(operation) = self.open.get_mut(&number)
@@ -76,7 +76,7 @@ impl OperationTracker {
                 let asked = Asked { id: id.clone().into_owned(), method, about: None, token: None, retry: None };
                 self.asks(here, asked)
             }
-            (Shape::Response, Some(id)) => self.answers(here, id, Outcome::Bad),
+            (Shape::Response, Some(id)) => self.answers(here, id, ResponseOutcome::Unreadable),
             (Shape::Notification | Shape::Response, _) => PairResult::None,
             (Shape::Request | Shape::Unknown, _) => {
                 self.talk(here.name).cannot_be_read(here.sender);
@@ -137,7 +137,7 @@ impl OperationTracker {
         self.suspended.remove(at)
     }
 
-    fn answers(&mut self, here: Here<'_>, id: &Id<'_>, outcome: Outcome) -> PairResult {
+    fn answers(&mut self, here: Here<'_>, id: &Id<'_>, outcome: ResponseOutcome) -> PairResult {
         let Here { name, channel, sender, at } = here;
         let key = (sender.other(), id.clone().into_owned());
         let number = match self.talk(name).answered(&key) {
@@ -155,7 +155,7 @@ impl OperationTracker {
         let Some(operation) = self.open.get_mut(&number) else { return PairResult::Unsolicited };
         let late = operation.cancelled.is_some();
         if let Some(round) = operation.rounds.iter_mut().find(|round| round.answered.is_none()) {
-            round.answered = Some(Answer { id: id.clone().into_owned(), at, outcome });
+            round.answered = Some(OperationResponse { id: id.clone().into_owned(), at, outcome });
         }
         PairResult::Response { number, late }
     }
@@ -193,7 +193,7 @@ impl OperationTracker {
     /// What is answered is forgotten, unless it is to be asked again.
     pub(super) fn settle(&mut self, number: u64) {
         let Some(operation) = self.open.get(&number) else { return };
-        if let Some(Answer { outcome: Outcome::InputRequired, .. }) = operation.answer() {
+        if let Some(OperationResponse { outcome: ResponseOutcome::InputRequired, .. }) = operation.answer() {
             self.suspended.push_back(number);
             if self.suspended.len() > MOST_SUSPENDED
                 && let Some(oldest) = self.suspended.pop_front()

@@ -6,7 +6,7 @@ use barewire_proto::mcp::Side;
 use barewire_proto::transcript::{Closed, Event, Note, Party, Stream};
 
 use super::state::Key;
-use super::{Exchange, MessagePosition, OperationTracker};
+use super::{HttpExchange, MessagePosition, OperationTracker};
 
 /// Who waits in another exchange.
 pub(super) enum Elsewhere {
@@ -51,7 +51,7 @@ impl OperationTracker {
 
     /// The client has closed the connection. In the modern era that cancels what it has asked; before, it says nothing.
     fn give_up(&mut self, channel: &str, time: Option<Duration>) {
-        let is_modern = |exchange: &Exchange| exchange.request_header("mcp-method").is_some();
+        let is_modern = |exchange: &HttpExchange| exchange.request_header("mcp-method").is_some();
         if !self.exchanges.get(channel).is_some_and(is_modern) {
             return;
         }
@@ -97,7 +97,7 @@ impl OperationTracker {
     /// whose says its `endpoint` event; where that was not seen, only an id that one exchange waits for says anything.
     pub(super) fn elsewhere(&mut self, channel: &str, key: &Key) -> Elsewhere {
         let is_stream =
-            |exchange: &Exchange| exchange.session.is_none() && matches!(exchange.method(), None | Some("GET"));
+            |exchange: &HttpExchange| exchange.session.is_none() && matches!(exchange.method(), None | Some("GET"));
         if !self.exchanges.get(channel).is_some_and(is_stream) {
             return Elsewhere::Nobody;
         }

@@ -3,7 +3,7 @@
 use barewire_proto::mcp::Side;
 use barewire_proto::transcript::read;
 
-use super::{OperationTracker, Outcome, Relation};
+use super::{OperationTracker, Relation, ResponseOutcome};
 use crate::Error;
 use crate::frames::{FrameLimits, Sink, Streams, WireItem};
 
@@ -29,7 +29,7 @@ impl Sink for Told {
                 Relation::Response { operation, latency, late } => {
                     let how = operation.answer().map(|answer| &answer.outcome);
                     let how = match how {
-                        Some(Outcome::Error { code, .. }) => format!("error {code}"),
+                        Some(ResponseOutcome::Error { code, .. }) => format!("error {code}"),
                         how => format!("{how:?}"),
                     };
                     let late = if late { ", late" } else { "" };
@@ -112,7 +112,7 @@ fn what_is_cancelled_may_be_answered_late_and_what_is_malformed_is_answered_all_
         "nobody",
         "4 client asks m (round 1)",
         "5 client asks m (round 1)",
-        "5 Some(Bad)",
+        "5 Some(Unreadable)",
     ];
     assert_eq!(told.lines, lines);
     let open: Vec<u64> = told.watch.open().map(|operation| operation.number).collect();

@@ -62,13 +62,13 @@ impl<O: Observer + ?Sized> Observer for Vec<Box<O>> {
 }
 
 /// Frames -> operations -> an observer: the end of the pipeline, for what is read from a file as well.
-pub struct Observed<O> {
+pub struct ObserverSink<O> {
     operations: OperationTracker,
     /// The observer.
     pub observer: O,
 }
 
-impl<O: Observer> Observed<O> {
+impl<O: Observer> ObserverSink<O> {
     /// Puts an observer behind frames.
     pub fn new(observer: O) -> Self {
         Self { operations: OperationTracker::new(), observer }
@@ -81,7 +81,7 @@ impl<O: Observer> Observed<O> {
     }
 }
 
-impl<O: Observer> Sink for Observed<O> {
+impl<O: Observer> Sink for ObserverSink<O> {
     fn take(&mut self, item: &WireItem<'_>) -> Result<bool, Error> {
         let Self { operations, observer } = self;
         operations.take(item, &mut |message| observer.message(message));
@@ -100,7 +100,7 @@ pub struct Pipeline<O> {
     /// One for each stream that is open.
     recorders: HashMap<(Channel, Stream), Recorder>,
     streams: Streams,
-    observed: Observed<O>,
+    observed: ObserverSink<O>,
     /// Why the observer is told nothing more: a limit that no peer reaches which means well.
     blind: Option<Error>,
     capture: Option<CaptureWriter>,
@@ -113,7 +113,7 @@ impl<O: Observer> Pipeline<O> {
         Self {
             recorders: HashMap::new(),
             streams: Streams::new(limits),
-            observed: Observed::new(observer),
+            observed: ObserverSink::new(observer),
             blind: None,
             capture,
             entries: Vec::new(),

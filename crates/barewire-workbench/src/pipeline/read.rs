@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{Observed, Observer};
+use super::{Observer, ObserverSink};
 use crate::Error;
-use crate::frames::{Format, FrameLimits, Reading, WireItem};
+use crate::frames::{Format, FrameLimits, FrameReader, WireItem};
 use crate::operations::{Operation, OperationTracker, Relation, TrackedMessage};
 
 /// Reads the operations of a capture, a `.wire` file, in the order in which they began.
 ///
 /// All of them are in memory then. An [`Observer`] sees them one after the other instead.
 pub fn read_operations(file: impl AsRef<Path>) -> Result<Vec<Operation>, Error> {
-    let reading = Reading {
+    let reading = FrameReader {
         file: Some(file.as_ref()),
         format: Format::Wire,
         limits: FrameLimits::default(),
@@ -20,7 +20,7 @@ pub fn read_operations(file: impl AsRef<Path>) -> Result<Vec<Operation>, Error> 
         // A last line that is cut short belongs to no operation that could be told.
         warn: &|_| {},
     };
-    let mut observed = Observed::new(Collector::default());
+    let mut observed = ObserverSink::new(Collector::default());
     reading.each(&mut observed)?;
     Ok(observed.finish().0.into_values().collect())
 }

@@ -47,10 +47,10 @@ mod linux {
     use std::time::Duration;
 
     use super::Usage;
-    use crate::platform::processes::{Process, all};
+    use crate::platform::processes::{ProcessInfo, list_processes};
 
     pub(super) fn usage(root: u32) -> Option<Usage> {
-        let all = all();
+        let all = list_processes();
         if !all.iter().any(|process| process.pid == root) {
             return None;
         }
@@ -59,7 +59,7 @@ mod linux {
         let mut at = 0;
         while let Some(parent) = tree.get(at).copied() {
             at += 1;
-            let belongs = |it: &&Process| it.parent == parent || (parent == root && it.group == root);
+            let belongs = |it: &&ProcessInfo| it.parent == parent || (parent == root && it.group == root);
             let found: Vec<u32> = all.iter().filter(belongs).map(|process| process.pid).collect();
             for pid in found {
                 if !tree.contains(&pid) {

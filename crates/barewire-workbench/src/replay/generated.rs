@@ -9,7 +9,7 @@ use super::path::Pattern;
 use super::rewrite::strings;
 use super::script::Script;
 use super::value::Value;
-use crate::secrets::BEGIN as REPLACED;
+use crate::secrets::REPLACEMENT_PREFIX as REPLACED;
 
 /// The values that the server made up this time, by those that it made up in the capture. Values are kept as JSON text, and numbers of
 /// the capture in one spelling each.

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use memchr::memchr3;
 use memchr::memmem::Finder;
 
-use super::names::{self, Place};
+use super::names::{self, NameContext};
 use super::view::{Found, View};
 use super::words::is_everywhere;
 
@@ -46,10 +46,10 @@ impl Detector {
         env: impl Iterator<Item = (OsString, OsString)>,
         more: impl IntoIterator<Item = Vec<u8>>,
     ) -> Self {
-        let secret = |name: &OsStr| names::secret(name.as_encoded_bytes(), Place::Assigned);
+        let secret = |name: &OsStr| names::secret(name.as_encoded_bytes(), NameContext::Assigned);
         let of_env = env.filter_map(|(name, value)| {
             let (secret, value) = (secret(&name)?, value.into_encoded_bytes());
-            (secret.fits(&value, Place::Assigned) && !is_everywhere(&value)).then_some(value)
+            (secret.fits(&value, NameContext::Assigned) && !is_everywhere(&value)).then_some(value)
         });
         let known = more
             .into_iter()
@@ -153,7 +153,7 @@ impl Hits<'_> {
             What::Scheme(_) => view.scheme(hit.at),
             What::Known(index) => {
                 let length = self.detector.known[index].needle().len();
-                Found::whole(hit.at, hit.at + length, super::Kind::Known)
+                Found::whole(hit.at, hit.at + length, super::SecretKind::Known)
             }
         }
     }

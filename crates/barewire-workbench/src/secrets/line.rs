@@ -7,30 +7,30 @@
 //! A line of a text of many is told at once, and nothing of it waits for the next one. But its end is kept, and what could not be decided
 //! there is looked at again with the next line: the value of a name may stand in it.
 
-use super::Kind;
+use super::SecretKind;
 use super::ending::{Element, Ending, cookie, element};
 use super::hits::{Detector, Hit, Hits};
 use super::named::LONGEST_OBJECT;
 use super::view::{BEHIND, Found};
 
 /// Whoever is told what stands in a line, in order.
-pub(crate) trait Reader {
+pub(crate) trait SecretVisitor {
     /// This is no part of a secret.
     fn plain(&mut self, text: &[u8]);
 
     /// This is part of one.
-    fn secret(&mut self, part: &[u8], kind: Kind);
+    fn secret(&mut self, part: &[u8], kind: SecretKind);
 
     /// The secret is over.
-    fn end(&mut self, kind: Kind);
+    fn end(&mut self, kind: SecretKind);
 
     /// All of a secret that is a number. What stands for it is none, and has to have these quotes around it.
-    fn number(&mut self, quote: &[u8], number: &[u8], kind: Kind);
+    fn number(&mut self, quote: &[u8], number: &[u8], kind: SecretKind);
 }
 
 /// What comes behind a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum Continuation {
     /// More of the same line.
     Piece,
     /// Another line of the same text.
@@ -41,7 +41,7 @@ pub(crate) enum Next {
 
 /// A line that is being read.
 #[derive(Default)]
-pub(crate) struct Line {
+pub(crate) struct LineScanner {
     state: State,
     /// What is looked at again with what comes next.
     held: Vec<u8>,
@@ -63,22 +63,22 @@ enum State {
     #[default]
     Between,
     /// In a secret that goes on until its end is found.
-    Inside { ending: Ending, in_array: bool, kind: Kind },
+    Inside { ending: Ending, in_array: bool, kind: SecretKind },
     /// Behind a string of an array in which all strings are secrets.
-    Element { slashes: usize, kind: Kind },
+    Element { slashes: usize, kind: SecretKind },
     /// Behind a cookie.
-    Cookie { kind: Kind },
+    Cookie { kind: SecretKind },
 }
 
-impl Line {
+impl LineScanner {
     /// Takes the next piece of the line, and tells what cannot be part of a secret any more.
-    pub(crate) fn push(&mut self, piece: &[u8], next: Next, detector: &Detector, reader: &mut impl Reader) {
-        if self.held.is_empty() && next != Next::Line {
+    pub(crate) fn push(&mut self, piece: &[u8], next: Continuation, detector: &Detector, reader: &mut impl SecretVisitor) {
+        if self.held.is_empty() && next != Continuation::Line {
             return self.take(piece, next, detector, reader);
         }
         let mut text = std::mem::take(&mut self.held);
         text.extend_from_slice(piece);
-        if next == Next::Line {
+        if next == Continuation::Line {
             text.push(b'\n');
         }
         self.take(&text, next, detector, reader);
@@ -94,16 +94,16 @@ impl Line {
         self.held.len()
     }
 
-    fn take(&mut self, text: &[u8], next: Next, detector: &Detector, reader: &mut impl Reader) {
+    fn take(&mut self, text: &[u8], next: Continuation, detector: &Detector, reader: &mut impl SecretVisitor) {
         let mut hits = detector.through(text);
-        let more = next != Next::Nothing;
+        let more = next != Continuation::Nothing;
         // The end of a line is looked at with it, and not told.
-        let length = text.len() - usize::from(next == Next::Line);
+        let length = text.len() - usize::from(next == Continuation::Line);
         // Up to here it is told, up to here it was looked at, and nothing is looked at before here.
         let (mut told, mut looked, mut floor) = (self.told, self.looked, self.floor);
         let undecided = self.undecided.clone();
         let mut first = self.decide(&hits, next);
-        if next == Next::Piece && !self.undecided.is_empty() {
+        if next == Continuation::Piece && !self.undecided.is_empty() {
             self.undecided = undecided;
             return self.hold(text, 0, (told, looked, floor));
         }
@@ -112,7 +112,7 @@ impl Line {
                 State::Inside { ending, in_array, kind } => {
                     let (end, ends) = match ending.find(text, told) {
                         Some(end) => (end, true),
-                        None if next == Next::Piece => (without_some_slashes(text, told), false),
+                        None if next == Continuation::Piece => (without_some_slashes(text, told), false),
                         None => (length, true),
                     };
                     reader.secret(&text[told..end], kind);
@@ -153,8 +153,8 @@ impl Line {
                 },
                 State::Between => {
                     let last = match next {
-                        Next::Piece => text.len().saturating_sub(detector.ahead()),
-                        Next::Line | Next::Nothing => text.len(),
+                        Continuation::Piece => text.len().saturating_sub(detector.ahead()),
+                        Continuation::Line | Continuation::Nothing => text.len(),
                     };
                     let found = first.take().unwrap_or_else(|| match hits.next(looked.max(told)) {
                         Some(hit) if hit.at < last => {
@@ -182,7 +182,7 @@ impl Line {
                             // What stands for it is no number.
                             let quote =
                                 [&[b'\\'; MOST_QUOTED][..slashes.min(MOST_QUOTED)], &[quote]].concat();
-                            let kind = Kind::Named(super::Place::Member);
+                            let kind = SecretKind::Named(super::NameContext::Member);
                             reader.plain(&text[told..start]);
                             reader.number(&quote, &text[start..end], kind);
                             (told, looked, floor) = (end, end, end);
@@ -198,13 +198,13 @@ impl Line {
         }
         let is_between = matches!(self.state, State::Between);
         match next {
-            Next::Nothing => reader.plain(&text[told..]),
-            Next::Piece => {
+            Continuation::Nothing => reader.plain(&text[told..]),
+            Continuation::Piece => {
                 let from = if is_between { looked.saturating_sub(BEHIND).max(floor) } else { floor };
                 reader.plain(&text[told.min(from)..from]);
                 self.hold(text, from, (told.max(from), looked, floor.max(from)));
             }
-            Next::Line => {
+            Continuation::Line => {
                 reader.plain(&text[told..length]);
                 let first = self.undecided.first().map_or(text.len(), |hit| hit.at);
                 let from = first.max(text.len().saturating_sub(LONGEST_OBJECT)).saturating_sub(BEHIND);
@@ -216,7 +216,7 @@ impl Line {
     }
 
     /// Looks again at what was not decided when its line ended, and says what is found first of what is not told.
-    fn decide(&mut self, hits: &Hits<'_>, next: Next) -> Option<Found> {
+    fn decide(&mut self, hits: &Hits<'_>, next: Continuation) -> Option<Found> {
         let mut first = None;
         for hit in std::mem::take(&mut self.undecided) {
             match self.examine(hits, hit, 0, next) {
@@ -230,14 +230,14 @@ impl Line {
     }
 
     /// What is there. If the next line has to be seen for that, it is what this one alone says, and will be looked at again.
-    fn examine(&mut self, hits: &Hits<'_>, hit: Hit, floor: usize, next: Next) -> Found {
+    fn examine(&mut self, hits: &Hits<'_>, hit: Hit, floor: usize, next: Continuation) -> Found {
         let is_value = self.colons.contains(&hit.at);
         let examine = |more| match is_value {
             true => hits.examine_value(hit, floor, more),
             false => hits.examine(hit, floor, more),
         };
-        match examine(next != Next::Nothing) {
-            Found::Wait if next == Next::Line => {
+        match examine(next != Continuation::Nothing) {
+            Found::Wait if next == Continuation::Line => {
                 push(&mut self.undecided, hit, MOST_UNDECIDED);
                 examine(false)
             }

@@ -23,18 +23,18 @@ mod view;
 mod words;
 
 pub(crate) use hits::Detector;
-pub(crate) use line::{Line, Next, Reader};
-pub(crate) use names::Place;
-pub(crate) use redact::BEGIN;
-pub use redact::{EXCERPT, Redactor};
+pub(crate) use line::{Continuation, LineScanner, SecretVisitor};
+pub(crate) use names::NameContext;
+pub(crate) use redact::REPLACEMENT_PREFIX;
+pub use redact::{EXCERPT_LIMIT, Redactor};
 pub use stream::RedactingWriter;
-pub(crate) use shapes::looks_made;
+pub(crate) use shapes::looks_generated;
 
 /// What a secret was found by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SecretKind {
     /// The name before it.
-    Named(Place),
+    Named(NameContext),
     /// Its form: what such a thing is called, and what all of them begin with.
     Shaped { what: &'static str, begins: &'static str },
     /// It is in our environment, under a name that says so.
@@ -43,15 +43,15 @@ pub(crate) enum Kind {
 
 /// Whether a member of this name, or at this path, is a secret whatever its value.
 pub(crate) fn is_secret_name(name: &str) -> bool {
-    names::secret(name.rsplit('/').next().unwrap_or(name).as_bytes(), Place::Member).is_some()
+    names::secret(name.rsplit('/').next().unwrap_or(name).as_bytes(), NameContext::Member).is_some()
 }
 
-impl Kind {
+impl SecretKind {
     /// What it is, and nothing of it but what everybody knows.
-    pub(crate) fn told(self) -> String {
+    pub(crate) fn description(self) -> String {
         match self {
-            Self::Named(Place::Member) => "a member named like a secret".to_owned(),
-            Self::Named(Place::Query) => "a parameter named like a secret".to_owned(),
+            Self::Named(NameContext::Member) => "a member named like a secret".to_owned(),
+            Self::Named(NameContext::Query) => "a parameter named like a secret".to_owned(),
             Self::Named(_) => "a value named like a secret".to_owned(),
             Self::Shaped { what, begins: "" } => what.to_owned(),
             Self::Shaped { what, begins } => format!("{what}: {begins}…"),

@@ -3,10 +3,10 @@
 //! The text is not parsed. A name counts where it is followed by `:` or `=`, or is that of an option, so that members of JSON, JSON
 //! within a string of JSON, queries, headers, arguments and variables are found alike, also in a line that is broken.
 
-use super::Kind;
+use super::SecretKind;
 use super::ending::{Element, Ending, element};
-use super::names::{self, Place, Secret};
-use super::redact::BEGIN;
+use super::names::{self, NameContext, Secret};
+use super::redact::REPLACEMENT_PREFIX;
 use super::shapes::{
     self, LONGEST_PLACEHOLDER, LONGEST_SCHEME, is_key, is_number, is_space, is_token, scheme, separates,
 };
@@ -18,7 +18,7 @@ use super::words;
 struct Named<'a> {
     /// Empty if it stands elsewhere.
     name: &'a [u8],
-    place: Place,
+    place: NameContext,
     secret: Secret,
     /// Backslashes before its quotes.
     slashes: usize,
@@ -50,15 +50,15 @@ impl View<'_> {
         }
         let query = name_start > self.floor && matches!(text[name_start - 1], b'?' | b'&');
         let place = match (colon, quoted) {
-            (true, true) => Place::Member,
-            (true, false) => Place::Plain,
+            (true, true) => NameContext::Member,
+            (true, false) => NameContext::Plain,
             // As in a file of settings; it says no less than a colon does.
-            (false, false) if spaced < at => Place::Plain,
-            (false, false) if query => Place::Query,
-            (false, false) => Place::Assigned,
+            (false, false) if spaced < at => NameContext::Plain,
+            (false, false) if query => NameContext::Query,
+            (false, false) => NameContext::Assigned,
             (false, true) => return Found::Nothing,
         };
-        if place == Place::Member && &text[name_start..name_end] == b"value" && name_start > self.floor {
+        if place == NameContext::Member && &text[name_start..name_end] == b"value" && name_start > self.floor {
             let slashes = spaced - 1 - name_end;
             return match self.sibling(name_start - 1, slashes) {
                 Some(secret) => {
@@ -87,7 +87,7 @@ impl View<'_> {
     }
 
     /// `"api key"`: what a name of many words says. It may be a sentence as well, so not all values are secrets.
-    fn spaced_name(&self, last_word: usize, end: usize, place: Place) -> Option<Secret> {
+    fn spaced_name(&self, last_word: usize, end: usize, place: NameContext) -> Option<Secret> {
         if !self.text[self.floor..last_word].ends_with(b" ") {
             return None;
         }
@@ -113,7 +113,7 @@ impl View<'_> {
         let before = &self.text[self.floor..closing];
         let is_name = before.ends_with(b"\"name") || before.ends_with(b"\"key");
         let name = &self.text[start..end];
-        is_name.then(|| names::secret(name, Place::Assigned).or_else(|| names::header(name)))?
+        is_name.then(|| names::secret(name, NameContext::Assigned).or_else(|| names::header(name)))?
     }
 
     /// The value of a member, behind its colon. That it is a secret is known from elsewhere.
@@ -123,7 +123,7 @@ impl View<'_> {
             quote.saturating_sub(1) - self.back(quote.saturating_sub(1), MOST_SLASHES, |b| b == b'\\');
         self.value(
             colon + 1,
-            Named { name: b"", place: Place::Member, secret: Secret::Other, slashes, is_string: true },
+            Named { name: b"", place: NameContext::Member, secret: Secret::Other, slashes, is_string: true },
         )
     }
 
@@ -131,11 +131,11 @@ impl View<'_> {
         let text = self.text;
         let Named { place, secret, .. } = named;
         let mut at = match place {
-            Place::Member => self.blank(from),
-            Place::Plain => self.skip(from, MOST_SPACES, is_space),
-            Place::Assigned | Place::Query => from,
+            NameContext::Member => self.blank(from),
+            NameContext::Plain => self.skip(from, MOST_SPACES, is_space),
+            NameContext::Assigned | NameContext::Query => from,
         };
-        let in_array = place == Place::Member && text.get(at) == Some(&b'[');
+        let in_array = place == NameContext::Member && text.get(at) == Some(&b'[');
         if in_array {
             at = self.blank(at + 1);
         }
@@ -147,25 +147,25 @@ impl View<'_> {
             Some(b'"') if (slashes + 1).is_power_of_two() => {
                 self.open(start, Ending::Quote { slashes }, named, in_array)
             }
-            Some(b'\'') if slashes == 0 && place != Place::Query => {
+            Some(b'\'') if slashes == 0 && place != NameContext::Query => {
                 self.open(start, Ending::Apostrophe, named, in_array)
             }
-            Some(b'0'..=b'9' | b'-') if place == Place::Member && slashes == 0 && !in_array => {
+            Some(b'0'..=b'9' | b'-') if place == NameContext::Member && slashes == 0 && !in_array => {
                 let Named { slashes, is_string, .. } = named;
                 let fits = |run: &[u8]| secret.fits_number(run);
                 let quoted = if is_string { b'"' } else { b'\'' };
                 let number = |start, end| Found::Number { start, end, quote: quoted, slashes };
                 self.run(quote, is_number, fits, number)
             }
-            Some(b'{') if place == Place::Member && slashes == 0 && !in_array => {
+            Some(b'{') if place == NameContext::Member && slashes == 0 && !in_array => {
                 self.object(quote, named.slashes)
             }
-            Some(_) if place == Place::Member || slashes > 0 => Found::Nothing,
+            Some(_) if place == NameContext::Member || slashes > 0 => Found::Nothing,
             // What stands for a value is none.
             Some(b'$' | b'{' | b'<' | b'=') => Found::Nothing,
-            Some(_) if place == Place::Plain => self.plain(quote, named),
+            Some(_) if place == NameContext::Plain => self.plain(quote, named),
             Some(byte) if separates(*byte) => Found::Nothing,
-            Some(_) if place == Place::Query => self.open(quote, Ending::Query, named, false),
+            Some(_) if place == NameContext::Query => self.open(quote, Ending::Query, named, false),
             Some(_) => self.open(quote, Ending::Separator, named, false),
         }
     }
@@ -196,7 +196,7 @@ impl View<'_> {
                 let value = &window[..end.unwrap_or(window.len())];
                 let is_none = end.is_some_and(|end| {
                     shapes::is_placeholder(value)
-                        || place == Place::Member && !in_array && words::is_sign(value)
+                        || place == NameContext::Member && !in_array && words::is_sign(value)
                         || matches!(ending, Ending::Separator | Ending::Query)
                             && words::is_code(named.name, value, window.get(end).copied())
                 });
@@ -212,10 +212,10 @@ impl View<'_> {
             _ => start,
         };
         // Whatever was redacted before stays as it is.
-        if self.text[start..].starts_with(BEGIN.as_bytes()) {
+        if self.text[start..].starts_with(REPLACEMENT_PREFIX.as_bytes()) {
             return Found::Nothing;
         }
-        Found::Open { start, ending, in_array, kind: Kind::Named(place) }
+        Found::Open { start, ending, in_array, kind: SecretKind::Named(place) }
     }
 
     /// A value without quotes behind a colon: perhaps a header, perhaps prose.
@@ -227,7 +227,7 @@ impl View<'_> {
         if self.more && self.text.len() - start < LONGEST_SCHEME {
             return Found::Wait;
         }
-        let found = |start, end| Found::whole(start, end, Kind::Named(place));
+        let found = |start, end| Found::whole(start, end, SecretKind::Named(place));
         if secret == Secret::Authorization
             && let Some(found) = self.parameters(start, scheme)
         {
@@ -267,7 +267,7 @@ impl View<'_> {
         match self.text.get(equals) {
             None if self.more => Some(Found::Wait),
             Some(b'=') => {
-                let kind = Kind::Named(Place::Plain);
+                let kind = SecretKind::Named(NameContext::Plain);
                 Some(Found::Open { start: equals + 1, ending, in_array: false, kind })
             }
             _ => None,
@@ -309,10 +309,10 @@ impl View<'_> {
         }
         let end = self.skip(at + 1, names::LONGEST_WRITTEN, is_name);
         let Some(sign) = text.get(end) else { return self.wait() };
-        let Some(secret) = names::secret(&text[at + 1..end], Place::Assigned) else { return Found::Nothing };
+        let Some(secret) = names::secret(&text[at + 1..end], NameContext::Assigned) else { return Found::Nothing };
         let is_argument = at >= self.floor + 2 && text[at - 2] == b'"' && !is_space(*sign);
         let slashes = self.skip(end, MOST_SLASHES, |b| b == b'\\') - end;
-        let named = Named { name: b"", place: Place::Assigned, secret, slashes, is_string: is_argument };
+        let named = Named { name: b"", place: NameContext::Assigned, secret, slashes, is_string: is_argument };
         if is_argument {
             return self.next_argument(end, named);
         }
@@ -333,9 +333,9 @@ impl View<'_> {
                 let fits = |run: &[u8]| {
                     !shapes::is_prose(run)
                         && !shapes::is_placeholder(run)
-                        && secret.fits(run, Place::Assigned)
+                        && secret.fits(run, NameContext::Assigned)
                 };
-                let kind = Kind::Named(Place::Assigned);
+                let kind = SecretKind::Named(NameContext::Assigned);
                 self.run(value, |b| !separates(b), fits, |start, end| Found::whole(start, end, kind))
             }
         }

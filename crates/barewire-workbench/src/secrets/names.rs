@@ -1,11 +1,11 @@
 //! The name of a header, a member, a parameter or a variable -> whether its value is a secret.
 
-use super::shapes::{is_path, looks_made, looks_random};
+use super::shapes::{is_path, looks_generated, looks_random};
 use super::words::{is_of_a_language, is_path_of_words};
 
 /// Where a name stands says how sure one has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum NameContext {
     /// `"name": …` in JSON, also in JSON within a string of JSON.
     Member,
     /// `NAME=…`, `--name=…` and `--name …`
@@ -42,13 +42,13 @@ impl Secret {
     }
 
     /// Whether this is a secret, under such a name.
-    pub(super) fn fits(self, value: &[u8], place: Place) -> bool {
-        let is_sure = matches!(place, Place::Assigned | Place::Query);
+    pub(super) fn fits(self, value: &[u8], place: NameContext) -> bool {
+        let is_sure = matches!(place, NameContext::Assigned | NameContext::Query);
         match self {
             Self::Folder => !is_path(value),
-            Self::Pair => value.contains(&b':') || looks_made(value),
-            Self::Key => looks_made(value) && (is_sure || looks_random(value)) && !is_path_of_words(value),
-            Self::Word => place != Place::Member || !is_of_a_language(value),
+            Self::Pair => value.contains(&b':') || looks_generated(value),
+            Self::Key => looks_generated(value) && (is_sure || looks_random(value)) && !is_path_of_words(value),
+            Self::Word => place != NameContext::Member || !is_of_a_language(value),
             Self::Authorization | Self::Password | Self::Other => true,
         }
     }
@@ -69,12 +69,12 @@ impl Secret {
 ///
 /// Members of the protocol that only look like one stay: `progressToken` and cursors are numbers of pages and calls, and without
 /// `requestState` a capture could not be replayed.
-pub(super) fn secret(name: &[u8], place: Place) -> Option<Secret> {
+pub(super) fn secret(name: &[u8], place: NameContext) -> Option<Secret> {
     if may_be_secret(name) { plain_secret(name, place) } else { None }
 }
 
 /// The same of a name in which something is written as `\uNNNN`.
-pub(super) fn escaped_secret(name: &[u8], place: Place) -> Option<Secret> {
+pub(super) fn escaped_secret(name: &[u8], place: NameContext) -> Option<Secret> {
     secret(&unescaped(name), place)
 }
 
@@ -98,7 +98,7 @@ fn may_be_secret(name: &[u8]) -> bool {
     }
 }
 
-fn plain_secret(name: &[u8], place: Place) -> Option<Secret> {
+fn plain_secret(name: &[u8], place: NameContext) -> Option<Secret> {
     let mut plain = [0; LONGEST];
     // What is left out is at the beginning: a name says at its end what it is.
     let tail = &name[name.len().saturating_sub(LONGEST)..];
@@ -116,10 +116,10 @@ fn plain_secret(name: &[u8], place: Place) -> Option<Secret> {
         before = *byte;
     }
     let (plain, last, first) = (&plain[..length], &plain[word..length], &plain[..word]);
-    if place == Place::Query && IN_A_QUERY.contains(&plain) {
+    if place == NameContext::Query && IN_A_QUERY.contains(&plain) {
         return Some(Secret::Other);
     }
-    if place == Place::Member && AS_A_MEMBER.contains(&plain) {
+    if place == NameContext::Member && AS_A_MEMBER.contains(&plain) {
         return Some(Secret::Other);
     }
     let ends_in = |ends: &[&[u8]]| ends.iter().any(|end| plain.ends_with(end));
@@ -130,13 +130,13 @@ fn plain_secret(name: &[u8], place: Place) -> Option<Secret> {
         b'e' if ends_in(&[b"passcode", b"passphrase"]) => Some(Secret::Password),
         b's' if ends_in(&[b"passwords"]) => Some(Secret::Password),
         // Tests pass as well, and say how many.
-        b's' if last == b"pass" && place == Place::Member => Some(Secret::Other),
-        b's' if last == b"pass" && place != Place::Plain => Some(Secret::Password),
-        b'p' if matches!(last, b"otp" | b"totp") && place != Place::Plain => Some(Secret::Password),
-        b'r' if last == b"bearer" && place != Place::Plain => Some(Secret::Other),
-        b'h' if plain == b"auth" && place == Place::Assigned => Some(Secret::Pair),
+        b's' if last == b"pass" && place == NameContext::Member => Some(Secret::Other),
+        b's' if last == b"pass" && place != NameContext::Plain => Some(Secret::Password),
+        b'p' if matches!(last, b"otp" | b"totp") && place != NameContext::Plain => Some(Secret::Password),
+        b'r' if last == b"bearer" && place != NameContext::Plain => Some(Secret::Other),
+        b'h' if plain == b"auth" && place == NameContext::Assigned => Some(Secret::Pair),
         // How many tokens there are, or may be.
-        b's' if ends_in(&[b"tokens"]) && place != Place::Member => None,
+        b's' if ends_in(&[b"tokens"]) && place != NameContext::Member => None,
         b'n' if last == b"token"
             && (first.is_empty() || OF_A_PARSER.iter().any(|it| first.ends_with(it))) =>
         {
@@ -147,8 +147,8 @@ fn plain_secret(name: &[u8], place: Place) -> Option<Secret> {
         {
             Some(Secret::Other)
         }
-        b't' if last == b"pat" && place != Place::Plain => Some(Secret::Key),
-        b'y' if last == b"key" && first.is_empty() => (place == Place::Assigned).then_some(Secret::Key),
+        b't' if last == b"pat" && place != NameContext::Plain => Some(Secret::Key),
+        b'y' if last == b"key" && first.is_empty() => (place == NameContext::Assigned).then_some(Secret::Key),
         b'y' if last == b"key" && !HARMLESS_KEYS.iter().any(|end| first.ends_with(end)) => Some(Secret::Key),
         _ => None,
     }
@@ -177,7 +177,7 @@ fn unescaped(name: &[u8]) -> Vec<u8> {
 /// What the name of a header says of its value.
 pub(super) fn header(name: &[u8]) -> Option<Secret> {
     let bare = strip_ignoring_case(name, b"mcp-param-").unwrap_or(name);
-    match secret(bare, Place::Member) {
+    match secret(bare, NameContext::Member) {
         None if name.eq_ignore_ascii_case(b"mcp-session-id") => Some(Secret::Other),
         said => said,
     }
@@ -333,17 +333,17 @@ mod tests {
             "OPENAI_KEY",
             "Ocp-Apim-Subscription-Key",
         ] {
-            assert!(secret(name.as_bytes(), Place::Member).is_some(), "{name}");
-            assert!(secret(name.as_bytes(), Place::Assigned).is_some(), "{name}");
+            assert!(secret(name.as_bytes(), NameContext::Member).is_some(), "{name}");
+            assert!(secret(name.as_bytes(), NameContext::Assigned).is_some(), "{name}");
         }
     }
 
     #[test]
     fn escapes_hide_nothing() {
         for name in [r"se\u0063ret", r"\\u0074oken", r"toke\u006E", r"\u0070\u0061\u0073\u0073"] {
-            assert!(escaped_secret(name.as_bytes(), Place::Member).is_some(), "{name}");
+            assert!(escaped_secret(name.as_bytes(), NameContext::Member).is_some(), "{name}");
         }
-        assert_eq!(escaped_secret(br"na\u006de\", Place::Member), None);
+        assert_eq!(escaped_secret(br"na\u006de\", NameContext::Member), None);
     }
 
     #[test]
@@ -373,7 +373,7 @@ mod tests {
             "Sec-WebSocket-Key",
             "",
         ] {
-            assert_eq!(secret(name.as_bytes(), Place::Member), None, "{name}");
+            assert_eq!(secret(name.as_bytes(), NameContext::Member), None, "{name}");
         }
         assert_eq!(header(b"Mcp-Protocol-Version"), None);
         assert!(header(b"mcp-session-id").is_some() && header(b"Mcp-Param-Api-Key").is_some());
@@ -408,19 +408,19 @@ mod tests {
             secret(name.as_bytes(), place).is_some_and(|secret| secret.fits(value.as_bytes(), place))
         };
         for (name, place, value, expected) in [
-            ("PWD", Place::Assigned, "/home/ada", false),
-            ("PWD", Place::Member, "/home/ada", false),
-            ("pwd", Place::Member, "hunter2", true),
-            ("--pwd", Place::Assigned, "hunter2", true),
-            ("--auth", Place::Assigned, "ada:hunter2", true),
-            ("--auth", Place::Assigned, "basic", false),
-            ("MY_KEY", Place::Assigned, "a1b2c3d4", true),
-            ("TLS_KEY", Place::Assigned, "/etc/ssl/key1.pem", false),
-            ("--key", Place::Assigned, "name", false),
-            ("subscriptionKey", Place::Member, "0123456789abcdef", true),
-            ("sectionKey", Place::Member, "section-1", false),
-            ("s3_key", Place::Member, "folder/file1.txt", false),
-            ("s3_key", Place::Member, "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", true),
+            ("PWD", NameContext::Assigned, "/home/ada", false),
+            ("PWD", NameContext::Member, "/home/ada", false),
+            ("pwd", NameContext::Member, "hunter2", true),
+            ("--pwd", NameContext::Assigned, "hunter2", true),
+            ("--auth", NameContext::Assigned, "ada:hunter2", true),
+            ("--auth", NameContext::Assigned, "basic", false),
+            ("MY_KEY", NameContext::Assigned, "a1b2c3d4", true),
+            ("TLS_KEY", NameContext::Assigned, "/etc/ssl/key1.pem", false),
+            ("--key", NameContext::Assigned, "name", false),
+            ("subscriptionKey", NameContext::Member, "0123456789abcdef", true),
+            ("sectionKey", NameContext::Member, "section-1", false),
+            ("s3_key", NameContext::Member, "folder/file1.txt", false),
+            ("s3_key", NameContext::Member, "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", true),
         ] {
             assert_eq!(fits(name, place, value), expected, "{name} {value}");
         }
@@ -429,8 +429,8 @@ mod tests {
     #[test]
     fn short_names_say_it_in_a_query_only() {
         for name in ["key", "code", "sig"] {
-            assert!(secret(name.as_bytes(), Place::Query).is_some(), "{name}");
-            assert_eq!(secret(name.as_bytes(), Place::Member), None, "{name}");
+            assert!(secret(name.as_bytes(), NameContext::Query).is_some(), "{name}");
+            assert_eq!(secret(name.as_bytes(), NameContext::Member), None, "{name}");
         }
     }
 }

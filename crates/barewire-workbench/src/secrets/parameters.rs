@@ -1,9 +1,9 @@
 //! Names and values that are written in other ways -> the secret in them: what an `Authorization` says behind its scheme, and a query
 //! within a query.
 
-use super::Kind;
+use super::SecretKind;
 use super::ending::Ending;
-use super::names::{self, Place};
+use super::names::{self, NameContext};
 use super::shapes::{self, LONGEST_SCHEME, is_key, separates};
 use super::view::{Found, LONGEST_RUN, MOST_SLASHES, View, is_name};
 
@@ -44,7 +44,7 @@ impl View<'_> {
             }
         }
         let least = if scheme > 0 { 1 } else { 2 };
-        (count >= least).then(|| Found::whole(first, end, Kind::Named(Place::Plain)))
+        (count >= least).then(|| Found::whole(first, end, SecretKind::Named(NameContext::Plain)))
     }
 
     /// `name=value` or `name="value"`.
@@ -96,7 +96,7 @@ impl View<'_> {
         let start = at + length;
         let before = self.back(at, names::LONGEST_WRITTEN, is_name).saturating_sub(1).max(self.floor);
         let Some((b'?' | b'&', length)) = sign(&text[before..at]) else { return Found::Nothing };
-        let Some(secret) = names::secret(&text[before + length..at], Place::Query) else {
+        let Some(secret) = names::secret(&text[before + length..at], NameContext::Query) else {
             return Found::Nothing;
         };
         let rest = &text[start..text.len().min(start + LONGEST_RUN)];
@@ -104,7 +104,7 @@ impl View<'_> {
             b'%' => matches!(sign(&rest[*at..]), Some((b'&' | b'#', _))),
             byte => separates(byte) || byte == b'#',
         };
-        let kind = Kind::Named(Place::Query);
+        let kind = SecretKind::Named(NameContext::Query);
         match (0..rest.len()).find(ends) {
             None if rest.len() == LONGEST_RUN => {
                 Found::Open { start, ending: Ending::Query, in_array: false, kind }
@@ -112,7 +112,7 @@ impl View<'_> {
             None if self.more => Found::Wait,
             end => {
                 let value = &rest[..end.unwrap_or(rest.len())];
-                let is_one = !shapes::is_placeholder(value) && secret.fits(value, Place::Query);
+                let is_one = !shapes::is_placeholder(value) && secret.fits(value, NameContext::Query);
                 if is_one { Found::whole(start, start + value.len(), kind) } else { Found::Nothing }
             }
         }

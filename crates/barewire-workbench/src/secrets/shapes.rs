@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
-use super::Kind;
+use super::SecretKind;
 
 /// A token of a well-known service.
 pub(super) struct Shape {
@@ -15,8 +15,8 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    pub(super) const fn kind(&self) -> Kind {
-        Kind::Shaped { what: self.what, begins: self.begins }
+    pub(super) const fn kind(&self) -> SecretKind {
+        SecretKind::Shaped { what: self.what, begins: self.begins }
     }
 
     /// Whether this, which begins like one, is one.
@@ -106,11 +106,11 @@ pub(super) const AWS: Shape = token("AKIA", "a key of AWS", 20);
 pub(super) const AWS_SESSION: Shape = token("ASIA", "a key of AWS", 20);
 pub(super) const GOOGLE: Shape = token("AIza", "a key of Google", 35);
 
-pub(super) const JWT: Kind = Kind::Shaped { what: "a JSON Web Token", begins: "eyJ" };
-pub(super) const BEARER: Kind = Kind::Shaped { what: "a bearer token", begins: "" };
-pub(super) const BASIC: Kind = Kind::Shaped { what: "a user and a password in Base64", begins: "" };
-pub(super) const PRIVATE_KEY: Kind = Kind::Shaped { what: "a private key", begins: "" };
-pub(super) const PASSWORD_IN_URL: Kind = Kind::Shaped { what: "a password in a URL", begins: "" };
+pub(super) const JWT: SecretKind = SecretKind::Shaped { what: "a JSON Web Token", begins: "eyJ" };
+pub(super) const BEARER: SecretKind = SecretKind::Shaped { what: "a bearer token", begins: "" };
+pub(super) const BASIC: SecretKind = SecretKind::Shaped { what: "a user and a password in Base64", begins: "" };
+pub(super) const PRIVATE_KEY: SecretKind = SecretKind::Shaped { what: "a private key", begins: "" };
+pub(super) const PASSWORD_IN_URL: SecretKind = SecretKind::Shaped { what: "a password in a URL", begins: "" };
 
 /// The length of a scheme at the beginning of what an `Authorization` header says, with the space behind it.
 pub(super) fn scheme(value: &[u8]) -> usize {
@@ -154,7 +154,7 @@ pub(super) fn looks_random(run: &[u8]) -> bool {
 }
 
 /// The same, where a name says already that it may be a secret; and it is neither a path nor a URL.
-pub(crate) fn looks_made(value: &[u8]) -> bool {
+pub(crate) fn looks_generated(value: &[u8]) -> bool {
     value.len() >= 8
         && is_letters_and_digits(value)
         && !is_path(value)

@@ -1,6 +1,6 @@
 //! A text -> what is there at a place of it: what both kinds of rules, by name and by shape, look with.
 
-use super::Kind;
+use super::SecretKind;
 use super::ending::Ending;
 use super::names;
 use super::shapes::{is_key, is_space};
@@ -13,7 +13,7 @@ pub(super) enum Found {
     Whole {
         start: usize,
         end: usize,
-        kind: Kind,
+        kind: SecretKind,
     },
     /// A secret number, which becomes a string in the same quotes as its name: such a one, behind so many backslashes.
     Number {
@@ -27,7 +27,7 @@ pub(super) enum Found {
         start: usize,
         ending: Ending,
         in_array: bool,
-        kind: Kind,
+        kind: SecretKind,
     },
     /// The value of the member whose colon is here is a secret: it stands in an object that is named like one.
     Inside {
@@ -38,7 +38,7 @@ pub(super) enum Found {
 }
 
 impl Found {
-    pub(super) const fn whole(start: usize, end: usize, kind: Kind) -> Self {
+    pub(super) const fn whole(start: usize, end: usize, kind: SecretKind) -> Self {
         Self::Whole { start, end, kind }
     }
 

@@ -1,6 +1,6 @@
 //! A value of which the name has said that it may be a secret -> whether it is prose, code or a word of a language instead.
 
-use super::names::{self, Place};
+use super::names::{self, NameContext};
 use super::shapes;
 
 /// Whether a word behind `name: ` is a value, and no prose. `alone` says that nothing follows it in its line.
@@ -55,7 +55,7 @@ pub(super) fn is_code(name: &[u8], value: &[u8], next: Option<u8>) -> bool {
     let is_path = value.split(|b| *b == b'.').all(is_identifier);
     let is_member = name_of(value).len() < value.len()
         && (RECEIVERS.contains(&value.split(|b| *b == b'.').next().unwrap_or_default())
-            || names::secret(name_of(value), Place::Assigned).is_some());
+            || names::secret(name_of(value), NameContext::Assigned).is_some());
     is_path && (next == Some(b'(') || is_member)
 }
 

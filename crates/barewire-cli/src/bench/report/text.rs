@@ -7,7 +7,7 @@ use barewire_workbench::load::{Amount, LoadSettings, MeasuredServer, Tally};
 
 use super::super::{Args, Failure};
 use super::{PERCENTILES, micros, ratio};
-use crate::output::{Output, Tone, precisely as time, shown, size};
+use crate::output::{Output, Tone, shown, size, took_precisely as time};
 
 /// One server.
 pub(super) fn one(

@@ -14,7 +14,7 @@ use std::io::Write;
 use super::{Args, plural};
 use crate::output::Output;
 use crate::{Exit, Failure};
-use barewire_workbench::frames::Reading;
+use barewire_workbench::frames::FrameReader;
 use bars::Bars;
 use rows::Rows;
 use story::{Story, Teller};
@@ -47,7 +47,7 @@ impl Picture {
     }
 }
 
-pub(super) fn run(args: &Args, form: Form, reading: &Reading<'_>, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn run(args: &Args, form: Form, reading: &FrameReader<'_>, output: &mut Output) -> Result<Exit, Failure> {
     let mut teller = Teller::new(&args.filter, args.events);
     reading.each(&mut teller)?;
     let story = teller.finish();

@@ -14,7 +14,7 @@ use crate::read::event::status;
 use crate::read::filter::Filter;
 use crate::read::link::title;
 use barewire_workbench::frames::{Sink, WireItem};
-use barewire_workbench::operations::{Operation, OperationTracker, Outcome, Relation, TrackedMessage};
+use barewire_workbench::operations::{Operation, OperationTracker, Relation, ResponseOutcome, TrackedMessage};
 
 /// All that is drawn. Everything in it is safe to look at.
 #[derive(Default)]
@@ -120,15 +120,15 @@ pub(super) enum What {
 }
 
 impl Ending {
-    fn of(outcome: &Outcome) -> Self {
+    fn of(outcome: &ResponseOutcome) -> Self {
         match outcome {
-            Outcome::Result => Self::Result,
-            Outcome::ToolFailed => Self::ToolFailed,
-            Outcome::InputRequired => Self::InputRequired,
-            Outcome::Error { code, message } => {
+            ResponseOutcome::Result => Self::Result,
+            ResponseOutcome::ToolFailed => Self::ToolFailed,
+            ResponseOutcome::InputRequired => Self::InputRequired,
+            ResponseOutcome::Error { code, message } => {
                 Self::Error(format!("{code} {}", shown(message.as_bytes(), 40)).trim_end().to_owned())
             }
-            Outcome::Bad => Self::Unreadable,
+            ResponseOutcome::Unreadable => Self::Unreadable,
         }
     }
 

@@ -13,7 +13,7 @@ use crate::read::event::status;
 use crate::read::link::waited;
 use barewire_workbench::frames::{FrameFacts, Sink, WireFrame, WireItem};
 use barewire_workbench::operations::{
-    Conversation, Operation, OperationTracker, Outcome, Participant, Relation, TrackedMessage,
+    Conversation, Operation, OperationTracker, Participant, Relation, ResponseOutcome, TrackedMessage,
 };
 
 #[derive(Default)]
@@ -178,11 +178,11 @@ fn answered(summary: &mut Summary, operation: &Operation) {
     let Some(answer) = operation.answer() else { return };
     let failed = match &answer.outcome {
         // It is not over.
-        Outcome::InputRequired => return,
-        Outcome::Result => None,
-        Outcome::ToolFailed => Some((HowFailed::IsError, None)),
-        Outcome::Error { code, message } => Some((HowFailed::Code(*code), Some(message.clone()))),
-        Outcome::Bad => Some((HowFailed::Unreadable, None)),
+        ResponseOutcome::InputRequired => return,
+        ResponseOutcome::Result => None,
+        ResponseOutcome::ToolFailed => Some((HowFailed::IsError, None)),
+        ResponseOutcome::Error { code, message } => Some((HowFailed::Code(*code), Some(message.clone()))),
+        ResponseOutcome::Unreadable => Some((HowFailed::Unreadable, None)),
     };
     if let Some((how, message)) = failed {
         summary.fail(failing(operation, how, message), operation.asked().frame);

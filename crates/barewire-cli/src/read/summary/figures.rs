@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::output::as_told;
+use crate::output::displayed_duration;
 use barewire_workbench::operations::Participant;
 
 /// All of them.
@@ -186,7 +186,7 @@ pub(super) struct Latencies {
 
 impl Latencies {
     pub(super) fn add(&mut self, time: Duration) {
-        *self.counts.entry(as_told(time)).or_default() += 1;
+        *self.counts.entry(displayed_duration(time)).or_default() += 1;
         self.count += 1;
     }
 

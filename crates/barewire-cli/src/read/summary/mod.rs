@@ -8,10 +8,10 @@ mod text;
 use super::Args;
 use crate::output::Output;
 use crate::{Exit, Failure};
-use barewire_workbench::frames::Reading;
+use barewire_workbench::frames::FrameReader;
 use collect::Collect;
 
-pub(super) fn run(args: &Args, reading: &Reading<'_>, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn run(args: &Args, reading: &FrameReader<'_>, output: &mut Output) -> Result<Exit, Failure> {
     let mut collect = Collect::default();
     reading.each(&mut collect)?;
     let summary = collect.finish();

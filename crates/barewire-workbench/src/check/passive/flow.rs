@@ -8,7 +8,7 @@ use barewire_proto::rpc::{Message, Params};
 use super::Case;
 use crate::check::catalogue::flow::{LATE_ANSWER, PROGRESS_RULES};
 use crate::check::ledger::Ledger;
-use crate::operations::{Outcome, Relation, member};
+use crate::operations::{ResponseOutcome, Relation, member};
 
 #[derive(Default)]
 pub(super) struct Flow {
@@ -110,7 +110,7 @@ impl Flow {
 }
 
 fn answered_late(case: &Case<'_>, operation: &crate::operations::Operation, ledger: &mut Ledger) {
-    let is_error = operation.answer().is_some_and(|answer| matches!(answer.outcome, Outcome::Error { .. }));
+    let is_error = operation.answer().is_some_and(|answer| matches!(answer.outcome, ResponseOutcome::Error { .. }));
     let cancelled = operation.cancelled.and_then(|at| at.time);
     if !is_error && is_late(case, cancelled) {
         let detail = format!("{} is answered as if nobody had cancelled it", operation.title());

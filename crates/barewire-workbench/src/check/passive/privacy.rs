@@ -14,7 +14,7 @@ use super::Case;
 use crate::check::catalogue::privacy::PAYLOAD_EXPOSURE;
 use crate::check::finding::{Finding, Location, Party, stream_spot};
 use crate::check::ledger::Ledger;
-use crate::secrets::{BEGIN, Detector, Kind, Line, Next, Place, Reader, looks_made};
+use crate::secrets::{Continuation, Detector, LineScanner, NameContext, REPLACEMENT_PREFIX, SecretKind, SecretVisitor, looks_generated};
 
 /// Looks at everything that is not too long.
 pub(super) struct Privacy {
@@ -66,7 +66,7 @@ impl Privacy {
         let channel = bytes.channel.as_str();
         let line = bytes.payload.as_slice();
         // It was told where it began.
-        if self.keys.contains(channel) && bytes.marks.redacted && line.starts_with(BEGIN.as_bytes()) {
+        if self.keys.contains(channel) && bytes.marks.redacted && line.starts_with(REPLACEMENT_PREFIX.as_bytes()) {
             return;
         }
         self.keys.remove(channel);
@@ -85,12 +85,12 @@ impl Privacy {
     /// What is a secret in a text, and what has been one before it was recorded.
     fn spans(&self, text: &[u8], is_redacted: bool) -> Spans {
         let mut spans = Spans::default();
-        let mut line = Line::default();
-        line.push(text, Next::Nothing, &self.detector, &mut spans);
+        let mut line = LineScanner::default();
+        line.push(text, Continuation::Nothing, &self.detector, &mut spans);
         spans.key_goes_on = line.is_in_a_key();
         if is_redacted {
             let replaced = |start| Span { start, end: start, kind: None };
-            spans.spans.extend(memmem::find_iter(text, BEGIN).map(replaced));
+            spans.spans.extend(memmem::find_iter(text, REPLACEMENT_PREFIX).map(replaced));
         }
         spans
     }
@@ -109,25 +109,25 @@ struct Span {
     start: usize,
     end: usize,
     /// `None` if it was redacted when it was recorded.
-    kind: Option<Kind>,
+    kind: Option<SecretKind>,
 }
 
-impl Reader for Spans {
+impl SecretVisitor for Spans {
     fn plain(&mut self, text: &[u8]) {
         self.at += text.len();
     }
 
-    fn secret(&mut self, part: &[u8], _: Kind) {
+    fn secret(&mut self, part: &[u8], _: SecretKind) {
         self.begin.get_or_insert(self.at);
         self.at += part.len();
     }
 
-    fn end(&mut self, kind: Kind) {
+    fn end(&mut self, kind: SecretKind) {
         let start = self.begin.take().unwrap_or(self.at);
         self.spans.push(Span { start, end: self.at, kind: Some(kind) });
     }
 
-    fn number(&mut self, _: &[u8], number: &[u8], kind: Kind) {
+    fn number(&mut self, _: &[u8], number: &[u8], kind: SecretKind) {
         self.secret(number, kind);
         self.end(kind);
     }
@@ -136,7 +136,7 @@ impl Reader for Spans {
 impl Span {
     fn told(&self) -> String {
         match self.kind {
-            Some(kind) => kind.told(),
+            Some(kind) => kind.description(),
             None => "a secret, which was redacted when it was recorded".to_owned(),
         }
     }
@@ -146,16 +146,16 @@ impl Span {
     fn is_one(&self, text: &[u8], path: &str) -> bool {
         let value = &text[self.start..self.end];
         match self.kind {
-            None | Some(Kind::Known) => true,
+            None | Some(SecretKind::Known) => true,
             // That of a private key is all there is of it in its first line.
-            Some(Kind::Shaped { .. }) => !value.is_empty() || self.end == text.len(),
-            Some(Kind::Named(Place::Member)) if path.ends_with("/token") || path.ends_with("/pass") => {
-                looks_made(value)
+            Some(SecretKind::Shaped { .. }) => !value.is_empty() || self.end == text.len(),
+            Some(SecretKind::Named(NameContext::Member)) if path.ends_with("/token") || path.ends_with("/pass") => {
+                looks_generated(value)
             }
-            Some(Kind::Named(Place::Member)) => {
+            Some(SecretKind::Named(NameContext::Member)) => {
                 value.len() >= SHORTEST && !value.contains(&b' ') && !DESCRIBED.contains(&value)
             }
-            Some(Kind::Named(_)) => looks_made(value),
+            Some(SecretKind::Named(_)) => looks_generated(value),
         }
     }
 }

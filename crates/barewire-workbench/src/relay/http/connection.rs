@@ -18,8 +18,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::exchanges::{Exchanges, Eyes, Numbers};
+use crate::http::decoder::{HttpDecoder, HttpPart};
 use crate::http::head::{Asks, Passage, Refusal, response};
-use crate::http::messages::{Messages, Part};
 
 /// What all connections share.
 pub(super) struct Shared {
@@ -119,7 +119,7 @@ async fn linger(mut client: TcpStream) {
 struct Requests<'a> {
     shared: &'a Shared,
     exchanges: &'a Exchanges,
-    messages: Messages,
+    messages: HttpDecoder,
     buffer: Vec<u8>,
     /// What of the buffer is to be passed on, as it is to be passed on.
     out: Vec<u8>,
@@ -141,7 +141,7 @@ enum Asked {
 
 impl<'a> Requests<'a> {
     fn new(shared: &'a Shared, exchanges: &'a Exchanges) -> Self {
-        let messages = Messages::new();
+        let messages = HttpDecoder::new();
         let (buffer, out) = (vec![0; BUFFER], Vec::new());
         Self { shared, exchanges, messages, buffer, out, whole: 0, is_refused: false }
     }
@@ -223,23 +223,23 @@ impl<'a> Requests<'a> {
             })?;
             match part {
                 None => return Ok(()),
-                Some(Part::Head(head)) => {
+                Some(HttpPart::Head(head)) => {
                     let asks = self.shared.passage.request(&head).inspect_err(|refusal| {
                         self.exchanges.refused(&refusal.why);
                     })?;
                     self.exchanges.asks(&asks);
                     let Asks { head, follows, .. } = asks;
-                    self.messages.follows(follows);
+                    self.messages.set_body(follows);
                     self.out.extend_from_slice(&head);
                 }
-                Some(Part::Body(bytes)) => {
+                Some(HttpPart::Body(bytes)) => {
                     self.exchanges.asked_more(bytes);
                     self.out.extend_from_slice(bytes);
                 }
                 // Empty lines between requests mean nothing to anybody, and before the first one there is nobody yet.
-                Some(Part::Framing(_)) if self.messages.is_between() => {}
-                Some(Part::Framing(bytes)) => self.out.extend_from_slice(bytes),
-                Some(Part::End) => {
+                Some(HttpPart::Framing(_)) if self.messages.is_between() => {}
+                Some(HttpPart::Framing(bytes)) => self.out.extend_from_slice(bytes),
+                Some(HttpPart::End) => {
                     self.exchanges.asked_all();
                     self.whole = self.out.len();
                 }
@@ -252,7 +252,7 @@ impl<'a> Requests<'a> {
 struct Responses<'a> {
     exchanges: &'a Exchanges,
     /// `None` if what the server sends cannot be understood.
-    messages: Option<Messages>,
+    messages: Option<HttpDecoder>,
     /// The server has sent nothing yet.
     is_silent: bool,
 }
@@ -266,7 +266,7 @@ enum Answered {
 
 impl<'a> Responses<'a> {
     fn new(exchanges: &'a Exchanges) -> Self {
-        Self { exchanges, messages: Some(Messages::new()), is_silent: true }
+        Self { exchanges, messages: Some(HttpDecoder::new()), is_silent: true }
     }
 
     async fn pass_on(&mut self, mut from: impl AsyncRead + Unpin, to: &mut (impl AsyncWrite + Unpin)) -> Answered {
@@ -304,24 +304,24 @@ impl<'a> Responses<'a> {
 
     /// The server has closed the connection, which is how some bodies end.
     fn finish(&mut self) {
-        if self.messages.as_ref().is_some_and(Messages::may_end) {
+        if self.messages.as_ref().is_some_and(HttpDecoder::may_end) {
             self.exchanges.answered_all();
         }
     }
 }
 
-fn look(messages: &mut Messages, mut input: &[u8], exchanges: &Exchanges) -> Result<(), &'static str> {
+fn look(messages: &mut HttpDecoder, mut input: &[u8], exchanges: &Exchanges) -> Result<(), &'static str> {
     loop {
         match messages.next(&mut input).map_err(|broken| broken.why())? {
             None => return Ok(()),
-            Some(Part::Head(head)) => {
+            Some(HttpPart::Head(head)) => {
                 let answers = response(&head, exchanges.asked())?;
                 exchanges.answers(&answers, &head);
-                messages.follows(answers.follows);
+                messages.set_body(answers.follows);
             }
-            Some(Part::Body(bytes)) => exchanges.answered_more(bytes),
-            Some(Part::Framing(_)) => {}
-            Some(Part::End) => exchanges.answered_all(),
+            Some(HttpPart::Body(bytes)) => exchanges.answered_more(bytes),
+            Some(HttpPart::Framing(_)) => {}
+            Some(HttpPart::End) => exchanges.answered_all(),
         }
     }
 }

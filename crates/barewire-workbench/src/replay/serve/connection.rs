@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
-use crate::http::messages::{Follows, Messages, Part};
+use crate::http::decoder::{BodyLength, HttpDecoder, HttpPart};
 
 /// A request of HTTP.
 pub(super) struct Request {
@@ -127,7 +127,7 @@ fn written(reply: Reply) -> (Vec<u8>, bool) {
 /// Reads a request; `None` if there is none, or the status and the reason why it is refused.
 async fn request(client: &mut TcpStream, max_body: usize) -> Result<Option<Request>, (&'static str, String)> {
     let bad = |why: &str| ("400 Bad Request", format!("{why}\n"));
-    let mut messages = Messages::new();
+    let mut messages = HttpDecoder::new();
     let mut buffer = vec![0; READ_BUFFER];
     let mut request: Option<Request> = None;
     loop {
@@ -135,30 +135,30 @@ async fn request(client: &mut TcpStream, max_body: usize) -> Result<Option<Reque
         let mut input = &buffer[..count];
         while let Some(part) = messages.next(&mut input).map_err(|broken| bad(broken.why()))? {
             match part {
-                Part::Head(bytes) => {
+                HttpPart::Head(bytes) => {
                     let (head, follows) = head(&bytes)?;
-                    messages.follows(follows);
+                    messages.set_body(follows);
                     if head.header("expect").is_some_and(|it| it.eq_ignore_ascii_case("100-continue")) {
                         let _ = client.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await;
                     }
                     request = Some(head);
                 }
-                Part::Body(bytes) => {
+                HttpPart::Body(bytes) => {
                     let Some(request) = &mut request else { continue };
                     if request.body.len() + bytes.len() > max_body {
                         return Err(("413 Content Too Large", format!("more than {max_body} bytes\n")));
                     }
                     request.body.extend_from_slice(bytes);
                 }
-                Part::Framing(_) => {}
-                Part::End => return Ok(request),
+                HttpPart::Framing(_) => {}
+                HttpPart::End => return Ok(request),
             }
         }
     }
 }
 
 /// Takes a whole head. A page that had its name rebound to this machine calls us by that name, and is refused.
-fn head(bytes: &[u8]) -> Result<(Request, Follows), (&'static str, String)> {
+fn head(bytes: &[u8]) -> Result<(Request, BodyLength), (&'static str, String)> {
     let bad = |why: &str| ("400 Bad Request", format!("{why}\n"));
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
@@ -180,13 +180,13 @@ fn head(bytes: &[u8]) -> Result<(Request, Follows), (&'static str, String)> {
         .collect();
     let request = Request { method, headers, body: Vec::new() };
     let follows = match (request.header("transfer-encoding"), request.header("content-length")) {
-        (Some(coding), None) if coding.eq_ignore_ascii_case("chunked") => Follows::Chunks,
+        (Some(coding), None) if coding.eq_ignore_ascii_case("chunked") => BodyLength::Chunked,
         (None, Some(length)) => {
             let is_number = length.bytes().all(|byte| byte.is_ascii_digit());
             let length = length.parse().ok().filter(|_| is_number);
-            Follows::Length(length.ok_or_else(|| bad("Content-Length is no number"))?)
+            BodyLength::Known(length.ok_or_else(|| bad("Content-Length is no number"))?)
         }
-        (None, None) => Follows::Nothing,
+        (None, None) => BodyLength::None,
         _ => return Err(bad("it cannot be told where the body ends")),
     };
     Ok((request, follows))

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 use super::{Redactor, Secrets};
-use crate::secrets::names::{self, Place};
+use crate::secrets::names::{self, NameContext};
 use crate::secrets::view::is_name;
 
 impl Redactor {
@@ -59,8 +59,8 @@ impl Secrets {
 
     /// What stands for a value, if its name says that it is a secret.
     fn named(&mut self, name: &[u8], value: &[u8]) -> Option<(Vec<u8>, bool)> {
-        let secret = names::secret(name, Place::Assigned)?;
-        secret.fits(value, Place::Assigned).then(|| self.value(value))
+        let secret = names::secret(name, NameContext::Assigned)?;
+        secret.fits(value, NameContext::Assigned).then(|| self.value(value))
     }
 }
 

@@ -1,7 +1,7 @@
 //! A line of an HTTP head -> the same without the secret in it: schemes and the names of cookies stay.
 
 use super::{Redactor, Secrets};
-use crate::secrets::names::{self, Place};
+use crate::secrets::names::{self, NameContext};
 use crate::secrets::shapes::scheme;
 
 impl Redactor {
@@ -21,7 +21,7 @@ impl Secrets {
         let (name, rest) = line.split_at(colon);
         let value_at = 1 + rest[1..].iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
         let value = &rest[value_at..];
-        if !names::header(name).is_some_and(|secret| secret.fits(value, Place::Assigned)) {
+        if !names::header(name).is_some_and(|secret| secret.fits(value, NameContext::Assigned)) {
             return self.text(line);
         }
         let mut out = [name, &rest[..value_at]].concat();

@@ -13,13 +13,13 @@ use std::collections::HashMap;
 
 use barewire_proto::transcript::{Bytes, Channel, End, Entry, Event, Note, Stream};
 
-use super::{Detector, Kind, Line, Next, Reader};
+use super::{Continuation, Detector, LineScanner, SecretKind, SecretVisitor};
 use crate::frames::ended;
 use crate::text::shown;
 use memchr::memmem;
 use numbers::{Numbers, Reading};
 
-pub(crate) use numbers::BEGIN;
+pub(crate) use numbers::REPLACEMENT_PREFIX;
 
 /// Replaces secrets, or leaves everything as it is.
 pub struct Redactor(Option<Secrets>);
@@ -32,7 +32,7 @@ struct Secrets {
 }
 
 struct Unfinished {
-    line: Line,
+    line: LineScanner,
     /// The secret that it has come to, as far as it was read.
     secret: Reading,
     /// How many lines a private key has gone on for: it has a hundred at most.
@@ -118,13 +118,13 @@ impl Redactor {
         if is_line_of_a_key(text) {
             return shown(&secrets.value(text).0, most);
         }
-        let begin = &text[..text.len().min(EXCERPT)];
+        let begin = &text[..text.len().min(EXCERPT_LIMIT)];
         let more = begin.len() < text.len();
         if !more && secrets.detector.finds_nothing(begin) && memmem::find(begin, CUT).is_none() {
             return shown(begin, most);
         }
         // What is held back at its end may be part of a secret.
-        let (mut clean, _) = secrets.read(begin, if more { Next::Piece } else { Next::Nothing });
+        let (mut clean, _) = secrets.read(begin, if more { Continuation::Piece } else { Continuation::Nothing });
         if more {
             clean.extend_from_slice(CUT);
         }
@@ -135,13 +135,13 @@ impl Redactor {
 impl Secrets {
     fn bytes(&mut self, mut bytes: Bytes, entries: &mut Vec<Entry>) {
         let next = match bytes.end {
-            End::None => Next::Piece,
-            _ if stands_alone(&bytes.payload) => Next::Nothing,
-            _ => Next::Line,
+            End::None => Continuation::Piece,
+            _ if stands_alone(&bytes.payload) => Continuation::Nothing,
+            _ => Continuation::Line,
         };
         let key = |bytes: &Bytes| (bytes.stream, bytes.channel.clone());
         // As almost all lines are.
-        if next == Next::Nothing
+        if next == Continuation::Nothing
             && (self.unfinished.is_empty() || !self.unfinished.contains_key(&key(&bytes)))
             && self.detector.finds_nothing(&bytes.payload)
         {
@@ -149,7 +149,7 @@ impl Secrets {
         }
         let key = key(&bytes);
         let (mut line, secret, lines) = match self.unfinished.remove(&key) {
-            None => (Line::default(), self.numbers.read(), 0),
+            None => (LineScanner::default(), self.numbers.read(), 0),
             Some(Unfinished { line, secret, lines, last }) => {
                 if !last.payload.is_empty() {
                     entries.push(Entry::Bytes(last));
@@ -163,12 +163,12 @@ impl Secrets {
         let Pen { secret, out, redacted, .. } = pen;
         bytes.marks.redacted |= redacted;
         bytes.payload = out;
-        if next == Next::Piece {
+        if next == Continuation::Piece {
             self.unfinished.insert(key, Unfinished { line, secret, lines, last: bytes });
             return;
         }
         let lines = if line.is_in_a_key() { lines + 1 } else { 0 };
-        let goes_on = next == Next::Line || lines > 0;
+        let goes_on = next == Continuation::Line || lines > 0;
         if goes_on && lines <= MOST_LINES && self.unfinished.len() < MOST_TEXTS {
             let (stream, channel, marks) = (bytes.stream, bytes.channel.clone(), bytes.marks.clone());
             let last = Bytes { stream, channel, payload: Vec::new(), end: bytes.end, marks };
@@ -183,7 +183,7 @@ impl Secrets {
             self.unfinished.remove(&(stream, channel.clone()))?;
         let out = std::mem::take(&mut last.payload);
         let mut pen = Pen { numbers: &mut self.numbers, secret, out, redacted: false };
-        line.push(b"", Next::Nothing, &self.detector, &mut pen);
+        line.push(b"", Continuation::Nothing, &self.detector, &mut pen);
         last.marks.redacted |= pen.redacted;
         last.payload = pen.out;
         last.end = End::None;
@@ -191,15 +191,15 @@ impl Secrets {
     }
 
     fn text(&mut self, text: &[u8]) -> (Vec<u8>, bool) {
-        self.read(text, Next::Nothing)
+        self.read(text, Continuation::Nothing)
     }
 
     /// Without what is held back, if there is more of it.
-    fn read(&mut self, text: &[u8], next: Next) -> (Vec<u8>, bool) {
+    fn read(&mut self, text: &[u8], next: Continuation) -> (Vec<u8>, bool) {
         let secret = self.numbers.read();
         let out = Vec::with_capacity(text.len());
         let mut pen = Pen { numbers: &mut self.numbers, secret, out, redacted: false };
-        Line::default().push(text, next, &self.detector, &mut pen);
+        LineScanner::default().push(text, next, &self.detector, &mut pen);
         (pen.out, pen.redacted)
     }
 
@@ -219,7 +219,7 @@ impl Secrets {
 
     /// All of it is a secret.
     fn value(&mut self, value: &[u8]) -> (Vec<u8>, bool) {
-        if value.is_empty() || value.starts_with(BEGIN.as_bytes()) {
+        if value.is_empty() || value.starts_with(REPLACEMENT_PREFIX.as_bytes()) {
             return (value.to_vec(), false);
         }
         let mut secret = self.numbers.read();
@@ -239,25 +239,25 @@ struct Pen<'a> {
     redacted: bool,
 }
 
-impl Reader for Pen<'_> {
+impl SecretVisitor for Pen<'_> {
     fn plain(&mut self, text: &[u8]) {
         self.out.extend_from_slice(text);
     }
 
-    fn secret(&mut self, part: &[u8], _: Kind) {
+    fn secret(&mut self, part: &[u8], _: SecretKind) {
         self.secret.push(part);
         // Also a piece of which nothing is left is one with a secret in it.
         self.redacted |= !part.is_empty();
     }
 
-    fn end(&mut self, _: Kind) {
+    fn end(&mut self, _: SecretKind) {
         if !self.secret.is_empty() {
             self.numbers.put(&self.secret, &mut self.out);
             self.secret = self.numbers.read();
         }
     }
 
-    fn number(&mut self, quote: &[u8], number: &[u8], kind: Kind) {
+    fn number(&mut self, quote: &[u8], number: &[u8], kind: SecretKind) {
         self.out.extend_from_slice(quote);
         self.secret(number, kind);
         self.end(kind);
@@ -291,7 +291,7 @@ fn is_line_of_a_key(text: &[u8]) -> bool {
 const CUT: &[u8] = "…".as_bytes();
 
 /// More than is ever shown of a line, and than is held back at its end: what stands behind it is not looked at.
-pub const EXCERPT: usize = 16 * 1024;
+pub const EXCERPT_LIMIT: usize = 16 * 1024;
 
 /// Of a private key; one of 16384 bits has 200 or so.
 const MOST_LINES: usize = 256;

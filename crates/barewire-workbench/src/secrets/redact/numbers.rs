@@ -31,7 +31,7 @@ impl Numbers {
             None if next == 0 => 0,
             None => *self.given.entry(key).or_insert(next),
         };
-        out.extend_from_slice(format!("{BEGIN}{number}>").as_bytes());
+        out.extend_from_slice(format!("{REPLACEMENT_PREFIX}{number}>").as_bytes());
     }
 }
 
@@ -47,7 +47,7 @@ impl Reading {
 }
 
 /// What stands for a secret begins like this.
-pub(crate) const BEGIN: &str = "<redacted-";
+pub(crate) const REPLACEMENT_PREFIX: &str = "<redacted-";
 
 /// Of memory, a mebibyte.
 const MOST: usize = 1 << 15;

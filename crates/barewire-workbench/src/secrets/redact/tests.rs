@@ -107,7 +107,7 @@ fn how_json_is_laid_out_hides_nothing() {
     for (before, after) in CASES.iter().copied().chain(more).chain(plain).filter(|(text, _)| is_json(text)) {
         let expected = compact(&text(&compact(before)));
         // They may have other numbers, in another order.
-        assert_eq!(expected.matches(BEGIN).count(), after.matches(BEGIN).count(), "{expected}");
+        assert_eq!(expected.matches(REPLACEMENT_PREFIX).count(), after.matches(REPLACEMENT_PREFIX).count(), "{expected}");
         let value: Value = serde_json::from_str(before).expect("JSON");
         for indent in ["  ", "\t", "        "] {
             let mut pretty = Vec::new();

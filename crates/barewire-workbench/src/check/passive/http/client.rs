@@ -13,7 +13,7 @@ use crate::check::catalogue::http::{
 use crate::check::ledger::Ledger;
 use crate::check::passive::Case;
 use crate::check::passive::tools::Tools;
-use crate::operations::{Exchange, member};
+use crate::operations::{HttpExchange, member};
 use crate::text::shown;
 
 impl View<'_> {
@@ -93,7 +93,7 @@ impl View<'_> {
 }
 
 /// Arguments of tools that ask for it are repeated in headers, so that whoever is between can go by them.
-pub(super) fn repeats_arguments(case: &Case<'_>, exchange: &Exchange, tools: &Tools, ledger: &mut Ledger) {
+pub(super) fn repeats_arguments(case: &Case<'_>, exchange: &HttpExchange, tools: &Tools, ledger: &mut Ledger) {
     let Ok(Message::Request(request)) = case.watched.message else { return };
     let params = RequestParams::read(request.params);
     let name = params.name.and_then(Text::from_json).map(Text::to_name);
@@ -125,5 +125,5 @@ pub(super) fn repeats_arguments(case: &Case<'_>, exchange: &Exchange, tools: &To
 }
 
 fn is_redacted(value: &str) -> bool {
-    value.contains(crate::secrets::BEGIN)
+    value.contains(crate::secrets::REPLACEMENT_PREFIX)
 }

@@ -16,7 +16,7 @@ use super::{Case, Setting};
 use crate::check::catalogue::Check;
 use crate::check::finding::{Finding, Location, Party};
 use crate::check::ledger::Ledger;
-use crate::operations::{Exchange, Handshake, member};
+use crate::operations::{HttpExchange, Handshake, member};
 use crate::text::shown;
 
 #[derive(Default)]
@@ -110,7 +110,7 @@ impl Http {
     pub(super) fn event(
         &mut self,
         event: &Event,
-        exchange: Option<&Exchange>,
+        exchange: Option<&HttpExchange>,
         setting: &mut Setting,
         ledger: &mut Ledger,
     ) {
@@ -132,7 +132,7 @@ impl Http {
     fn over(
         &mut self,
         channel: &str,
-        exchange: &Exchange,
+        exchange: &HttpExchange,
         said: &Said,
         setting: &mut Setting,
         ledger: &mut Ledger,
@@ -192,7 +192,7 @@ impl Http {
 /// An exchange that is over, and where findings go.
 struct View<'a> {
     channel: &'a str,
-    exchange: &'a Exchange,
+    exchange: &'a HttpExchange,
     said: &'a Said,
     setting: &'a Setting,
     ledger: &'a mut Ledger,
