@@ -6,7 +6,7 @@
 use super::SecretKind;
 use super::ending::{Element, Ending, element};
 use super::names::{self, NameContext, Secret};
-use super::redact::REPLACEMENT_PREFIX;
+use super::redact::is_replacement;
 use super::shapes::{
     self, LONGEST_PLACEHOLDER, LONGEST_SCHEME, is_key, is_number, is_space, is_token, scheme, separates,
 };
@@ -211,8 +211,11 @@ impl View<'_> {
             Secret::Authorization => start + scheme(rest),
             _ => start,
         };
-        // Whatever was redacted before stays as it is.
-        if self.text[start..].starts_with(REPLACEMENT_PREFIX.as_bytes()) {
+        // What was redacted before stays as it is, if the replacement text is all of the value.
+        let rest = &self.text[start..];
+        let window = &rest[..rest.len().min(LONGEST_PLACEHOLDER)];
+        let end = ending.find(window, 0).unwrap_or(window.len());
+        if is_replacement(window[..end].trim_ascii_end()) {
             return Found::Nothing;
         }
         Found::Open { start, ending, in_array, kind: SecretKind::Named(place) }

@@ -3,7 +3,6 @@
 use memchr::{memchr_iter, memmem};
 
 use super::ending::Ending;
-use super::redact::REPLACEMENT_PREFIX;
 use super::shapes::{
     self, AWS, AWS_SESSION, BASIC, BEARER, GOOGLE, JWT, PASSWORD_IN_URL, PRIVATE_KEY, Shape, is_key,
     is_token, looks_random,
@@ -45,7 +44,6 @@ impl View<'_> {
             value.split(|b| *b == b',').next().is_some_and(|port| port.iter().all(u8::is_ascii_digit));
         if value.contains(&b',') && is_port
             || shapes::is_placeholder(value)
-            || value.starts_with(REPLACEMENT_PREFIX.as_bytes())
             || matches!(value[0], b'$' | b'{')
         {
             return Found::Nothing;

@@ -20,6 +20,7 @@ use memchr::memmem;
 use numbers::{Numbers, Reading};
 
 pub(crate) use numbers::REPLACEMENT_PREFIX;
+pub(super) use numbers::is_replacement;
 
 /// Replaces secrets, or leaves everything as it is.
 pub struct Redactor(Option<Secrets>);
@@ -219,7 +220,7 @@ impl Secrets {
 
     /// All of it is a secret.
     fn value(&mut self, value: &[u8]) -> (Vec<u8>, bool) {
-        if value.is_empty() || value.starts_with(REPLACEMENT_PREFIX.as_bytes()) {
+        if value.is_empty() || is_replacement(value.trim_ascii()) {
             return (value.to_vec(), false);
         }
         let mut secret = self.numbers.read();

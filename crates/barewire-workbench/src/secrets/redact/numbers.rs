@@ -49,5 +49,12 @@ impl Reading {
 /// What stands for a secret begins like this.
 pub(crate) const REPLACEMENT_PREFIX: &str = "<redacted-";
 
+/// Whether this is a complete replacement text, as [`Numbers::put`] writes it. What only begins like one may be a secret.
+pub(crate) fn is_replacement(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(REPLACEMENT_PREFIX.as_bytes()).and_then(|rest| rest.strip_suffix(b">"));
+    let number = digits.and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<usize>().ok());
+    number.is_some_and(|number| number <= MOST && digits == Some(number.to_string().as_bytes()))
+}
+
 /// Of memory, a mebibyte.
 const MOST: usize = 1 << 15;

@@ -214,6 +214,9 @@ fn heads_keep_what_is_no_secret() {
         ("Set-Cookie: sid=abc; Path=/; HttpOnly", "Set-Cookie: sid=<redacted-1>; Path=/; HttpOnly"),
         ("Mcp-Session-Id: 123", "Mcp-Session-Id: <redacted-1>"),
         ("POST /mcp?token=abc HTTP/1.1", "POST /mcp?token=<redacted-1> HTTP/1.1"),
+        ("Authorization: Bearer <redacted-7>", "Authorization: Bearer <redacted-7>"),
+        ("Authorization: Bearer <redacted-x", "Authorization: Bearer <redacted-1>"),
+        ("Cookie: a=<redacted-7>; b=<redacted-7>8", "Cookie: a=<redacted-7>; b=<redacted-1>"),
         ("Location: http://me:pw@h/", "Location: http://me:<redacted-1>@h/"),
         ("Content-Type: application/json", "Content-Type: application/json"),
         ("Ocp-Apim-Subscription-Key: a1b2c3d4", "Ocp-Apim-Subscription-Key: <redacted-1>"),
@@ -243,6 +246,7 @@ fn arguments_are_shown_without_theirs() {
         ),
         (&["s", "--token", "--port", "80", "from-the-environment"], "s --token --port 80 <redacted-1>"),
         (&["don't"], "'don'\\''t'"),
+        (&["s", "--token=<redacted-7>", "--token=<redacted-x"], "s '--token=<redacted-7>' --token=<redacted-1>"),
         (
             &["s", "--password=hunter2;more#rest", "--token=$uperS3cret", "-e", "DB_PASSWORD=(abc"],
             "s --password=<redacted-1> --token=<redacted-2> -e DB_PASSWORD=<redacted-3>",

@@ -16,6 +16,19 @@ pub(super) const CASES: &[(&str, &str)] = &[
         r#"{"tokens":["a","b"],"cookies":["c" , "d"]}"#,
         r#"{"tokens":["a","b"],"cookies":["<redacted-1>" , "<redacted-2>"]}"#,
     ),
+    // What only begins like a replacement text, or has one in it.
+    (r#"{"password":"<redacted-x"}"#, r#"{"password":"<redacted-1>"}"#),
+    (
+        r#"{"password":"<redacted-1>abc","token":"<redacted-7","secret":"<redacted-"}"#,
+        r#"{"password":"<redacted-1>","token":"<redacted-2>","secret":"<redacted-3>"}"#,
+    ),
+    (r#"{"t":"{\"token\":\"<redacted-1>2\"}"}"#, r#"{"t":"{\"token\":\"<redacted-1>\"}"}"#),
+    (
+        r#"{"headers":{"Authorization":"Bearer <redacted-1>2"}}"#,
+        r#"{"headers":{"Authorization":"Bearer <redacted-1>"}}"#,
+    ),
+    (r#"{"headers":{"Authorization":"Bearer <redacted-07>"}}"#, r#"{"headers":{"Authorization":"Bearer <redacted-1>"}}"#),
+    ("postgres://me:<redacted-1>pw@db/", "postgres://me:<redacted-1>@db/"),
     // However the name is written.
     (
         r#"{"se\u0063ret":"a1","\u0074\u006F\u006B\u0065\u006E":"b2"}"#,
