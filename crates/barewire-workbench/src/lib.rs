@@ -32,14 +32,15 @@
 
 #![warn(clippy::exhaustive_structs, clippy::exhaustive_enums)]
 
-#[rustfmt::skip] // in the order of the data
+// In the order of the data. The blank lines keep rustfmt from sorting; `rustfmt::skip` on a `mod` line would skip the module.
 pub mod frames;
 pub mod operations;
-#[rustfmt::skip]
+
 pub mod secrets;
+
 pub mod capture;
 pub mod pipeline;
-#[rustfmt::skip]
+
 pub mod check;
 pub mod fault;
 pub mod http;

@@ -48,12 +48,10 @@ pub(super) fn read(
                 return Ok(Ended::Anew);
             }
         };
-        while let Some((number, line)) =
-            lines.next(&mut piece, ended.is_some()).map_err(|Overlong(line)| {
-                Error::new(format!("cannot read {name}: line {line} is longer than {longest} bytes"))
-                    .with_advice(Advice::RaiseFrameLimit)
-            })?
-        {
+        while let Some((number, line)) = lines.next(&mut piece, ended.is_some()).map_err(|Overlong(line)| {
+            Error::new(format!("cannot read {name}: line {line} is longer than {longest} bytes"))
+                .with_advice(Advice::RaiseFrameLimit)
+        })? {
             let entry = read_line(line, number);
             // What is left at the end has no line break.
             if ended.is_some() && is_cut(&entry) {

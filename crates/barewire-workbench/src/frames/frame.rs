@@ -132,9 +132,7 @@ fn judge(bytes: &[u8], max_depth: usize) -> (Parsed<'_>, Option<TooDeep>) {
     let found = match &parsed {
         Parsed::Message(_) => None,
         Parsed::Invalid(invalid) => too_deep(invalid),
-        Parsed::Batch(batch) => {
-            batch.elements().filter_map(Result::err).find_map(|invalid| too_deep(&invalid))
-        }
+        Parsed::Batch(batch) => batch.elements().filter_map(Result::err).find_map(|invalid| too_deep(&invalid)),
     };
     match found {
         None => (parsed, None),
@@ -182,9 +180,7 @@ impl<'a> FrameFacts<'a> {
             Message::Request(r) => {
                 Self { kind: "request", id: id(&r.id), method: Some(r.method.raw()), ..Self::default() }
             }
-            Message::Notification(n) => {
-                Self { kind: "notification", method: Some(n.method.raw()), ..Self::default() }
-            }
+            Message::Notification(n) => Self { kind: "notification", method: Some(n.method.raw()), ..Self::default() },
             Message::Response(r) => match r.outcome {
                 Ok(_) => Self { kind: "result", id: id(&r.id), ..Self::default() },
                 Err(e) => error(id(&r.id), e),

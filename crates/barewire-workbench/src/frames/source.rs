@@ -78,12 +78,7 @@ pub(super) enum Ended {
 }
 
 /// Cuts the input into frames.
-fn stream(
-    input: &mut Input,
-    mut codec: impl Codec,
-    max_depth: usize,
-    sink: &mut dyn Sink,
-) -> Result<Ended, Error> {
+fn stream(input: &mut Input, mut codec: impl Codec, max_depth: usize, sink: &mut dyn Sink) -> Result<Ended, Error> {
     let mut frames = Frames::new(max_depth);
     let ended = loop {
         let mut piece = match input.next(sink)? {
@@ -141,14 +136,7 @@ impl Input {
         let buffer = vec![0; 64 * 1024];
         let Some(path) = file else {
             let reader = Box::new(io::stdin().lock());
-            return Ok(Self {
-                reader,
-                name: "stdin".into(),
-                is_wire_file: false,
-                buffer,
-                peeked: 0,
-                followed: None,
-            });
+            return Ok(Self { reader, name: "stdin".into(), is_wire_file: false, buffer, peeked: 0, followed: None });
         };
         let name = path.display().to_string();
         let cannot = |why: &dyn std::fmt::Display| {
@@ -164,8 +152,7 @@ impl Input {
         let is_wire_file = path.extension().is_some_and(|extension| extension == "wire");
         // A copy of the same open file: they are at the same place in it.
         let followed = follow.then(|| file.try_clone()).transpose().map_err(|error| cannot(&error))?;
-        let followed =
-            followed.map(|file| Followed { path: path.to_owned(), file, read: 0, begin: Vec::new() });
+        let followed = followed.map(|file| Followed { path: path.to_owned(), file, read: 0, begin: Vec::new() });
         Ok(Self { reader: Box::new(file), name, is_wire_file, buffer, peeked: 0, followed })
     }
 
@@ -177,8 +164,7 @@ impl Input {
         loop {
             let seen = &self.buffer[..self.peeked];
             let line = seen.split(|b| *b == b'\n').next().unwrap_or_default();
-            let may_be_header =
-                WIRE.starts_with(line) || line.starts_with(WIRE) || BOM_WIRE.starts_with(line);
+            let may_be_header = WIRE.starts_with(line) || line.starts_with(WIRE) || BOM_WIRE.starts_with(line);
             let may_be_header = may_be_header || line.starts_with(BOM_WIRE);
             let is_whole = line.len() < seen.len() || self.peeked == self.buffer.len();
             if is_whole || !may_be_header {
@@ -218,8 +204,7 @@ impl Input {
                     sink.caught_up()?;
                     if let Some((reader, file)) = successor {
                         self.reader = Box::new(reader);
-                        *followed =
-                            Followed { path: followed.path.clone(), file, read: 0, begin: Vec::new() };
+                        *followed = Followed { path: followed.path.clone(), file, read: 0, begin: Vec::new() };
                         return Ok(None);
                     }
                     thread::sleep(LOOK_AGAIN);

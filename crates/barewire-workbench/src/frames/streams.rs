@@ -51,8 +51,7 @@ impl Streams {
         match note {
             Note::Framing(framing) => {
                 self.framing.insert(channel.clone(), *framing);
-                Ok(self.reframe(Stream::ToServer, channel, sink)?
-                    && self.reframe(Stream::ToClient, channel, sink)?)
+                Ok(self.reframe(Stream::ToServer, channel, sink)? && self.reframe(Stream::ToClient, channel, sink)?)
             }
             // What stands before a gap and what stands behind it are not one frame.
             Note::Gap(stream, missing) => {
@@ -81,19 +80,15 @@ impl Streams {
         one.redacted |= bytes.marks.redacted;
         let go_on = match &bytes.marks.truncated {
             None => {
-                one.feed(&key, &bytes.payload, frames, sink)?
-                    && one.feed(&key, bytes.end.as_bytes(), frames, sink)?
+                one.feed(&key, &bytes.payload, frames, sink)? && one.feed(&key, bytes.end.as_bytes(), frames, sink)?
             }
-            Some(whole) => {
-                one.finish(&key, frames, sink)? && one.cut(&key, bytes, whole.length, frames, sink)?
-            }
+            Some(whole) => one.finish(&key, frames, sink)? && one.cut(&key, bytes, whole.length, frames, sink)?,
         };
         let held_after = one.codec.capacity();
         self.held = self.held.saturating_sub(held_before) + held_after;
         let most = self.max_frame.saturating_mul(2).saturating_add(64 * 1024 * 1024);
         if self.held > most {
-            let what =
-                format!("the unfinished frames of the transcript take more than {most} bytes together");
+            let what = format!("the unfinished frames of the transcript take more than {most} bytes together");
             return Err(Error::new(what).with_advice(Advice::RaiseFrameLimit));
         }
         Ok(go_on)
@@ -200,13 +195,7 @@ struct OneStream {
 }
 
 impl OneStream {
-    fn feed(
-        &mut self,
-        key: &Key,
-        mut bytes: &[u8],
-        frames: &mut Frames,
-        sink: &mut dyn Sink,
-    ) -> Result<bool, Error> {
+    fn feed(&mut self, key: &Key, mut bytes: &[u8], frames: &mut Frames, sink: &mut dyn Sink) -> Result<bool, Error> {
         let place = self.place(key);
         self.taken += bytes.len() as u64;
         while let Some(frame) = match &mut self.codec {
@@ -325,9 +314,7 @@ impl Frames {
             && (event.name != "message" || bytes.is_empty())
         {
             return match (place, event.name == "endpoint", std::str::from_utf8(bytes)) {
-                (Some(place), true, Ok(uri)) => {
-                    sink.take(&WireItem::Endpoint { channel: place.channel, uri })
-                }
+                (Some(place), true, Ok(uri)) => sink.take(&WireItem::Endpoint { channel: place.channel, uri }),
                 _ => Ok(true),
             };
         }
@@ -385,8 +372,7 @@ mod tests {
             let request = format!(">x{number}(noeol) {{\"jsonrpc\":\"2.0\",\"method\":\"m\"}}");
             let answer = format!("<x{number}(noeol) {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"{long}\"}}");
             let event = |what: &str| format!("@x{number} {what}");
-            let lines =
-                [event("framing body"), request, event("eof >"), answer, event("gap < 10"), event("eof <")];
+            let lines = [event("framing body"), request, event("eof >"), answer, event("gap < 10"), event("eof <")];
             tell(&mut streams, &lines.each_ref().map(String::as_str), &mut count);
         }
         assert_eq!(count.0, 6000);

@@ -40,14 +40,10 @@ impl Ending {
             }
             Self::Separator => rest.iter().position(|b| separates(*b)),
             Self::Query => rest.iter().position(|b| separates(*b) || *b == b'#'),
-            Self::Cookie => {
-                rest.iter().position(|b| *b <= b' ' || matches!(b, b'"' | b'\'' | b',' | b';' | b'\\'))
-            }
+            Self::Cookie => rest.iter().position(|b| *b <= b' ' || matches!(b, b'"' | b'\'' | b',' | b';' | b'\\')),
             Self::Pem => {
                 let part = |b: &u8| {
-                    b.is_ascii_alphanumeric()
-                        || b.is_ascii_whitespace()
-                        || matches!(b, b'+' | b'/' | b'=' | b'\\')
+                    b.is_ascii_alphanumeric() || b.is_ascii_whitespace() || matches!(b, b'+' | b'/' | b'=' | b'\\')
                 };
                 rest.iter().position(|b| !part(b)).map(|end| without_slashes(rest, end))
             }
@@ -94,8 +90,7 @@ pub(super) fn cookie(text: &[u8], more: bool) -> Element {
     if text.first().is_some_and(|b| *b != b';') {
         return Element::No;
     }
-    let name =
-        text[between..].iter().take(LONGEST_COOKIE).take_while(|b| is_token(**b) && **b != b'=').count();
+    let name = text[between..].iter().take(LONGEST_COOKIE).take_while(|b| is_token(**b) && **b != b'=').count();
     match text.get(between + name) {
         None if more => Element::Undecided,
         Some(b'=') if name > 0 => Element::Begins(between + name + 1),

@@ -172,14 +172,10 @@ fn written(value: Vec<u8>) -> Vec<Vec<u8>> {
     };
     let mut ways: Vec<Vec<u8>> = std::iter::successors(Some(value.clone()), escaped).take(DEEPEST).collect();
     // A program leaves as they are those signs that its language does; forms have a plus for a space.
-    for (kept, space) in
-        [("-_.~", "%20"), ("-_.~/", "%20"), ("-_.~!*'()", "%20"), ("-_.~", "+"), ("-_.*", "+")]
-    {
+    for (kept, space) in [("-_.~", "%20"), ("-_.~/", "%20"), ("-_.~!*'()", "%20"), ("-_.~", "+"), ("-_.*", "+")] {
         let encode = |byte: &u8| match byte {
             b' ' => space.to_owned(),
-            byte if byte.is_ascii_alphanumeric() || kept.as_bytes().contains(byte) => {
-                char::from(*byte).into()
-            }
+            byte if byte.is_ascii_alphanumeric() || kept.as_bytes().contains(byte) => char::from(*byte).into(),
             byte => format!("%{byte:02X}"),
         };
         ways.push(value.iter().map(encode).collect::<String>().into_bytes());

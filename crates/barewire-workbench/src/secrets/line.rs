@@ -72,7 +72,13 @@ enum State {
 
 impl LineScanner {
     /// Takes the next piece of the line, and tells what cannot be part of a secret any more.
-    pub(crate) fn push(&mut self, piece: &[u8], next: Continuation, detector: &Detector, reader: &mut impl SecretVisitor) {
+    pub(crate) fn push(
+        &mut self,
+        piece: &[u8],
+        next: Continuation,
+        detector: &Detector,
+        reader: &mut impl SecretVisitor,
+    ) {
         if self.held.is_empty() && next != Continuation::Line {
             return self.take(piece, next, detector, reader);
         }
@@ -137,8 +143,7 @@ impl LineScanner {
                         let start = floor + behind;
                         reader.plain(&text[told..start]);
                         (told, looked, floor) = (start, start, start);
-                        self.state =
-                            State::Inside { ending: Ending::Quote { slashes }, in_array: true, kind };
+                        self.state = State::Inside { ending: Ending::Quote { slashes }, in_array: true, kind };
                     }
                 },
                 State::Cookie { kind } => match cookie(&text[floor..], more) {
@@ -180,8 +185,7 @@ impl LineScanner {
                         }
                         Found::Number { start, end, quote, slashes } => {
                             // What stands for it is no number.
-                            let quote =
-                                [&[b'\\'; MOST_QUOTED][..slashes.min(MOST_QUOTED)], &[quote]].concat();
+                            let quote = [&[b'\\'; MOST_QUOTED][..slashes.min(MOST_QUOTED)], &[quote]].concat();
                             let kind = SecretKind::Named(super::NameContext::Member);
                             reader.plain(&text[told..start]);
                             reader.number(&quote, &text[start..end], kind);

@@ -27,8 +27,8 @@ pub(crate) use line::{Continuation, LineScanner, SecretVisitor};
 pub(crate) use names::NameContext;
 pub(crate) use redact::REPLACEMENT_PREFIX;
 pub use redact::{EXCERPT_LIMIT, Redactor};
-pub use stream::RedactingWriter;
 pub(crate) use shapes::looks_generated;
+pub use stream::RedactingWriter;
 
 /// What a secret was found by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -61,9 +61,7 @@ impl View<'_> {
         if place == NameContext::Member && &text[name_start..name_end] == b"value" && name_start > self.floor {
             let slashes = spaced - 1 - name_end;
             return match self.sibling(name_start - 1, slashes) {
-                Some(secret) => {
-                    self.value(at + 1, Named { name: b"", place, secret, slashes, is_string: true })
-                }
+                Some(secret) => self.value(at + 1, Named { name: b"", place, secret, slashes, is_string: true }),
                 None => Found::Nothing,
             };
         }
@@ -119,8 +117,7 @@ impl View<'_> {
     /// The value of a member, behind its colon. That it is a secret is known from elsewhere.
     pub(super) fn secret_value(&self, colon: usize) -> Found {
         let quote = self.back_blank(colon);
-        let slashes =
-            quote.saturating_sub(1) - self.back(quote.saturating_sub(1), MOST_SLASHES, |b| b == b'\\');
+        let slashes = quote.saturating_sub(1) - self.back(quote.saturating_sub(1), MOST_SLASHES, |b| b == b'\\');
         self.value(
             colon + 1,
             Named { name: b"", place: NameContext::Member, secret: Secret::Other, slashes, is_string: true },
@@ -334,9 +331,7 @@ impl View<'_> {
             Some(b'-' | b'$' | b'=' | b'\\') => Found::Nothing,
             Some(_) => {
                 let fits = |run: &[u8]| {
-                    !shapes::is_prose(run)
-                        && !shapes::is_placeholder(run)
-                        && secret.fits(run, NameContext::Assigned)
+                    !shapes::is_prose(run) && !shapes::is_placeholder(run) && secret.fits(run, NameContext::Assigned)
                 };
                 let kind = SecretKind::Named(NameContext::Assigned);
                 self.run(value, |b| !separates(b), fits, |start, end| Found::whole(start, end, kind))

@@ -91,10 +91,7 @@ fn may_be_secret(name: &[u8]) -> bool {
         (b'e', first) => matches!(first, b'd' | b'i' | b'r' | b's'),
         (b's', first) => matches!(first, b'd' | b'e' | b'l' | b'n' | b's' | b't' | b'y'),
         (b't', first) => matches!(first, b'a' | b'e' | b'w'),
-        last => matches!(
-            last,
-            (b'g', b'i') | (b'h', b't') | (b'l', b'a') | (b'p', b't') | (b'r', b'e') | (b'y', b'e')
-        ),
+        last => matches!(last, (b'g', b'i') | (b'h', b't') | (b'l', b'a') | (b'p', b't') | (b'r', b'e') | (b'y', b'e')),
     }
 }
 
@@ -106,8 +103,7 @@ fn plain_secret(name: &[u8], place: NameContext) -> Option<Secret> {
     let (mut length, mut word, mut before) = (0, 0, b'_');
     for byte in tail {
         if byte.is_ascii_alphanumeric() {
-            if !before.is_ascii_alphanumeric() || (!before.is_ascii_uppercase() && byte.is_ascii_uppercase())
-            {
+            if !before.is_ascii_alphanumeric() || (!before.is_ascii_uppercase() && byte.is_ascii_uppercase()) {
                 word = length;
             }
             plain[length] = byte.to_ascii_lowercase();
@@ -137,9 +133,7 @@ fn plain_secret(name: &[u8], place: NameContext) -> Option<Secret> {
         b'h' if plain == b"auth" && place == NameContext::Assigned => Some(Secret::Pair),
         // How many tokens there are, or may be.
         b's' if ends_in(&[b"tokens"]) && place != NameContext::Member => None,
-        b'n' if last == b"token"
-            && (first.is_empty() || OF_A_PARSER.iter().any(|it| first.ends_with(it))) =>
-        {
+        b'n' if last == b"token" && (first.is_empty() || OF_A_PARSER.iter().any(|it| first.ends_with(it))) => {
             Some(Secret::Word)
         }
         b'n' | b't' | b'y' | b's' | b'e' | b'l' | b'd' | b'r'

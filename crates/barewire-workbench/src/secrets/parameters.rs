@@ -21,11 +21,7 @@ impl View<'_> {
     /// has to have more than one.
     pub(super) fn parameters(&self, start: usize, scheme: usize) -> Option<Found> {
         let most = self.text.len().min(start + LONGEST_RUN);
-        let view = View {
-            text: &self.text[..most],
-            floor: self.floor,
-            more: self.more && most < start + LONGEST_RUN,
-        };
+        let view = View { text: &self.text[..most], floor: self.floor, more: self.more && most < start + LONGEST_RUN };
         let behind = if scheme > 0 { start + scheme } else { self.skip(start, LONGEST_SCHEME, is_key) };
         let first = view.gap(behind);
         let (mut end, mut next, mut count) = (first, first, 0);
@@ -106,9 +102,7 @@ impl View<'_> {
         };
         let kind = SecretKind::Named(NameContext::Query);
         match (0..rest.len()).find(ends) {
-            None if rest.len() == LONGEST_RUN => {
-                Found::Open { start, ending: Ending::Query, in_array: false, kind }
-            }
+            None if rest.len() == LONGEST_RUN => Found::Open { start, ending: Ending::Query, in_array: false, kind },
             None if self.more => Found::Wait,
             end => {
                 let value = &rest[..end.unwrap_or(rest.len())];

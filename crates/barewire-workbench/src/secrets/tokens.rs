@@ -4,8 +4,8 @@ use memchr::{memchr_iter, memmem};
 
 use super::ending::Ending;
 use super::shapes::{
-    self, AWS, AWS_SESSION, BASIC, BEARER, GOOGLE, JWT, PASSWORD_IN_URL, PRIVATE_KEY, Shape, is_key,
-    is_token, looks_random,
+    self, AWS, AWS_SESSION, BASIC, BEARER, GOOGLE, JWT, PASSWORD_IN_URL, PRIVATE_KEY, Shape, is_key, is_token,
+    looks_random,
 };
 use super::view::{Found, LONGEST_RUN, MOST_SLASHES, View};
 
@@ -26,8 +26,7 @@ impl View<'_> {
 
     /// `user:password@` in a URL; the user stays, unless it looks like a token.
     pub(super) fn userinfo(&self, start: usize) -> Found {
-        let end =
-            self.skip(start, LONGEST_RUN, |b| !matches!(b, b'/' | b'?' | b'#' | b'"' | b'\\') && b > b' ');
+        let end = self.skip(start, LONGEST_RUN, |b| !matches!(b, b'/' | b'?' | b'#' | b'"' | b'\\') && b > b' ');
         if end == self.text.len() && self.more && end - start < LONGEST_RUN {
             return Found::Wait;
         }
@@ -40,12 +39,8 @@ impl View<'_> {
         };
         let value = &authority[from..at];
         // A port, and the next one of a list.
-        let is_port =
-            value.split(|b| *b == b',').next().is_some_and(|port| port.iter().all(u8::is_ascii_digit));
-        if value.contains(&b',') && is_port
-            || shapes::is_placeholder(value)
-            || matches!(value[0], b'$' | b'{')
-        {
+        let is_port = value.split(|b| *b == b',').next().is_some_and(|port| port.iter().all(u8::is_ascii_digit));
+        if value.contains(&b',') && is_port || shapes::is_placeholder(value) || matches!(value[0], b'$' | b'{') {
             return Found::Nothing;
         }
         Found::whole(start + from, start + at, PASSWORD_IN_URL)
@@ -130,8 +125,7 @@ impl View<'_> {
     fn is_inside_a_word(&self, at: usize) -> bool {
         let before = &self.text[self.floor..at];
         let escaped = matches!(before, [.., b'\\', b'n' | b't' | b'r']);
-        !escaped
-            && before.last().is_some_and(|b| is_key(*b) || matches!(b, b'+' | b'/' if self.is_base64(at)))
+        !escaped && before.last().is_some_and(|b| is_key(*b) || matches!(b, b'+' | b'/' if self.is_base64(at)))
     }
 
     /// `eyJ` and `AKIA` come about in any Base64; a path or a URL may end before them as well.

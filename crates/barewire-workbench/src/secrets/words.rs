@@ -72,8 +72,7 @@ fn name_of(path: &[u8]) -> &[u8] {
 pub(super) fn is_everywhere(value: &[u8]) -> bool {
     let is_number = value.iter().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'+'));
     let is_part = |part: &[u8]| {
-        part.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-' | b'.' | b'~'))
-            && is_written(part)
+        part.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-' | b'.' | b'~')) && is_written(part)
     };
     let is_method = value.contains(&b'/') && value.split(|b| *b == b'/').all(is_part);
     // What is random may have slashes in it, and begin with one.
@@ -123,8 +122,7 @@ const KEYWORDS: &[&[u8]] = &[
 ];
 
 /// What members are asked of.
-const RECEIVERS: &[&[u8]] =
-    &[b"this", b"self", b"process", b"os", b"config", b"settings", b"options", b"args"];
+const RECEIVERS: &[&[u8]] = &[b"this", b"self", b"process", b"os", b"config", b"settings", b"options", b"args"];
 
 /// As long as a secret that is looked for, and in almost every message.
 const OF_THE_PROTOCOL: &[&[u8]] = &[

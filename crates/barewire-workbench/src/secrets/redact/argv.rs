@@ -48,8 +48,7 @@ impl Secrets {
         // `-H 'Name: value'`, `--header='Name: value'`; and JSON, which is none.
         match memchr::memchr(b':', arg) {
             Some(colon)
-                if arg[..colon].iter().all(|b| is_name(*b) || *b == b'=')
-                    && arg[colon..].starts_with(b": ") =>
+                if arg[..colon].iter().all(|b| is_name(*b) || *b == b'=') && arg[colon..].starts_with(b": ") =>
             {
                 self.head(arg)
             }

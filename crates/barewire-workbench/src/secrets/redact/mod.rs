@@ -180,8 +180,7 @@ impl Secrets {
 
     /// What was held back of a line that does not go on.
     fn rest(&mut self, stream: Stream, channel: &Channel) -> Option<Bytes> {
-        let Unfinished { mut line, secret, mut last, .. } =
-            self.unfinished.remove(&(stream, channel.clone()))?;
+        let Unfinished { mut line, secret, mut last, .. } = self.unfinished.remove(&(stream, channel.clone()))?;
         let out = std::mem::take(&mut last.payload);
         let mut pen = Pen { numbers: &mut self.numbers, secret, out, redacted: false };
         line.push(b"", Continuation::Nothing, &self.detector, &mut pen);

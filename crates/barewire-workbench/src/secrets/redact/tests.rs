@@ -107,7 +107,11 @@ fn how_json_is_laid_out_hides_nothing() {
     for (before, after) in CASES.iter().copied().chain(more).chain(plain).filter(|(text, _)| is_json(text)) {
         let expected = compact(&text(&compact(before)));
         // They may have other numbers, in another order.
-        assert_eq!(expected.matches(REPLACEMENT_PREFIX).count(), after.matches(REPLACEMENT_PREFIX).count(), "{expected}");
+        assert_eq!(
+            expected.matches(REPLACEMENT_PREFIX).count(),
+            after.matches(REPLACEMENT_PREFIX).count(),
+            "{expected}"
+        );
         let value: Value = serde_json::from_str(before).expect("JSON");
         for indent in ["  ", "\t", "        "] {
             let mut pretty = Vec::new();
@@ -194,9 +198,7 @@ fn a_secret_of_any_length_is_dropped_as_it_comes() {
 fn a_private_key_over_many_lines() {
     let mut redactor = redactor();
     let mut out = Vec::new();
-    for line in
-        ["-----BEGIN PRIVATE KEY-----", "MIIEvQIBADAN", "abc+/=", "-----END PRIVATE KEY-----", "ready"]
-    {
+    for line in ["-----BEGIN PRIVATE KEY-----", "MIIEvQIBADAN", "abc+/=", "-----END PRIVATE KEY-----", "ready"] {
         redactor.entry(entry(line.as_bytes(), End::Lf), &mut out);
     }
     let lines: Vec<_> = out.iter().map(|entry| String::from_utf8_lossy(payload(entry))).collect();
@@ -225,9 +227,7 @@ fn heads_keep_what_is_no_secret() {
         let note = Note::Head(Stream::ToServer, before.as_bytes().to_vec());
         let (channel, mut out) = (Channel::default(), Vec::new());
         redactor().entry(Entry::Event(Event { channel, note, marks: Marks::default() }), &mut out);
-        let [Entry::Event(Event { note: Note::Head(_, line), marks, .. })] = &out[..] else {
-            panic!("{out:?}")
-        };
+        let [Entry::Event(Event { note: Note::Head(_, line), marks, .. })] = &out[..] else { panic!("{out:?}") };
         assert_eq!(String::from_utf8_lossy(line), after);
         assert_eq!(marks.redacted, before != after);
     }
@@ -260,10 +260,7 @@ fn arguments_are_shown_without_theirs() {
             r#"s --config '{"apiKey": "<redacted-1>", "b": "c"}' '--header=X-Auth-Token: <redacted-1>'"#,
         ),
         (&["sh", "-c", "srv --password ppp"], "sh -c 'srv --password <redacted-1>'"),
-        (
-            &["s", "--auth-mode=token", "8080", "--env=API_KEY=x"],
-            "s --auth-mode=token 8080 --env=API_KEY=<redacted-1>",
-        ),
+        (&["s", "--auth-mode=token", "8080", "--env=API_KEY=x"], "s --auth-mode=token 8080 --env=API_KEY=<redacted-1>"),
     ] {
         let argv: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
         assert_eq!(String::from_utf8_lossy(&redactor().argv(argv).0), shown);
@@ -282,8 +279,7 @@ fn in_pieces(pieces: &[&[u8]], last: End) -> String {
     for (index, piece) in pieces.iter().enumerate() {
         redactor.entry(entry(piece, if index + 1 < pieces.len() { End::None } else { last }), &mut out);
     }
-    let eof =
-        Event { channel: Channel::default(), note: Note::Eof(Stream::ToServer), marks: Marks::default() };
+    let eof = Event { channel: Channel::default(), note: Note::Eof(Stream::ToServer), marks: Marks::default() };
     redactor.entry(Entry::Event(eof), &mut out);
     let joined: Vec<u8> = out.iter().flat_map(payload).copied().collect();
     String::from_utf8(joined).expect("UTF-8")
@@ -298,13 +294,7 @@ fn payload(entry: &Entry) -> &[u8] {
 
 fn entry(payload: &[u8], end: End) -> Entry {
     let marks = Marks::default();
-    Entry::Bytes(Bytes {
-        stream: Stream::ToServer,
-        channel: Channel::default(),
-        payload: payload.to_vec(),
-        end,
-        marks,
-    })
+    Entry::Bytes(Bytes { stream: Stream::ToServer, channel: Channel::default(), payload: payload.to_vec(), end, marks })
 }
 
 #[test]
@@ -383,12 +373,10 @@ const PARTS: &[&str] = &[
 ];
 
 fn values() -> impl Strategy<Value = Value> {
-    let text = prop::collection::vec(prop::sample::select(PARTS), 0..6)
-        .prop_map(|parts| Value::from(parts.concat()));
+    let text = prop::collection::vec(prop::sample::select(PARTS), 0..6).prop_map(|parts| Value::from(parts.concat()));
     let leaf = prop_oneof![4 => text, 1 => any::<u32>().prop_map(Value::from), 1 => Just(Value::Null)];
     leaf.prop_recursive(5, 40, 4, |inner| {
-        let member =
-            (prop::sample::select(NAMES), inner.clone()).prop_map(|(name, value)| (name.to_owned(), value));
+        let member = (prop::sample::select(NAMES), inner.clone()).prop_map(|(name, value)| (name.to_owned(), value));
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
             prop::collection::vec(member, 0..4).prop_map(|members| Value::from(Map::from_iter(members))),

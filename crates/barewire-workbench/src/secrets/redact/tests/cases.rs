@@ -27,7 +27,10 @@ pub(super) const CASES: &[(&str, &str)] = &[
         r#"{"headers":{"Authorization":"Bearer <redacted-1>2"}}"#,
         r#"{"headers":{"Authorization":"Bearer <redacted-1>"}}"#,
     ),
-    (r#"{"headers":{"Authorization":"Bearer <redacted-07>"}}"#, r#"{"headers":{"Authorization":"Bearer <redacted-1>"}}"#),
+    (
+        r#"{"headers":{"Authorization":"Bearer <redacted-07>"}}"#,
+        r#"{"headers":{"Authorization":"Bearer <redacted-1>"}}"#,
+    ),
     ("postgres://me:<redacted-1>pw@db/", "postgres://me:<redacted-1>@db/"),
     // However the name is written.
     (
@@ -37,10 +40,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
     // Codes are numbers.
     (r#"{"token":987654,"n":987654}"#, r#"{"token":"<redacted-1>","n":987654}"#),
     (r#"{"t":"{\"otp\":1234}"}"#, r#"{"t":"{\"otp\":\"<redacted-1>\"}"}"#),
-    (
-        r#"{"t":"{'password': 12, \"otp\": 34}"}"#,
-        r#"{"t":"{'password': '<redacted-1>', \"otp\": \"<redacted-2>\"}"}"#,
-    ),
+    (r#"{"t":"{'password': 12, \"otp\": 34}"}"#, r#"{"t":"{'password': '<redacted-1>', \"otp\": \"<redacted-2>\"}"}"#),
     // What an object says of a secret, with the secret.
     (
         r#"{"secret":{"type":"text","value":"abc"},"value":"d"}"#,
@@ -55,10 +55,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
         r#"{"t":"{\"secret\":{\"a\":{\"value\":1},\"value\":\"<redacted-1>\"}}"}"#,
     ),
     // White space of JSON, as it is and in a string.
-    (
-        "{\"token\"\t:\"a1\", \"secret\":\r\"b2\"}",
-        "{\"token\"\t:\"<redacted-1>\", \"secret\":\r\"<redacted-2>\"}",
-    ),
+    ("{\"token\"\t:\"a1\", \"secret\":\r\"b2\"}", "{\"token\"\t:\"<redacted-1>\", \"secret\":\r\"<redacted-2>\"}"),
     (
         "{\"password\":\r\n[\r\n\t\"a1\"\r\n,\n\"b2\"]}",
         "{\"password\":\r\n[\r\n\t\"<redacted-1>\"\r\n,\n\"<redacted-2>\"]}",
@@ -84,10 +81,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
     // A string that is not closed within its own.
     (r#"{"text":"{\"token\":\"ab1","n":"d"}"#, r#"{"text":"{\"token\":\"<redacted-1>","n":"d"}"#),
     // Headers in JSON, in text and on a command line.
-    (
-        r#"{"headers":{"Authorization":"Bearer abc"}}"#,
-        r#"{"headers":{"Authorization":"Bearer <redacted-1>"}}"#,
-    ),
+    (r#"{"headers":{"Authorization":"Bearer abc"}}"#, r#"{"headers":{"Authorization":"Bearer <redacted-1>"}}"#),
     ("curl -H 'Authorization: Bearer hunter2'", "curl -H 'Authorization: Bearer <redacted-1>'"),
     ("X-Api-Key: 0123456789abcdef", "X-Api-Key: <redacted-1>"),
     // The same with less in it, and settings.
@@ -119,10 +113,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
     // Options, in a shell and in a list.
     ("srv --password pppsecret --port 80", "srv --password <redacted-1> --port 80"),
     ("srv --token 'a b' --pass \"c d\" x", "srv --token '<redacted-1>' --pass \"<redacted-2>\" x"),
-    (
-        r#"{"args":["--password","hunter2","--port","80"]}"#,
-        r#"{"args":["--password","<redacted-1>","--port","80"]}"#,
-    ),
+    (r#"{"args":["--password","hunter2","--port","80"]}"#, r#"{"args":["--password","<redacted-1>","--port","80"]}"#),
     (
         r#"{"t":"[\"--token\" , \"abc\"] --token \"d\""}"#,
         r#"{"t":"[\"--token\" , \"<redacted-1>\"] --token \"<redacted-2>\""}"#,
@@ -146,10 +137,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
         r#"{"api key":"<redacted-1>","my password":"<redacted-2>"}"#,
     ),
     // All that an Authorization says behind its scheme.
-    (
-        r#"Authorization: Digest username="me", realm="r", response="abc1""#,
-        "Authorization: Digest <redacted-1>",
-    ),
+    (r#"Authorization: Digest username="me", realm="r", response="abc1""#, "Authorization: Digest <redacted-1>"),
     (
         r#"{"t":"a\nAuthorization: Digest username=\"me\",nc=1 , response=\"abc1\"\nb","c":"d"}"#,
         r#"{"t":"a\nAuthorization: Digest <redacted-1>\nb","c":"d"}"#,
