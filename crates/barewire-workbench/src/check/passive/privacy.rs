@@ -87,7 +87,7 @@ impl Privacy {
         let mut spans = Spans::default();
         let mut line = LineScanner::default();
         line.push(text, Continuation::Nothing, &self.detector, &mut spans);
-        spans.key_goes_on = line.is_in_a_key();
+        spans.key_goes_on = line.ends_in_private_key();
         if is_redacted {
             let replaced = |start| Span { start, end: start, kind: None };
             spans.spans.extend(memmem::find_iter(text, REPLACEMENT_PREFIX).map(replaced));
