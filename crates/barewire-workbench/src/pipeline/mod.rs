@@ -13,7 +13,7 @@ use barewire_proto::transcript::{Channel, Entry, Note, Recorder, Stream};
 
 use crate::Error;
 use crate::capture::{CaptureWriter, PIECE, Redactor, event};
-use crate::frames::{FrameLimits, Sink, Streams, WireItem, ended};
+use crate::frames::{FrameLimits, Sink, Streams, WireItem, ended_stream};
 use crate::operations::{OperationTracker, TrackedMessage};
 
 pub use read::read_operations;
@@ -134,7 +134,7 @@ impl<O: Observer> Pipeline<O> {
         let mut entries = std::mem::take(&mut self.entries);
         let over = match &note {
             Note::Gap(stream, _) => Some(*stream),
-            note => ended(note),
+            note => ended_stream(note),
         };
         if let Some(stream) = over
             && let Some(mut recorder) = self.recorders.remove(&(channel.clone(), stream))

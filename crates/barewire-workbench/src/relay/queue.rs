@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use barewire_proto::transcript::{Note, Stream};
 
-use crate::frames::ended;
+use crate::frames::ended_stream;
 
 /// What waits for the observer.
 #[derive(Default)]
@@ -92,7 +92,7 @@ impl ObservationQueue {
     /// Something that happened. There are few of them, so there is always room.
     pub(super) fn note(&self, exchange: Exchange, note: Note, time: Duration) {
         let mut inner = self.lock();
-        if let Some(stream) = ended(&note) {
+        if let Some(stream) = ended_stream(&note) {
             inner.fill_gap(exchange, stream, time);
         }
         if inner.batch.marks.len() < 2 * MOST_MARKS {

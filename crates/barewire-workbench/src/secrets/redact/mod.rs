@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use barewire_proto::transcript::{Bytes, Channel, End, Entry, Event, Note, Stream};
 
 use super::{Continuation, Detector, LineScanner, SecretKind, SecretVisitor};
-use crate::frames::ended;
+use crate::frames::ended_stream;
 use crate::text::shown;
 use memchr::memmem;
 use numbers::{SecretHash, SecretNumbers};
@@ -79,7 +79,7 @@ impl Redactor {
             Entry::Event(Event { channel, note, mut marks }) => {
                 let over = match note {
                     Note::Gap(stream, _) => Some(stream),
-                    _ => ended(&note),
+                    _ => ended_stream(&note),
                 };
                 out.extend(over.and_then(|stream| secrets.rest(stream, &channel)).map(Entry::Bytes));
                 let note = match note {
