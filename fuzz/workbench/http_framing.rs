@@ -65,13 +65,13 @@ fn any_split(stream: &[u8], cuts: u8) {
 
 /// Cuts the pieces into parts. `follows` reads each head.
 fn cut(pieces: &[&[u8]], follows: fn(&[u8]) -> Option<BodyLength>) -> Vec<Cut> {
-    let (mut messages, mut cut) = (HttpDecoder::new(), Vec::new());
+    let (mut decoder, mut cut) = (HttpDecoder::new(), Vec::new());
     // What is left of a body whose length was said, and what was taken without being given out.
     let (mut left, mut held) = (None, 0);
     for mut piece in pieces.iter().copied() {
         loop {
             let before = piece.len();
-            let part = messages.next(&mut piece);
+            let part = decoder.next(&mut piece);
             held += before - piece.len();
             match part {
                 Ok(None) => {
@@ -90,7 +90,7 @@ fn cut(pieces: &[&[u8]], follows: fn(&[u8]) -> Option<BodyLength>) -> Vec<Cut> {
                                 BodyLength::Known(length) => Some(length),
                                 BodyLength::Chunked | BodyLength::UntilClose => None,
                             };
-                            messages.set_body(next);
+                            decoder.set_body(next);
                         }
                         None => {
                             cut.push(Cut::Refused);
@@ -117,7 +117,7 @@ fn cut(pieces: &[&[u8]], follows: fn(&[u8]) -> Option<BodyLength>) -> Vec<Cut> {
                 }
                 Ok(Some(HttpPart::End)) => {
                     assert!(matches!(left, None | Some(0)), "{left:?} bytes are missing");
-                    assert!(messages.is_between());
+                    assert!(decoder.is_between());
                     cut.push(Cut::End);
                 }
                 Err(broken) => {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use barewire_proto::transcript::{Channel, Note};
 use barewire_workbench::capture::{CaptureClock, CaptureWriter, Redactor, event};
-use barewire_workbench::fault::{Faults, Spec};
+use barewire_workbench::fault::{FaultInjector, FaultSpec};
 use barewire_workbench::pipeline::Observer;
 use barewire_workbench::platform::Signals;
 use barewire_workbench::relay::{self, Observation, Program, STILL_RELAYED};
@@ -46,8 +46,8 @@ pub(crate) struct Args {
     #[arg(long)]
     no_redact: bool,
     /// Do this to the bytes, as in "<:drop@3"; can be given several times
-    #[arg(long, value_name = "SPEC", value_parser = Spec::parse)]
-    fault: Vec<Spec>,
+    #[arg(long, value_name = "SPEC", value_parser = FaultSpec::parse)]
+    fault: Vec<FaultSpec>,
     /// What is left to chance in faults comes out the same for the same number
     #[arg(long, value_name = "N", requires = "fault")]
     seed: Option<u64>,
@@ -194,7 +194,7 @@ fn tap(
     };
     let with_stderr = !matches!(args.log, Some(Target::Stderr));
     let observation = observe(clock, capture, outlet, redactor, with_stderr);
-    let faults = Faults::ordered(&args.fault, args.seed);
+    let faults = FaultInjector::by_direction(&args.fault, args.seed);
     if let (Some(seed), None) = (faults.seed, args.seed) {
         talk(&format!("the seed of the faults is {seed}: --seed {seed} does the same again"));
     }

@@ -42,7 +42,7 @@ fn nothing_but_a_capture_is_overwritten() {
     assert!(output.status.success());
     assert_eq!(output.stdout, b"passed on\n");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("it is there already, and is no capture; everything is still passed on\nhint: "), "{said}");
+    assert!(said.contains("the file exists and is not a capture; everything is still passed on\nhint: "), "{said}");
     assert_eq!(text(&record), "dear reader\n");
     for capture in ["", "wire 1\n", "wire 1\r\n", "wire 1 a=b\n> x\n"] {
         fs::write(&record, capture).expect("it can be written");

@@ -1,58 +1,58 @@
-//! The bytes of one direction of an HTTP/1.1 connection -> heads, bodies, and what only frames them.
+//! The bytes of one direction of an HTTP/1.1 connection -> heads, bodies, and the framing between them.
 //!
-//! Nothing is changed and nothing is held back but a head that is not complete. What follows a head is not for this file to know: whoever
-//! is given one says so with [`HttpDecoder::set_body`].
+//! Nothing is changed, and only an incomplete head is held back. The decoder does not read heads: its user sets the length of
+//! the body after each head, with [`HttpDecoder::set_body`].
 
-/// Cuts one direction of a connection.
+/// Splits one direction of a connection into its parts.
 pub struct HttpDecoder {
-    state: State,
-    /// What of a head has come.
+    state: DecoderState,
+    /// The head so far.
     head: Vec<u8>,
 }
 
-/// What the next bytes are.
-enum State {
+/// The meaning of the next bytes.
+enum DecoderState {
     /// Part of a head, or nothing yet. No empty line ends before `searched`.
     Head {
         searched: usize,
     },
-    /// What follows a head that was given out.
-    Unsaid,
-    /// So many bytes of a body.
+    /// Unknown until the length of the body is set.
+    BodyUnknown,
+    /// This many bytes of a body.
     Length(u64),
-    Chunk(Chunk),
-    /// A body, up to the end of the connection; or something that is not HTTP any more.
-    Rest,
+    Chunk(ChunkState),
+    /// A body up to the end of the connection, or another protocol.
+    UntilClose,
 }
 
-/// Where in a chunked body: RFC 9112, section 7.1.
-enum Chunk {
+/// The position in a chunked body: RFC 9112, section 7.1.
+enum ChunkState {
     Size {
         size: u64,
         digits: u32,
     },
-    /// Behind the size, up to the end of its line.
+    /// After the size, up to the end of its line.
     Extension {
         size: u64,
     },
     Data {
         left: u64,
     },
-    /// The line break behind the data.
+    /// The line break after the data.
     DataEnd,
-    /// Behind the last chunk: lines, and an empty one.
+    /// After the last chunk: trailer lines, and an empty one.
     Trailer {
         length: usize,
     },
 }
 
-/// What follows a head.
+/// The length of the body after a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "HTTP/1.1 has no other ways to say how long a body is")]
+#[expect(clippy::exhaustive_enums, reason = "HTTP/1.1 has no other ways to define the length of a body")]
 pub enum BodyLength {
-    /// The next head.
+    /// No body; the next head follows.
     None,
-    /// A body of so many bytes.
+    /// A body of this many bytes.
     Known(u64),
     /// A body in chunks.
     Chunked,
@@ -71,17 +71,17 @@ impl BodyLength {
 #[derive(Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "HTTP/1.1 messages have no other parts")]
 pub enum HttpPart<'a> {
-    /// A whole head, with the empty line that ends it.
+    /// A complete head, with the empty line that ends it.
     Head(Vec<u8>),
     /// Bytes of a body.
     Body(&'a [u8]),
-    /// Bytes that are of neither: sizes of chunks, and trailers.
+    /// Bytes that belong to neither: sizes of chunks, and trailers.
     Framing(&'a [u8]),
     /// The message is complete.
     End,
 }
 
-/// The reason why bytes are no HTTP message.
+/// The reason why bytes are not an HTTP message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HttpFramingError {
@@ -92,7 +92,7 @@ pub enum HttpFramingError {
 }
 
 impl HttpFramingError {
-    /// The reason, in a sentence.
+    /// The reason as a sentence.
     pub fn why(self) -> &'static str {
         match self {
             Self::LongHead => "the head is longer than 64 KiB",
@@ -108,54 +108,54 @@ impl Default for HttpDecoder {
 }
 
 impl HttpDecoder {
-    /// Makes one for a connection of which nothing was read.
+    /// Creates a decoder for a new connection.
     pub fn new() -> Self {
-        Self { state: State::Head { searched: 0 }, head: Vec::new() }
+        Self { state: DecoderState::Head { searched: 0 }, head: Vec::new() }
     }
 
-    /// Says what follows the head that was given out last.
-    pub fn set_body(&mut self, what: BodyLength) {
-        self.state = match what {
-            BodyLength::None => State::Length(0),
-            BodyLength::Known(length) => State::Length(length),
-            BodyLength::Chunked => State::Chunk(Chunk::Size { size: 0, digits: 0 }),
-            BodyLength::UntilClose => State::Rest,
+    /// Sets the length of the body after the last head.
+    pub fn set_body(&mut self, length: BodyLength) {
+        self.state = match length {
+            BodyLength::None => DecoderState::Length(0),
+            BodyLength::Known(length) => DecoderState::Length(length),
+            BodyLength::Chunked => DecoderState::Chunk(ChunkState::Size { size: 0, digits: 0 }),
+            BodyLength::UntilClose => DecoderState::UntilClose,
         };
     }
 
-    /// Whether nothing of a message has come since the last one was complete.
+    /// Whether the last message is complete and no byte of another has come.
     pub fn is_between(&self) -> bool {
-        matches!(self.state, State::Head { .. }) && self.head.is_empty()
+        matches!(self.state, DecoderState::Head { .. }) && self.head.is_empty()
     }
 
-    /// Whether a message that ends here is complete.
+    /// Whether the connection may end here without cutting a message.
     pub fn may_end(&self) -> bool {
-        matches!(self.state, State::Rest) || self.is_between()
+        matches!(self.state, DecoderState::UntilClose) || self.is_between()
     }
 
-    /// The next part, or `None` until there is more input.
+    /// Returns the next part, or `None` until there is more input.
     pub fn next<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<HttpPart<'a>>, HttpFramingError> {
         match &mut self.state {
-            State::Head { .. } => self.next_head(input),
-            State::Unsaid => Ok(None),
-            State::Length(0) => {
-                self.state = State::Head { searched: 0 };
+            DecoderState::Head { .. } => self.next_head(input),
+            DecoderState::BodyUnknown => Ok(None),
+            DecoderState::Length(0) => {
+                self.state = DecoderState::Head { searched: 0 };
                 Ok(Some(HttpPart::End))
             }
             _ if input.is_empty() => Ok(None),
-            State::Length(left) => Ok(Some(HttpPart::Body(take(input, left)))),
-            State::Rest => Ok(Some(HttpPart::Body(std::mem::take(input)))),
-            State::Chunk(Chunk::Data { left }) => {
+            DecoderState::Length(left) => Ok(Some(HttpPart::Body(take(input, left)))),
+            DecoderState::UntilClose => Ok(Some(HttpPart::Body(std::mem::take(input)))),
+            DecoderState::Chunk(ChunkState::Data { left }) => {
                 let data = take(input, left);
                 if *left == 0 {
-                    self.state = State::Chunk(Chunk::DataEnd);
+                    self.state = DecoderState::Chunk(ChunkState::DataEnd);
                 }
                 Ok(Some(HttpPart::Body(data)))
             }
-            State::Chunk(chunk) => {
+            DecoderState::Chunk(chunk) => {
                 let (mut read, mut ended) = (0, false);
                 while let Some(byte) = input.get(read) {
-                    if matches!(chunk, Chunk::Data { .. }) {
+                    if matches!(chunk, ChunkState::Data { .. }) {
                         break;
                     }
                     read += 1;
@@ -167,7 +167,7 @@ impl HttpDecoder {
                 let (framing, rest) = input.split_at(read);
                 *input = rest;
                 if ended {
-                    self.state = State::Length(0);
+                    self.state = DecoderState::Length(0);
                 }
                 Ok(Some(HttpPart::Framing(framing)))
             }
@@ -184,24 +184,24 @@ impl HttpDecoder {
                 return Ok(Some(HttpPart::Framing(blank)));
             }
         }
-        let State::Head { searched } = &mut self.state else { return Ok(None) };
+        let DecoderState::Head { searched } = &mut self.state else { return Ok(None) };
         let before = self.head.len();
-        let room = (MOST_HEAD + 1).saturating_sub(before);
+        let room = (MAX_HEAD + 1).saturating_sub(before);
         self.head.extend_from_slice(&input[..input.len().min(room)]);
         let Some(end) = end_of_head(&self.head, *searched) else {
-            // The last three bytes may begin what ends it.
+            // The last three bytes may be the start of the empty line.
             *searched = self.head.len().saturating_sub(3);
             *input = &[];
-            return if self.head.len() > MOST_HEAD { Err(HttpFramingError::LongHead) } else { Ok(None) };
+            return if self.head.len() > MAX_HEAD { Err(HttpFramingError::LongHead) } else { Ok(None) };
         };
         *input = &input[end - before..];
         self.head.truncate(end);
-        self.state = State::Unsaid;
+        self.state = DecoderState::BodyUnknown;
         Ok(Some(HttpPart::Head(std::mem::take(&mut self.head))))
     }
 }
 
-impl Chunk {
+impl ChunkState {
     /// Takes a byte that is not data; `true` if it was the last of the body.
     fn step(&mut self, byte: u8) -> Result<bool, HttpFramingError> {
         match (&mut *self, byte) {
@@ -230,7 +230,7 @@ impl Chunk {
     }
 }
 
-/// As much of the input as belongs to what is left.
+/// Takes up to `left` bytes from the input.
 fn take<'a>(input: &mut &'a [u8], left: &mut u64) -> &'a [u8] {
     let most = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
     let (taken, rest) = input.split_at(most);
@@ -239,7 +239,7 @@ fn take<'a>(input: &mut &'a [u8], left: &mut u64) -> &'a [u8] {
     taken
 }
 
-/// Where the empty line ends that ends a head.
+/// Returns the end of the empty line that ends a head.
 fn end_of_head(head: &[u8], searched: usize) -> Option<usize> {
     let breaks = memchr::memchr_iter(b'\n', &head[searched..]).map(|at| searched + at);
     breaks.into_iter().find_map(|at| match &head[at + 1..] {
@@ -249,22 +249,22 @@ fn end_of_head(head: &[u8], searched: usize) -> Option<usize> {
     })
 }
 
-/// As the client has it: cookies and policies make kilobytes, and no more.
-const MOST_HEAD: usize = 64 * 1024;
+/// The same limit as in our client. Cookies and policies take kilobytes, and no more.
+const MAX_HEAD: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What is cut out of the pieces, bodies joined; `follows` is said after every head.
-    fn cut(pieces: &[&[u8]], follows: &[BodyLength]) -> Result<Vec<String>, HttpFramingError> {
-        let (mut messages, mut said, mut all) = (HttpDecoder::new(), follows.iter(), Vec::<String>::new());
+    /// The parts of all pieces, with the parts of bodies joined; `bodies` has a length for every head.
+    fn decode(pieces: &[&[u8]], bodies: &[BodyLength]) -> Result<Vec<String>, HttpFramingError> {
+        let (mut decoder, mut bodies, mut all) = (HttpDecoder::new(), bodies.iter(), Vec::<String>::new());
         for mut piece in pieces.iter().copied() {
-            while let Some(part) = messages.next(&mut piece)? {
+            while let Some(part) = decoder.next(&mut piece)? {
                 match part {
                     HttpPart::Head(head) => {
                         all.push(format!("head {}", head.escape_ascii()));
-                        messages.set_body(*said.next().expect("one for each head"));
+                        decoder.set_body(*bodies.next().expect("one for each head"));
                     }
                     HttpPart::Body(bytes) => match all.last_mut().filter(|last| last.starts_with("body")) {
                         Some(last) => last.push_str(&bytes.escape_ascii().to_string()),
@@ -279,11 +279,11 @@ mod tests {
     }
 
     #[test]
-    fn no_split_changes_what_is_cut() {
+    fn no_split_changes_the_parts() {
         let wire = b"\r\nPOST / HTTP/1.1\r\na: b\r\n\r\nfive!GET / HTTP/1.1\n\nPUT / HTTP/1.1\r\n\r\n\
             3;x=\"y\"\r\nabc\r\n00A \r\n0123456789\r\n0\r\ntrailer: 1\r\n\r\nGET /2 HTTP/1.1\r\n\r\nrest\n";
-        let follows = [BodyLength::Known(5), BodyLength::None, BodyLength::Chunked, BodyLength::UntilClose];
-        let whole = cut(&[wire], &follows).expect("it is HTTP");
+        let bodies = [BodyLength::Known(5), BodyLength::None, BodyLength::Chunked, BodyLength::UntilClose];
+        let whole = decode(&[wire], &bodies).expect("it is HTTP");
         assert_eq!(
             whole,
             [
@@ -301,43 +301,43 @@ mod tests {
         );
         for at in 0..wire.len() {
             let (one, two) = wire.split_at(at);
-            assert_eq!(cut(&[one, two], &follows).as_ref(), Ok(&whole), "cut at {at}");
+            assert_eq!(decode(&[one, two], &bodies).as_ref(), Ok(&whole), "cut at {at}");
         }
         let bytes: Vec<&[u8]> = wire.chunks(1).collect();
-        assert_eq!(cut(&bytes, &follows).as_ref(), Ok(&whole));
+        assert_eq!(decode(&bytes, &bodies).as_ref(), Ok(&whole));
     }
 
     #[test]
-    fn every_byte_is_given_out_once() {
+    fn every_byte_is_returned_once() {
         let wire = b"\r\nPUT / HTTP/1.1\r\n\r\n3\r\nabc\r\n0\r\nt: 1\r\n\r\n";
-        let (mut messages, mut input, mut all) = (HttpDecoder::new(), &wire[..], Vec::new());
-        while let Some(part) = messages.next(&mut input).expect("it is HTTP") {
+        let (mut decoder, mut input, mut all) = (HttpDecoder::new(), &wire[..], Vec::new());
+        while let Some(part) = decoder.next(&mut input).expect("it is HTTP") {
             match part {
                 HttpPart::Head(head) => {
                     all.extend(head);
-                    messages.set_body(BodyLength::Chunked);
+                    decoder.set_body(BodyLength::Chunked);
                 }
                 HttpPart::Body(bytes) | HttpPart::Framing(bytes) => all.extend_from_slice(bytes),
                 HttpPart::End => {}
             }
         }
         assert_eq!(all, wire);
-        assert!(messages.is_between());
+        assert!(decoder.is_between());
     }
 
     #[test]
-    fn what_is_not_in_chunks_is_found() {
+    fn broken_chunks_are_refused() {
         for body in ["x\r\n", "\r\n", "3\r\nabcd", "fffffffffffffffff\r\n", "3x\r\n"] {
             let wire = format!("PUT / HTTP/1.1\r\n\r\n{body}");
-            assert_eq!(cut(&[wire.as_bytes()], &[BodyLength::Chunked]), Err(HttpFramingError::Chunk), "{body}");
+            assert_eq!(decode(&[wire.as_bytes()], &[BodyLength::Chunked]), Err(HttpFramingError::Chunk), "{body}");
         }
     }
 
     #[test]
-    fn a_head_without_an_end_is_not_kept() {
-        let (mut messages, line) = (HttpDecoder::new(), [b'x'; 1000]);
-        let found = (0..100).find_map(|_| messages.next(&mut &line[..]).err());
+    fn a_head_without_an_end_is_refused() {
+        let (mut decoder, line) = (HttpDecoder::new(), [b'x'; 1000]);
+        let found = (0..100).find_map(|_| decoder.next(&mut &line[..]).err());
         assert_eq!(found, Some(HttpFramingError::LongHead));
-        assert!(messages.head.len() <= MOST_HEAD + 1);
+        assert!(decoder.head.len() <= MAX_HEAD + 1);
     }
 }

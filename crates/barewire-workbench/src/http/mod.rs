@@ -1,6 +1,6 @@
-//! Messages -> requests over HTTP, byte by byte, each on a connection of its own, and what comes back of them.
+//! Messages -> HTTP requests, each on a connection of its own, and their responses, with access to every byte.
 //!
-//! For tools that decide and see every byte on the wire. For answers alone there is the library's client.
+//! For tools that decide and see every byte on the wire. To get only the responses, use the client of the library.
 
 pub mod decoder;
 mod exchange;
@@ -11,4 +11,4 @@ pub(crate) mod session;
 pub(crate) use exchange::ExchangeEvent;
 pub(crate) use request::{HttpRequest, is_modern};
 
-use head::Kind;
+use head::RequestKind;

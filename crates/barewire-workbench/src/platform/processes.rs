@@ -10,7 +10,7 @@ pub(crate) struct ProcessInfo {
     pub(crate) group: u32,
     pub(crate) name: String,
     pub(crate) is_dead: bool,
-    /// CPU time in ticks of the clock: its own, and of its children that have ended. 0 where it is not known.
+    /// CPU time in clock ticks: its own, and of its children that have ended. 0 where it is not known.
     pub(crate) ticks: u64,
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn list_processes() -> Vec<ProcessInfo> {
 
 #[cfg(target_os = "linux")]
 impl ProcessInfo {
-    /// Reads a line of /proc/PID/stat. The name of the program stands in parentheses and may hold others.
+    /// Parses a line of /proc/PID/stat. The name of the program is in parentheses, and may contain some.
     fn parse(line: &str) -> Option<Self> {
         let (pid, rest) = line.split_once(" (")?;
         let (name, rest) = rest.rsplit_once(") ")?;
@@ -60,14 +60,14 @@ pub(crate) fn list_processes() -> Vec<ProcessInfo> {
     text.lines().filter_map(process).collect()
 }
 
-/// How a process has ended.
+/// The end of a process.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Exited {
     Code(i32),
     Signal(i32),
 }
 
-/// How a child of ours has exited, if it has. It is not reaped: others wait for it too.
+/// Returns the end of a child of ours, if it has ended. It is not reaped, because other code waits for it.
 pub(crate) fn exited(pid: u32) -> Option<Exited> {
     let pid = Pid::from_raw(pid.cast_signed())?;
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
