@@ -8,14 +8,11 @@ use barewire::transport::SpawnError;
 ///
 /// Its text reads on after a colon: `cannot read session.wire: no such file`. [`hint`](Self::hint) says what to do.
 #[derive(Debug)]
-pub struct Error(ErrorKind);
-
-#[derive(Debug)]
-enum ErrorKind {
-    /// The output of the caller could not be written.
-    Output(io::Error),
-    /// Anything else.
-    Other { what: String, help: Option<Help> },
+pub struct Error {
+    what: String,
+    help: Option<Help>,
+    /// Set if the output of the caller could not be written. Such an error has no help and keeps its text.
+    output: Option<io::Error>,
 }
 
 #[derive(Debug)]
@@ -100,7 +97,7 @@ impl fmt::Display for Advice {
 impl Error {
     /// Makes an error from a sentence without a full stop.
     pub fn new(what: impl Into<String>) -> Self {
-        Self(ErrorKind::Other { what: what.into(), help: None })
+        Self { what: what.into(), help: None, output: None }
     }
 
     /// Makes an error from the failed start of a program.
@@ -130,28 +127,19 @@ impl Error {
     }
 
     fn with_help(self, help: Help) -> Self {
-        match self.0 {
-            ErrorKind::Other { what, .. } => Self(ErrorKind::Other { what, help: Some(help) }),
-            output @ ErrorKind::Output(_) => Self(output),
-        }
+        Self { help: self.output.is_none().then_some(help), ..self }
     }
 
     /// Adds a clause to the text.
     #[must_use]
     pub fn and(self, more: &str) -> Self {
-        match self.0 {
-            ErrorKind::Other { what, help } => Self(ErrorKind::Other { what: format!("{what}; {more}"), help }),
-            output @ ErrorKind::Output(_) => Self(output),
-        }
+        if self.output.is_some() { self } else { Self { what: format!("{}; {more}", self.what), ..self } }
     }
 
     /// Puts a name before the text: `name: text`.
     #[must_use]
     pub fn about(self, name: &str) -> Self {
-        match self.0 {
-            ErrorKind::Other { what, help } => Self(ErrorKind::Other { what: format!("{name}: {what}"), help }),
-            output @ ErrorKind::Output(_) => Self(output),
-        }
+        if self.output.is_some() { self } else { Self { what: format!("{name}: {}", self.what), ..self } }
     }
 
     /// The hint, if there is one.
@@ -161,28 +149,21 @@ impl Error {
 
     /// The hint, with the caller's own words for a setting.
     pub fn hint_in(&self, words: impl FnOnce(&Advice) -> String) -> Option<String> {
-        match &self.0 {
-            ErrorKind::Other { help: Some(Help::Hint(hint)), .. } => Some(hint.clone()),
-            ErrorKind::Other { help: Some(Help::Advice(advice)), .. } => Some(words(advice)),
-            ErrorKind::Other { help: None, .. } | ErrorKind::Output(_) => None,
-        }
+        Some(match self.help.as_ref()? {
+            Help::Hint(hint) => hint.clone(),
+            Help::Advice(advice) => words(advice),
+        })
     }
 
     /// The error of the caller's own output, if that is what failed.
     pub fn output(&self) -> Option<&io::Error> {
-        match &self.0 {
-            ErrorKind::Output(error) => Some(error),
-            ErrorKind::Other { .. } => None,
-        }
+        self.output.as_ref()
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            ErrorKind::Output(error) => write!(f, "cannot write the output: {error}"),
-            ErrorKind::Other { what, .. } => f.write_str(what),
-        }
+        f.write_str(&self.what)
     }
 }
 
@@ -195,6 +176,6 @@ impl std::error::Error for Error {
 /// A bare `?` is only used for the caller's own output; all other errors are made from a sentence.
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
-        Self(ErrorKind::Output(error))
+        Self { what: format!("cannot write the output: {error}"), help: None, output: Some(error) }
     }
 }

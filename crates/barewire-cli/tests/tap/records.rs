@@ -65,7 +65,7 @@ fn only_to_a_log_is_a_log_appended() {
     assert!(output.status.success());
     assert_eq!(output.stdout, b"passed on\n");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("it is there already, and is no log; everything is still passed on\nhint: "), "{said}");
+    assert!(said.contains("the file exists and is not a log; everything is still passed on\nhint: "), "{said}");
     assert_eq!(text(&log), "dear reader\n");
     fs::remove_file(&log).expect("it is ours");
     for times in 1..=2 {
@@ -201,7 +201,7 @@ fn nothing_is_written_where_something_else_goes() {
         let output = cat(&[option, "/dev/stdout"], "x\n");
         assert_eq!(output.stdout, b"x\n");
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("that is stdout, where only messages go"), "{said}");
+        assert!(said.contains("it is stdout, which is for messages only"), "{said}");
     }
     let folder = Folder::new("both");
     let file = folder.file("s.wire");

@@ -133,11 +133,11 @@ pub(super) enum InputPiece<'a> {
 
 impl Input {
     fn open(file: Option<&Path>, follow: bool) -> Result<Self, Error> {
-        let buffer = vec![0; 64 * 1024];
-        let Some(path) = file else {
-            let reader = Box::new(io::stdin().lock());
-            return Ok(Self { reader, name: "stdin".into(), is_wire_file: false, buffer, peeked: 0, followed: None });
+        let input = |reader, name, is_wire_file, followed| {
+            let buffer = vec![0; 64 * 1024];
+            Self { reader, name, is_wire_file, buffer, peeked: 0, followed }
         };
+        let Some(path) = file else { return Ok(input(Box::new(io::stdin().lock()), "stdin".into(), false, None)) };
         let name = path.display().to_string();
         let cannot = |why: &dyn std::fmt::Display| {
             Error::new(format!("cannot read {name}: {why}")).with_advice(Advice::NameFile)
@@ -153,7 +153,7 @@ impl Input {
         // A clone shares the position in the file.
         let followed = follow.then(|| file.try_clone()).transpose().map_err(|error| cannot(&error))?;
         let followed = followed.map(|file| FollowedFile { path: path.to_owned(), file, read: 0, begin: Vec::new() });
-        Ok(Self { reader: Box::new(file), name, is_wire_file, buffer, peeked: 0, followed })
+        Ok(input(Box::new(file), name, is_wire_file, followed))
     }
 
     /// Detects the format: by the name of the file, or by a first line that is the header of a transcript.

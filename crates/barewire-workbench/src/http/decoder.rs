@@ -11,11 +11,10 @@ pub struct HttpDecoder {
 }
 
 /// The meaning of the next bytes.
+#[rustfmt::skip] // a variant is a line
 enum DecoderState {
     /// Part of a head, or nothing yet. No empty line ends before `searched`.
-    Head {
-        searched: usize,
-    },
+    Head { searched: usize },
     /// Unknown until the length of the body is set.
     BodyUnknown,
     /// This many bytes of a body.
@@ -26,24 +25,16 @@ enum DecoderState {
 }
 
 /// The position in a chunked body: RFC 9112, section 7.1.
+#[rustfmt::skip] // a variant is a line
 enum ChunkState {
-    Size {
-        size: u64,
-        digits: u32,
-    },
+    Size { size: u64, digits: u32 },
     /// After the size, up to the end of its line.
-    Extension {
-        size: u64,
-    },
-    Data {
-        left: u64,
-    },
+    Extension { size: u64 },
+    Data { left: u64 },
     /// The line break after the data.
     DataEnd,
     /// After the last chunk: trailer lines, and an empty one.
-    Trailer {
-        length: usize,
-    },
+    Trailer { length: usize },
 }
 
 /// The length of the body after a head.

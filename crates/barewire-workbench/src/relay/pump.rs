@@ -81,9 +81,9 @@ impl Pump {
     pub(super) fn run(mut self) {
         let mut buffer = vec![0; BUFFER_SIZE];
         let mut after_exit: Option<AfterExit> = None;
-        let mut wake = Wake::Happening;
+        let mut wake_at = None;
         // If `poll` fails there is nothing left to wait for, so the loop ends.
-        while let Ok(seen) = self.wait(wake) {
+        while let Ok(seen) = self.wait(wake_at) {
             for (lane, (from, to)) in self.lanes.iter_mut().zip(seen.lanes) {
                 if let Err(why) = lane.step(from, to, &mut buffer, &self.shared) {
                     lane.close(&why, &self.shared);
@@ -92,25 +92,24 @@ impl Pump {
             if seen.wake {
                 let _ = self.wake.read(&mut [0; 16]);
             }
-            wake = match &mut after_exit {
+            wake_at = match &mut after_exit {
                 None if self.shared.has_ended() => {
                     let unread = [&self.lanes[1], &self.lanes[2]].map(RelayLane::unread);
                     after_exit = Some(AfterExit::new(unread, Instant::now()));
                     // Resets the counters.
                     let _ = self.status();
                     // The effects of its end on the streams may not be visible yet.
-                    Wake::Now
+                    Some(Instant::now())
                 }
-                None => Wake::Happening,
+                None => None,
                 Some(after_exit) => {
                     let status = self.status();
                     match after_exit.next_action(&status, Instant::now()) {
                         ExitAction::Finish => break,
-                        ExitAction::Wait(None) => Wake::Happening,
-                        ExitAction::Wait(Some(until)) => Wake::At(until),
+                        ExitAction::Wait(until) => until,
                         ExitAction::ReportLeft => {
                             self.shared.note(Note::Left);
-                            Wake::Now
+                            Some(Instant::now())
                         }
                     }
                 }
@@ -143,9 +142,9 @@ impl Pump {
         RelayStatus { has_listener, stdout, stderr, moved, end_requested: self.shared.should_end() }
     }
 
-    /// Waits for something to do. A closed output is noticed even when there is nothing to write, as it would be without a tap;
+    /// Waits for something to do, at most until `wake_at`. A closed output is noticed even when there is nothing to write, as it would be without a tap;
     /// except on stderr, where it does not matter and polling costs time.
-    fn wait(&self, wake: Wake) -> io::Result<ReadyFiles> {
+    fn wait(&self, wake_at: Option<Instant>) -> io::Result<ReadyFiles> {
         // The first file is the wake pipe.
         let (mut files, mut slots, mut count) =
             ([(&self.wake, Interest::Read); MAX_POLLED], [PollSlot::Wake; MAX_POLLED], 1);
@@ -164,12 +163,7 @@ impl Pump {
                 true => ask((&to.file, Interest::Gone), PollSlot::To(index)),
             }
         }
-        let due = self.lanes.iter().filter_map(RelayLane::due).min();
-        let due = match (wake, due) {
-            (Wake::Happening, due) => due,
-            (Wake::At(time), due) => Some(due.map_or(time, |due| due.min(time))),
-            (Wake::Now, _) => Some(Instant::now()),
-        };
+        let due = self.lanes.iter().filter_map(RelayLane::due).chain(wake_at).min();
         let time = due.map(|due| due.saturating_duration_since(Instant::now()));
         let ready: [Ready; MAX_POLLED] = poll::wait(&files[..count], time)?;
         let mut seen = ReadyFiles::default();
@@ -190,15 +184,6 @@ enum PollSlot {
     From(usize),
     To(usize),
     Wake,
-}
-
-/// The latest time at which `poll` returns.
-#[derive(Clone, Copy)]
-enum Wake {
-    /// When a file is ready.
-    Happening,
-    At(Instant),
-    Now,
 }
 
 /// The files that are ready.
