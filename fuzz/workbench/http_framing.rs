@@ -1,10 +1,10 @@
-//! The bytes of an HTTP/1.1 connection: any split gives the same heads and bodies, and every byte is given out once.
+//! The bytes of an HTTP/1.1 connection: any split gives the same heads and bodies, and every byte is returned once.
 
 use barewire_workbench::http::decoder::{BodyLength, HttpDecoder, HttpFramingError, HttpPart};
 
 use super::{setup, splits};
 
-/// What was cut out of one direction of a connection, with parts that follow each other joined.
+/// A part of one direction of a connection; adjacent parts of the same kind are joined.
 #[derive(Debug, PartialEq)]
 enum Cut {
     Head(Vec<u8>),
@@ -28,13 +28,13 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// What follows a head, as far as that is needed here: the first header that says anything of a length is meant.
+/// The length of the body after a head, by the first header that defines one.
 fn follows(head: &[u8]) -> Option<BodyLength> {
     let head = String::from_utf8_lossy(head).to_ascii_lowercase();
     for line in head.lines() {
         match line.split_once(':') {
             Some(("transfer-encoding", _)) => return Some(BodyLength::Chunked),
-            // What is no number is refused.
+            // A length that is no number is refused.
             Some(("content-length", length)) => return length.trim().parse().ok().map(BodyLength::Known),
             Some(("upgrade", _)) => return Some(BodyLength::UntilClose),
             _ => {}
@@ -66,7 +66,7 @@ fn any_split(stream: &[u8], cuts: u8) {
 /// Cuts the pieces into parts. `follows` reads each head.
 fn cut(pieces: &[&[u8]], follows: fn(&[u8]) -> Option<BodyLength>) -> Vec<Cut> {
     let (mut decoder, mut cut) = (HttpDecoder::new(), Vec::new());
-    // What is left of a body whose length was said, and what was taken without being given out.
+    // The rest of a body of known length, and the bytes that were taken and not returned yet.
     let (mut left, mut held) = (None, 0);
     for mut piece in pieces.iter().copied() {
         loop {
@@ -121,7 +121,7 @@ fn cut(pieces: &[&[u8]], follows: fn(&[u8]) -> Option<BodyLength>) -> Vec<Cut> {
                     cut.push(Cut::End);
                 }
                 Err(broken) => {
-                    // How much of what breaks the chunks was given out before depends on the pieces.
+                    // It depends on the pieces how much of a broken chunk was returned before.
                     if matches!((broken, cut.last()), (HttpFramingError::Chunk, Some(Cut::Framing(_)))) {
                         cut.pop();
                     }

@@ -41,7 +41,7 @@ impl Drop for Folder {
     }
 }
 
-/// What a tap writes of lines that go through a shell's script: the capture, and the log.
+/// Runs a shell script under a tap; returns the capture and the log.
 fn tapped(name: &str, env: &[(&str, &str)], lines: &str, script: &[&str]) -> (Folder, String, String) {
     let folder = Folder::new(name);
     let mut command = barewire();
@@ -106,7 +106,7 @@ fn headers_and_settings_are_found_in_any_text() {
     has_none(&log, &secrets);
     assert_eq!(capture.matches(prose).count(), 2, "{capture}");
     assert_eq!(capture.matches("Cookie: sid=<redacted-11>; theme=<redacted-12>").count(), 2, "{capture}");
-    // What a check finds of it is the same.
+    // A check finds the same.
     let raw = format!("wire 1\n> {message}\n! X-Api-Key: aaa11bbb\n");
     fs::write(folder.file("raw.wire"), raw).expect("it can be written");
     let (reports, output) = checked("settings-report", &["--only", "payload-exposure"], &[&folder.file("raw.wire")]);
@@ -341,7 +341,7 @@ fn a_session_is_in_no_report() {
     has_none(&reports.text("json"), &["5e55ion"]);
 }
 
-/// A server that says the same encoded bytes to everybody.
+/// A server that sends every client the same encoded bytes.
 fn encoded_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));

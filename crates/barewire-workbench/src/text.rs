@@ -195,22 +195,17 @@ mod tests {
     use super::{displayed_duration, took};
 
     #[test]
+    #[rustfmt::skip] // a table
     fn durations_have_three_digits() {
-        let cases = [(0, "0 us"), (499, "0 us"), (999_499, "999 us"), (999_500, "1.00 ms"), (1_234_567, "1.23 ms")];
-        for (nanos, told) in cases {
-            assert_eq!(took(Duration::from_nanos(nanos)), told);
-        }
-        let cases = [(12, "12.0 ms"), (456, "456 ms"), (1_000, "1.00 s"), (59_960, "60.0 s"), (3_600_000, "60.0 min")];
-        for (millis, told) in cases {
-            assert_eq!(took(Duration::from_millis(millis)), told);
-        }
-        let cases = [(999, "999 s"), (1_000, "16.7 min"), (6_000, "1.67 h"), (90_000, "25.0 h")];
-        for (seconds, told) in cases {
-            assert_eq!(took(Duration::from_secs(seconds)), told);
-        }
-        let cases = [(400_000, "4.63 d"), (999_999_999, "11574 d"), (u64::MAX, "213503982334601 d")];
-        for (seconds, told) in cases {
-            assert_eq!(took(Duration::from_secs(seconds)), told);
+        let (nanos, millis, seconds) = (Duration::from_nanos, Duration::from_millis, Duration::from_secs);
+        for (time, text) in [
+            (nanos(0), "0 us"), (nanos(499), "0 us"), (nanos(999_499), "999 us"), (nanos(999_500), "1.00 ms"),
+            (nanos(1_234_567), "1.23 ms"), (millis(12), "12.0 ms"), (millis(456), "456 ms"), (seconds(1), "1.00 s"),
+            (millis(59_960), "60.0 s"), (seconds(3_600), "60.0 min"), (seconds(999), "999 s"),
+            (seconds(1_000), "16.7 min"), (seconds(6_000), "1.67 h"), (seconds(90_000), "25.0 h"),
+            (seconds(400_000), "4.63 d"), (seconds(999_999_999), "11574 d"), (seconds(u64::MAX), "213503982334601 d"),
+        ] {
+            assert_eq!(took(time), text);
         }
     }
 

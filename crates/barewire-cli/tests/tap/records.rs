@@ -1,4 +1,4 @@
-//! What is written down: redacted, private, and never at the price of what is passed on.
+//! Captures and logs: redacted, private, and never a hindrance to the relay.
 
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
@@ -169,7 +169,7 @@ fn a_full_disk_stops_nobody() {
     }
 }
 
-/// A pipe that nobody reads from is a disk that hangs.
+/// A pipe without a reader stands for a disk that hangs.
 #[test]
 fn a_capture_that_hangs_stops_nobody() {
     let folder = Folder::new("hangs");

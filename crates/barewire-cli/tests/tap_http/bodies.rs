@@ -103,7 +103,7 @@ fn large_bodies_pass_both_ways_in_little_memory() {
     }
 }
 
-/// What was unfinished once and is over takes nothing from what comes later: 108 MiB in all, of 16 that a frame may have.
+/// Ended streams free the memory of their unfinished frames: 108 MiB in all, where a frame may have 16.
 #[test]
 fn many_large_answers_are_all_seen() {
     const MANY: usize = 12;
@@ -125,7 +125,7 @@ fn many_large_answers_are_all_seen() {
         let head = client.head();
         let length = head.split("content-length: ").nth(1).and_then(|rest| rest.trim().parse().ok());
         client.exactly(length.expect("a length"));
-        // One after the other, so that whoever looks on keeps up.
+        // One after the other, so that the observation keeps up.
         let seen = format!(" <x{number} result ");
         eventually(&seen, || std::fs::read_to_string(&log).is_ok_and(|log| log.contains(&seen)));
     }

@@ -9,6 +9,7 @@ use crate::duration;
 /// One fault, and the messages that it applies to. docs/tap.md describes its text form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaultSpec {
+    name: &'static str,
     /// `None` for both directions.
     pub(super) stream: Option<Stream>,
     pub(super) kind: FaultKind,
@@ -71,27 +72,15 @@ impl FaultSpec {
             Some((name, value)) => (name, Some(value)),
             None => (what, None),
         };
-        Ok(Self { stream, kind: FaultKind::parse(name, value)?, which, percent })
+        let Some(name) = NAMES.iter().find(|known| **known == name) else {
+            return Err(format!("there is no fault {name:?}; the faults are {}", NAMES.join(", ")));
+        };
+        Ok(Self { name, stream, kind: FaultKind::parse(name, value)?, which, percent })
     }
 
     /// Its name, also in captures.
     pub fn name(&self) -> &'static str {
-        match self.kind {
-            FaultKind::Split { .. } => "split",
-            FaultKind::Coalesce { .. } => "coalesce",
-            FaultKind::Dribble { .. } => "dribble",
-            FaultKind::CutUtf8 => "cut-utf8",
-            FaultKind::Crlf => "crlf",
-            FaultKind::Bom => "bom",
-            FaultKind::Junk { .. } => "junk",
-            FaultKind::Truncate { .. } => "truncate",
-            FaultKind::Delay { .. } => "delay",
-            FaultKind::Drop => "drop",
-            FaultKind::Duplicate { .. } => "duplicate",
-            FaultKind::Reorder => "reorder",
-            FaultKind::HalfClose => "half-close",
-            FaultKind::Kill => "kill",
-        }
+        self.name
     }
 }
 
@@ -109,7 +98,7 @@ impl FaultKind {
             None => default.ok_or(format!("{name} needs a time: {name}=50ms")),
             Some(value) => duration::parse(value).map_err(|why| format!("{name}=: {why}")),
         };
-        let kind = match name {
+        Ok(match name {
             "split" => Self::Split { pieces: number(2, 2)? },
             "coalesce" => Self::Coalesce { frames: number(2, 2)? },
             "dribble" => Self::Dribble { pause: time(Some(Duration::from_millis(1)))? },
@@ -132,14 +121,8 @@ impl FaultKind {
             "drop" => Self::Drop,
             "reorder" => Self::Reorder,
             "half-close" => Self::HalfClose,
-            "kill" => Self::Kill,
-            _ => {
-                let known = "split, coalesce, dribble, cut-utf8, crlf, bom, junk, truncate, delay, drop, duplicate, \
-                             reorder, half-close and kill";
-                return Err(format!("there is no fault {name:?}; the faults are {known}"));
-            }
-        };
-        Ok(kind)
+            _ => Self::Kill,
+        })
     }
 }
 
@@ -191,6 +174,12 @@ fn cut(text: &str, sign: char) -> Option<(&str, &str)> {
     last
 }
 
+#[rustfmt::skip] // a table
+const NAMES: &[&str] = &[
+    "split", "coalesce", "dribble", "cut-utf8", "crlf", "bom", "junk", "truncate", "delay", "drop", "duplicate",
+    "reorder", "half-close", "kill",
+];
+
 /// The largest number of pieces, frames, copies or bytes.
 const MAX_VALUE: usize = 1_000_000;
 
@@ -200,30 +189,28 @@ mod tests {
 
     #[test]
     fn specs_are_read() {
-        let spec = |stream, kind, which, percent| Ok(FaultSpec { stream, kind, which, percent });
+        let spec = |stream, kind, which, percent| Ok((stream, kind, which, percent));
+        let parse = |text| FaultSpec::parse(text).map(|it| (it.stream, it.kind, it.which, it.percent));
         let (up, down) = (Some(Stream::ToServer), Some(Stream::ToClient));
         let delay = FaultKind::Delay { time: Duration::from_millis(50) };
-        assert_eq!(
-            FaultSpec::parse("<:split@3"),
-            spec(down, FaultKind::Split { pieces: 2 }, MessageSelector::Range(3, 3), None)
-        );
-        assert_eq!(FaultSpec::parse(">:delay=50ms%20"), spec(up, delay, MessageSelector::All, Some(20)));
-        assert_eq!(FaultSpec::parse("<:drop@every5"), spec(down, FaultKind::Drop, MessageSelector::Every(5), None));
+        assert_eq!(parse("<:split@3"), spec(down, FaultKind::Split { pieces: 2 }, MessageSelector::Range(3, 3), None));
+        assert_eq!(parse(">:delay=50ms%20"), spec(up, delay, MessageSelector::All, Some(20)));
+        assert_eq!(parse("<:drop@every5"), spec(down, FaultKind::Drop, MessageSelector::Every(5), None));
         let method = MessageSelector::Method("tools/call".into());
-        assert_eq!(FaultSpec::parse("drop@tools/call%5"), spec(None, FaultKind::Drop, method, Some(5)));
+        assert_eq!(parse("drop@tools/call%5"), spec(None, FaultKind::Drop, method, Some(5)));
         assert_eq!(
-            FaultSpec::parse("truncate=0@2-4"),
+            parse("truncate=0@2-4"),
             spec(None, FaultKind::Truncate { keep: Some(0) }, MessageSelector::Range(2, 4), None)
         );
         let junk = FaultKind::Junk { line: b"a:b=c\n".to_vec() };
-        assert_eq!(FaultSpec::parse("<:junk=a:b=c"), spec(down, junk, MessageSelector::All, None));
+        assert_eq!(parse("<:junk=a:b=c"), spec(down, junk, MessageSelector::All, None));
         let junk = |line: &[u8]| FaultKind::Junk { line: line.to_vec() };
         for (text, line, which, percent) in [
             ("junk=100%% wrong", &b"100% wrong\n"[..], MessageSelector::All, None),
             ("junk=me@@example.com, 100%%@2%30", b"me@example.com, 100%\n", MessageSelector::Range(2, 2), Some(30)),
             ("junk=%%%7", b"%\n", MessageSelector::All, Some(7)),
         ] {
-            assert_eq!(FaultSpec::parse(text), spec(None, junk(line), which, percent), "{text}");
+            assert_eq!(parse(text), spec(None, junk(line), which, percent), "{text}");
         }
     }
 

@@ -34,7 +34,7 @@ impl HttpRequest {
     /// The POST of a client with a legacy session.
     pub(crate) fn legacy(body: &[u8], revision: Revision, session: Option<&str>) -> Self {
         let post = Self::post(body, Era::Legacy);
-        if method(body).as_deref() == Some("initialize") {
+        if parts(body).0.as_deref() == Some("initialize") {
             return post;
         }
         let has_header = revision >= Revision::V2025_06_18;
@@ -52,7 +52,7 @@ impl HttpRequest {
 
     /// The POST of a modern client.
     pub(crate) fn modern(body: &[u8], tools: &ToolHeaders) -> Self {
-        let (method, params) = (method(body), params(body));
+        let (method, params) = parts(body);
         let text = |json: Option<Json<'_>>| json.and_then(Text::from_json).map(|it| it.to_name().into_owned());
         let version = text(params.meta.protocol_version);
         let name = method.as_deref().and_then(|method| about(method, &params)).and_then(|(_, name)| text(name));
@@ -112,7 +112,7 @@ impl HttpRequest {
             Parsed::Batch(batch) => batch.texts().next().unwrap_or_default(),
             _ => body,
         };
-        method(first).as_deref() == Some("initialize")
+        parts(first).0.as_deref() == Some("initialize")
     }
 
     /// Sets a header, or removes it.
@@ -153,25 +153,18 @@ impl ToolHeaders {
 
 /// Whether a message has the metadata of the modern era.
 pub(crate) fn is_modern(body: &[u8]) -> bool {
-    params(body).meta.protocol_version.is_some()
+    parts(body).1.meta.protocol_version.is_some()
 }
 
-/// The method of a request or a notification.
-fn method(body: &[u8]) -> Option<Cow<'_, str>> {
-    match rpc::parse(body, usize::MAX) {
-        Parsed::Message(Message::Request(request)) => Some(request.method.to_name()),
-        Parsed::Message(Message::Notification(notification)) => Some(notification.method.to_name()),
-        Parsed::Invalid(invalid) => invalid.method.map(Text::to_name),
-        _ => None,
-    }
-}
-
-fn params(body: &[u8]) -> RequestParams<'_> {
-    match rpc::parse(body, usize::MAX) {
-        Parsed::Message(Message::Request(request)) => RequestParams::read(request.params),
-        Parsed::Message(Message::Notification(notification)) => RequestParams::read(notification.params),
-        _ => RequestParams::default(),
-    }
+/// The method and the params of a request or a notification.
+fn parts(body: &[u8]) -> (Option<Cow<'_, str>>, RequestParams<'_>) {
+    let (method, params) = match rpc::parse(body, usize::MAX) {
+        Parsed::Message(Message::Request(request)) => (Some(request.method), request.params),
+        Parsed::Message(Message::Notification(notification)) => (Some(notification.method), notification.params),
+        Parsed::Invalid(invalid) => return (invalid.method.map(Text::to_name), RequestParams::default()),
+        _ => return (None, RequestParams::default()),
+    };
+    (method.map(Text::to_name), RequestParams::read(params))
 }
 
 #[cfg(test)]

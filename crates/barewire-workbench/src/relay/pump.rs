@@ -268,7 +268,7 @@ impl RelayLane {
     /// Writes the bytes first, and then queues the copy. The copy of a response cannot come before that of its request, because
     /// the same thread reads it.
     fn send(&mut self, bytes: &[u8], shared: &RelayShared) -> Result<(), CloseReason> {
-        let time = shared.now();
+        let time = shared.clock.now();
         let rest = self.put(bytes);
         shared.bytes(self.stream, bytes, time);
         self.unsent.extend_from_slice(rest?);
@@ -318,7 +318,7 @@ impl RelayLane {
                 Some(FaultAction::Note(note)) => shared.note(note),
                 Some(FaultAction::Write(bytes)) => self.send(&bytes, shared)?,
                 Some(FaultAction::Pause(time)) => self.paused = Some(Instant::now() + time),
-                Some(FaultAction::Kill) => shared.kill(),
+                Some(FaultAction::Kill) => shared.program.kill(),
                 Some(FaultAction::Close) => return Err(CloseReason::Ended),
                 None if self.ending => return Err(CloseReason::Ended),
                 None => return Ok(()),

@@ -25,11 +25,11 @@ use crate::platform::{self, Signals};
 /// The files of the host. The relay owns the only copy of each, so that dropping it closes the file.
 #[expect(clippy::exhaustive_structs, reason = "a process has three standard streams")]
 pub struct HostFiles {
-    /// What the host writes to the server's stdin.
+    /// The file that the host writes the server's stdin to.
     pub stdin: File,
-    /// What the host reads as the server's stdout.
+    /// The file that the host reads as the server's stdout.
     pub stdout: File,
-    /// What the host reads as the server's stderr.
+    /// The file that the host reads as the server's stderr.
     pub stderr: File,
 }
 
@@ -110,10 +110,10 @@ fn pump(
 
 /// The state that the threads of a relay share.
 pub(super) struct RelayShared {
-    clock: CaptureClock,
+    pub(super) clock: CaptureClock,
     /// `None` without an observation.
     sender: Option<ObservationSender>,
-    program: RunningProgram,
+    pub(super) program: RunningProgram,
     /// Wakes the pump when one of the flags below has changed.
     wake_sender: PipeWriter,
     has_ended: AtomicBool,
@@ -134,10 +134,6 @@ impl RelayShared {
         let _ = (&self.wake_sender).write(b"!");
     }
 
-    pub(super) fn now(&self) -> Duration {
-        self.clock.now()
-    }
-
     /// Queues a copy of bytes that were relayed.
     pub(super) fn bytes(&self, stream: Stream, bytes: &[u8], time: Duration) {
         if let Some(sender) = &self.sender {
@@ -149,10 +145,6 @@ impl RelayShared {
         if let Some(sender) = &self.sender {
             sender.note(SINGLE_CONNECTION, note);
         }
-    }
-
-    pub(super) fn kill(&self) {
-        self.program.kill();
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) trait SecretVisitor {
     fn number(&mut self, quote: &[u8], number: &[u8], kind: SecretKind);
 }
 
-/// What follows a piece.
+/// The text that follows a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Continuation {
     /// More of the same line.
@@ -53,7 +53,7 @@ pub(crate) struct LineScanner {
     colons: Vec<usize>,
 }
 
-/// How far a text is done.
+/// The progress within a text.
 #[derive(Clone, Copy, Default)]
 struct Cursor {
     /// Everything before is reported to the visitor.

@@ -206,7 +206,7 @@ impl TextView<'_> {
             SecretClass::Authorization => start + scheme(rest),
             _ => start,
         };
-        // What was redacted before stays as it is, if the replacement text is all of the value.
+        // A value that is a complete replacement text was redacted before, and stays.
         let rest = &self.text[start..];
         let window = &rest[..rest.len().min(MAX_PLACEHOLDER)];
         let end = ending.find(window, 0).unwrap_or(window.len());
