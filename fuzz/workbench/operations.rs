@@ -1,5 +1,5 @@
-//! A `.wire` text -> entries -> frames -> operations: the same in memory, from a file and a second time, and nothing is answered
-//! that was not asked.
+//! A `.wire` text -> entries -> frames -> operations: the same from memory, from a file and a second time, and every response has a
+//! request.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use barewire_workbench::pipeline::{Observer, ObserverSink};
 const LIMITS: [FrameLimits; 2] = [FrameLimits { frame: 1 << 20, depth: 64 }, FrameLimits { frame: 96, depth: 3 }];
 
 pub fn check(data: &[u8]) {
-    // Fewer than that are never forgotten: 1024 operations that are to be asked again, and 4096 conversations.
+    // Below the limits at which the tracker forgets: 1024 suspended operations, and 4096 conversations.
     if data.len() > 64 * 1024 {
         return;
     }
@@ -55,7 +55,7 @@ fn from_file(text: &[u8], limits: FrameLimits) -> Option<Vec<String>> {
 struct Account {
     lines: Vec<String>,
     inspector: Inspector,
-    /// The operations that are not finished: how often each was asked for, and how often answered.
+    /// The unfinished operations, with the number of requests and responses of each.
     open: BTreeMap<u64, (usize, usize)>,
     /// The number of the operation that began last.
     last: u64,

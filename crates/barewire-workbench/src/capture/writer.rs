@@ -57,17 +57,19 @@ impl CaptureWriter {
     /// Records the start of a program.
     pub fn open<'a>(&mut self, channel: Channel, argv: impl IntoIterator<Item = &'a OsStr>, time: Duration) {
         let (line, redacted) = self.redactor.argv(argv);
-        let mut marks = Marks::at(Some(time));
-        marks.redacted = redacted;
-        self.put(&Entry::Event(Event { channel, note: Note::Open(line), marks }));
+        self.put_redacted(channel, Note::Open(line), redacted, time);
     }
 
     /// Records a header whose value is a secret whatever its name.
     pub fn secret_header(&mut self, channel: Channel, name: &str, value: &str, time: Duration) {
         let (line, redacted) = self.redactor.secret_header(name, value);
+        self.put_redacted(channel, Note::Head(Stream::ToServer, line), redacted, time);
+    }
+
+    fn put_redacted(&mut self, channel: Channel, note: Note, redacted: bool, time: Duration) {
         let mut marks = Marks::at(Some(time));
         marks.redacted = redacted;
-        self.put(&Entry::Event(Event { channel, note: Note::Head(Stream::ToServer, line), marks }));
+        self.put(&Entry::Event(Event { channel, note, marks }));
     }
 
     /// Takes an entry. It is in the file after the next [`Self::flush`].

@@ -29,7 +29,7 @@ pub(crate) enum ExchangeEvent {
     Broken(CutReason),
 }
 
-/// Sends the bytes of a request, and the events of its response.
+/// Sends the bytes of a request, and the events of its response. The receiver may be gone already, which does not matter.
 pub(crate) async fn exchange(
     dial: Dialer,
     bytes: Vec<u8>,
@@ -37,20 +37,19 @@ pub(crate) async fn exchange(
     number: u64,
     sender: UnboundedSender<(u64, ExchangeEvent)>,
 ) {
-    let event = match carry(&dial, &bytes, kind, number, &sender).await {
+    let send = |event| drop(sender.send((number, event)));
+    let event = match carry(&dial, &bytes, kind, &send).await {
         Ok(()) => ExchangeEvent::End,
         Err(why) => ExchangeEvent::Broken(why),
     };
-    // The receiver is gone when the run is over.
-    let _ = sender.send((number, event));
+    send(event);
 }
 
 async fn carry(
     dial: &Dialer,
     bytes: &[u8],
     kind: RequestKind,
-    number: u64,
-    sender: &UnboundedSender<(u64, ExchangeEvent)>,
+    send: &(impl Fn(ExchangeEvent) + Sync),
 ) -> Result<(), CutReason> {
     let wire = dial.connect().await.map_err(|error| CutReason::failed(error.to_string()))?;
     let (mut from, mut to) = tokio::io::split(wire);
@@ -80,19 +79,19 @@ async fn carry(
             while let Some(part) = decoder.next(&mut input).map_err(|broken| CutReason::failed(broken.why()))? {
                 match part {
                     HttpPart::Head(head) => {
-                        let answers = response(&head, kind).map_err(CutReason::failed)?;
-                        is_informational = (100..=199).contains(&answers.status);
-                        decoder.set_body(answers.follows);
-                        let (framing, coding) = match answers.body {
-                            BodyKind::Readable(framing) if answers.follows.is_body() => (Some(framing), None),
+                        let response_head = response(&head, kind).map_err(CutReason::failed)?;
+                        is_informational = (100..=199).contains(&response_head.status);
+                        decoder.set_body(response_head.follows);
+                        let (framing, coding) = match response_head.body {
+                            BodyKind::Readable(framing) if response_head.follows.is_body() => (Some(framing), None),
                             BodyKind::Readable(_) => (None, None),
                             BodyKind::Encoded(coding) => (None, Some(coding)),
                         };
                         if !is_informational {
-                            let (bytes, status) = (head, answers.status);
-                            let _ = sender.send((number, ExchangeEvent::Head { bytes, framing, status }));
+                            let (bytes, status) = (head, response_head.status);
+                            send(ExchangeEvent::Head { bytes, framing, status });
                             if let Some(coding) = coding {
-                                let _ = sender.send((number, ExchangeEvent::Encoded(coding)));
+                                send(ExchangeEvent::Encoded(coding));
                             }
                         }
                     }
@@ -101,7 +100,7 @@ async fn carry(
                         if length > MAX_RESPONSE {
                             return Err(CutReason::failed("the response is too long"));
                         }
-                        let _ = sender.send((number, ExchangeEvent::Body(bytes.to_vec())));
+                        send(ExchangeEvent::Body(bytes.to_vec()));
                     }
                     HttpPart::End if !is_informational => return Ok(()),
                     HttpPart::End | HttpPart::Framing(_) => {}

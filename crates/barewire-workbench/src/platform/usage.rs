@@ -16,11 +16,8 @@ pub struct Usage {
     pub processes: usize,
 }
 
-/// Returns the usage of a process now; `None` if there is no such process, or the system does not tell.
 #[cfg(target_os = "linux")]
-pub fn usage(pid: u32) -> Option<Usage> {
-    linux::usage(pid)
-}
+pub use linux::usage;
 
 #[cfg(not(target_os = "linux"))]
 pub fn usage(_: u32) -> Option<Usage> {
@@ -49,7 +46,8 @@ mod linux {
     use super::Usage;
     use crate::platform::processes::{ProcessInfo, list_processes};
 
-    pub(super) fn usage(root: u32) -> Option<Usage> {
+    /// Returns the usage of a process now; `None` if there is no such process, or the system does not tell.
+    pub fn usage(root: u32) -> Option<Usage> {
         let all = list_processes();
         if !all.iter().any(|process| process.pid == root) {
             return None;

@@ -10,20 +10,14 @@ use std::time::{Duration, Instant};
 
 /// A program that has ended.
 pub(super) struct AfterExit {
-    /// The program's own output on stdout and stderr that is not relayed yet.
-    unread: [UnreadOutput; 2],
+    /// The bytes of the program's own output on stdout and stderr that are not read yet; `None` once all of it is relayed.
+    unread: [Option<u64>; 2],
     /// The last time when bytes were relayed.
     moved: Instant,
     /// The time limit, and its start.
     limit: Option<(Limit, Instant)>,
     /// Whether it was reported that a process is left.
     reported: bool,
-}
-
-enum UnreadOutput {
-    /// This many bytes are still to be read.
-    Unread(u64),
-    Nothing,
 }
 
 /// The state of the relay.
@@ -70,12 +64,13 @@ struct Limit {
 impl AfterExit {
     /// Starts when the program has ended, with this many unread bytes on stdout and stderr.
     pub(super) fn new(unread: [u64; 2], now: Instant) -> Self {
-        Self { unread: unread.map(UnreadOutput::Unread), moved: now, limit: None, reported: false }
+        Self { unread: unread.map(Some), moved: now, limit: None, reported: false }
     }
 
     pub(super) fn next_action(&mut self, status: &RelayStatus, now: Instant) -> ExitAction {
         for (unread, output) in self.unread.iter_mut().zip([&status.stdout, &status.stderr]) {
-            unread.reduce(output);
+            let left = unread.map(|bytes| bytes.saturating_sub(output.read));
+            *unread = left.filter(|bytes| output.is_open && (*bytes > 0 || output.is_busy));
         }
         if status.moved {
             self.moved = now;
@@ -83,7 +78,7 @@ impl AfterExit {
         if !status.stdout.is_open && !status.stderr.is_open {
             return ExitAction::Finish;
         }
-        let has_unread = self.unread.iter().any(|unread| matches!(unread, UnreadOutput::Unread(_)));
+        let has_unread = self.unread.iter().any(Option::is_some);
         let over = self.limit(status, has_unread, now);
         if over.is_some_and(|over| over <= now) {
             return ExitAction::Finish;
@@ -120,17 +115,6 @@ impl AfterExit {
             return Some(in_all);
         }
         Some(in_all.min(self.moved.max(since) + limit.silent))
-    }
-}
-
-impl UnreadOutput {
-    fn reduce(&mut self, output: &OutputStatus) {
-        if let Self::Unread(bytes) = self {
-            *bytes = bytes.saturating_sub(output.read);
-            if !output.is_open || *bytes == 0 && !output.is_busy {
-                *self = Self::Nothing;
-            }
-        }
     }
 }
 
@@ -202,7 +186,7 @@ mod tests {
         ] {
             let mut after_exit = AfterExit::new([0, 0], start);
             // The output of the program itself is relayed already.
-            after_exit.unread = [UnreadOutput::Nothing, UnreadOutput::Nothing];
+            after_exit.unread = [None, None];
             assert_eq!(over(&mut after_exit, &status, start), Some(millis(limit)));
         }
         // A process that never stops writing.

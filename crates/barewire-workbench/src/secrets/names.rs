@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_say_secret() {
+    fn names_of_secrets_are_recognized() {
         let names = "token access_token refreshToken api_key apiKey X-Api-Key GITHUB_TOKEN client_secret \
             AWS_SECRET_ACCESS_KEY password Cookie Set-Cookie private_key sessionId session_id authorization \
             Proxy-Authorization credentials pass DB_PASS MYSQL_PWD bearer GITHUB_PAT OPENAI_KEY \
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_the_protocol_stay() {
+    fn names_of_the_protocol_are_no_secrets() {
         let names = "progressToken cursor nextCursor requestState maxTokens id code key uri tokens token_endpoint \
             token_type authorization_endpoint jsonrpc method nextPageToken publicKey primary_key monkey \
             compass format Sec-WebSocket-Key";
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn all_names_of_the_tables_get_that_far() {
+    fn the_quick_test_accepts_all_names_of_the_tables() {
         let words = "authorization password passwd pwd passcode passphrase passwords pass otp totp bearer auth pat key";
         let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
         for name in [SECRET_SUFFIXES, QUERY_NAMES, MEMBER_NAMES, &words].concat() {
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn some_names_say_it_of_some_values() {
+    fn some_names_depend_on_the_value() {
         let fits = |name: &str, place, value: &str| {
             secret_class(name.as_bytes(), place).is_some_and(|secret| secret.fits(value.as_bytes(), place))
         };
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn short_names_say_it_in_a_query_only() {
+    fn short_names_are_secrets_only_in_a_query() {
         for name in ["key", "code", "sig"] {
             assert!(secret_class(name.as_bytes(), NameContext::Query).is_some(), "{name}");
             assert_eq!(secret_class(name.as_bytes(), NameContext::Member), None, "{name}");

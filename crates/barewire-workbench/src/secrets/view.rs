@@ -1,4 +1,4 @@
-//! A text -> what stands at a place in it. The rules by name and the rules by shape both read the text through this view.
+//! A place in a text -> the secret there. The rules by name and the rules by shape both read the text through this view.
 
 use super::SecretKind;
 use super::ending::SecretEnd;
@@ -37,7 +37,7 @@ impl SecretMatch {
     }
 }
 
-/// A text of which nothing before `floor` is read. With `more`, the text goes on behind its end.
+/// A text of which nothing before `floor` is read. With `more`, the text is not complete.
 pub(super) struct TextView<'a> {
     pub(super) text: &'a [u8],
     pub(super) floor: usize,

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_common_text() {
+    fn common_text_is_recognized() {
         for value in [
             "tools/call",
             "logging/setLevel",

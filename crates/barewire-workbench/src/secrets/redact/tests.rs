@@ -1,4 +1,4 @@
-//! Secrets of every kind, whole and in pieces; and what only looks like one.
+//! Secrets of every kind, whole and in pieces, and texts that only look like secrets.
 
 mod cases;
 
@@ -30,19 +30,19 @@ fn text(text: &str) -> String {
 fn secrets_are_replaced_and_nothing_else() {
     for (before, after) in CASES {
         assert_eq!(text(before), *after);
-        // Twice is not more than once.
+        // A second pass changes nothing.
         assert_eq!(text(after), *after);
     }
 }
 
 #[test]
-fn what_is_no_secret_stays() {
+fn plain_text_stays() {
     for plain in PLAIN {
         assert_eq!(text(plain), *plain);
     }
 }
 
-/// The free text of events is redacted as any other; what happened stays readable.
+/// The free text of events is redacted like any other text.
 #[test]
 fn secrets_in_events_are_replaced() {
     let events = [
@@ -76,7 +76,7 @@ fn secrets_in_events_are_replaced() {
     }
 }
 
-/// A text as it comes out if it comes line by line.
+/// Redacts a text line by line.
 fn in_lines(text: &str) -> String {
     let (mut redactor, mut out) = (redactor(), Vec::new());
     for (number, line) in text.split('\n').enumerate() {
@@ -87,9 +87,9 @@ fn in_lines(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The same JSON, with every member on a line of its own: as one text, line by line, and in strings.
+/// JSON with every member on a line of its own gives the same result: as one text, line by line, and in strings.
 #[test]
-fn how_json_is_laid_out_hides_nothing() {
+fn the_layout_of_json_makes_no_difference() {
     let compact = |text: &str| serde_json::from_str::<Value>(text).expect(text).to_string();
     let more = [
         (r#"{"args":["--token","a1"]}"#, r#"{"args":["--token","<redacted-1>"]}"#),
@@ -106,7 +106,7 @@ fn how_json_is_laid_out_hides_nothing() {
     let is_json = |text: &str| serde_json::from_str::<Value>(text).is_ok();
     for (before, after) in CASES.iter().copied().chain(more).chain(plain).filter(|(text, _)| is_json(text)) {
         let expected = compact(&text(&compact(before)));
-        // They may have other numbers, in another order.
+        // The numbers may differ, because the order does.
         assert_eq!(
             expected.matches(REPLACEMENT_PREFIX).count(),
             after.matches(REPLACEMENT_PREFIX).count(),
@@ -141,7 +141,7 @@ fn how_json_is_laid_out_hides_nothing() {
 }
 
 #[test]
-fn what_is_kept_of_lines_is_bounded() {
+fn held_text_is_bounded() {
     let (mut redactor, mut out) = (redactor(), Vec::new());
     for line in ["\"secret\": {", "\"--token\",", "", ":", "\"password\": [", "  "].repeat(1000) {
         redactor.entry(entry(line.as_bytes(), End::Lf), &mut out);
@@ -151,7 +151,7 @@ fn what_is_kept_of_lines_is_bounded() {
     assert_eq!(out.len(), 6000);
 }
 
-/// The same, cut anywhere, with so much before it and behind it that something is passed on from every piece.
+/// Every case, split at every byte, with enough text around it that a part of every piece is written.
 #[test]
 fn no_secret_comes_through_in_pieces() {
     let around = "lorem ipsum ".repeat(1000);
@@ -167,9 +167,9 @@ fn no_secret_comes_through_in_pieces() {
     }
 }
 
-/// Pieces of one byte, and a line that never ends.
+/// Every case in pieces of one byte, in a line that never ends.
 #[test]
-fn the_end_of_a_stream_brings_out_what_is_held_back() {
+fn the_end_of_a_stream_writes_held_text() {
     for (before, after) in CASES {
         let bytes: Vec<&[u8]> = before.as_bytes().chunks(1).collect();
         assert_eq!(in_pieces(&bytes, End::None), *after);
@@ -177,7 +177,7 @@ fn the_end_of_a_stream_brings_out_what_is_held_back() {
 }
 
 #[test]
-fn a_secret_of_any_length_is_dropped_as_it_comes() {
+fn a_secret_of_any_length_takes_little_memory() {
     let piece = "\\\\\\\"0".repeat(20_000);
     let mut redactor = redactor();
     let mut out = Vec::new();
@@ -208,7 +208,7 @@ fn a_private_key_over_many_lines() {
 }
 
 #[test]
-fn heads_keep_what_is_no_secret() {
+fn heads_are_redacted() {
     for (before, after) in [
         ("authorization: Bearer abc", "authorization: Bearer <redacted-1>"),
         ("Proxy-Authorization:secret", "Proxy-Authorization:<redacted-1>"),
@@ -234,7 +234,7 @@ fn heads_keep_what_is_no_secret() {
 }
 
 #[test]
-fn arguments_are_shown_without_theirs() {
+fn arguments_are_redacted() {
     for (argv, shown) in [
         (
             &["server", "--token", "abc", "--api-key=def", "x y"][..],
@@ -298,7 +298,7 @@ fn entry(payload: &[u8], end: End) -> Entry {
 }
 
 #[test]
-fn what_was_cut_before_is_known_by_its_beginning() {
+fn prefixes_of_known_secrets_are_replaced() {
     for (before, after) in [
         ("the tool from-the-env…: no", "the tool <redacted-1>…: no"),
         ("a from…, from-the-environment and fro…", "a <redacted-2>…, <redacted-1> and fro…"),
@@ -309,7 +309,7 @@ fn what_was_cut_before_is_known_by_its_beginning() {
 }
 
 #[test]
-fn what_is_everywhere_is_no_secret_of_the_environment() {
+fn common_text_is_no_secret_of_the_environment() {
     let env = [("FOO_TOKEN", "tools/call"), ("BAR_TOKEN", "20261116"), ("BAZ_PASSWORD", "initialize")];
     let env = env.into_iter().map(|(name, value)| (name.into(), value.into()));
     let text = br#"{"id":20261116,"method":"tools/call","a":"initialize"}"#;
@@ -317,7 +317,7 @@ fn what_is_everywhere_is_no_secret_of_the_environment() {
 }
 
 #[test]
-fn what_is_quoted_is_redacted_before_it_is_cut() {
+fn excerpts_are_redacted_before_they_are_cut() {
     let secret = "a1".repeat(30);
     let (env, before) = ("from-the-environment", "x ".repeat(70));
     for (text, most) in [(format!("{before}{env}"), 150), (format!("{before}token={secret}"), 160)] {
@@ -331,7 +331,7 @@ fn what_is_quoted_is_redacted_before_it_is_cut() {
     assert_eq!(redactor().shown(line.as_bytes(), 100), "<redacted-1>");
 }
 
-/// Names and words that secrets have, and what breaks strings.
+/// Names of secrets, parts of secrets, and signs that end strings.
 const NAMES: &[&str] =
     &["token", "password", "secret", "key", "value", "OPENAI_KEY", "otp", "cookies", "a", "se\u{e9}"];
 #[rustfmt::skip] // a table
