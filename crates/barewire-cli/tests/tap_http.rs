@@ -58,7 +58,7 @@ fn a_client_cannot_tell_in_either_era() {
 }
 
 #[test]
-fn sessions_and_tokens_are_not_written_down_and_can_be_told_apart() {
+fn sessions_and_tokens_are_replaced_by_distinct_numbers() {
     let served = Served::new(&["--bearer-env", TOKEN]);
     let log = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("tap-http-secrets.log");
     let _ = std::fs::remove_file(&log);
@@ -87,7 +87,7 @@ fn sessions_and_tokens_are_not_written_down_and_can_be_told_apart() {
 }
 
 #[test]
-fn what_is_passed_on_is_what_was_sent() {
+fn requests_and_responses_pass_unchanged() {
     // Everything that the server got, and its answers.
     let (heard, hears) = mpsc::channel();
     let url = server(move |mut client| {
@@ -276,7 +276,7 @@ fn two_hundred_exchanges_at_once() {
 }
 
 #[test]
-fn what_is_compressed_passes_and_is_not_written_down() {
+fn compressed_bodies_pass_and_are_not_recorded() {
     let url = server(|mut client| {
         while !client.head().is_empty() {
             client.send("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 6\r\n\r\n\x1fZZZZZ");

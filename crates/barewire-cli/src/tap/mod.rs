@@ -90,7 +90,8 @@ and the same faults in the same order give the same choices. FAULT is:
   cut-utf8         write in two pieces, split within a multi-byte character
   crlf             end the line with CRLF
   bom              put a byte order mark before the message
-  junk=TEXT        put a line before the message that is no message; write % and @ as %% and @@
+  junk=TEXT        put a line before the message that is no message; without TEXT a default
+                   one; write % and @ in TEXT as %% and @@
   truncate=N       keep only the first N bytes; a random number by default
   delay=TIME       delay the message and all that follow, by 50ms or 2s for example
   drop             drop the message

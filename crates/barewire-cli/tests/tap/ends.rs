@@ -129,7 +129,7 @@ fn the_end_of_stdin_reaches_the_program() {
 
 /// A host that has closed stdin and waited ends a server by a signal; that this had to be is told.
 #[test]
-fn a_program_that_stays_after_its_stdin_is_told_of() {
+fn a_program_that_outlives_its_stdin_is_recorded() {
     let folder = Folder::new("stays");
     let log = folder.file("log");
     let record = folder.file("stays.wire");
@@ -206,7 +206,7 @@ fn a_killed_tap_ends_the_stdin_of_the_program() {
 
 /// Stdin is not closed, and the capture has no event for that.
 #[test]
-fn an_end_is_only_written_down_where_there_was_one() {
+fn only_ends_that_happened_are_recorded() {
     let folder = Folder::new("crash");
     let record = folder.file("crash.wire");
     for code in [0, 3] {
@@ -225,7 +225,7 @@ fn an_end_is_only_written_down_where_there_was_one() {
 }
 
 #[test]
-fn whoever_does_not_want_more_is_named() {
+fn the_capture_names_the_side_that_closed() {
     let folder = Folder::new("unwanted");
     let record = folder.file("unwanted.wire");
     let script = "while :; do echo more; sleep 0.01; done";

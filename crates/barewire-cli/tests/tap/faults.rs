@@ -59,7 +59,7 @@ fn the_same_seed_does_the_same() {
 }
 
 #[test]
-fn what_comes_out_is_what_was_ordered() {
+fn every_fault_changes_the_output() {
     let said = |faults: &[&str]| String::from_utf8_lossy(&faulty("ordered", faults, "1").0).into_owned();
     let line = |n: usize| INPUT.split_inclusive('\n').nth(n - 1).expect("a line");
     assert_eq!(said(&["<:drop@2"]), INPUT.replace(line(2), ""));
@@ -78,7 +78,7 @@ fn what_comes_out_is_what_was_ordered() {
 
 /// A client that waits for a response sends nothing more, so a message that is held for the next one is released.
 #[test]
-fn what_is_held_back_comes_in_the_end() {
+fn held_messages_are_released() {
     for fault in ["<:reorder", "<:coalesce=5"] {
         let mut child = tap(&["--fault", fault], &["cat"]).spawn().expect("it starts");
         let mut stdin = child.stdin.take().expect("piped");

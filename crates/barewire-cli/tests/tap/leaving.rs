@@ -12,7 +12,7 @@ use super::stage::*;
 
 /// A process that the program left behind may still write, whether the host has closed stdin or not.
 #[test]
-fn what_comes_after_the_end_comes_through() {
+fn output_after_the_exit_is_passed_on() {
     for closed in [true, false] {
         let mut child = tap::<&str, _>(&[], &sh("(sleep 0.2; echo late) & exit 3")).spawn().expect("it starts");
         let stdin = child.stdin.take().filter(|_| !closed);
@@ -24,7 +24,7 @@ fn what_comes_after_the_end_comes_through() {
 
 /// A launcher ends, and what it has launched goes on for as long as the host wants.
 #[test]
-fn what_was_launched_can_be_talked_to() {
+fn a_launched_server_can_be_talked_to() {
     let folder = Folder::new("launcher");
     let record = folder.file("launcher.wire");
     let script = "exec 3<&0; cat <&3 3<&- & exec 3<&-; exit 4";
@@ -57,7 +57,7 @@ fn end_left(named: &[u8]) {
 
 /// A silent process that holds all streams does not block a host that has closed stdin or sent a signal.
 #[test]
-fn somebody_left_behind_does_not_keep_the_tap() {
+fn a_silent_process_left_behind_does_not_block_the_tap() {
     let folder = Folder::new("daemon");
     let record = folder.file("daemon.wire");
     let script = "exec 3<&0; sleep 60 <&3 3<&- & echo $!; exit 5";
@@ -97,7 +97,7 @@ fn somebody_left_behind_does_not_keep_the_tap() {
 
 /// Nor does a process that never stops writing.
 #[test]
-fn somebody_left_behind_who_never_stops_does_not_keep_the_tap() {
+fn a_process_that_never_stops_writing_does_not_block_the_tap() {
     let mut child =
         tap::<&str, _>(&[], &sh("(while echo more; do sleep 0.05; done) & exit 6")).spawn().expect("it starts");
     let mut stdout = child.stdout.take().expect("piped");

@@ -40,7 +40,7 @@ fn fill(client: &mut Client, length: usize) {
 
 /// Secrets in JSON over many lines are in no capture and in no log, in bodies and in events. What passes is what was sent.
 #[test]
-fn secrets_in_bodies_of_many_lines_are_not_written_down() {
+fn secrets_in_bodies_of_many_lines_are_not_recorded() {
     let config = serde_json::json!({
         "jsonrpc": "2.0",
         "id": 1,
@@ -105,7 +105,7 @@ fn large_bodies_pass_both_ways_in_little_memory() {
 
 /// Ended streams free the memory of their unfinished frames: 108 MiB in all, where a frame may have 16.
 #[test]
-fn many_large_answers_are_all_seen() {
+fn many_large_responses_are_all_observed() {
     const MANY: usize = 12;
     let body = format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{}"}}"#, "x".repeat(9 << 20));
     let url = server(move |mut client| {

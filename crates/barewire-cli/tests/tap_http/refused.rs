@@ -85,7 +85,7 @@ fn no_web_page_gets_through_by_another_name() {
 
 /// Requests before a refused one are sent and answered first, and the refusal is not taken for their response.
 #[test]
-fn what_was_asked_before_a_refusal_is_answered_first() {
+fn requests_before_a_refused_one_are_answered_first() {
     let url = server(|mut client| {
         while client.head().contains("GET /good") {
             thread::sleep(Duration::from_millis(50));
@@ -125,7 +125,7 @@ fn what_was_asked_before_a_refusal_is_answered_first() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused() {
+fn unsupported_requests_are_refused() {
     let tap = |options: &[&str]| Said::of(Command::new(PROGRAM).arg("tap").args(options).output().expect("it runs"));
     let to = ["--to", "http://127.0.0.1:9/mcp"];
     let open = tap(&[&["--http", "0.0.0.0:0"], &to[..]].concat());
