@@ -118,6 +118,9 @@ pub fn is_loopback(address: &SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
 
+/// Called with the number of an exchange and a warning about it.
+type WarningSink = dyn Fn(u64, &Note) + Send + Sync;
+
 /// Numbers the exchanges of all connections, copies their bytes and events to the observation, and reports warnings.
 struct RelayObserver {
     clock: CaptureClock,
@@ -125,7 +128,7 @@ struct RelayObserver {
     sender: Option<ObservationSender>,
     /// The number of exchanges so far.
     exchanges: AtomicU64,
-    say: Box<dyn Fn(u64, &Note) + Send + Sync>,
+    say: Box<WarningSink>,
     /// The last warning.
     said: Mutex<Option<Note>>,
 }
