@@ -28,7 +28,7 @@ macro_rules! with_codec {
 
 /// All streams of a transcript or a tap.
 pub struct Streams {
-    open: HashMap<StreamKey, StreamDecoder>,
+    open: HashMap<StreamKey, ChannelStream>,
     /// The framing of a channel's streams, where the transcript names it.
     framing: HashMap<Channel, Framing>,
     /// The channels of which one stream has ended: that stream and its length. When the other ends, the channel is over.
@@ -112,7 +112,7 @@ impl Streams {
     fn update(
         &mut self,
         key: &StreamKey,
-        change: impl FnOnce(&mut StreamDecoder, &mut FrameEmitter) -> Result<bool, Error>,
+        change: impl FnOnce(&mut ChannelStream, &mut FrameEmitter) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
         self.open(key)?;
         let decoder = self.open.get_mut(key).expect("it is open now");
@@ -146,7 +146,7 @@ impl Streams {
                 }
             }
             None if stream != Stream::Stderr => {
-                let length = decoder.as_ref().map_or(0, StreamDecoder::offset);
+                let length = decoder.as_ref().map_or(0, ChannelStream::offset);
                 self.half_closed.insert(channel.clone(), (stream, length));
             }
             _ => {}
@@ -169,7 +169,7 @@ impl Streams {
     }
 
     /// Returns the decoder of a stream, a new one if there is none.
-    fn open(&mut self, key: &StreamKey) -> Result<&mut StreamDecoder, Error> {
+    fn open(&mut self, key: &StreamKey) -> Result<&mut ChannelStream, Error> {
         let mut before = 0;
         if !self.open.contains_key(key) {
             if self.open.len() >= MAX_STREAMS {
@@ -189,7 +189,7 @@ impl Streams {
         }
         let framing = self.framing.get(&key.1).copied().unwrap_or(Framing::Lines);
         let codec = || AnyCodec::new(framing, self.max_frame);
-        Ok(self.open.entry(key.clone()).or_insert_with(|| StreamDecoder {
+        Ok(self.open.entry(key.clone()).or_insert_with(|| ChannelStream {
             codec: codec(),
             time: None,
             redacted: false,
@@ -211,7 +211,7 @@ impl Streams {
 }
 
 /// One stream of a channel.
-struct StreamDecoder {
+struct ChannelStream {
     codec: AnyCodec,
     /// The time of its last bytes.
     time: Option<Duration>,
@@ -223,7 +223,7 @@ struct StreamDecoder {
     before: u64,
 }
 
-impl StreamDecoder {
+impl ChannelStream {
     /// The bytes of the stream so far.
     fn offset(&self) -> u64 {
         self.before.saturating_add(self.taken)

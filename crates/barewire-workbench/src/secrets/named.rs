@@ -210,7 +210,9 @@ impl TextView<'_> {
         let rest = &self.text[start..];
         let window = &rest[..rest.len().min(MAX_PLACEHOLDER)];
         let end = ending.find(window, 0).unwrap_or(window.len());
-        if is_replacement(window[..end].trim_ascii_end()) {
+        let value = &window[..end];
+        // The last byte of a line is its line end.
+        if is_replacement(value.strip_suffix(b"\n").unwrap_or(value)) {
             return SecretMatch::Nothing;
         }
         SecretMatch::Open { start, ending, in_array, kind: SecretKind::Named(place) }
