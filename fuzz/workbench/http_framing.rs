@@ -1,10 +1,10 @@
-//! The bytes of an HTTP/1.1 connection: any split gives the same heads and bodies, and every byte is given out once.
+//! The bytes of an HTTP/1.1 connection: any split gives the same heads and bodies, and every byte is returned once.
 
-use barewire_workbench::http::messages::{Broken, Follows, Messages, Part};
+use barewire_workbench::http::decoder::{BodyLength, HttpDecoder, HttpFramingError, HttpPart};
 
 use super::{setup, splits};
 
-/// What was cut out of one direction of a connection, with parts that follow each other joined.
+/// A part of one direction of a connection; adjacent parts of the same kind are joined.
 #[derive(Debug, PartialEq)]
 enum Cut {
     Head(Vec<u8>),
@@ -13,7 +13,7 @@ enum Cut {
     End,
     /// The head is refused, and nothing more is read.
     Refused,
-    Broken(Broken),
+    Broken(HttpFramingError),
 }
 
 /// The longest head that is taken, as `docs/limits.md` has it.
@@ -28,19 +28,19 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// What follows a head, as far as that is needed here: the first header that says anything of a length is meant.
-fn follows(head: &[u8]) -> Option<Follows> {
+/// The length of the body after a head, by the first header that defines one.
+fn follows(head: &[u8]) -> Option<BodyLength> {
     let head = String::from_utf8_lossy(head).to_ascii_lowercase();
     for line in head.lines() {
         match line.split_once(':') {
-            Some(("transfer-encoding", _)) => return Some(Follows::Chunks),
-            // What is no number is refused.
-            Some(("content-length", length)) => return length.trim().parse().ok().map(Follows::Length),
-            Some(("upgrade", _)) => return Some(Follows::Rest),
+            Some(("transfer-encoding", _)) => return Some(BodyLength::Chunked),
+            // A length that is no number is refused.
+            Some(("content-length", length)) => return length.trim().parse().ok().map(BodyLength::Known),
+            Some(("upgrade", _)) => return Some(BodyLength::UntilClose),
             _ => {}
         }
     }
-    Some(Follows::Nothing)
+    Some(BodyLength::None)
 }
 
 /// Any split of the bytes gives the same parts, and together they are the bytes.
@@ -64,14 +64,14 @@ fn any_split(stream: &[u8], cuts: u8) {
 }
 
 /// Cuts the pieces into parts. `follows` reads each head.
-fn cut(pieces: &[&[u8]], follows: fn(&[u8]) -> Option<Follows>) -> Vec<Cut> {
-    let (mut messages, mut cut) = (Messages::new(), Vec::new());
-    // What is left of a body whose length was said, and what was taken without being given out.
+fn cut(pieces: &[&[u8]], follows: fn(&[u8]) -> Option<BodyLength>) -> Vec<Cut> {
+    let (mut decoder, mut cut) = (HttpDecoder::new(), Vec::new());
+    // The rest of a body of known length, and the bytes that were taken and not returned yet.
     let (mut left, mut held) = (None, 0);
     for mut piece in pieces.iter().copied() {
         loop {
             let before = piece.len();
-            let part = messages.next(&mut piece);
+            let part = decoder.next(&mut piece);
             held += before - piece.len();
             match part {
                 Ok(None) => {
@@ -79,18 +79,18 @@ fn cut(pieces: &[&[u8]], follows: fn(&[u8]) -> Option<Follows>) -> Vec<Cut> {
                     assert!(held <= HEAD_LIMIT, "{held} bytes are held");
                     break;
                 }
-                Ok(Some(Part::Head(head))) => {
+                Ok(Some(HttpPart::Head(head))) => {
                     held -= head.len();
                     let next = follows(&head);
                     cut.push(Cut::Head(head));
                     match next {
                         Some(next) => {
                             left = match next {
-                                Follows::Nothing => Some(0),
-                                Follows::Length(length) => Some(length),
-                                Follows::Chunks | Follows::Rest => None,
+                                BodyLength::None => Some(0),
+                                BodyLength::Known(length) => Some(length),
+                                BodyLength::Chunked | BodyLength::UntilClose => None,
                             };
-                            messages.follows(next);
+                            decoder.set_body(next);
                         }
                         None => {
                             cut.push(Cut::Refused);
@@ -98,7 +98,7 @@ fn cut(pieces: &[&[u8]], follows: fn(&[u8]) -> Option<Follows>) -> Vec<Cut> {
                         }
                     }
                 }
-                Ok(Some(Part::Body(bytes))) => {
+                Ok(Some(HttpPart::Body(bytes))) => {
                     held -= bytes.len();
                     if let Some(left) = &mut left {
                         *left = left.checked_sub(bytes.len() as u64).expect("no more than was said");
@@ -108,21 +108,21 @@ fn cut(pieces: &[&[u8]], follows: fn(&[u8]) -> Option<Follows>) -> Vec<Cut> {
                         _ => cut.push(Cut::Body(bytes.to_vec())),
                     }
                 }
-                Ok(Some(Part::Framing(bytes))) => {
+                Ok(Some(HttpPart::Framing(bytes))) => {
                     held -= bytes.len();
                     match cut.last_mut() {
                         Some(Cut::Framing(framing)) => framing.extend_from_slice(bytes),
                         _ => cut.push(Cut::Framing(bytes.to_vec())),
                     }
                 }
-                Ok(Some(Part::End)) => {
+                Ok(Some(HttpPart::End)) => {
                     assert!(matches!(left, None | Some(0)), "{left:?} bytes are missing");
-                    assert!(messages.is_between());
+                    assert!(decoder.is_between());
                     cut.push(Cut::End);
                 }
                 Err(broken) => {
-                    // How much of what breaks the chunks was given out before depends on the pieces.
-                    if matches!((broken, cut.last()), (Broken::Chunk, Some(Cut::Framing(_)))) {
+                    // It depends on the pieces how much of a broken chunk was returned before.
+                    if matches!((broken, cut.last()), (HttpFramingError::Chunk, Some(Cut::Framing(_)))) {
                         cut.pop();
                     }
                     cut.push(Cut::Broken(broken));
@@ -145,7 +145,7 @@ fn chunks(body: &[u8], cuts: u8) {
     wire.extend_from_slice(b"0\r\na: b\r\n\r\n");
     wire.extend_from_slice(HEAD);
     for pieces in splits(&wire, cuts) {
-        let cut = cut(&pieces, |_| Some(Follows::Chunks));
+        let cut = cut(&pieces, |_| Some(BodyLength::Chunked));
         let heads = cut.iter().filter(|part| **part == Cut::Head(HEAD.to_vec())).count();
         let bodies = cut.iter().filter_map(|part| if let Cut::Body(bytes) = part { Some(&bytes[..]) } else { None });
         assert_eq!((heads, bodies.collect::<Vec<_>>().concat()), (2, body.to_vec()));
@@ -160,6 +160,6 @@ fn long_head(line: &[u8], cuts: u8) {
     let line: Vec<u8> = [b"x", line].concat().into_iter().filter(|byte| *byte != b'\n').collect();
     let endless = line.repeat(HEAD_LIMIT / line.len() + 1);
     for pieces in [vec![&endless[..]], endless.chunks(usize::from(cuts) + 64).collect()] {
-        assert_eq!(cut(&pieces, |_| Some(Follows::Nothing)), [Cut::Broken(Broken::LongHead)]);
+        assert_eq!(cut(&pieces, |_| Some(BodyLength::None)), [Cut::Broken(HttpFramingError::LongHead)]);
     }
 }

@@ -1,5 +1,5 @@
-//! What must hold for any bytes in `barewire-workbench`: one file a fuzz target, run by cargo-fuzz, by the property tests and over
-//! the corpus in `testdata/corpus`. Each check panics if something does not hold.
+//! Checks that must pass for any bytes in `barewire-workbench`: one file for each fuzz target, run by cargo-fuzz, by the property
+//! tests and over the corpus in `testdata/corpus`. Each check panics if it fails.
 
 pub mod http_framing;
 pub mod operations;

@@ -1,18 +1,18 @@
-//! A `.wire` text -> entries -> frames -> operations: the same in memory, from a file and a second time, and nothing is answered
-//! that was not asked.
+//! A `.wire` text -> entries -> frames -> operations: the same from memory, from a file and a second time, and every response has a
+//! request.
 
 use std::collections::BTreeMap;
 
 use barewire_workbench::check::Inspector;
-use barewire_workbench::frames::{Format, FrameLimits, Reading, Streams, WireItem, entries};
-use barewire_workbench::operations::{Operation, OperationTracker, Outcome, Relation, TrackedMessage};
-use barewire_workbench::pipeline::{Observed, Observer};
+use barewire_workbench::frames::{Format, FrameLimits, FrameReader, Streams, WireItem, read_entries};
+use barewire_workbench::operations::{Operation, OperationTracker, Relation, ResponseOutcome, TrackedMessage};
+use barewire_workbench::pipeline::{Observer, ObserverSink};
 
-/// As much as anybody wants, and so little that frames are too long and too deep.
+/// Generous limits, and limits so low that frames are too long and too deep.
 const LIMITS: [FrameLimits; 2] = [FrameLimits { frame: 1 << 20, depth: 64 }, FrameLimits { frame: 96, depth: 3 }];
 
 pub fn check(data: &[u8]) {
-    // Fewer than that are never forgotten: 1024 operations that are to be asked again, and 4096 conversations.
+    // Below the limits at which the tracker forgets: 1024 suspended operations, and 4096 conversations.
     if data.len() > 64 * 1024 {
         return;
     }
@@ -27,35 +27,35 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// What is told of a transcript that is handed over entry by entry; `None` if it cannot be read.
+/// The account of a transcript that is handed over entry by entry; `None` if it cannot be read.
 fn from_memory(text: &[u8], limits: FrameLimits) -> Option<Vec<String>> {
-    let entries = entries("memory", text, &|_| {}).ok()?;
-    let (mut streams, mut observed) = (Streams::new(limits), Observed::new(Account::default()));
+    let entries = read_entries("memory", text, &|_| {}).ok()?;
+    let (mut streams, mut observed) = (Streams::new(limits), ObserverSink::new(Account::default()));
     for entry in &entries {
         assert!(streams.entry(entry, &mut observed).expect("within the limits"), "an account has no end");
     }
     streams.finish(&mut observed).expect("within the limits");
-    Some(observed.finish().told)
+    Some(observed.finish().lines)
 }
 
-/// The same of a file.
+/// The account of the same transcript in a file.
 fn from_file(text: &[u8], limits: FrameLimits) -> Option<Vec<String>> {
     let name = format!("barewire-{}-{:?}.wire", std::process::id(), std::thread::current().id());
     let path = std::env::temp_dir().join(name);
     std::fs::write(&path, text).expect("a file can be written");
-    let mut observed = Observed::new(Account::default());
-    let reading = Reading { file: Some(&path), format: Format::Wire, limits, follow: false, warn: &|_| {} };
+    let mut observed = ObserverSink::new(Account::default());
+    let reading = FrameReader { file: Some(&path), format: Format::Wire, limits, follow: false, warn: &|_| {} };
     let read = reading.each(&mut observed);
     std::fs::remove_file(&path).expect("it was written");
-    read.ok().map(|()| observed.finish().told)
+    read.ok().map(|()| observed.finish().lines)
 }
 
-/// All that is told, as text; and what of it is not finished, counted a second time.
+/// All messages and items as text, and a second count of the unfinished operations.
 #[derive(Default)]
 struct Account {
-    told: Vec<String>,
+    lines: Vec<String>,
     inspector: Inspector,
-    /// The operations that are not finished: how often each was asked for, and how often answered.
+    /// The unfinished operations, with the number of requests and responses of each.
     open: BTreeMap<u64, (usize, usize)>,
     /// The number of the operation that began last.
     last: u64,
@@ -66,7 +66,7 @@ impl Observer for Account {
         self.inspector.message(message);
         let TrackedMessage { frame, element, sender, conversation, .. } = message;
         let relation = self.relation(&message.relation);
-        self.told.push(format!("{} {element:?} {sender:?} {} {relation}", frame.number, conversation.name));
+        self.lines.push(format!("{} {element:?} {sender:?} {} {relation}", frame.number, conversation.name));
     }
 
     fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker) {
@@ -74,7 +74,7 @@ impl Observer for Account {
         for refused in operations.refused() {
             let counted = self.open.remove(&refused.number).expect("what is refused was not finished");
             assert_eq!(counted, (refused.rounds.len(), refused.rounds.len() - 1), "{refused:?}");
-            self.told.push(format!("refused {refused:?}"));
+            self.lines.push(format!("refused {refused:?}"));
         }
         let open: Vec<u64> = operations.open().map(|it| it.number).collect();
         assert!(open.iter().eq(self.open.keys()), "{open:?} are open, and not {:?}", self.open);
@@ -82,7 +82,7 @@ impl Observer for Account {
             let answered = operation.rounds.iter().filter(|round| round.answered.is_some()).count();
             assert_eq!(self.open[&operation.number], (operation.rounds.len(), answered), "{operation:?}");
         }
-        self.told.push(match item {
+        self.lines.push(match item {
             WireItem::Header(header) => format!("{header:?}"),
             WireItem::Frame(frame) => {
                 format!("frame {} at {}, {} bytes", frame.number, frame.offset, frame.length)
@@ -95,8 +95,8 @@ impl Observer for Account {
 
     fn end(&mut self, operations: &OperationTracker) {
         self.inspector.end(operations);
-        self.told.extend(operations.open().map(|it| format!("open {it:?}")));
-        self.told.extend(self.inspector.take_findings().iter().map(|finding| format!("{finding:?}")));
+        self.lines.extend(operations.open().map(|it| format!("open {it:?}")));
+        self.lines.extend(self.inspector.news().iter().map(|finding| format!("{finding:?}")));
     }
 }
 
@@ -133,7 +133,7 @@ impl Account {
                 *answered += 1;
                 assert!(*answered <= *asked, "answered more often than asked: {operation:?}");
                 let outcome = &operation.answer().expect("this is its answer").outcome;
-                if *outcome != Outcome::InputRequired {
+                if *outcome != ResponseOutcome::InputRequired {
                     self.open.remove(&operation.number);
                 }
                 format!("response {operation:?} {late}")

@@ -1,4 +1,4 @@
-//! The redactor: what it replaces is gone from the output, however the text is split, and everything else stays as it was.
+//! The redactor: secrets are gone from the output, however the text is split, and everything else stays unchanged.
 
 use std::collections::HashMap;
 
@@ -16,9 +16,9 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// Any split of a line comes out the same, and only what is marked is changed.
+/// Any split of a line gives the same output, and only marked entries are changed.
 fn any_split(options: u8, cuts: u8, text: &[u8]) {
-    // With so much around it, something is passed on from every piece. Then the pieces are longer, for speed.
+    // With this much text around it, a part of every piece is written. The pieces are longer then, for speed.
     let is_long = options.is_multiple_of(4);
     let around: &[u8] = if is_long { &FILLER.repeat(60) } else { b"" };
     let cut = around.len() + usize::from(cuts) * text.len() / 256;
@@ -33,10 +33,10 @@ fn any_split(options: u8, cuts: u8, text: &[u8]) {
         assert_eq!(shown(other), shown(redacted), "in pieces");
     }
     assert!(is_redaction(redacted, text), "{}\n{}", shown(text), shown(redacted));
-    // A mark may be replaced by the same mark: behind it there may be more of a secret.
+    // A replacement text may be replaced by an equal one: more of a secret may follow it.
     let has_mark = text.windows(BEGIN.len()).any(|it| it == BEGIN);
     assert!(has_mark || *is_marked == (redacted != text), "{}", shown(redacted));
-    // A mark is another neighbour than what it stands for, so a second time may find more. It finds no less.
+    // A second pass may find more, because a replacement text is another neighbour than the secret. It never finds less.
     let (again, _) = redact(&[redacted]);
     assert!(is_redaction(&again, redacted), "{}\n{}", shown(redacted), shown(&again));
 }
@@ -52,13 +52,13 @@ fn redact(pieces: &[&[u8]]) -> (Vec<u8>, bool) {
     (payloads(&out), is_marked)
 }
 
-/// Looks like nothing.
+/// Text that looks like no secret.
 const FILLER: &[u8] = b"lorem ipsum dolor sit amet ";
 
-/// A secret that is known as it is.
+/// A secret whose value is known.
 const KNOWN: &[u8] = b"K9/known \"secret\"";
 
-/// A secret in a line of its own, `S`, and what ends it. What stands behind that may be anything.
+/// Lines with a secret `S` and its end. Anything may follow.
 const PLANTED: &[&str] = &[
     "{\"password\":\"S\"",
     "{\"api_key\" : \"S\"",
@@ -84,10 +84,10 @@ const PLANTED: &[&str] = &[
     "the known S\t",
 ];
 
-/// Of a secret that was planted nothing comes out, whatever stands behind it, goes over other channels meanwhile, and however it is cut.
+/// No part of a planted secret is in the output, whatever follows it or goes over other channels, and however it is split.
 fn planted(options: u8, cuts: u8, text: &[u8]) {
     let (noise, behind) = text.split_at(text.len() / 2);
-    // Of letters that are in no mark and in no line above.
+    // Letters that are in no replacement text and in no line above.
     let letters = |byte: &u8| char::from(b"QZXJVW23456789"[usize::from(byte % 14)]);
     let secret = format!("Q7Z{:Z<60}", noise.iter().take(64).map(letters).collect::<String>());
     let planted = usize::from(options) % PLANTED.len();
@@ -114,13 +114,13 @@ fn planted(options: u8, cuts: u8, text: &[u8]) {
     assert!(is_redaction(&shown_line, &line), "{}\n{}", shown(&line), shown(&shown_line));
 }
 
-/// What stands for a secret begins like this, and ends with a number and `>`.
+/// The start of a replacement text, which ends with a number and `>`.
 const BEGIN: &[u8] = b"<redacted-";
 
-/// So much of a secret stands nowhere by chance.
+/// A part of a secret that does not occur by chance.
 const LEAST: usize = 8;
 
-/// Of entries, whatever they are, only what is marked is changed.
+/// Only marked entries are changed, whatever they are.
 fn any_entries(entries: Vec<Entry>) {
     let (mut redactor, mut out) = (Redactor::new(), Vec::new());
     let mut ends = Vec::new();
@@ -168,7 +168,7 @@ fn any_entries(entries: Vec<Entry>) {
     }
 }
 
-/// Whether `redacted` is `text` with marks in the place of some of it. A number has quotes around its mark.
+/// Whether `redacted` is `text` with some parts replaced. The replacement of a number has quotes around it.
 fn is_redaction(redacted: &[u8], text: &[u8]) -> bool {
     let parts = without_marks(redacted);
     let [first, others @ ..] = &parts[..] else { return false };
@@ -181,7 +181,7 @@ fn is_redaction(redacted: &[u8], text: &[u8]) -> bool {
     rest.ends_with(last)
 }
 
-/// What stands between marks, without the quotes around these.
+/// The parts between replacement texts, without the quotes around these.
 fn without_marks(text: &[u8]) -> Vec<&[u8]> {
     let (mut parts, mut rest) = (Vec::new(), text);
     let mut from = 0;

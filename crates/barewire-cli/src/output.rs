@@ -7,7 +7,9 @@ use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
 use barewire_proto::transcript::{escape, is_clean};
 
-pub(crate) use barewire_workbench::text::{Style, Tone, as_told, pad, precisely, safe_json, shown, size, took, wrap};
+pub(crate) use barewire_workbench::text::{
+    Style, Tone, displayed_duration, pad, safe_json, shown, size, took, took_precisely, wrap,
+};
 
 /// The standard output, which is for results only.
 pub(crate) struct Output {

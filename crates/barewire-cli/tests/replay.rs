@@ -354,7 +354,7 @@ fn an_incomplete_last_line_is_left_out() {
         let capture = written("half", &format!("wire 1\n> {ping}\n{half}"));
         let left_out = format!(
             "barewire: {capture} ends in the middle of line 3, which is left out\n\
-             hint: whoever wrote it was stopped while it did\n"
+             hint: the program that wrote it was stopped while writing\n"
         );
         let told = format!("{left_out}1 message sent, 0 compared: no difference\n");
         shell(&capture, &[], "cat > /dev/null").has(0, "", &told);

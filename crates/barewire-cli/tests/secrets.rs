@@ -41,7 +41,7 @@ impl Drop for Folder {
     }
 }
 
-/// What a tap writes of lines that go through a shell's script: the capture, and the log.
+/// Runs a shell script under a tap; returns the capture and the log.
 fn tapped(name: &str, env: &[(&str, &str)], lines: &str, script: &[&str]) -> (Folder, String, String) {
     let folder = Folder::new(name);
     let mut command = barewire();
@@ -106,7 +106,7 @@ fn headers_and_settings_are_found_in_any_text() {
     has_none(&log, &secrets);
     assert_eq!(capture.matches(prose).count(), 2, "{capture}");
     assert_eq!(capture.matches("Cookie: sid=<redacted-11>; theme=<redacted-12>").count(), 2, "{capture}");
-    // What a check finds of it is the same.
+    // A check finds the same.
     let raw = format!("wire 1\n> {message}\n! X-Api-Key: aaa11bbb\n");
     fs::write(folder.file("raw.wire"), raw).expect("it can be written");
     let (reports, output) = checked("settings-report", &["--only", "payload-exposure"], &[&folder.file("raw.wire")]);
@@ -145,7 +145,7 @@ fn json_over_many_lines_hides_nothing() {
 }
 
 #[test]
-fn paths_in_the_environment_are_none() {
+fn paths_in_the_environment_are_no_secrets() {
     let path = r#"{"jsonrpc":"2.0","method":"run /usr/bin/python3 in /home/me/x12"}"#;
     let env = [("X_TOKEN", "/usr/bin/python3"), ("Y_TOKEN", "/home/me/x12"), ("Z_TOKEN", "Env/S3cr3t Val+ue-99")];
     let lines = format!("{path}\n?q=Env%2FS3cr3t+Val%2Bue-99 and Env%2FS3cr3t%20Val%2Bue-99\n");
@@ -156,7 +156,7 @@ fn paths_in_the_environment_are_none() {
 }
 
 #[test]
-fn tokens_of_a_language_code_and_methods_are_none() {
+fn parser_tokens_code_and_methods_are_no_secrets() {
     let error = r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"token=await foo(); this.token=token","data":{"token":"}","expected_token":"identifier"}}}"#;
     let ask = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"a\"}}\n";
     let script = format!("read line; echo '{error}'");
@@ -168,7 +168,7 @@ fn tokens_of_a_language_code_and_methods_are_none() {
 }
 
 #[test]
-fn a_secret_is_known_where_a_name_is_cut() {
+fn a_secret_is_recognized_in_a_name_that_is_cut() {
     let secret = "0a1b2c3d4e".repeat(9);
     let tool = format!(r#"{{"name":"{secret}","inputSchema":{{"type":"object"}}}}"#);
     let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{tool},{tool}]}}}}"#);
@@ -181,7 +181,7 @@ fn a_secret_is_known_where_a_name_is_cut() {
 }
 
 #[test]
-fn a_log_tells_where_a_secret_is_and_nothing_of_it() {
+fn a_log_shows_the_place_of_a_secret_and_not_its_value() {
     let message = concat!(
         r#"{"jsonrpc":"2.0","method":"x","params":{"url":"https://u:pwpwpw@h/","password":"hunter2hunter2","#,
         r#""text":"see https://docs.example/ and postgres://u:abcd@h/ AKIAABCDEFGHIJKLMNOP1"}}"#,
@@ -256,7 +256,7 @@ fn reports_are_private_and_have_no_secrets() {
 }
 
 #[test]
-fn what_a_check_records_has_the_arguments_as_they_are_typed_but_for_secrets() {
+fn captures_of_checks_have_redacted_arguments() {
     let folder = Folder::new("open");
     let record = folder.file("c.wire");
     let script = "exec \"$0\" serve";
@@ -281,7 +281,7 @@ fn findings<'a>(report: &'a Value, id: &str) -> &'a Vec<Value> {
 }
 
 #[test]
-fn what_was_redacted_when_it_was_recorded_was_on_the_wire() {
+fn a_replacement_in_a_capture_is_reported_as_a_secret() {
     let leak = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"use AKIAABCDEFGHIJKLMNOP"}]}}"#;
     let script = format!("read line; echo '{leak}'; echo token=abcdefgh12345678 >&2");
     let ask = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"a\"}}\n";
@@ -302,7 +302,7 @@ fn what_was_redacted_when_it_was_recorded_was_on_the_wire() {
 }
 
 #[test]
-fn what_a_peer_says_cannot_change_how_a_report_is_shown() {
+fn text_of_a_peer_cannot_change_the_look_of_a_report() {
     let folder = Folder::new("escapes");
     let capture = concat!(
         "wire 1\n",
@@ -341,7 +341,7 @@ fn a_session_is_in_no_report() {
     has_none(&reports.text("json"), &["5e55ion"]);
 }
 
-/// A server that says the same encoded bytes to everybody.
+/// A server that sends every client the same encoded bytes.
 fn encoded_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
@@ -356,7 +356,7 @@ fn encoded_server() -> String {
 }
 
 #[test]
-fn headers_that_are_given_are_numbered_like_all_secrets_and_encoded_bodies_are_left_out() {
+fn headers_of_the_user_are_numbered_like_all_secrets_and_encoded_bodies_are_left_out() {
     let (folder, url) = (Folder::new("web"), encoded_server());
     let record = folder.file("c.wire");
     let options = ["--header", "X-Odd: 0dd-va1ue-0815", "--header", "Mcp-Session-Id: s-1", "--record", &record];

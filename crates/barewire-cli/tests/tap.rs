@@ -1,4 +1,4 @@
-//! `barewire tap` with real processes: nobody can tell that it is there.
+//! `barewire tap` with real processes: neither side can tell that it is there.
 #![cfg(unix)]
 
 #[path = "tap/bytes.rs"]

@@ -58,7 +58,7 @@ fn a_client_cannot_tell_in_either_era() {
 }
 
 #[test]
-fn sessions_and_tokens_are_not_written_down_and_can_be_told_apart() {
+fn sessions_and_tokens_are_replaced_by_distinct_numbers() {
     let served = Served::new(&["--bearer-env", TOKEN]);
     let log = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("tap-http-secrets.log");
     let _ = std::fs::remove_file(&log);
@@ -81,13 +81,13 @@ fn sessions_and_tokens_are_not_written_down_and_can_be_told_apart() {
     assert!(different.iter().all(|session| session.starts_with("<redacted-")), "{sessions:?}");
     // Questions and answers belong together in each of them.
     assert_eq!(log.lines().filter(|line| line.contains("result") && line.ends_with(" ms")).count(), 6, "{log}");
-    assert!(!log.contains("nobody") && !log.contains("unanswered"), "{log}");
+    assert!(!log.contains("matches no request") && !log.contains("unanswered"), "{log}");
     let said = Tap::read(&record, "secrets");
     assert!(said.code == Some(0) && said.stderr.contains("all well formed"), "{}", said.stderr);
 }
 
 #[test]
-fn what_is_passed_on_is_what_was_sent() {
+fn requests_and_responses_pass_unchanged() {
     // Everything that the server got, and its answers.
     let (heard, hears) = mpsc::channel();
     let url = server(move |mut client| {
@@ -163,7 +163,7 @@ fn what_is_passed_on_is_what_was_sent() {
     assert!(!record.contains(" cut "), "{record}");
 }
 
-/// What the client called the tap.
+/// The host name that the client used for the tap.
 fn record_host(record: &str) -> &str {
     record.lines().find_map(|line| line.split_once("changed > Host: ")).expect("it was changed").1
 }
@@ -193,7 +193,7 @@ fn events_pass_without_delay() {
         took.push(arrives.recv().expect("it was sent").elapsed());
     }
     took.sort_unstable();
-    // Half of them, as a machine that is busy may stop anybody for a while.
+    // Half of them, because a busy machine may delay any process.
     assert!(took[EVENTS / 2] < Duration::from_millis(50), "{took:?}");
     assert_eq!(client.rest(), b"");
     let record = tap.end();
@@ -247,7 +247,7 @@ fn two_hundred_exchanges_at_once() {
     let all_there = Arc::new(Barrier::new(MANY));
     let url = server(move |mut client| {
         let head = client.head();
-        // Nobody is answered before all have asked.
+        // No request is answered before all have been sent.
         all_there.wait();
         let number = head.split([' ', '/']).nth(2).expect("a number");
         let body = format!(r#"{{"jsonrpc":"2.0","id":{number},"result":{{}}}}"#);
@@ -276,7 +276,7 @@ fn two_hundred_exchanges_at_once() {
 }
 
 #[test]
-fn what_is_compressed_passes_and_is_not_written_down() {
+fn compressed_bodies_pass_and_are_not_recorded() {
     let url = server(|mut client| {
         while !client.head().is_empty() {
             client.send("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 6\r\n\r\n\x1fZZZZZ");

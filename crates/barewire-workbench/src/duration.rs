@@ -1,8 +1,8 @@
-//! `100ms`, `2s` or `1.5` on a command line -> a time.
+//! `100ms`, `2s` or `1.5` on a command line -> a duration.
 
 use std::time::Duration;
 
-/// A time: a number and its unit, or a number of seconds.
+/// Parses a number with a unit, or a number of seconds.
 pub fn parse(text: &str) -> Result<Duration, &'static str> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -21,17 +21,17 @@ pub fn parse(text: &str) -> Result<Duration, &'static str> {
     }
 }
 
-/// The same, and more than none.
-pub fn some(text: &str) -> Result<Duration, &'static str> {
+/// Parses a duration that is greater than zero.
+pub fn parse_nonzero(text: &str) -> Result<Duration, &'static str> {
     match parse(text) {
-        Ok(time) if time.is_zero() => Err("a time of more than 0 is expected, as 100ms, 2s or 1.5"),
+        Ok(time) if time.is_zero() => Err("expected a time greater than 0, such as 100ms, 2s or 1.5"),
         time => time,
     }
 }
 
-const EXPECTED: &str = "a time is expected, as 100ms, 2s or 1.5, which are seconds";
+const EXPECTED: &str = "expected a time such as 100ms, 2s or 1.5 (seconds)";
 
-/// Far from what a clock can hold, and longer than anybody waits.
+/// Far below the range of a clock, and longer than any useful wait.
 const YEAR: f64 = 365.0 * 24.0 * 60.0 * 60.0;
 
 #[cfg(test)]
@@ -59,7 +59,9 @@ mod tests {
     }
 
     #[test]
-    fn no_time_is_not_some() {
-        assert!(some("0ms").is_err() && some("1ms").is_ok() && some("soon") == Err(EXPECTED));
+    fn zero_is_refused() {
+        assert!(
+            parse_nonzero("0ms").is_err() && parse_nonzero("1ms").is_ok() && parse_nonzero("soon") == Err(EXPECTED)
+        );
     }
 }

@@ -6,16 +6,13 @@ use barewire::transport::SpawnError;
 
 /// The reason why something could not be done.
 ///
-/// Its text reads on after a colon: `cannot read session.wire: no such file`. [`hint`](Self::hint) is a sentence about what to do.
+/// Its text reads on after a colon: `cannot read session.wire: no such file`. [`hint`](Self::hint) says what to do.
 #[derive(Debug)]
-pub struct Error(Kind);
-
-#[derive(Debug)]
-enum Kind {
-    /// The output of the caller could not be written.
-    Output(io::Error),
-    /// Anything else.
-    Other { what: String, help: Option<Help> },
+pub struct Error {
+    what: String,
+    help: Option<Help>,
+    /// Set if the output of the caller could not be written. Such an error has no help and keeps its text.
+    output: Option<io::Error>,
 }
 
 #[derive(Debug)]
@@ -24,7 +21,7 @@ enum Help {
     Advice(Advice),
 }
 
-/// A setting that would help. A library calls it one name and a command line another, so the caller finds the words.
+/// A setting that would help. The library and the command line have different names for it, so the caller words the hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Advice {
@@ -32,7 +29,7 @@ pub enum Advice {
     NameFile,
     /// Allow longer frames.
     RaiseFrameLimit,
-    /// Read it as newline-delimited JSON.
+    /// Read the file as newline-delimited JSON.
     ReadAsLines,
     /// Look at the frames of the capture.
     ReadCapture,
@@ -45,11 +42,11 @@ pub enum Advice {
     AllowRedacted,
     /// Record again, with bodies that are not compressed.
     RecordUncompressed,
-    /// Check a capture, and nothing else.
+    /// Check a capture instead of another file.
     CheckCapture,
     /// Allow more time for the whole check.
     AllowMoreTime,
-    /// Allow what no well-behaved client sends.
+    /// Allow messages that no well-behaved client sends.
     AllowHostile,
     /// Allow calls of tools, or name one to be called.
     AllowCalls,
@@ -61,12 +58,12 @@ pub enum Advice {
     WriteBaseline,
     /// Look at the list of all checks.
     ListChecks {
-        /// The id that is nearest to the one that was given.
+        /// The most similar id.
         near: Option<&'static str>,
     },
-    /// Look at where a check runs.
+    /// Look up where a check runs.
     ExplainCheck,
-    /// Have all checks named, also those without anything to look at.
+    /// Name all checks, also those that found nothing to check.
     NameAllChecks,
 }
 
@@ -74,18 +71,18 @@ impl fmt::Display for Advice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NameFile => "give the path of a file",
-            Self::RaiseFrameLimit => "a higher limit for frames takes it",
-            Self::ReadAsLines => "it may be newline-delimited JSON, which is another format",
-            Self::ReadCapture => "read the capture to see what is in it",
+            Self::RaiseFrameLimit => "raise the limit for frames",
+            Self::ReadAsLines => "the file may be newline-delimited JSON, which is another format",
+            Self::ReadCapture => "read the capture to see its frames",
             Self::NameChannel { channels } => return write!(f, "name a channel: {channels}"),
             Self::AllowRedacted => "if replaced secrets are allowed, any answer matches them",
-            Self::RecordUncompressed => "record it again, with bodies that are not compressed",
+            Self::RecordUncompressed => "record it again with uncompressed bodies",
             Self::CheckCapture => "only .wire captures can be checked",
-            Self::AllowMoreTime => "`Checks::timeout` gives more",
+            Self::AllowMoreTime => "`Checks::timeout` allows more time",
             Self::AllowHostile => "`Checks::hostile` sends it to a URL as well",
             Self::AllowCalls => "`Checks::call` or `Checks::allow_calls`",
             Self::AllowAllCalls => "`Checks::allow_calls`",
-            Self::SendCredentials => "`Checks::header` gives it what it wants",
+            Self::SendCredentials => "`Checks::header` sends credentials",
             Self::WriteBaseline => "`Baseline::write` writes one",
             Self::ListChecks { near: Some(near) } => {
                 return write!(f, "did you mean {near}? `catalogue::all` lists them");
@@ -98,26 +95,26 @@ impl fmt::Display for Advice {
 }
 
 impl Error {
-    /// Makes an error of a sentence without a full stop.
+    /// Makes an error from a sentence without a full stop.
     pub fn new(what: impl Into<String>) -> Self {
-        Self(Kind::Other { what: what.into(), help: None })
+        Self { what: what.into(), help: None, output: None }
     }
 
-    /// Makes an error of a program that could not be started.
+    /// Makes an error from the failed start of a program.
     pub fn not_started(error: SpawnError) -> Self {
         let hint = match &error {
             SpawnError::NotFound { program } if program.contains('/') => "check the path",
-            SpawnError::NotFound { .. } => "is it installed? a program of this directory is named ./PROGRAM",
+            SpawnError::NotFound { .. } => "is it installed? a program in this directory is named ./PROGRAM",
             SpawnError::NotExecutable { .. } => {
-                "chmod +x makes a script a program; or name what runs it, as in python3 server.py"
+                "chmod +x makes a script executable; or name its interpreter, as in python3 server.py"
             }
-            SpawnError::NoInterpreter { .. } => "install it, or name another, as in python3 server.py",
+            SpawnError::NoInterpreter { .. } => "install it, or name another interpreter, as in python3 server.py",
             _ => return Self::new(error.to_string()),
         };
         Self::new(error.to_string()).with_hint(hint)
     }
 
-    /// Sets the hint: a sentence about what to do.
+    /// Sets the hint, which says what to do.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         self.with_help(Help::Hint(hint.into()))
@@ -130,59 +127,43 @@ impl Error {
     }
 
     fn with_help(self, help: Help) -> Self {
-        match self.0 {
-            Kind::Other { what, .. } => Self(Kind::Other { what, help: Some(help) }),
-            output @ Kind::Output(_) => Self(output),
-        }
+        Self { help: self.output.is_none().then_some(help), ..self }
     }
 
     /// Adds a clause to the text.
     #[must_use]
     pub fn and(self, more: &str) -> Self {
-        match self.0 {
-            Kind::Other { what, help } => Self(Kind::Other { what: format!("{what}; {more}"), help }),
-            output @ Kind::Output(_) => Self(output),
-        }
+        if self.output.is_some() { self } else { Self { what: format!("{}; {more}", self.what), ..self } }
     }
 
-    /// Puts what it is about before the text: `name: text`.
+    /// Puts a name before the text: `name: text`.
     #[must_use]
     pub fn about(self, name: &str) -> Self {
-        match self.0 {
-            Kind::Other { what, help } => Self(Kind::Other { what: format!("{name}: {what}"), help }),
-            output @ Kind::Output(_) => Self(output),
-        }
+        if self.output.is_some() { self } else { Self { what: format!("{name}: {}", self.what), ..self } }
     }
 
-    /// What the caller can do about it, if that is known.
+    /// The hint, if there is one.
     pub fn hint(&self) -> Option<String> {
         self.hint_in(Advice::to_string)
     }
 
-    /// The same, in the caller's own words for a setting that would help.
+    /// The hint, with the caller's own words for a setting.
     pub fn hint_in(&self, words: impl FnOnce(&Advice) -> String) -> Option<String> {
-        match &self.0 {
-            Kind::Other { help: Some(Help::Hint(hint)), .. } => Some(hint.clone()),
-            Kind::Other { help: Some(Help::Advice(advice)), .. } => Some(words(advice)),
-            Kind::Other { help: None, .. } | Kind::Output(_) => None,
-        }
+        Some(match self.help.as_ref()? {
+            Help::Hint(hint) => hint.clone(),
+            Help::Advice(advice) => words(advice),
+        })
     }
 
     /// The error of the caller's own output, if that is what failed.
     pub fn output(&self) -> Option<&io::Error> {
-        match &self.0 {
-            Kind::Output(error) => Some(error),
-            Kind::Other { .. } => None,
-        }
+        self.output.as_ref()
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Kind::Output(error) => write!(f, "cannot write the output: {error}"),
-            Kind::Other { what, .. } => f.write_str(what),
-        }
+        f.write_str(&self.what)
     }
 }
 
@@ -192,9 +173,9 @@ impl std::error::Error for Error {
     }
 }
 
-/// The error of a bare `?` is that of the caller's own output; all others are made with a sentence that says what they are about.
+/// A bare `?` is only used for the caller's own output; all other errors are made from a sentence.
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
-        Self(Kind::Output(error))
+        Self { what: format!("cannot write the output: {error}"), help: None, output: Some(error) }
     }
 }

@@ -1,22 +1,21 @@
-//! The wire of the Model Context Protocol, to look at: read it, record it, check it, break it, play it again, load it.
+//! Tools for the wire of the Model Context Protocol: read, record, check, inject faults, replay, and measure under load.
 //!
 //! ```text
 //! bytes -> entries -> { capture
 //!                     { frames -> operations -> checks
 //! ```
 //!
-//! There is one way from bytes to verdicts, for what is seen live and for what is read from a file ([`pipeline`]). Each part of
-//! it stands for itself as well:
+//! Live bytes and files go through the same [`pipeline`]. Each part can also be used alone:
 //!
-//! - [`frames`] reads captures, logs and live bytes into frames, each parsed and judged by itself.
+//! - [`frames`] reads captures, logs and live bytes into frames, and parses each.
 //! - [`operations`] pairs requests with their responses, over rounds, cancels and HTTP exchanges.
-//! - [`capture`] writes `.wire` files without the [`secrets`] that pass.
-//! - [`check`] says what is wrong with a server or a capture, where, how bad, and how to fix it.
-//! - [`relay`] stands between a host and its server; [`fault`] breaks the bytes that pass.
-//! - [`replay`] plays the client of a capture again, or its server.
-//! - [`load`] sends requests to servers as fast as they can take them, and measures.
+//! - [`capture`] writes `.wire` files, and [`secrets`] finds and replaces secrets in them.
+//! - [`check`] reports what is wrong with a server or a capture, where, how severe it is, and how to fix it.
+//! - [`relay`] passes bytes between a host and its server; [`fault`] injects faults into them.
+//! - [`replay`] acts as the client of a capture, or as its server.
+//! - [`load`] sends requests to servers and measures the responses.
 //!
-//! docs/testing.md in the repository shows how to use them in tests:
+//! docs/testing.md in the repository shows their use in tests:
 //!
 //! ```
 //! use barewire::Server;
@@ -28,15 +27,16 @@
 //! # Ok::<(), barewire_workbench::Error>(())
 //! ```
 //!
-//! Nothing here prints, asks for a terminal or ends the process: that is for the program on top.
+//! Nothing here prints, checks for a terminal or ends the process; that is left to the program.
 
 #![warn(clippy::exhaustive_structs, clippy::exhaustive_enums)]
 
-#[rustfmt::skip] // in the order of the data
+// In the order of the data. The blank lines keep rustfmt from sorting; `rustfmt::skip` on a `mod` line would skip the module.
 pub mod frames;
 pub mod operations;
-#[rustfmt::skip]
+
 pub mod secrets;
+
 pub mod capture;
 pub mod pipeline;
 

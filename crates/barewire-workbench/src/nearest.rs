@@ -1,16 +1,17 @@
-//! A name with a slip of the finger in it -> the name that was meant.
+//! A misspelled name -> the name that was meant.
 
-/// The name that differs in the fewest letters, if it is few.
+/// Returns the most similar name, if it is similar enough.
 pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = wanted.to_lowercase();
-    if wanted.len() > LONGEST {
+    if wanted.len() > MAX_COMPARED_NAME {
         return None;
     }
-    let near = names.filter(|name| name.len() <= LONGEST).map(|name| (distance(&wanted, name), name)).min()?;
+    let near =
+        names.filter(|name| name.len() <= MAX_COMPARED_NAME).map(|name| (distance(&wanted, name), name)).min()?;
     (near.0 <= 2.max(wanted.len() / 3)).then_some(near.1)
 }
 
-/// How many letters must be added, removed or changed to turn one word into the other.
+/// The number of letters that must be added, removed or changed to turn one word into the other.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().flat_map(char::to_lowercase).collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -25,15 +26,15 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// Names that are longer are not compared: a peer decides how long its names are.
-const LONGEST: usize = 64;
+/// Longer names are not compared, because the names of a peer may have any length.
+const MAX_COMPARED_NAME: usize = 64;
 
 #[cfg(test)]
 mod tests {
     use super::nearest;
 
     #[test]
-    fn only_what_is_near_is_meant() {
+    fn only_a_similar_name_is_returned() {
         let names = ["echo", "add", "readFile"];
         let near = |wanted| nearest(wanted, names.into_iter());
         assert_eq!(near("ehco"), Some("echo"));

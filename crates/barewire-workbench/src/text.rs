@@ -1,4 +1,4 @@
-//! Text of a peer, times and sizes -> text for people: escaped, cut to its place, in three digits.
+//! Text of a peer, times and sizes -> text for people: escaped, cut to a width, with three digits.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -9,36 +9,36 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 pub use crate::nearest::nearest;
 
-/// What a part of a text means, for those who show that by a colour. Nothing is said by colour alone.
+/// The meaning of a part of a text, which may be shown by colour. No information is in the colour alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Tone {
-    /// A name that stands out.
+    /// An important name.
     Strong,
-    /// A detail that may be overlooked.
+    /// A minor detail.
     Faint,
     /// A request.
     Request,
     /// A notification.
     Notification,
-    /// Something that is as it should be.
+    /// Something correct.
     Good,
-    /// Something that is wrong.
+    /// Something wrong.
     Bad,
-    /// Something to take note of.
+    /// Something noteworthy.
     Noted,
 }
 
-/// How a text is laid out and painted for its reader.
+/// The width and the colours of a text.
 pub trait Style {
     /// Returns a part of a text in a tone.
     fn paint(&self, tone: Tone, text: &str) -> String;
 
-    /// How many columns prose should take.
+    /// The number of columns for prose.
     fn width(&self) -> usize;
 }
 
-/// Text without colours, for 80 columns: for files, pipes and the messages of tests.
+/// Text without colours and with 80 columns, for files, pipes and messages of tests.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct Plain;
@@ -53,9 +53,9 @@ impl Style for Plain {
     }
 }
 
-/// Text of a peer for one line of a terminal: escaped, and no wider than `most` columns.
+/// Returns text of a peer for one line of a terminal: escaped, and no wider than `most` columns.
 pub fn shown(bytes: &[u8], most: usize) -> String {
-    // Four columns a byte is the most that escaping makes of it.
+    // Escaping makes at most four columns of a byte.
     let text = escape(bytes.get(..most * 4).map_or(bytes, |start| start));
     if text.width() <= most && bytes.len() <= most * 4 {
         return text.into_owned();
@@ -71,9 +71,9 @@ pub fn shown(bytes: &[u8], most: usize) -> String {
     cut
 }
 
-/// JSON text of a peer for one line of JSON output: the same value, with what must not reach a terminal written as
-/// `\uNNNN`. Such a character can only stand inside a string, where the escape means the same; but for tabs and line
-/// breaks, which can only stand outside of strings, where a space means the same.
+/// Returns JSON text of a peer for one line of JSON output: the same value, with characters that must not reach a terminal
+/// written as `\uNNNN`. They only occur inside strings, where the escape means the same; except tabs and line breaks, which
+/// only occur outside of strings, where a space means the same.
 pub fn safe_json(text: &str) -> Cow<'_, str> {
     if is_clean(text.as_bytes()) {
         return Cow::Borrowed(text);
@@ -93,7 +93,7 @@ pub fn safe_json(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A paragraph in lines of at most `room` columns, as far as its words allow.
+/// Wraps a paragraph into lines of at most `room` columns, as far as its words allow.
 pub fn wrap(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -110,12 +110,12 @@ pub fn wrap(text: &str, room: usize) -> Vec<String> {
     lines
 }
 
-/// Text in a column of at least this width.
+/// Pads a text to a column of at least this width.
 pub fn pad(text: &str, width: usize) -> String {
     format!("{text}{:1$}", "", width.saturating_sub(text.width()))
 }
 
-/// How long something took, in three digits.
+/// Formats a duration with three digits.
 pub fn took(time: Duration) -> String {
     let &(step, unit, name, _) = scale(time);
     let steps = (time.as_nanos() + step / 2) / step;
@@ -128,8 +128,8 @@ pub fn took(time: Duration) -> String {
     }
 }
 
-/// The same, also of times that are so short that it matters.
-pub fn precisely(time: Duration) -> String {
+/// Formats a duration with three digits, also below 100 microseconds.
+pub fn took_precisely(time: Duration) -> String {
     let us = time.as_secs_f64() * 1e6;
     match us {
         us if us < 9.995 => format!("{us:.2} us"),
@@ -138,15 +138,15 @@ pub fn precisely(time: Duration) -> String {
     }
 }
 
-/// The time that [`took`] tells.
-pub fn as_told(time: Duration) -> Duration {
+/// The duration that [`took`] shows, rounded as it is there.
+pub fn displayed_duration(time: Duration) -> Duration {
     let &(step, ..) = scale(time);
     let nanos = (time.as_nanos() + step / 2) / step * step;
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-/// The step in which a time is told, its unit and the name of that, and up to where. What would be rounded up to 1000 is one of
-/// the next unit.
+/// The step that a time is rounded to, its unit, the name of the unit, and the upper limit. A time that would be rounded up to
+/// 1000 has the next unit.
 fn scale(time: Duration) -> &'static (u128, u128, &'static str, u128) {
     const US: u128 = 1_000;
     const MS: u128 = 1_000 * US;
@@ -174,7 +174,7 @@ fn scale(time: Duration) -> &'static (u128, u128, &'static str, u128) {
     SCALES.iter().find(|scale| nanos < scale.3).expect("the last has no end")
 }
 
-/// A number of bytes as people say it.
+/// Formats a number of bytes.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {
@@ -192,34 +192,29 @@ pub fn size(bytes: u64) -> String {
 mod tests {
     use std::time::Duration;
 
-    use super::{as_told, took};
+    use super::{displayed_duration, took};
 
     #[test]
-    fn times_are_told_in_three_digits() {
-        let cases = [(0, "0 us"), (499, "0 us"), (999_499, "999 us"), (999_500, "1.00 ms"), (1_234_567, "1.23 ms")];
-        for (nanos, told) in cases {
-            assert_eq!(took(Duration::from_nanos(nanos)), told);
-        }
-        let cases = [(12, "12.0 ms"), (456, "456 ms"), (1_000, "1.00 s"), (59_960, "60.0 s"), (3_600_000, "60.0 min")];
-        for (millis, told) in cases {
-            assert_eq!(took(Duration::from_millis(millis)), told);
-        }
-        let cases = [(999, "999 s"), (1_000, "16.7 min"), (6_000, "1.67 h"), (90_000, "25.0 h")];
-        for (seconds, told) in cases {
-            assert_eq!(took(Duration::from_secs(seconds)), told);
-        }
-        let cases = [(400_000, "4.63 d"), (999_999_999, "11574 d"), (u64::MAX, "213503982334601 d")];
-        for (seconds, told) in cases {
-            assert_eq!(took(Duration::from_secs(seconds)), told);
+    #[rustfmt::skip] // a table
+    fn durations_have_three_digits() {
+        let (nanos, millis, seconds) = (Duration::from_nanos, Duration::from_millis, Duration::from_secs);
+        for (time, text) in [
+            (nanos(0), "0 us"), (nanos(499), "0 us"), (nanos(999_499), "999 us"), (nanos(999_500), "1.00 ms"),
+            (nanos(1_234_567), "1.23 ms"), (millis(12), "12.0 ms"), (millis(456), "456 ms"), (seconds(1), "1.00 s"),
+            (millis(59_960), "60.0 s"), (seconds(3_600), "60.0 min"), (seconds(999), "999 s"),
+            (seconds(1_000), "16.7 min"), (seconds(6_000), "1.67 h"), (seconds(90_000), "25.0 h"),
+            (seconds(400_000), "4.63 d"), (seconds(999_999_999), "11574 d"), (seconds(u64::MAX), "213503982334601 d"),
+        ] {
+            assert_eq!(took(time), text);
         }
     }
 
     #[test]
-    fn a_time_as_it_is_told_is_told_the_same() {
+    fn a_displayed_duration_is_displayed_the_same() {
         let mut nanos = 1_u64;
         while nanos < u64::MAX / 200 {
             let time = Duration::from_nanos(nanos);
-            assert_eq!(took(time), took(as_told(time)), "{time:?}");
+            assert_eq!(took(time), took(displayed_duration(time)), "{time:?}");
             nanos = nanos * 101 / 99 + 1;
         }
     }

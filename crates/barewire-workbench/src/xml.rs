@@ -1,6 +1,6 @@
 //! Text -> text for XML.
 
-/// What is special is written out, and what XML cannot hold stands there as U+FFFD.
+/// Escapes special characters, and replaces those that XML cannot contain by U+FFFD.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -22,7 +22,7 @@ pub fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn what_xml_cannot_hold_is_replaced() {
+    fn characters_that_xml_cannot_contain_are_replaced() {
         assert_eq!(super::escape("<a b='\"&\u{1b}\u{fffe}\n"), "&lt;a b=&#39;&quot;&amp;\u{fffd}\u{fffd}\n");
     }
 }

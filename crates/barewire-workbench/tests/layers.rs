@@ -1,9 +1,9 @@
-//! Each part stands on those before it, and none of them knows what only a program can know: options, a terminal, exit codes.
+//! Each part uses only those before it, and none knows what belongs to the program: options, a terminal, exit codes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The parts in the order of the data, each with those that it may use besides itself and the ground.
+/// The parts in the order of the data, each with those that it may use besides itself and the common modules.
 const LAYERS: &[(&str, &[&str])] = &[
     ("frames", &[]),
     ("operations", &["frames"]),
@@ -18,8 +18,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("load", &[]),
 ];
 
-/// What every part may use.
-const GROUND: &[&str] = &["duration", "error", "nearest", "platform", "text", "xml"];
+/// The modules that every part may use.
+const COMMON: &[&str] = &["duration", "error", "nearest", "platform", "text", "xml"];
 
 struct Source {
     path: PathBuf,
@@ -67,7 +67,7 @@ fn no_part_uses_one_that_comes_after_it() {
             continue;
         }
         let below = LAYERS.iter().find(|(name, _)| *name == part).map(|(_, below)| *below);
-        assert!(below.is_some() || GROUND.contains(&&*part), "{part} has no place in the order: give it one");
+        assert!(below.is_some() || COMMON.contains(&&*part), "{part} is missing in LAYERS");
         for used in &names {
             let reaches = code.contains(&format!("crate::{used}::")) || code.contains(&format!("crate::{{{used}"));
             let allowed = part == **used || below.is_some_and(|below| below.contains(used));
@@ -76,7 +76,7 @@ fn no_part_uses_one_that_comes_after_it() {
     }
 }
 
-/// An option is called by its name only where options are: in the program.
+/// Options are named only in the program.
 #[test]
 fn no_text_names_an_option() {
     for Source { path, code, .. } in sources() {
@@ -94,7 +94,7 @@ fn no_text_names_an_option() {
 }
 
 #[test]
-fn nothing_prints_or_asks_for_a_terminal_or_ends_the_process() {
+fn nothing_prints_or_checks_for_a_terminal_or_ends_the_process() {
     for Source { path, code, .. } in sources() {
         let forbidden = [
             "IsTerminal",
@@ -115,7 +115,7 @@ fn nothing_prints_or_asks_for_a_terminal_or_ends_the_process() {
 }
 
 #[test]
-fn only_the_platform_asks_which_system_it_is() {
+fn only_the_platform_depends_on_the_system() {
     for Source { path, part, code } in sources().into_iter().filter(|source| source.part != "platform") {
         for word in
             ["rustix", "std::os::", "cfg(unix", "cfg(not(unix", "target_os", "signal::unix", "net::unix", "/proc/"]

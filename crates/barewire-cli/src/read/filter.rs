@@ -152,7 +152,7 @@ fn is_call(tool: &Glob, tracked: &TrackedMessage<'_>) -> bool {
 fn is_error(tracked: &TrackedMessage<'_>) -> bool {
     match tracked.message {
         Err(_) | Ok(Message::OrphanError(_)) => true,
-        Ok(Message::Response(response)) => Outcome::of(response).is_failure(),
+        Ok(Message::Response(response)) => ResponseOutcome::of(response).is_failure(),
         Ok(Message::Request(_) | Message::Notification(_)) => false,
     }
 }

@@ -20,7 +20,7 @@ use crate::failure::report;
 use crate::input::{self, InputFormat};
 use crate::output::Output;
 use crate::{Exit, Failure};
-use barewire_workbench::frames::{FrameLimits, Reading};
+use barewire_workbench::frames::{FrameLimits, FrameReader};
 use filter::Filter;
 use list::Listing;
 
@@ -106,7 +106,7 @@ of the input. --diagram draws every operation of which at least one message matc
 Exit codes: 0 every frame shown is well formed, 1 some are not, 2 the input cannot be read.";
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
-    let reading = Reading {
+    let reading = FrameReader {
         file: input::file(args.file.as_deref()),
         format: args.format.into(),
         limits: FrameLimits { frame: args.max_frame, depth: args.max_depth },

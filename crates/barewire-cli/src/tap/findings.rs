@@ -1,4 +1,4 @@
-//! What passes by -> what the checks have to say about it, a line each, as it happens.
+//! Messages and events -> the findings of the passive checks, one line each.
 
 use barewire_workbench::capture::Redactor;
 use barewire_workbench::check::{Finding, Inspector};
@@ -6,7 +6,7 @@ use barewire_workbench::frames::WireItem;
 use barewire_workbench::operations::{OperationTracker, TrackedMessage};
 use barewire_workbench::pipeline::Observer;
 
-/// The passive checks, and the lines for what they find.
+/// The passive checks, and lines for their findings.
 pub(super) struct Findings(Inspector);
 
 impl Findings {
@@ -14,24 +14,24 @@ impl Findings {
         Self(Inspector::incremental())
     }
 
-    pub(super) fn message(&mut self, watched: &TrackedMessage<'_>, redactor: &mut Redactor) -> Vec<String> {
-        self.0.message(watched);
+    pub(super) fn message(&mut self, message: &TrackedMessage<'_>, redactor: &mut Redactor) -> Vec<String> {
+        self.0.message(message);
         self.news(redactor)
     }
 
-    pub(super) fn sight(
+    pub(super) fn item(
         &mut self,
-        sight: &WireItem<'_>,
-        watch: &OperationTracker,
+        item: &WireItem<'_>,
+        operations: &OperationTracker,
         redactor: &mut Redactor,
     ) -> Vec<String> {
-        self.0.item(sight, watch);
+        self.0.item(item, operations);
         self.news(redactor)
     }
 
-    /// Lines for what shows only when it is over, and how often what was told came again.
-    pub(super) fn end(&mut self, watch: &OperationTracker, redactor: &mut Redactor) -> Vec<String> {
-        self.0.end(watch);
+    /// Lines for findings at the end, and the number of repetitions of earlier findings.
+    pub(super) fn end(&mut self, operations: &OperationTracker, redactor: &mut Redactor) -> Vec<String> {
+        self.0.end(operations);
         let mut lines = self.news(redactor);
         lines.extend(self.0.omitted().map(|(id, more)| format!("{:>11} * {id}: {more} more", "")));
         lines

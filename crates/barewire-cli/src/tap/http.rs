@@ -1,4 +1,4 @@
-//! `barewire tap --http ADDR --to URL`: the same for a server at a URL, as a reverse proxy.
+//! `barewire tap --http ADDR --to URL`: a tap for a server at a URL, as a reverse proxy.
 
 use std::net::SocketAddr;
 
@@ -8,40 +8,40 @@ use barewire_workbench::capture::{CaptureClock, CaptureWriter, Redactor};
 use barewire_workbench::relay::http::{HttpRelay, HttpRelaySettings, ListenError, is_loopback};
 use tokio::runtime::Builder;
 
-use super::outlet::{Outlet, Target, first_line};
-use super::{Args, observe, talk};
+use super::outlet::{LogTarget, Outlet, first_line};
+use super::{Args, observe, say};
 use crate::output::shown;
 use crate::platform::Signals;
 use crate::{Exit, Failure};
 
-/// What there is to say about HTTP.
+/// The options for HTTP.
 #[derive(clap::Args)]
 pub(super) struct HttpArgs {
-    /// Stand in for a server at a URL: listen at this address, and pass on what comes to the server that --to names
+    /// Be a reverse proxy: listen at this address, and pass requests on to the server that --to names
     #[arg(long, value_name = "ADDR", requires = "to")]
     pub(super) http: Option<String>,
     /// The URL of the server; clients get the same URL with the tap's address in it
     #[arg(long, value_name = "URL", requires = "http", conflicts_with = "program")]
     to: Option<String>,
-    /// Answer to this host name too; several with commas between them. Needed where other machines can connect
+    /// Also answer to this host name; separate several with commas. Required where other machines can connect
     #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "http", conflicts_with = "program")]
     host: Vec<String>,
-    /// Ask the server for bodies that are not compressed, whatever the client accepts
+    /// Request uncompressed bodies from the server, whatever the client accepts
     #[arg(long, requires = "http", conflicts_with = "program")]
     uncompressed: bool,
 }
 
 impl HttpArgs {
-    /// Where the server is, and how to get there. Nothing is connected yet.
+    /// Creates the dialer for the server. Nothing is connected yet.
     fn dial(&self) -> Result<Dialer, Failure> {
         let url = self.to.as_deref().unwrap_or_default();
         Dialer::new(&Endpoint::new(url)).map_err(|error| match error {
-            FetchError::Url(what) => Failure::new(format!("cannot pass anything on: the URL of --to {what}")),
-            error => Failure::new(format!("cannot pass anything on: {error}")),
+            FetchError::Url(what) => Failure::new(format!("cannot tap the server: the URL of --to {what}")),
+            error => Failure::new(format!("cannot tap the server: {error}")),
         })
     }
 
-    /// Listens, for the server that `dialer` leads to.
+    /// Listens for clients of the server that `dialer` connects to.
     async fn listen(&self, dialer: Dialer) -> Result<HttpRelay, Failure> {
         let address = self.http.as_deref().unwrap_or_default();
         let mut settings = HttpRelaySettings::default();
@@ -52,10 +52,10 @@ impl HttpArgs {
         };
         HttpRelay::listen(address, dialer, &settings).await.map_err(|error| match error {
             ListenError::Address(error) => {
-                cannot(&address, &error).with_hint("an address and a port are expected, as 127.0.0.1:8900")
+                cannot(&address, &error).with_hint("give an address and a port, such as 127.0.0.1:8900")
             }
             ListenError::Open(open) => cannot(&open, &"other machines can connect there")
-                .with_hint("127.0.0.1 is for this machine only; or --host NAME says by which name clients reach it"),
+                .with_hint("use 127.0.0.1 for this machine only, or --host NAME with the name that clients use"),
             ListenError::Host(bad) => Failure::new(format!("cannot answer to {bad}")),
             ListenError::Bind(error) => cannot(&address, &error),
             other => cannot(&address, &format_args!("{other:?}")),
@@ -63,16 +63,16 @@ impl HttpArgs {
     }
 }
 
-/// Whether what was asked for can be done over HTTP.
+/// Refuses options that do not work over HTTP.
 pub(super) fn check(args: &Args) -> Result<(), Failure> {
     if args.http.http.is_some() && !args.fault.is_empty() {
-        return Err(Failure::new("--fault does nothing over HTTP yet: it is for the lines of stdin and stdout")
+        return Err(Failure::new("--fault does not work over HTTP yet, only on stdin and stdout")
             .with_hint("leave out --fault, or tap a server on stdio"));
     }
     Ok(())
 }
 
-/// Passes everything on until a signal comes.
+/// Relays until a signal comes.
 pub(super) fn run(
     args: &Args,
     clock: CaptureClock,
@@ -87,24 +87,24 @@ pub(super) fn run(
         let relay = args.http.listen(dialer.clone()).await?;
         let mut signals =
             Signals::catch().map_err(|error| Failure::new(format!("cannot wait for signals here: {error}")))?;
-        // The log is there already, and says it.
-        let to_stderr = matches!(args.log, Some(Target::Stderr)) && outlet.is_some();
+        // A log on stderr has the warnings already.
+        let to_stderr = matches!(args.log, Some(LogTarget::Stderr)) && outlet.is_some();
         if let Some(outlet) = &outlet {
             outlet.line(&first_line(&clock.started(), &dialer.origin()));
             outlet.flush();
         }
         let observation = observe(clock, capture, outlet, redactor, false);
         let addr = relay.local_addr().map_err(|error| Failure::new(format!("cannot listen: {error}")))?;
-        say(addr, &dialer);
-        let trouble = move |exchange: u64, note: &Note| {
+        announce(addr, &dialer);
+        let warn = move |exchange: u64, note: &Note| {
             if !to_stderr {
-                talk(&format!("exchange {exchange}: {}", shown(&note.text(), 300)));
+                say(&format!("exchange {exchange}: {}", shown(&note.text(), 300)));
             }
         };
         let stop = async {
             signals.next().await;
         };
-        relay.run(observation.as_ref(), stop, trouble).await;
+        relay.run(observation.as_ref(), stop, warn).await;
         if let Some(observation) = observation {
             observation.finish();
         }
@@ -112,11 +112,11 @@ pub(super) fn run(
     })
 }
 
-/// What is listened on, and how a host gets there.
-fn say(addr: SocketAddr, dial: &Dialer) {
+/// Prints the address for clients.
+fn announce(addr: SocketAddr, dial: &Dialer) {
     let path = dial.path_and_query();
-    // A query may hold a token, and whoever gave it knows it; but it is to be asked for as well.
+    // A query may hold a token, so it is not printed; clients still have to send it.
     let (path, query) = path.split_once('?').map_or((path, ""), |(path, _)| (path, "?…"));
     let reach = if is_loopback(&addr) { "this machine" } else { "every machine that can connect" };
-    talk(&format!("tapping {}{path}{query} at http://{addr}{path}{query}, for {reach}; Ctrl-C ends it", dial.origin()));
+    say(&format!("tapping {}{path}{query} at http://{addr}{path}{query}, for {reach}; Ctrl-C ends it", dial.origin()));
 }

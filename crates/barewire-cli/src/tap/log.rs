@@ -1,4 +1,4 @@
-//! Messages in their places -> readable lines, one each: time, direction, kind, id, what it is about, size, latency.
+//! Messages -> one readable line each: time, direction, kind, id, subject, size, latency.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -12,30 +12,30 @@ use super::outlet::Outlet;
 use crate::output::{pad, shown, size};
 use barewire_workbench::capture::Redactor;
 use barewire_workbench::frames::{FrameFacts, WireItem};
-use barewire_workbench::operations::{Operation, OperationTracker, Outcome, Relation, TrackedMessage, member};
+use barewire_workbench::operations::{Operation, OperationTracker, Relation, ResponseOutcome, TrackedMessage, member};
 use barewire_workbench::pipeline::Observer;
-use barewire_workbench::secrets::EXCERPT;
+use barewire_workbench::secrets::EXCERPT_LIMIT;
 
 /// Writes the log.
 pub(super) struct Log {
     outlet: Outlet,
     redactor: Redactor,
-    /// What the program writes to stderr is in the log, unless it is there already.
+    /// Whether the log has the lines of stderr; not if the log itself goes to stderr.
     with_stderr: bool,
     findings: Findings,
 }
 
 impl Observer for Log {
-    fn message(&mut self, watched: &TrackedMessage<'_>) {
-        let line = line(watched, &mut self.redactor);
+    fn message(&mut self, message: &TrackedMessage<'_>) {
+        let line = line(message, &mut self.redactor);
         self.put(&line);
-        let told = self.findings.message(watched, &mut self.redactor);
+        let told = self.findings.message(message, &mut self.redactor);
         told.iter().for_each(|line| self.put(line));
     }
 
-    fn item(&mut self, sight: &WireItem<'_>, watch: &OperationTracker) {
-        self.happened(sight);
-        let told = self.findings.sight(sight, watch, &mut self.redactor);
+    fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker) {
+        self.event_line(item);
+        let told = self.findings.item(item, operations, &mut self.redactor);
         told.iter().for_each(|line| self.put(line));
     }
 
@@ -43,19 +43,19 @@ impl Observer for Log {
         self.outlet.flush();
     }
 
-    fn end(&mut self, watch: &OperationTracker) {
+    fn end(&mut self, operations: &OperationTracker) {
         let mut count = 0;
-        for operation in watch.open().filter(|operation| operation.is_unanswered()) {
+        for operation in operations.open().filter(|operation| operation.is_unanswered()) {
             count += 1;
-            if count <= MOST_UNANSWERED {
+            if count <= MAX_UNANSWERED {
                 let line = unanswered(operation, &mut self.redactor);
                 self.put(&line);
             }
         }
-        if count > MOST_UNANSWERED {
-            self.put(&format!("{:>11} ? and {} more unanswered", "", count - MOST_UNANSWERED));
+        if count > MAX_UNANSWERED {
+            self.put(&format!("{:>11} ? and {} more unanswered", "", count - MAX_UNANSWERED));
         }
-        let told = self.findings.end(watch, &mut self.redactor);
+        let told = self.findings.end(operations, &mut self.redactor);
         told.iter().for_each(|line| self.put(line));
         self.outlet.finish();
     }
@@ -66,8 +66,8 @@ impl Log {
         Self { outlet, redactor, with_stderr, findings: Findings::new() }
     }
 
-    fn happened(&mut self, sight: &WireItem<'_>) {
-        match sight {
+    fn event_line(&mut self, item: &WireItem<'_>) {
+        match item {
             WireItem::Stderr(bytes) if self.with_stderr => self.stderr(Entry::Bytes((*bytes).clone())),
             WireItem::Event(event) => {
                 let Event { note, marks, channel } = *event;
@@ -79,17 +79,17 @@ impl Log {
                 let redactor = &mut self.redactor;
                 let what = match note {
                     Note::Open(what) => format!("open {}", redactor.shown(what, 200)),
-                    // Over HTTP every message ends so.
+                    // Over HTTP every message ends so: nothing to report.
                     Note::Eof(_) if !channel.as_str().is_empty() => return,
                     Note::Eof(stream) => format!("eof {}", stream.sigil()),
                     Note::Gap(stream, bytes) => format!("gap {} {}", stream.sigil(), size(*bytes)),
                     Note::ExitCode(code) => format!("exit code {code}"),
                     Note::ExitSignal(signal) => format!("exit signal {signal}"),
-                    // It is so in every exchange.
+                    // The same in every exchange.
                     Note::Changed(_) => return,
-                    // What has no message in it: all requests but POST, and responses that say no.
+                    // Heads without a message: requests other than POST, and responses with an error or a redirect.
                     Note::Head(Stream::ToServer, line) if is_bare(line) => redactor.shown(line, 200),
-                    Note::Head(Stream::ToClient, line) if is_no(line) => redactor.shown(line, 200),
+                    Note::Head(Stream::ToClient, line) if is_refusal(line) => redactor.shown(line, 200),
                     Note::Head(..) | Note::Framing(_) | Note::Read(_) => return,
                     note => redactor.shown(&note.text(), 200),
                 };
@@ -99,7 +99,7 @@ impl Log {
         }
     }
 
-    /// Lines of stderr, without their secrets. A private key goes over many of them.
+    /// Writes lines of stderr without their secrets. A private key takes many lines.
     fn stderr(&mut self, entry: Entry) {
         let mut entries = Vec::new();
         self.redactor.entry(entry, &mut entries);
@@ -110,38 +110,38 @@ impl Log {
         }
     }
 
-    /// Nothing in it is a secret any more.
+    /// Writes a line that is redacted already.
     fn put(&mut self, line: &str) {
         self.outlet.line(line.trim_end());
     }
 }
 
-/// Whether a line of a head is a request line, and none of a POST.
+/// Whether a line of a head is a request line of another method than POST.
 fn is_bare(line: &[u8]) -> bool {
     let mut words = line.split(|byte| *byte == b' ');
     words.next() != Some(b"POST") && words.nth(1).is_some_and(|version| version.starts_with(b"HTTP/"))
 }
 
-/// Whether a line of a head is the status of something that was not done.
-fn is_no(line: &[u8]) -> bool {
+/// Whether a line of a head is a status line of a redirect or an error.
+fn is_refusal(line: &[u8]) -> bool {
     let mut words = line.split(|byte| *byte == b' ');
     words.next().is_some_and(|version| version.starts_with(b"HTTP/"))
         && words.next().and_then(|status| status.first()).is_some_and(|digit| (b'3'..=b'9').contains(digit))
 }
 
-fn line(watched: &TrackedMessage<'_>, redactor: &mut Redactor) -> String {
-    let place = watched.frame.place;
+fn line(message: &TrackedMessage<'_>, redactor: &mut Redactor) -> String {
+    let place = message.frame.place;
     let time = place.and_then(|place| place.time);
     let sigil = place.map_or(' ', |place| place.stream.sigil());
     let channel = place.map_or("", |place| place.channel);
-    let facts = match watched.text {
-        Some(text) => FrameFacts::element(watched.message, text),
-        None => watched.frame.facts(),
+    let facts = match message.text {
+        Some(text) => FrameFacts::element(message.message, text),
+        None => message.frame.facts(),
     };
     let id = facts.id.as_deref().map_or(String::new(), |id| redactor.shown(id.as_bytes(), 20));
-    let length = watched.text.map_or(watched.frame.length, |text| text.len() as u64);
-    let (what, note) = said(watched, &facts, redactor);
-    let kind = if watched.element.is_some() { format!("[{}]", facts.kind) } else { facts.kind.to_owned() };
+    let length = message.text.map_or(message.frame.length, |text| text.len() as u64);
+    let (what, note) = subject(message, &facts, redactor);
+    let kind = if message.element.is_some() { format!("[{}]", facts.kind) } else { facts.kind.to_owned() };
     let mut line = format!("{} {sigil}{channel} {kind:<12}  {}  ", at(time), pad(&id, 6));
     let _ = write!(line, "{} {:>9}", pad(&what, 40), size(length));
     if !note.is_empty() {
@@ -151,14 +151,14 @@ fn line(watched: &TrackedMessage<'_>, redactor: &mut Redactor) -> String {
     line
 }
 
-/// What a message is about, and what else there is to say of it.
-fn said(watched: &TrackedMessage<'_>, facts: &FrameFacts<'_>, redactor: &mut Redactor) -> (String, String) {
+/// The subject of a message, and a remark.
+fn subject(message: &TrackedMessage<'_>, facts: &FrameFacts<'_>, redactor: &mut Redactor) -> (String, String) {
     let method = facts.method.map_or(String::new(), |method| redactor.shown(method.trim_matches('"').as_bytes(), 40));
     if let Some(invalid) = facts.invalid {
-        let text = watched.text.map_or(String::new(), |text| noise(watched, text, redactor));
+        let text = message.text.map_or(String::new(), |text| noise(message, text, redactor));
         return (format!("{} at {}", invalid.rule.name(), invalid.at), text);
     }
-    match watched.relation {
+    match message.relation {
         Relation::None => (method, String::new()),
         Relation::Request { operation, id_in_use } => {
             let round = operation.rounds.len();
@@ -173,18 +173,18 @@ fn said(watched: &TrackedMessage<'_>, facts: &FrameFacts<'_>, redactor: &mut Red
             (titled(operation, redactor), answer(operation, latency, late, redactor))
         }
         Relation::Progress { operation } => {
-            (format!("{method} of {}", titled(operation, redactor)), progress(watched, redactor))
+            (format!("{method} of {}", titled(operation, redactor)), progress(message, redactor))
         }
         Relation::Cancellation { operation } => (format!("{method} of {}", titled(operation, redactor)), String::new()),
-        Relation::RefusesUnidentified => (error(facts, redactor), "about something without an id".to_owned()),
+        Relation::RefusesUnidentified => (error(facts, redactor), "about a message without an id".to_owned()),
         Relation::Duplicate => (error(facts, redactor), "answered before".to_owned()),
-        Relation::Unsolicited => (error(facts, redactor), "answers nobody: nothing was asked under this id".to_owned()),
+        Relation::Unsolicited => (error(facts, redactor), "matches no request".to_owned()),
     }
 }
 
-/// How far it is, as it was written.
-fn progress(watched: &TrackedMessage<'_>, redactor: &mut Redactor) -> String {
-    let Ok(Message::Notification(notification)) = watched.message else { return String::new() };
+/// The progress, as written.
+fn progress(message: &TrackedMessage<'_>, redactor: &mut Redactor) -> String {
+    let Ok(Message::Notification(notification)) = message.message else { return String::new() };
     let named = |name| member(notification.params.map(Params::json), name);
     let mut shown = |json: Json<'_>| redactor.shown(json.as_str().as_bytes(), 20);
     match (named("progress").map(&mut shown), named("total").map(&mut shown)) {
@@ -194,12 +194,12 @@ fn progress(watched: &TrackedMessage<'_>, redactor: &mut Redactor) -> String {
     }
 }
 
-/// What is no message. It may be a line of a private key, so it is read as one of its stream.
-fn noise(watched: &TrackedMessage<'_>, text: &[u8], redactor: &mut Redactor) -> String {
-    if text.len() > EXCERPT {
+/// The text of an invalid message. It may be a line of a private key, so it is redacted as part of its stream.
+fn noise(message: &TrackedMessage<'_>, text: &[u8], redactor: &mut Redactor) -> String {
+    if text.len() > EXCERPT_LIMIT {
         return redactor.shown(text, 60);
     }
-    let place = watched.frame.place;
+    let place = message.frame.place;
     let channel = place.and_then(|place| Channel::new(place.channel)).unwrap_or_default();
     let stream = place.map_or(Stream::ToClient, |place| place.stream);
     let (payload, marks) = (text.to_vec(), Marks::default());
@@ -215,16 +215,16 @@ fn answer(operation: &Operation, latency: Option<Duration>, late: bool, redactor
     let mut note = latency.map_or(String::new(), millis);
     let rounds = operation.rounds.len();
     match operation.answer().map(|answer| &answer.outcome) {
-        Some(Outcome::InputRequired) => note.push_str(", input required"),
-        Some(Outcome::ToolFailed) => note.push_str(", isError"),
-        Some(Outcome::Error { code, message }) => {
+        Some(ResponseOutcome::InputRequired) => note.push_str(", input required"),
+        Some(ResponseOutcome::ToolFailed) => note.push_str(", isError"),
+        Some(ResponseOutcome::Error { code, message }) => {
             let _ = write!(note, ", {code} {}", redactor.shown(message.as_bytes(), 60));
         }
-        Some(Outcome::Bad) => note.push_str(", not readable"),
-        Some(Outcome::Result) | None => {}
+        Some(ResponseOutcome::Unreadable) => note.push_str(", not readable"),
+        Some(ResponseOutcome::Result) | None => {}
     }
     if let Some(asked) = operation.rounds.last().filter(|round| round.other_id().is_some()) {
-        let _ = write!(note, ", asked under the id {}", redactor.shown(asked.id.as_str().as_bytes(), 20));
+        let _ = write!(note, ", the request has the id {}", redactor.shown(asked.id.as_str().as_bytes(), 20));
     }
     if rounds > 1
         && let Some(all) = operation.latency()
@@ -263,12 +263,12 @@ fn unanswered(operation: &Operation, redactor: &mut Redactor) -> String {
     )
 }
 
-/// The number under which all rounds of an operation are found, and what it is about.
+/// The number and the title of an operation.
 fn titled(operation: &Operation, redactor: &mut Redactor) -> String {
     format!("#{} {}", operation.number, redactor.shown(operation.title().as_bytes(), 60))
 }
 
-/// As in the capture, so that a line can be found there.
+/// The time as in the capture.
 fn at(time: Option<Duration>) -> String {
     time.map_or_else(|| " ".repeat(11), |time| format!("{:>+11.6}", time.as_secs_f64()))
 }
@@ -277,5 +277,5 @@ fn millis(time: Duration) -> String {
     format!("{:.3} ms", time.as_secs_f64() * 1e3)
 }
 
-/// More than anybody reads.
-const MOST_UNANSWERED: usize = 100;
+/// More lines than a person reads.
+const MAX_UNANSWERED: usize = 100;

@@ -1,4 +1,4 @@
-//! Lines of the log -> stderr, a file or a socket, on a thread of its own: who does not read them holds up nobody.
+//! Log lines -> stderr, a file or a socket, on a thread of its own, so that a slow reader blocks nothing.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -11,88 +11,88 @@ use crate::Failure;
 use crate::failure::report;
 use crate::platform::{self, LogSocket};
 
-/// Where the log goes.
+/// The target of the log.
 #[derive(Clone, Debug)]
-pub(super) enum Target {
+pub(super) enum LogTarget {
     Stderr,
     File(PathBuf),
-    /// Whoever listens there; also if that is later.
+    /// A socket; its listener may come and go.
     Unix(PathBuf),
 }
 
-impl Target {
+impl LogTarget {
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         match text.strip_prefix("unix:") {
             Some("") => Err("unix: needs the path of a socket"),
             Some(path) => Ok(Self::Unix(path.into())),
-            None if text.is_empty() => Err("stderr, a file or unix:PATH is expected"),
+            None if text.is_empty() => Err("expected stderr, a file or unix:PATH"),
             None if text == "stderr" => Ok(Self::Stderr),
             None => Ok(Self::File(text.into())),
         }
     }
 }
 
-/// Where lines are put.
+/// The log, for those who write lines to it.
 #[derive(Clone)]
-pub(super) struct Outlet(Arc<Shared>);
+pub(super) struct Outlet(Arc<LogQueue>);
 
 #[derive(Default)]
-struct Shared {
-    lines: Mutex<Lines>,
+struct LogQueue {
+    lines: Mutex<QueuedLines>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Lines {
+struct QueuedLines {
     text: String,
-    /// How many did not fit.
+    /// The number of lines that did not fit.
     missed: u64,
-    /// Some are being written just now.
+    /// Whether lines are being written just now.
     writing: bool,
 }
 
 impl Outlet {
-    pub(super) fn open(target: Target) -> Result<Self, Failure> {
+    pub(super) fn open(target: LogTarget) -> Result<Self, Failure> {
         let writer = match target {
-            Target::Stderr => Writer::Open(Box::new(io::stderr())),
-            Target::File(path) => Writer::Open(Box::new(open(&path)?)),
-            Target::Unix(path) => Writer::Socket { path, next_try: Instant::now() },
+            LogTarget::Stderr => LogWriter::Open(Box::new(io::stderr())),
+            LogTarget::File(path) => LogWriter::Open(Box::new(open(&path)?)),
+            LogTarget::Unix(path) => LogWriter::Socket { path, next_try: Instant::now() },
         };
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(LogQueue::default());
         let outlet = Self(Arc::clone(&shared));
         thread::spawn(move || shared.write(writer));
         Ok(outlet)
     }
 
-    /// Puts a line there, without its end.
+    /// Queues a line without its end.
     pub(super) fn line(&self, line: &str) {
         let mut lines = self.0.lock();
-        if lines.text.len() + line.len() > MOST {
+        if lines.text.len() + line.len() > MAX_QUEUED {
             lines.missed += 1;
             return;
         }
-        lines.say_missed();
+        lines.report_missed();
         lines.text.push_str(line);
         lines.text.push('\n');
     }
 
-    /// Everything so far is to be written now.
+    /// Wakes the thread to write everything so far.
     pub(super) fn flush(&self) {
         self.0.changed.notify_all();
     }
 
-    /// Waits until all of it is written, but not for ever.
+    /// Waits until everything is written, but not for ever.
     pub(super) fn finish(&self) {
-        self.0.lock().say_missed();
+        self.0.lock().report_missed();
         self.flush();
         let lines = self.0.lock();
-        let busy = |lines: &mut Lines| lines.writing || !lines.text.is_empty();
-        drop(self.0.changed.wait_timeout_while(lines, AT_THE_END, busy));
+        let busy = |lines: &mut QueuedLines| lines.writing || !lines.text.is_empty();
+        drop(self.0.changed.wait_timeout_while(lines, FINISH_TIMEOUT, busy));
     }
 }
 
-impl Lines {
-    fn say_missed(&mut self) {
+impl QueuedLines {
+    fn report_missed(&mut self) {
         if self.missed > 0 {
             let missed = std::mem::take(&mut self.missed);
             self.text.push_str(&format!("# {missed} lines are missing here\n"));
@@ -100,7 +100,7 @@ impl Lines {
     }
 }
 
-/// Opens a file to append to, if it is empty, a log already, or a device.
+/// Opens a file for appending, if it is empty, a log, or a device.
 fn open(path: &Path) -> Result<File, Failure> {
     let cannot = |why: &dyn std::fmt::Display| {
         Failure::new(format!("cannot write the log to {}: {why}", path.display()))
@@ -117,39 +117,37 @@ fn open(path: &Path) -> Result<File, Failure> {
     let metadata = file.metadata().map_err(|error| cannot(&error))?;
     if metadata.is_file() && metadata.len() > 0 {
         let mut begin = Vec::new();
-        (&file).take(LONGEST_BEGIN).read_to_end(&mut begin).map_err(|error| cannot(&error))?;
-        let is_log = begin.starts_with(BEGIN) && memchr::memmem::find(&begin, b" tap, ").is_some();
+        (&file).take(LOG_START_LENGTH).read_to_end(&mut begin).map_err(|error| cannot(&error))?;
+        let is_log = begin.starts_with(LOG_START) && memchr::memmem::find(&begin, b" tap, ").is_some();
         if !is_log {
-            return Err(cannot(&"it is there already, and is no log")
-                .with_hint("give another name, or remove the file; only to logs is it appended"));
+            return Err(cannot(&"the file exists and is not a log")
+                .with_hint("choose another name, or remove the file; only logs are appended to"));
         }
     }
     Ok(file)
 }
 
-/// What a log begins with, and another one in the same file.
+/// The first line of a log. A file may have several logs.
 pub(super) fn first_line(started: &str, what: &str) -> String {
     format!("# barewire {} tap, {started}: {what}", env!("CARGO_PKG_VERSION"))
 }
 
-const BEGIN: &[u8] = b"# barewire ";
+const LOG_START: &[u8] = b"# barewire ";
 
-/// The version is in it.
-const LONGEST_BEGIN: u64 = 64;
+/// Enough for the start of the first line, with the version.
+const LOG_START_LENGTH: u64 = 64;
 
-enum Writer {
+#[rustfmt::skip] // a variant is a line
+enum LogWriter {
     Open(Box<dyn Write + Send>),
-    /// Nobody listens there yet.
-    Socket {
-        path: PathBuf,
-        next_try: Instant,
-    },
-    /// It failed, and that was said.
+    /// A socket without a listener yet.
+    Socket { path: PathBuf, next_try: Instant },
+    /// A write has failed, which was reported.
     Gone,
 }
 
-impl Shared {
-    fn write(&self, mut writer: Writer) {
+impl LogQueue {
+    fn write(&self, mut writer: LogWriter) {
         loop {
             let mut lines = self.lock();
             lines.writing = false;
@@ -164,12 +162,12 @@ impl Shared {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Lines> {
+    fn lock(&self) -> MutexGuard<'_, QueuedLines> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Writer {
+impl LogWriter {
     fn put(self, text: &str) -> Self {
         let mut open = match self {
             Self::Open(open) => open,
@@ -180,7 +178,7 @@ impl Writer {
                 }
                 match LogSocket::connect(&path) {
                     Ok(socket) => Box::new(Reconnecting { socket, path }),
-                    // Somebody may listen there later.
+                    // A listener may come later.
                     Err(_) => return Self::Socket { path, next_try: Instant::now() + RETRY },
                 }
             }
@@ -196,7 +194,7 @@ impl Writer {
     }
 }
 
-/// A socket to which somebody listens, and perhaps somebody else later.
+/// A socket that is connected again when its listener is replaced.
 struct Reconnecting {
     socket: LogSocket,
     path: PathBuf,
@@ -206,7 +204,7 @@ impl Write for Reconnecting {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.socket.write(bytes) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                // Whoever listened has gone. If nobody listens now, nobody misses the line.
+                // The listener has gone. Without a new one, the line is dropped.
                 if let Ok(socket) = LogSocket::connect(&self.path) {
                     self.socket = socket;
                     return self.socket.write(bytes);
@@ -222,10 +220,10 @@ impl Write for Reconnecting {
     }
 }
 
-/// Of lines that nobody reads.
-const MOST: usize = 1024 * 1024;
+/// The most bytes of lines that wait to be written.
+const MAX_QUEUED: usize = 1024 * 1024;
 
-/// Somebody who reads at all has read a mebibyte by then.
-const AT_THE_END: Duration = Duration::from_millis(500);
+/// Long enough for any reader to take a mebibyte.
+const FINISH_TIMEOUT: Duration = Duration::from_millis(500);
 
 const RETRY: Duration = Duration::from_secs(1);

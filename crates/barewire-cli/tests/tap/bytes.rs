@@ -1,4 +1,4 @@
-//! What goes in comes out, byte for byte, in both directions and on stderr.
+//! All bytes are passed on unchanged, in both directions and on stderr.
 
 use std::io::{Read, Write};
 use std::thread;
@@ -50,7 +50,7 @@ fn bytes_of_any_kind_come_through_as_they_are() {
     }
 }
 
-/// What was recorded is what went over the wire, in both directions.
+/// The capture has the bytes of the wire, in both directions.
 #[test]
 fn a_capture_restores_the_bytes() {
     use barewire_proto::transcript::{Channel, Stream, read, restore};

@@ -1,4 +1,4 @@
-//! How things end: codes, signals, and each stream on its own.
+//! The ends of a program and of its streams: exit codes, signals, and each stream on its own.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use super::eventually::eventually;
 use super::stage::*;
 
-/// Does nothing, longer than any test needs; whoever is left by a test that failed is so not left for good.
+/// Does nothing for longer than any test needs. A process that a failed test leaves behind ends by itself.
 const WAIT: &str = "i=0; while [ $i -lt 600 ]; do sleep 0.05; i=$((i+1)); done";
 
 #[test]
@@ -129,7 +129,7 @@ fn the_end_of_stdin_reaches_the_program() {
 
 /// A host that has closed stdin and waited ends a server by a signal; that this had to be is told.
 #[test]
-fn a_program_that_stays_after_its_stdin_is_told_of() {
+fn a_program_that_outlives_its_stdin_is_recorded() {
     let folder = Folder::new("stays");
     let log = folder.file("log");
     let record = folder.file("stays.wire");
@@ -144,7 +144,7 @@ fn a_program_that_stays_after_its_stdin_is_told_of() {
     assert!(text(&log).contains("eof-exit (server): "), "{}", text(&log));
 }
 
-/// The program closes its stdout and goes on: whoever reads from the tap sees the end, and can still write to it.
+/// The program closes its stdout and goes on: the reader of the tap sees the end, and can still write to it.
 #[test]
 fn the_end_of_stdout_reaches_the_host() {
     let folder = Folder::new("half");
@@ -161,7 +161,7 @@ fn the_end_of_stdout_reaches_the_host() {
     assert_eq!(text(&file), "still there\n");
 }
 
-/// The program closes its stdin and goes on: whoever writes to the tap sees a closed pipe, without having written.
+/// The program closes its stdin and goes on: the writer to the tap sees a closed pipe without writing.
 #[test]
 fn a_closed_stdin_reaches_the_host() {
     let script = format!("exec <&-; echo closed; {WAIT}");
@@ -175,7 +175,7 @@ fn a_closed_stdin_reaches_the_host() {
         let _ = poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 }));
         fds[0].revents().contains(PollFlags::ERR)
     });
-    assert_eq!(stdin.write_all(b"x").expect_err("nobody reads").kind(), std::io::ErrorKind::BrokenPipe);
+    assert_eq!(stdin.write_all(b"x").expect_err("the pipe has no reader").kind(), std::io::ErrorKind::BrokenPipe);
     end(child);
 }
 
@@ -190,7 +190,7 @@ fn a_host_that_stops_reading_is_seen_by_the_program() {
     assert_eq!(status.signal(), Some(Signal::PIPE.as_raw()), "{status}");
 }
 
-/// Nobody can pass anything on when the tap is killed, but its end is seen.
+/// A tap that is killed passes nothing on, but the program sees its end.
 #[test]
 fn a_killed_tap_ends_the_stdin_of_the_program() {
     let folder = Folder::new("killed");
@@ -204,9 +204,9 @@ fn a_killed_tap_ends_the_stdin_of_the_program() {
     eventually("the program has seen the end of its stdin", || file.exists());
 }
 
-/// Nobody has closed stdin, and the capture does not say so either.
+/// Stdin is not closed, and the capture has no event for that.
 #[test]
-fn an_end_is_only_written_down_where_there_was_one() {
+fn only_ends_that_happened_are_recorded() {
     let folder = Folder::new("crash");
     let record = folder.file("crash.wire");
     for code in [0, 3] {
@@ -225,7 +225,7 @@ fn an_end_is_only_written_down_where_there_was_one() {
 }
 
 #[test]
-fn whoever_does_not_want_more_is_named() {
+fn the_capture_names_the_side_that_closed() {
     let folder = Folder::new("unwanted");
     let record = folder.file("unwanted.wire");
     let script = "while :; do echo more; sleep 0.01; done";

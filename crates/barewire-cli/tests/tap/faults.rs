@@ -1,4 +1,4 @@
-//! Every fault does the same again with the same seed, and stands in the capture.
+//! Every fault does the same with the same seed, and is recorded in the capture.
 
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -8,7 +8,7 @@ use super::stage::*;
 
 const INPUT: &str = "{\"n\":1,\"t\":\"é\"}\n{\"n\":2,\"t\":\"ü\"}\n{\"n\":3,\"t\":\"ö\"}\n{\"n\":4,\"t\":\"ß\"}\n";
 
-/// What comes out of `cat`, and the capture.
+/// The output of `cat`, and the capture.
 fn faulty(name: &str, faults: &[&str], seed: &str) -> (Vec<u8>, Vec<String>) {
     let folder = Folder::new(name);
     let record = folder.file("f.wire");
@@ -59,7 +59,7 @@ fn the_same_seed_does_the_same() {
 }
 
 #[test]
-fn what_comes_out_is_what_was_ordered() {
+fn every_fault_changes_the_output() {
     let said = |faults: &[&str]| String::from_utf8_lossy(&faulty("ordered", faults, "1").0).into_owned();
     let line = |n: usize| INPUT.split_inclusive('\n').nth(n - 1).expect("a line");
     assert_eq!(said(&["<:drop@2"]), INPUT.replace(line(2), ""));
@@ -76,9 +76,9 @@ fn what_comes_out_is_what_was_ordered() {
     assert_eq!(said(&["<:split=9", ">:dribble=10us", "<:coalesce=2", ">:cut-utf8"]), INPUT);
 }
 
-/// Somebody who waits for an answer asks nothing more: what is held back for the next message comes all the same.
+/// A client that waits for a response sends nothing more, so a message that is held for the next one is released.
 #[test]
-fn what_is_held_back_comes_in_the_end() {
+fn held_messages_are_released() {
     for fault in ["<:reorder", "<:coalesce=5"] {
         let mut child = tap(&["--fault", fault], &["cat"]).spawn().expect("it starts");
         let mut stdin = child.stdin.take().expect("piped");

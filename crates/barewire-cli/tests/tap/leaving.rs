@@ -1,4 +1,4 @@
-//! What a program leaves behind when it ends.
+//! Processes that a program leaves behind when it ends.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -10,9 +10,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::eventually::eventually;
 use super::stage::*;
 
-/// What a program leaves behind may still have something to say, whether the host has closed stdin or not.
+/// A process that the program left behind may still write, whether the host has closed stdin or not.
 #[test]
-fn what_comes_after_the_end_comes_through() {
+fn output_after_the_exit_is_passed_on() {
     for closed in [true, false] {
         let mut child = tap::<&str, _>(&[], &sh("(sleep 0.2; echo late) & exit 3")).spawn().expect("it starts");
         let stdin = child.stdin.take().filter(|_| !closed);
@@ -24,7 +24,7 @@ fn what_comes_after_the_end_comes_through() {
 
 /// A launcher ends, and what it has launched goes on for as long as the host wants.
 #[test]
-fn what_was_launched_can_be_talked_to() {
+fn a_launched_server_can_be_talked_to() {
     let folder = Folder::new("launcher");
     let record = folder.file("launcher.wire");
     let script = "exec 3<&0; cat <&3 3<&- & exec 3<&-; exit 4";
@@ -32,7 +32,7 @@ fn what_was_launched_can_be_talked_to() {
     let mut stdin = child.stdin.take().expect("piped");
     let left = "@ left somebody whom the program has started still holds its stdout";
     eventually("it is noted", || fs::read_to_string(&record).is_ok_and(|text| text.contains(&left[2..])));
-    // Longer than anybody is waited for who cannot be talked to. That the tap stays, only time can show.
+    // Longer than the tap waits for a process that cannot be talked to: the tap has to stay.
     thread::sleep(Duration::from_millis(1500));
     for _ in 0..3 {
         stdin.write_all(b"hello\n").expect("it is read");
@@ -49,15 +49,15 @@ fn what_was_launched_can_be_talked_to() {
     assert_eq!(lines.last().expect("some"), "@ exit code 4");
 }
 
-/// Ends whoever a program has left behind and named.
+/// Ends the process that a program left behind and named.
 fn end_left(named: &[u8]) {
     let pid: i32 = String::from_utf8_lossy(named).trim().parse().expect("its number");
     let _ = kill_process(Pid::from_raw(pid).expect("a number"), Signal::KILL);
 }
 
-/// Somebody who holds everything and does nothing does not keep a host waiting that has closed stdin, or has sent a signal.
+/// A silent process that holds all streams does not block a host that has closed stdin or sent a signal.
 #[test]
-fn somebody_left_behind_does_not_keep_the_tap() {
+fn a_silent_process_left_behind_does_not_block_the_tap() {
     let folder = Folder::new("daemon");
     let record = folder.file("daemon.wire");
     let script = "exec 3<&0; sleep 60 <&3 3<&- & echo $!; exit 5";
@@ -95,9 +95,9 @@ fn somebody_left_behind_does_not_keep_the_tap() {
     }
 }
 
-/// Nor does somebody who never stops talking.
+/// Nor does a process that never stops writing.
 #[test]
-fn somebody_left_behind_who_never_stops_does_not_keep_the_tap() {
+fn a_process_that_never_stops_writing_does_not_block_the_tap() {
     let mut child =
         tap::<&str, _>(&[], &sh("(while echo more; do sleep 0.05; done) & exit 6")).spawn().expect("it starts");
     let mut stdout = child.stdout.take().expect("piped");
@@ -108,7 +108,7 @@ fn somebody_left_behind_who_never_stops_does_not_keep_the_tap() {
     assert_eq!(child.wait().expect("it ends").code(), Some(6));
 }
 
-/// What the program itself has written waits for a host that is slow.
+/// The output of the program itself waits for a slow host.
 #[test]
 fn a_slow_host_gets_everything_that_was_written() {
     // More than its pipe holds, and less than that, the tap and the pipe behind it.
@@ -118,7 +118,7 @@ fn a_slow_host_gets_everything_that_was_written() {
     drop(child.stdin.take());
     let mut named = [0; 16];
     let count = child.stderr.as_mut().expect("piped").read(&mut named).expect("it is named");
-    // The host is slow: it reads when a tap that waited for nobody would be gone.
+    // The host is slow: it reads after the time limits of the tap.
     thread::sleep(Duration::from_millis(1500));
     assert_eq!(read_some(child.stdout.as_mut().expect("piped"), bytes + 1).len(), bytes);
     assert_eq!(child.wait().expect("it ends").code(), Some(7));

@@ -1,4 +1,4 @@
-//! What is written down: redacted, private, and never at the price of what is passed on.
+//! Captures and logs: redacted, private, and never a hindrance to the relay.
 
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
@@ -42,7 +42,7 @@ fn nothing_but_a_capture_is_overwritten() {
     assert!(output.status.success());
     assert_eq!(output.stdout, b"passed on\n");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("it is there already, and is no capture; everything is still passed on\nhint: "), "{said}");
+    assert!(said.contains("the file exists and is not a capture; everything is still passed on\nhint: "), "{said}");
     assert_eq!(text(&record), "dear reader\n");
     for capture in ["", "wire 1\n", "wire 1\r\n", "wire 1 a=b\n> x\n"] {
         fs::write(&record, capture).expect("it can be written");
@@ -65,7 +65,7 @@ fn only_to_a_log_is_a_log_appended() {
     assert!(output.status.success());
     assert_eq!(output.stdout, b"passed on\n");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("it is there already, and is no log; everything is still passed on\nhint: "), "{said}");
+    assert!(said.contains("the file exists and is not a log; everything is still passed on\nhint: "), "{said}");
     assert_eq!(text(&log), "dear reader\n");
     fs::remove_file(&log).expect("it is ours");
     for times in 1..=2 {
@@ -79,7 +79,7 @@ fn only_to_a_log_is_a_log_appended() {
 
 /// A host that gives up on a server that says nothing kills it: what was started when is written down by then.
 #[test]
-fn the_beginning_is_written_before_anything_comes() {
+fn the_header_is_written_first() {
     let folder = Folder::new("beginning");
     let record = folder.file("b.wire");
     let options = ["--record".as_ref(), record.as_os_str()];
@@ -113,7 +113,7 @@ fn two_taps_do_not_write_to_one_file() {
 }
 
 #[test]
-fn secrets_are_not_written_down() {
+fn secrets_are_not_recorded() {
     let folder = Folder::new("secrets");
     let (record, log) = (folder.file("s.wire"), folder.file("log"));
     let paths = [record.to_str().expect("UTF-8"), log.to_str().expect("UTF-8")];
@@ -150,7 +150,7 @@ fn secrets_are_not_written_down() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_stops_nobody() {
+fn a_full_disk_does_not_block() {
     let bytes = "{\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n".repeat(20_000);
     for option in ["--record", "--log"] {
         let mut child = tap(&[option, "/dev/full"], &["cat"]).spawn().expect("it starts");
@@ -169,9 +169,9 @@ fn a_full_disk_stops_nobody() {
     }
 }
 
-/// A pipe that nobody reads from is a disk that hangs.
+/// A pipe without a reader stands for a disk that hangs.
 #[test]
-fn a_capture_that_hangs_stops_nobody() {
+fn a_capture_that_hangs_does_not_block() {
     let folder = Folder::new("hangs");
     let pipe = folder.file("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("it runs").success());
@@ -191,17 +191,17 @@ fn a_capture_that_hangs_stops_nobody() {
     assert!(output.status.success());
     assert!(closed.elapsed() < Duration::from_millis(1900), "a host would have killed it");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("the end of it is missing"), "{said}");
+    assert!(said.contains("the end of the capture is missing"), "{said}");
 }
 
 /// Only messages go to stdout, and a capture is no log.
 #[test]
-fn nothing_is_written_where_something_else_goes() {
+fn a_file_in_use_is_refused() {
     for option in ["--record", "--log"] {
         let output = cat(&[option, "/dev/stdout"], "x\n");
         assert_eq!(output.stdout, b"x\n");
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("that is stdout, where only messages go"), "{said}");
+        assert!(said.contains("it is stdout, which is for messages only"), "{said}");
     }
     let folder = Folder::new("both");
     let file = folder.file("s.wire");
@@ -215,7 +215,7 @@ fn nothing_is_written_where_something_else_goes() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_stops_nobody() {
+fn a_log_without_a_reader_does_not_block() {
     let folder = Folder::new("socket");
     let path = folder.file("log.sock");
     let listener = UnixListener::bind(&path).expect("it can be bound");
@@ -237,7 +237,7 @@ fn a_log_that_nobody_reads_stops_nobody() {
 }
 
 #[test]
-fn a_log_that_nobody_listens_to_stops_nobody() {
+fn a_log_without_a_listener_does_not_block() {
     let folder = Folder::new("nobody");
     let target = format!("unix:{}", folder.file("no.sock").display());
     let output = cat(&["--log", &target], "x\n");

@@ -61,7 +61,7 @@ fn log(what: &[&str], faults: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn the_log_tells_who_asked_whom() {
+fn the_log_pairs_requests_and_responses() {
     let lines = log(&["sleep", "ms=20", "--revision", "2025-06-18"], &[]);
     let has = |begin: &str, end: &str| {
         assert!(lines.iter().any(|line| line.starts_with(begin) && line.ends_with(end)), "{begin}…{end} {lines:#?}");
@@ -86,7 +86,7 @@ fn rounds_are_one_operation_in_the_log() {
 }
 
 #[test]
-fn what_is_not_answered_is_told_at_the_end() {
+fn unanswered_requests_are_logged_at_the_end() {
     let lines = log(&["echo", "text=x", "--timeout", "0.3"], &["--fault", "<:drop@tools/call"]);
     assert!(
         lines.iter().any(|line| line.contains("unanswered") || line.contains("notifications/cancelled of #")),
@@ -97,7 +97,7 @@ fn what_is_not_answered_is_told_at_the_end() {
 }
 
 #[test]
-fn what_the_checks_find_stands_below_the_message() {
+fn findings_follow_the_message() {
     let folder = Folder::new("findings");
     let log = folder.file("log");
     let options = ["--log", log.to_str().expect("UTF-8")];

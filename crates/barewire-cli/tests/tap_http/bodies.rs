@@ -40,7 +40,7 @@ fn fill(client: &mut Client, length: usize) {
 
 /// Secrets in JSON over many lines are in no capture and in no log, in bodies and in events. What passes is what was sent.
 #[test]
-fn secrets_in_bodies_of_many_lines_are_not_written_down() {
+fn secrets_in_bodies_of_many_lines_are_not_recorded() {
     let config = serde_json::json!({
         "jsonrpc": "2.0",
         "id": 1,
@@ -103,9 +103,9 @@ fn large_bodies_pass_both_ways_in_little_memory() {
     }
 }
 
-/// What was unfinished once and is over takes nothing from what comes later: 108 MiB in all, of 16 that a frame may have.
+/// Ended streams free the memory of their unfinished frames: 108 MiB in all, where a frame may have 16.
 #[test]
-fn many_large_answers_are_all_seen() {
+fn many_large_responses_are_all_observed() {
     const MANY: usize = 12;
     let body = format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{}"}}"#, "x".repeat(9 << 20));
     let url = server(move |mut client| {
@@ -125,7 +125,7 @@ fn many_large_answers_are_all_seen() {
         let head = client.head();
         let length = head.split("content-length: ").nth(1).and_then(|rest| rest.trim().parse().ok());
         client.exactly(length.expect("a length"));
-        // One after the other, so that whoever looks on keeps up.
+        // One after the other, so that the observation keeps up.
         let seen = format!(" <x{number} result ");
         eventually(&seen, || std::fs::read_to_string(&log).is_ok_and(|log| log.contains(&seen)));
     }

@@ -54,7 +54,7 @@ impl Tap {
         Self { process, url, at, said, record }
     }
 
-    /// What it has said on stderr, when there is something of this in it.
+    /// Its stderr, once that contains this text.
     pub(super) fn says(&self, what: &str) -> String {
         let said = || self.said.lock().expect("unpoisoned").clone();
         eventually(what, || said().contains(what));
@@ -65,7 +65,7 @@ impl Tap {
         Client::new(TcpStream::connect(&self.at).expect("connected"))
     }
 
-    /// Where it records.
+    /// The path of its capture.
     pub(super) fn record(&self) -> &std::path::Path {
         &self.record
     }
@@ -85,8 +85,8 @@ impl Tap {
         fs::read_to_string(&self.record).expect("a capture")
     }
 
-    /// What `barewire read` says of its capture.
-    pub(super) fn read(record: &str, name: &str) -> super::program_output::ProgramOutput {
+    /// The output of `barewire read` for its capture.
+    pub(super) fn read(record: &str, name: &str) -> super::said::Said {
         let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("tap-http-read-{name}.wire"));
         fs::write(&file, record).expect("written");
         super::program_output::ProgramOutput::of(

@@ -1,4 +1,4 @@
-//! What a tap answers itself: a server that is not there, hosts that are not it, and what it cannot do.
+//! Responses of the tap itself: a missing server, wrong host names, and requests that it refuses.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -30,7 +30,7 @@ fn a_server_that_is_not_there_is_a_bad_gateway() {
     assert!(client.head().starts_with("HTTP/1.1 502 Bad Gateway\r\n"));
     assert_eq!(client.rest(), b"barewire tap: the server closed the connection without an answer\n");
 
-    // What is cut in the middle stays cut.
+    // A response that is cut in the middle stays cut.
     let url = server(|mut client| {
         client.head();
         client.send("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf");
@@ -83,9 +83,9 @@ fn no_web_page_gets_through_by_another_name() {
     assert!(client.head().starts_with("HTTP/1.1 403 Forbidden"));
 }
 
-/// What stands before something that is refused is sent and answered, and the refusal is not taken for its answer.
+/// Requests before a refused one are sent and answered first, and the refusal is not taken for their response.
 #[test]
-fn what_was_asked_before_a_refusal_is_answered_first() {
+fn requests_before_a_refused_one_are_answered_first() {
     let url = server(|mut client| {
         while client.head().contains("GET /good") {
             thread::sleep(Duration::from_millis(50));
@@ -125,9 +125,8 @@ fn what_was_asked_before_a_refusal_is_answered_first() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused() {
-    let tap =
-        |options: &[&str]| ProgramOutput::of(Command::new(PROGRAM).arg("tap").args(options).output().expect("it runs"));
+fn unsupported_requests_are_refused() {
+    let tap = |options: &[&str]| Said::of(Command::new(PROGRAM).arg("tap").args(options).output().expect("it runs"));
     let to = ["--to", "http://127.0.0.1:9/mcp"];
     let open = tap(&[&["--http", "0.0.0.0:0"], &to[..]].concat());
     assert!(open.code == Some(2) && open.stderr.contains("--host NAME"), "{}", open.stderr);

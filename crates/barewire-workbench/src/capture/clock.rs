@@ -1,8 +1,8 @@
-//! When a capture began -> the times in it.
+//! The start of a capture -> the times in it.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The beginning of a capture, on the clock that only goes forward and on the one on the wall.
+/// The start of a capture, by the monotonic clock and by the wall clock.
 #[derive(Clone, Copy, Debug)]
 pub struct CaptureClock {
     start: Instant,
@@ -10,24 +10,23 @@ pub struct CaptureClock {
 }
 
 impl CaptureClock {
-    /// One that begins now.
+    /// Starts a clock now.
     pub fn start() -> Self {
         Self { start: Instant::now(), wall: SystemTime::now() }
     }
 
-    /// How long ago it began.
+    /// The time since the start, in whole microseconds.
     pub fn now(self) -> Duration {
-        // Nobody can read more than microseconds, and they are shorter to write.
         let now = self.start.elapsed();
         Duration::new(now.as_secs(), now.subsec_micros() * 1000)
     }
 
-    /// When it began, as RFC 3339 has it.
+    /// The time of the start, in the format of RFC 3339.
     pub fn started(self) -> String {
         self.wall_at(Duration::ZERO)
     }
 
-    /// What the clock on the wall says so long after the beginning, as RFC 3339 has it.
+    /// The wall-clock time this long after the start, in the format of RFC 3339.
     pub fn wall_at(self, time: Duration) -> String {
         let since = self.wall.duration_since(UNIX_EPOCH).unwrap_or_default() + time;
         let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
@@ -38,8 +37,8 @@ impl CaptureClock {
     }
 }
 
-/// Year, month and day so many days after 1970-01-01. Counted in years that begin in March, so that the day that is there every
-/// four years is the last; 400 years have 146097 days.
+/// Year, month and day of a number of days after 1970-01-01. Years begin in March here, so that the leap day is the last; 400
+/// years have 146097 days.
 fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
@@ -56,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_as_rfc_3339_has_them() {
+    fn times_have_the_format_of_rfc_3339() {
         let start = Instant::now();
         for (seconds, text) in [
             (0, "1970-01-01T00:00:00.000000Z"),

@@ -1,4 +1,5 @@
-//! A path -> the file of a capture: nobody else can read it, nobody else writes to it, and nothing but a capture is overwritten.
+//! A path -> the file of a capture. Only its owner can read it, only one process writes to it, and only captures are
+//! overwritten.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -8,26 +9,27 @@ use std::path::{Path, PathBuf};
 use super::CaptureClock;
 use crate::{Error, platform};
 
-/// Opens the file, and says where it is.
+/// Opens the file, and returns it with its path.
 ///
-/// A file that is there is overwritten only if it is empty or a capture. One that another tap is writing to is left alone: hosts
-/// start a server twice, and then the second capture has `-2` at the end of its name. In a name, `%p` is the number of this
-/// process, `%t` the time, and `%%` a percent sign.
+/// An existing file is overwritten only if it is empty or a capture. A file that another tap is writing to is left alone: hosts
+/// may start a server twice, and then the name of the second capture ends in `-2`. In a name, `%p` is the id of this process,
+/// `%t` the time, and `%%` a percent sign.
 pub(super) fn create(path: &Path, clock: CaptureClock) -> Result<(File, PathBuf), Error> {
-    let path = fill_in(path, clock);
-    for number in 1..=MOST_AT_ONCE {
+    let path = expand_name(path, clock);
+    for number in 1..=MAX_NUMBERED {
         let path = if number == 1 { path.clone() } else { numbered(&path, number) };
         if let Some(file) = open(&path)? {
             return Ok((file, path));
         }
     }
-    Err(Error::new(format!("cannot record to {}: {MOST_AT_ONCE} others do", path.display())))
+    let what = format!("cannot record to {}: {MAX_NUMBERED} other processes do already", path.display());
+    Err(Error::new(what))
 }
 
-/// `None` if somebody else is writing to it.
+/// Opens a file for writing; `None` if another process is writing to it.
 fn open(path: &Path) -> Result<Option<File>, Error> {
     let cannot = |why: &dyn std::fmt::Display| Error::new(format!("cannot record to {}: {why}", path.display()));
-    // Not truncated before it is known what it is.
+    // Not truncated before its content is checked.
     let mut options = platform::private_options();
     options.read(true).write(true).create(true).truncate(false);
     let opened = options.open(path).or_else(|error| match error.kind() {
@@ -36,7 +38,7 @@ fn open(path: &Path) -> Result<Option<File>, Error> {
         _ => Err(error),
     });
     let mut file = opened.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => cannot(&"there is no such folder").with_hint("make the folder first"),
+        io::ErrorKind::NotFound => cannot(&"there is no such folder").with_hint("create the folder first"),
         io::ErrorKind::PermissionDenied => cannot(&error).with_hint("ls -ld shows who may write there"),
         _ => cannot(&error),
     })?;
@@ -46,28 +48,28 @@ fn open(path: &Path) -> Result<Option<File>, Error> {
         return Ok(Some(file));
     }
     if !kind.is_file() {
-        return Err(cannot(&"it is no file"));
+        return Err(cannot(&"it is not a regular file"));
     }
     if !platform::lock(&file) {
         return Ok(None);
     }
     let mut begin = Vec::new();
-    file.by_ref().take(BEGIN.len() as u64 + 1).read_to_end(&mut begin).map_err(|error| cannot(&error))?;
-    let behind = begin.strip_prefix(BEGIN);
+    file.by_ref().take(HEADER_START.len() as u64 + 1).read_to_end(&mut begin).map_err(|error| cannot(&error))?;
+    let behind = begin.strip_prefix(HEADER_START);
     let is_capture = behind.is_some_and(|behind| matches!(behind, [] | [b' ' | b'\r' | b'\n']));
     if !begin.is_empty() && !is_capture {
-        return Err(cannot(&"it is there already, and is no capture")
-            .with_hint("give another name, or remove the file; only captures are overwritten"));
+        return Err(cannot(&"the file exists and is not a capture")
+            .with_hint("choose another name, or remove the file; only captures are overwritten"));
     }
     file.set_len(0).and_then(|()| io::Seek::rewind(&mut file)).map_err(|error| cannot(&error))?;
     platform::make_private(&file, &metadata).map_err(|error| {
-        cannot(&format_args!("others can read it, and that cannot be changed: {error}"))
-            .with_hint("give another name, or remove the file")
+        cannot(&format_args!("other users can read it, and its mode cannot be changed: {error}"))
+            .with_hint("choose another name, or remove the file")
     })?;
     Ok(Some(file))
 }
 
-fn fill_in(path: &Path, clock: CaptureClock) -> PathBuf {
+fn expand_name(path: &Path, clock: CaptureClock) -> PathBuf {
     let bytes = path.as_os_str().as_encoded_bytes();
     if !bytes.contains(&b'%') {
         return path.to_owned();
@@ -79,7 +81,7 @@ fn fill_in(path: &Path, clock: CaptureClock) -> PathBuf {
         let sign = parts[at + 1..].chars().next();
         match sign {
             Some('p') => name.push(std::process::id().to_string()),
-            // A colon is not allowed in names everywhere.
+            // Some file systems do not allow colons.
             Some('t') => name.push(clock.started()[..19].replace(':', "-")),
             Some('%') => name.push("%"),
             other => name.push(format!("%{}", other.map_or(String::new(), String::from))),
@@ -101,8 +103,8 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// What the first line of a capture begins with.
-const BEGIN: &[u8] = b"wire 1";
+/// The start of a capture's first line.
+const HEADER_START: &[u8] = b"wire 1";
 
-/// More servers of one name are not started at once by anybody.
-const MOST_AT_ONCE: usize = 99;
+/// More servers than any host starts at once under one name.
+const MAX_NUMBERED: usize = 99;

@@ -1,9 +1,8 @@
-//! Live bytes -> a `.wire` file that only its owner can read, without the secrets in it.
+//! Live bytes -> a `.wire` file without secrets that only its owner can read.
 //!
-//! [`CaptureWriter::create`] makes the file and writes its header; [`CaptureWriter::write`] redacts entries and writes them. Bytes
-//! and events as they happen become entries in a [`Pipeline`](crate::pipeline::Pipeline), which records to a writer. HTTP is
-//! recorded with a channel for each exchange: `Note::Head` for the lines of a head, and bytes for each body; both are redacted on
-//! the way.
+//! [`CaptureWriter::create`] creates the file and writes its header; [`CaptureWriter::write`] redacts entries and writes them. A
+//! [`Pipeline`](crate::pipeline::Pipeline) turns live bytes and events into entries and records to a writer. HTTP is recorded
+//! with a channel for each exchange: `Note::Head` for the lines of a head, and bytes for each body. Both are redacted.
 
 mod clock;
 mod file;
@@ -14,5 +13,5 @@ pub use barewire_proto::transcript::{Bytes, Channel, End, Entry, Event, Framing,
 pub use clock::CaptureClock;
 pub use writer::{CaptureWriter, event};
 
-/// A line of more bytes than this is written in pieces.
+/// A longer line is written in pieces of this many bytes.
 pub const PIECE: usize = 256 * 1024;

@@ -1,4 +1,4 @@
-//! Entries -> redaction -> lines of a file, also of one that cannot be written to for a while.
+//! Entries -> redaction -> lines of a file. While the file cannot be written, gaps are counted.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -17,18 +17,18 @@ pub struct CaptureWriter {
     file: File,
     path: PathBuf,
     redactor: Redactor,
-    /// What was redacted, on its way to the text.
+    /// Redacted entries that are not text yet; empty between calls.
     entries: Vec<Entry>,
     /// Whole lines that are not in the file yet.
     text: String,
-    state: State,
+    state: FileState,
 }
 
-enum State {
+enum FileState {
     Writing,
-    /// It could not be written to. What came since then is only counted.
+    /// A write has failed. Bytes since then are only counted.
     Failed {
-        /// What is missing of the line that was cut.
+        /// The rest of the line that was cut.
         rest: Vec<u8>,
         missed: BTreeMap<(char, String), (Stream, Channel, u64)>,
         next_try: Instant,
@@ -36,7 +36,7 @@ enum State {
 }
 
 impl CaptureWriter {
-    /// Makes the file, and writes the header with these facts behind its own.
+    /// Creates the file, and writes the header with these facts after its own.
     pub fn create(path: &Path, clock: CaptureClock, redactor: Redactor, facts: &[(&str, &str)]) -> Result<Self, Error> {
         let (file, path) = file::create(path, clock)?;
         let started = clock.started();
@@ -44,33 +44,35 @@ impl CaptureWriter {
         let fact = |(key, value): (&str, &str)| Some((Word::new(key)?, value.as_bytes().to_vec()));
         let facts = own.into_iter().chain(facts.iter().copied()).filter_map(fact).collect();
         let (entries, text) = (Vec::new(), String::new());
-        let mut capture = Self { file, path, redactor, entries, text, state: State::Writing };
+        let mut capture = Self { file, path, redactor, entries, text, state: FileState::Writing };
         Entry::Header(Header { version: VERSION, facts }).write(&mut capture.text);
         Ok(capture)
     }
 
-    /// Where it is, which is not always where it was wished to be.
+    /// The path of the file, which may differ from the one that was asked for.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes down that a program was started.
+    /// Records the start of a program.
     pub fn open<'a>(&mut self, channel: Channel, argv: impl IntoIterator<Item = &'a OsStr>, time: Duration) {
         let (line, redacted) = self.redactor.argv(argv);
-        let mut marks = Marks::at(Some(time));
-        marks.redacted = redacted;
-        self.put(&Entry::Event(Event { channel, note: Note::Open(line), marks }));
+        self.put_redacted(channel, Note::Open(line), redacted, time);
     }
 
-    /// Writes down that a header is sent whose value is a secret, whatever it is called.
+    /// Records a header whose value is a secret whatever its name.
     pub fn secret_header(&mut self, channel: Channel, name: &str, value: &str, time: Duration) {
         let (line, redacted) = self.redactor.secret_header(name, value);
-        let mut marks = Marks::at(Some(time));
-        marks.redacted = redacted;
-        self.put(&Entry::Event(Event { channel, note: Note::Head(Stream::ToServer, line), marks }));
+        self.put_redacted(channel, Note::Head(Stream::ToServer, line), redacted, time);
     }
 
-    /// Takes an entry, which is in the file after the next [`Self::flush`].
+    fn put_redacted(&mut self, channel: Channel, note: Note, redacted: bool, time: Duration) {
+        let mut marks = Marks::at(Some(time));
+        marks.redacted = redacted;
+        self.put(&Entry::Event(Event { channel, note, marks }));
+    }
+
+    /// Takes an entry. It is in the file after the next [`Self::flush`].
     pub fn write(&mut self, entry: Entry) {
         let mut entries = std::mem::take(&mut self.entries);
         self.redactor.entry(entry, &mut entries);
@@ -82,32 +84,32 @@ impl CaptureWriter {
 
     fn put(&mut self, entry: &Entry) {
         match (&mut self.state, entry) {
-            (State::Writing, entry) => entry.write(&mut self.text),
-            (State::Failed { missed, .. }, Entry::Bytes(bytes)) => {
+            (FileState::Writing, entry) => entry.write(&mut self.text),
+            (FileState::Failed { missed, .. }, Entry::Bytes(bytes)) => {
                 let Bytes { stream, channel, payload, end, .. } = bytes;
-                miss(missed, *stream, channel, (payload.len() + end.as_bytes().len()) as u64);
+                count_missed(missed, *stream, channel, (payload.len() + end.as_bytes().len()) as u64);
             }
-            (State::Failed { missed, .. }, Entry::Event(Event { channel, note: Note::Gap(stream, bytes), .. })) => {
-                miss(missed, *stream, channel, *bytes);
+            (FileState::Failed { missed, .. }, Entry::Event(Event { channel, note: Note::Gap(stream, bytes), .. })) => {
+                count_missed(missed, *stream, channel, *bytes);
             }
-            // What else happened is short, and says what the gaps are about.
-            (State::Failed { .. }, entry) if self.text.len() < MOST_EVENTS => entry.write(&mut self.text),
-            (State::Failed { .. }, _) => {}
+            // Other events are short, and explain the gaps.
+            (FileState::Failed { .. }, entry) if self.text.len() < MAX_EVENT_TEXT => entry.write(&mut self.text),
+            (FileState::Failed { .. }, _) => {}
         }
     }
 
-    /// How much waits for the next [`Self::flush`].
+    /// The number of bytes that wait for the next [`Self::flush`].
     pub fn waiting(&self) -> usize {
         self.text.len()
     }
 
-    /// Writes what there is to the file. The error that a failing file begins with is given once; then it is tried again every
-    /// second, and what was missed becomes a gap.
+    /// Writes everything that waits to the file. The first error is returned; after it, writing is tried again every second
+    /// without further errors, and the bytes that were missed become a gap.
     pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.state {
-            State::Writing => {}
-            State::Failed { next_try, .. } if Instant::now() < *next_try => return Ok(()),
-            State::Failed { rest, next_try, .. } => {
+            FileState::Writing => {}
+            FileState::Failed { next_try, .. } if Instant::now() < *next_try => return Ok(()),
+            FileState::Failed { rest, next_try, .. } => {
                 let (done, _) = write(&mut self.file, rest);
                 rest.drain(..done);
                 if !rest.is_empty() {
@@ -116,9 +118,9 @@ impl CaptureWriter {
                 }
             }
         }
-        let was_failed = match std::mem::replace(&mut self.state, State::Writing) {
-            State::Writing => false,
-            State::Failed { missed, .. } => {
+        let was_failed = match std::mem::replace(&mut self.state, FileState::Writing) {
+            FileState::Writing => false,
+            FileState::Failed { missed, .. } => {
                 let mut gaps = String::new();
                 for (stream, channel, bytes) in missed.into_values() {
                     event(channel, Note::Gap(stream, bytes), None).write(&mut gaps);
@@ -130,15 +132,15 @@ impl CaptureWriter {
         let (done, result) = write(&mut self.file, self.text.as_bytes());
         let Err(error) = result else {
             self.text.clear();
-            self.text.shrink_to(MOST_KEPT);
+            self.text.shrink_to(MAX_IDLE_CAPACITY);
             return Ok(());
         };
         self.fail(done);
         if was_failed { Ok(()) } else { Err(error) }
     }
 
-    /// Of what waits, this much is in the file. The rest of its line is kept, so that the file goes on with whole lines; the others
-    /// are counted.
+    /// Handles a failed write after `done` bytes. The rest of the cut line is kept, so that the file goes on with whole lines;
+    /// the other lines are counted.
     fn fail(&mut self, done: usize) {
         let text = std::mem::take(&mut self.text);
         let (_, left) = text.as_bytes().split_at(done);
@@ -148,7 +150,7 @@ impl CaptureWriter {
             _ => Vec::new(),
         };
         let lost = &left[rest.len()..];
-        self.state = State::Failed { rest, missed: BTreeMap::new(), next_try: Instant::now() + RETRY };
+        self.state = FileState::Failed { rest, missed: BTreeMap::new(), next_try: Instant::now() + RETRY };
         for line in lost.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
             if let Ok(entry) = barewire_proto::transcript::read_line(line, 2) {
                 self.put(&entry);
@@ -157,16 +159,21 @@ impl CaptureWriter {
     }
 }
 
-fn miss(missed: &mut BTreeMap<(char, String), (Stream, Channel, u64)>, stream: Stream, channel: &Channel, bytes: u64) {
+fn count_missed(
+    missed: &mut BTreeMap<(char, String), (Stream, Channel, u64)>,
+    stream: Stream,
+    channel: &Channel,
+    bytes: u64,
+) {
     let key = (stream.sigil(), channel.as_str().to_owned());
-    // Channels come and go over HTTP; so many are not told apart.
-    if missed.len() < MOST_CHANNELS || missed.contains_key(&key) {
+    // Over HTTP, channels come and go. Beyond the limit they are not counted.
+    if missed.len() < MAX_MISSED_CHANNELS || missed.contains_key(&key) {
         let entry = missed.entry(key).or_insert((stream, channel.clone(), 0));
         entry.2 = entry.2.saturating_add(bytes);
     }
 }
 
-/// Writes as much as can be written, and says how much that was.
+/// Writes as much as possible, and returns the number of bytes written.
 fn write(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
     let mut done = 0;
     while done < bytes.len() {
@@ -180,18 +187,18 @@ fn write(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
     (done, Ok(()))
 }
 
-/// Something that happened, as an entry.
+/// Makes an entry of an event.
 pub fn event(channel: Channel, note: Note, time: Option<Duration>) -> Entry {
     Entry::Event(Event { channel, note, marks: Marks::at(time) })
 }
 
-/// Often enough to go on soon after a disk has room again, and no burden.
+/// Short enough to go on soon after a disk has room again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What is kept of the memory for lines.
-const MOST_KEPT: usize = 1 << 20;
+/// The memory that is kept for lines.
+const MAX_IDLE_CAPACITY: usize = 1 << 20;
 
-/// What happened while a file could not be written to.
-const MOST_EVENTS: usize = 64 * 1024;
+/// The most text of events that is kept while a file cannot be written.
+const MAX_EVENT_TEXT: usize = 64 * 1024;
 
-const MOST_CHANNELS: usize = 1024;
+const MAX_MISSED_CHANNELS: usize = 1024;

@@ -5,7 +5,7 @@ use barewire_proto::transcript::Stream;
 
 use super::catalogue::Check;
 use crate::frames::WireFrame;
-use crate::secrets::{EXCERPT, Redactor};
+use crate::secrets::{EXCERPT_LIMIT, Redactor};
 use crate::text::shown;
 
 /// One violation.
@@ -63,7 +63,7 @@ impl Finding {
 
     /// Sets the bytes at the location.
     pub(crate) fn seen(mut self, bytes: &[u8]) -> Self {
-        self.seen = bytes[..bytes.len().min(EXCERPT + 1)].to_vec();
+        self.seen = bytes[..bytes.len().min(EXCERPT_LIMIT + 1)].to_vec();
         self
     }
 

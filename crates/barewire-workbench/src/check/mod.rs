@@ -27,8 +27,8 @@ use barewire_proto::rpc::DEFAULT_DEPTH;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::frames::{Format, FrameLimits, Reading};
-use crate::pipeline::Observed;
+use crate::frames::{Format, FrameLimits, FrameReader};
+use crate::pipeline::ObserverSink;
 use crate::secrets::Redactor;
 use crate::{Advice, Error};
 use catalogue::{CheckPlace, Severity};
@@ -318,7 +318,7 @@ fn panicked() -> Error {
 
 /// Runs the passive checks on a capture.
 fn inspect(file: Option<&Path>, warn: fn(&Error)) -> Result<Inspector, Error> {
-    let mut observed = Observed::new(Inspector::new());
+    let mut observed = ObserverSink::new(Inspector::new());
     let limits = FrameLimits { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH };
     // Only this format records the sender of each message.
     let reading = Reading { file, format: Format::Wire, limits, follow: false, warn: &warn };

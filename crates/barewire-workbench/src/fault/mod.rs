@@ -1,9 +1,9 @@
-//! Messages of one direction -> what is written instead, and when: faults, as they were ordered.
+//! The messages of one direction -> the same messages with faults, and the times at which they are written.
 //!
-//! Only here are messages put together before they are passed on. What is done depends on the seed, the order and the bytes of one
-//! direction, and on nothing else, so that it comes out the same again.
+//! Only here are messages assembled before they are relayed. The result depends only on the seed, the order of the faults and
+//! the bytes of one direction, so that it can be repeated.
 
-mod chance;
+mod random;
 mod spec;
 
 use std::collections::{HashMap, VecDeque};
@@ -14,181 +14,182 @@ use std::time::{Duration, Instant};
 use barewire_proto::rpc::{Id, Message, Parsed, parse};
 use barewire_proto::transcript::{CutReason, InjectedFault, Note, Stream, Word};
 
-use chance::Chance;
-use spec::Kind;
-pub use spec::Spec;
+use random::SeededRandom;
+use spec::FaultKind;
+pub use spec::FaultSpec;
 
 /// The faults of both directions.
 #[non_exhaustive]
-pub struct Ordered {
-    /// The seed of what is left to chance, if there are faults.
+pub struct DirectionFaults {
+    /// The random seed, if there are faults.
     pub seed: Option<u64>,
-    pub(crate) to_server: Option<Faults>,
-    pub(crate) to_client: Option<Faults>,
+    pub(crate) to_server: Option<FaultInjector>,
+    pub(crate) to_client: Option<FaultInjector>,
 }
 
 /// The faults of one direction.
-pub struct Faults {
+pub struct FaultInjector {
     stream: Stream,
-    specs: Vec<(Spec, Chance)>,
-    asked: Option<Arc<Mutex<Asked>>>,
-    /// How many messages there were.
+    specs: Vec<(FaultSpec, SeededRandom)>,
+    requests: Option<Arc<Mutex<RequestMethods>>>,
+    /// The number of messages so far.
     number: u64,
     /// The unfinished line.
     partial: Vec<u8>,
-    /// In the middle of a line that is too long to be put together.
+    /// Whether the rest of an overlong line is being relayed as it comes.
     passing: bool,
-    held: Held,
+    held: HeldFrames,
     closed: bool,
 }
 
-/// What one direction has to do.
+/// An action of one direction.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Act {
-    /// Write this down.
+pub(crate) enum FaultAction {
+    /// Record this event.
     Note(Note),
     Write(Vec<u8>),
     Pause(Duration),
     Close,
-    /// The program.
+    /// Kill the program.
     Kill,
 }
 
-/// What was held back.
+/// The messages that are held back.
 #[derive(Default)]
-struct Held {
-    /// For the message behind it; and its number.
+struct HeldFrames {
+    /// A message that is written after the next one, and its number.
     late: Option<(u64, Vec<u8>)>,
-    /// To be written at once with those behind it, so many in all.
+    /// Messages that are written at once: `count` so far, `wanted` in all.
     together: Vec<u8>,
     count: usize,
     wanted: usize,
     since: Option<Instant>,
 }
 
-/// Which request is to be answered under an id, by the direction it went in.
+/// The methods of outstanding requests, by direction and id.
 #[derive(Default)]
-struct Asked {
+struct RequestMethods {
     methods: HashMap<(Stream, Id<'static>), String>,
     order: VecDeque<(Stream, Id<'static>)>,
 }
 
-impl Faults {
-    /// Sorts faults by direction. Without a seed there is one by chance.
-    pub fn ordered(specs: &[Spec], seed: Option<u64>) -> Ordered {
+impl FaultInjector {
+    /// Sorts faults by direction. Without a seed, a random one is used.
+    pub fn by_direction(specs: &[FaultSpec], seed: Option<u64>) -> DirectionFaults {
         if specs.is_empty() {
-            return Ordered { seed: None, to_server: None, to_client: None };
+            return DirectionFaults { seed: None, to_server: None, to_client: None };
         }
         let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(Instant::now()) % 1_000_000);
-        let by_method = specs.iter().any(|spec| matches!(spec.which, spec::Which::Method(_)));
-        let asked = by_method.then(|| Arc::new(Mutex::new(Asked::default())));
+        let by_method = specs.iter().any(|spec| matches!(spec.which, spec::MessageSelector::Method(_)));
+        let requests = by_method.then(|| Arc::new(Mutex::new(RequestMethods::default())));
         let one = |stream: Stream| {
             let part = |index: usize| 2 * index as u64 + u64::from(stream == Stream::ToClient);
             let ours = specs.iter().enumerate().filter(|(_, spec)| spec.stream.is_none_or(|it| it == stream));
-            let specs: Vec<_> = ours.map(|(index, spec)| (spec.clone(), Chance::new(seed, part(index)))).collect();
-            // Also a direction without faults says which methods were asked for.
+            let specs: Vec<_> =
+                ours.map(|(index, spec)| (spec.clone(), SeededRandom::new(seed, part(index)))).collect();
+            // A direction without faults is still read for the methods of its requests.
             (!specs.is_empty() || by_method).then(|| Self {
                 stream,
                 specs,
-                asked: asked.clone(),
+                requests: requests.clone(),
                 number: 0,
                 partial: Vec::new(),
                 passing: false,
-                held: Held::default(),
+                held: HeldFrames::default(),
                 closed: false,
             })
         };
-        Ordered { seed: Some(seed), to_server: one(Stream::ToServer), to_client: one(Stream::ToClient) }
+        DirectionFaults { seed: Some(seed), to_server: one(Stream::ToServer), to_client: one(Stream::ToClient) }
     }
 
-    /// Takes what was read.
-    pub(crate) fn push(&mut self, mut bytes: &[u8]) -> Vec<Act> {
-        let mut acts = Vec::new();
+    /// Takes the bytes of a read.
+    pub(crate) fn push(&mut self, mut bytes: &[u8]) -> Vec<FaultAction> {
+        let mut actions = Vec::new();
         while let Some(newline) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = bytes.split_at(newline + 1);
             bytes = rest;
             if std::mem::take(&mut self.passing) {
-                acts.push(Act::Write(line.to_vec()));
+                actions.push(FaultAction::Write(line.to_vec()));
                 continue;
             }
             let mut frame = std::mem::take(&mut self.partial);
             frame.extend_from_slice(line);
-            self.frame(frame, &mut acts);
+            self.frame(frame, &mut actions);
             if self.closed {
                 if !bytes.is_empty() {
                     let why = CutReason::Dropped(bytes.len() as u64);
-                    acts.push(Act::Note(Note::Cut { stream: self.stream, why }));
+                    actions.push(FaultAction::Note(Note::Cut { stream: self.stream, why }));
                 }
-                acts.push(Act::Close);
-                return acts;
+                actions.push(FaultAction::Close);
+                return actions;
             }
         }
         self.partial.extend_from_slice(bytes);
-        if self.passing || self.partial.len() > MOST_FRAME {
+        if self.passing || self.partial.len() > MAX_FRAME {
             self.number += u64::from(!self.passing);
             self.passing = true;
-            acts.extend(self.release());
-            acts.push(Act::Write(std::mem::take(&mut self.partial)));
+            actions.extend(self.release());
+            actions.push(FaultAction::Write(std::mem::take(&mut self.partial)));
         }
-        acts
+        actions
     }
 
-    /// When what is held back is passed on in any case: who waits for an answer asks nothing more.
+    /// The time at which held messages are released in any case: a peer that waits for a response may send nothing more.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.held.since.map(|since| since + PATIENCE)
+        self.held.since.map(|since| since + MAX_HOLD)
     }
 
-    /// Passes on what is held back, although what it was held back for has not come.
-    pub(crate) fn release(&mut self) -> Vec<Act> {
-        let mut acts = Vec::new();
+    /// Releases held messages, although the message that they were held for has not come.
+    pub(crate) fn release(&mut self) -> Vec<FaultAction> {
+        let mut actions = Vec::new();
         if let Some((message, _)) = self.held.late {
-            acts.push(Act::Note(Note::Fault(InjectedFault::ReorderUndone { stream: self.stream, message })));
+            actions.push(FaultAction::Note(Note::Fault(Fault::ReorderUndone { stream: self.stream, message })));
         }
-        acts.extend(self.held.release());
-        acts
+        actions.extend(self.held.release());
+        actions
     }
 
-    /// The stream has ended.
-    pub(crate) fn finish(&mut self) -> Vec<Act> {
-        let mut acts = self.release();
+    /// Releases everything at the end of the stream.
+    pub(crate) fn finish(&mut self) -> Vec<FaultAction> {
+        let mut actions = self.release();
         let rest = std::mem::take(&mut self.partial);
         if !rest.is_empty() {
-            acts.push(Act::Write(rest));
+            actions.push(FaultAction::Write(rest));
         }
-        acts
+        actions
     }
 
-    fn frame(&mut self, mut frame: Vec<u8>, acts: &mut Vec<Act>) {
+    fn frame(&mut self, mut frame: Vec<u8>, actions: &mut Vec<FaultAction>) {
         self.number += 1;
         let number = self.number;
         let method = self
-            .asked
+            .requests
             .as_ref()
-            .and_then(|asked| asked.lock().unwrap_or_else(PoisonError::into_inner).method(self.stream, &frame));
-        let mut chosen: Vec<&mut (Spec, Chance)> = Vec::new();
+            .and_then(|requests| requests.lock().unwrap_or_else(PoisonError::into_inner).method(self.stream, &frame));
+        let mut chosen: Vec<&mut (FaultSpec, SeededRandom)> = Vec::new();
         for one in &mut self.specs {
             let (spec, chance) = &mut *one;
-            // Chance is asked in any case that fits, so that one fault does not change another.
+            // A random number is drawn for every fault that fits, so that one fault does not change another.
             if spec.which.fits(number, method.as_deref()) && spec.percent.is_none_or(|percent| chance.percent(percent))
             {
                 chosen.push(one);
             }
         }
-        // What is done to the message comes before what is done to its writing.
+        // Faults of the content come before faults of the writing.
         chosen.sort_by_key(|one| one.0.kind.step());
-        let mut plan = Plan { before: Vec::new(), cuts: Vec::new(), pause: STEP, hold: None, end: None };
+        let mut plan = FramePlan { before: Vec::new(), cuts: Vec::new(), pause: PIECE_PAUSE, hold: None, end: None };
         for (spec, chance) in chosen {
             let Some(detail) = plan.apply(&spec.kind, chance, &mut frame) else { continue };
             let name = Word::new(spec.name()).expect("letters and hyphens");
             let (stream, detail) = (self.stream, detail.into_bytes());
-            acts.push(Act::Note(Note::Fault(InjectedFault::Applied { stream, message: number, name, detail })));
+            actions.push(FaultAction::Note(Note::Fault(Fault::Applied { stream, message: number, name, detail })));
         }
-        self.carry_out(plan, frame, acts);
+        self.carry_out(plan, frame, actions);
     }
 
-    fn carry_out(&mut self, plan: Plan, frame: Vec<u8>, acts: &mut Vec<Act>) {
-        let Plan { before, mut cuts, pause, hold, end } = plan;
-        acts.extend(before);
+    fn carry_out(&mut self, plan: FramePlan, frame: Vec<u8>, actions: &mut Vec<FaultAction>) {
+        let FramePlan { before, mut cuts, pause, hold, end } = plan;
+        actions.extend(before);
         match hold {
             Some(Hold::Late) if self.held.late.is_none() => {
                 self.held.late = Some((self.number, frame));
@@ -202,8 +203,8 @@ impl Faults {
             self.held.together.extend(frame);
             self.held.count += 1;
             self.held.since.get_or_insert_with(Instant::now);
-            if self.held.count >= self.held.wanted || self.held.together.len() > MOST_FRAME {
-                acts.extend(self.held.release());
+            if self.held.count >= self.held.wanted || self.held.together.len() > MAX_FRAME {
+                actions.extend(self.held.release());
             }
             return;
         }
@@ -211,61 +212,62 @@ impl Faults {
         cuts.dedup();
         let mut from = 0;
         for cut in cuts.into_iter().filter(|cut| *cut > 0 && *cut < frame.len()) {
-            acts.extend([Act::Write(frame[from..cut].to_vec()), Act::Pause(pause)]);
+            actions.extend([FaultAction::Write(frame[from..cut].to_vec()), FaultAction::Pause(pause)]);
             from = cut;
         }
         if from < frame.len() {
-            acts.push(Act::Write(frame[from..].to_vec()));
+            actions.push(FaultAction::Write(frame[from..].to_vec()));
         }
-        acts.extend(self.held.release());
+        actions.extend(self.held.release());
         if let Some(end) = end {
             self.closed = true;
-            acts.extend((end == End::Kill).then_some(Act::Kill));
+            actions.extend((end == StreamEnd::Kill).then_some(FaultAction::Kill));
         }
     }
 }
 
-impl Held {
-    /// All of it, in the order in which it is written.
-    fn release(&mut self) -> Option<Act> {
+impl HeldFrames {
+    /// Takes all messages, in the order in which they are written.
+    fn release(&mut self) -> Option<FaultAction> {
         let Self { late, mut together, .. } = std::mem::take(self);
         together.extend(late.map(|(_, frame)| frame).unwrap_or_default());
-        (!together.is_empty()).then_some(Act::Write(together))
+        (!together.is_empty()).then_some(FaultAction::Write(together))
     }
 }
 
-/// What is to be done with one message.
-struct Plan {
-    before: Vec<Act>,
-    /// Where its writing is cut.
+/// The faults of one message.
+struct FramePlan {
+    before: Vec<FaultAction>,
+    /// The places at which its writing is split.
     cuts: Vec<usize>,
-    /// Between the pieces.
+    /// The pause between the pieces.
     pause: Duration,
     hold: Option<Hold>,
-    end: Option<End>,
+    end: Option<StreamEnd>,
 }
 
-/// What comes behind it.
+/// The end of the stream after a message.
 #[derive(PartialEq)]
-enum End {
+enum StreamEnd {
     Close,
     Kill,
 }
 
+/// A reason to hold a message back.
 enum Hold {
     Late,
     Together(usize),
 }
 
-impl Plan {
-    /// Plans one fault. Returns the values that were chosen, or `None` if it cannot be done to this message.
-    fn apply(&mut self, kind: &Kind, chance: &mut Chance, frame: &mut Vec<u8>) -> Option<String> {
-        // Without its line break, unless it was dropped.
+impl FramePlan {
+    /// Adds one fault. Returns the chosen values, or `None` if the fault cannot be applied to this message.
+    fn apply(&mut self, kind: &FaultKind, chance: &mut SeededRandom, frame: &mut Vec<u8>) -> Option<String> {
+        // The length without the line break, unless the message was dropped.
         let content = frame.len().saturating_sub(1);
         match kind {
             _ if frame.is_empty() => return None,
-            Kind::Drop => frame.clear(),
-            Kind::Truncate { keep } => {
+            FaultKind::Drop => frame.clear(),
+            FaultKind::Truncate { keep } => {
                 if content == 0 {
                     return None;
                 }
@@ -276,19 +278,19 @@ impl Plan {
                 frame.drain(keep..content);
                 return Some(keep.to_string());
             }
-            Kind::Crlf if frame.ends_with(b"\r\n") => return None,
-            Kind::Crlf => frame.insert(content, b'\r'),
-            Kind::Bom => drop(frame.splice(0..0, *b"\xef\xbb\xbf")),
-            Kind::Junk { line } => drop(frame.splice(0..0, line.iter().copied())),
-            Kind::Duplicate { times } => {
-                let most = (MOST_FRAME / frame.len()).max(1);
+            FaultKind::Crlf if frame.ends_with(b"\r\n") => return None,
+            FaultKind::Crlf => frame.insert(content, b'\r'),
+            FaultKind::Bom => drop(frame.splice(0..0, *b"\xef\xbb\xbf")),
+            FaultKind::Junk { line } => drop(frame.splice(0..0, line.iter().copied())),
+            FaultKind::Duplicate { times } => {
+                let most = (MAX_FRAME / frame.len()).max(1);
                 *frame = frame.repeat((*times).min(most));
             }
-            Kind::Delay { time } => {
-                self.before.push(Act::Pause(*time));
+            FaultKind::Delay { time } => {
+                self.before.push(FaultAction::Pause(*time));
                 return Some(format!("{time:?}"));
             }
-            Kind::Split { pieces } => {
+            FaultKind::Split { pieces } => {
                 if content < 2 {
                     return None;
                 }
@@ -297,7 +299,7 @@ impl Plan {
                 self.cuts.extend(cuts);
                 return Some(said.join(" "));
             }
-            Kind::CutUtf8 => {
+            FaultKind::CutUtf8 => {
                 let inside: Vec<usize> = (1..frame.len()).filter(|at| frame[*at] & 0xc0 == 0x80).collect();
                 if inside.is_empty() {
                     return None;
@@ -306,25 +308,25 @@ impl Plan {
                 self.cuts.push(cut);
                 return Some(cut.to_string());
             }
-            Kind::Dribble { pause } => {
+            FaultKind::Dribble { pause } => {
                 self.cuts.extend(1..frame.len());
                 self.pause = *pause;
                 return Some(format!("{pause:?}"));
             }
-            Kind::Reorder => self.hold = Some(Hold::Late),
-            Kind::Coalesce { frames } => self.hold = Some(Hold::Together(*frames)),
-            Kind::HalfClose => self.end = Some(End::Close),
-            Kind::Kill => {
+            FaultKind::Reorder => self.hold = Some(Hold::Late),
+            FaultKind::Coalesce { frames } => self.hold = Some(Hold::Together(*frames)),
+            FaultKind::HalfClose => self.end = Some(StreamEnd::Close),
+            FaultKind::Kill => {
                 frame.truncate((content / 2).max(1));
-                self.end = Some(End::Kill);
+                self.end = Some(StreamEnd::Kill);
             }
         }
         Some(String::new())
     }
 }
 
-impl Kind {
-    /// What comes first: whether there is a message, what is in it, when it comes, how it is written, and what ends with it.
+impl FaultKind {
+    /// The order of faults: whether there is a message, its content, its time, the end of the stream, and its writing.
     fn step(&self) -> u8 {
         match self {
             Self::Drop => 0,
@@ -341,14 +343,14 @@ impl Kind {
     }
 }
 
-impl Asked {
-    /// The method of a message, or that of the request that it answers.
+impl RequestMethods {
+    /// The method of a message, or of the request that it answers.
     fn method(&mut self, stream: Stream, frame: &[u8]) -> Option<String> {
         match parse(frame, usize::MAX) {
             Parsed::Message(Message::Request(request)) => {
                 let method = request.method.to_name().into_owned();
                 let key = (stream, request.id.into_owned());
-                if self.order.len() >= MOST_ASKED
+                if self.order.len() >= MAX_OUTSTANDING
                     && let Some(oldest) = self.order.pop_front()
                 {
                     self.methods.remove(&oldest);
@@ -367,17 +369,17 @@ impl Asked {
     }
 }
 
-/// A longer line is passed on as it is.
-const MOST_FRAME: usize = 16 * 1024 * 1024;
+/// A longer line is relayed unchanged.
+const MAX_FRAME: usize = 16 * 1024 * 1024;
 
-/// More than any host has under way.
-const MOST_ASKED: usize = 4096;
+/// More than any host has outstanding.
+const MAX_OUTSTANDING: usize = 4096;
 
-/// Between two pieces, so that they are two reads.
-const STEP: Duration = Duration::from_millis(2);
+/// The pause between two pieces, so that they are two reads.
+const PIECE_PAUSE: Duration = Duration::from_millis(2);
 
-/// What is held back for a message that does not come is passed on after this.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// The longest time that a message is held for another one.
+const MAX_HOLD: Duration = Duration::from_millis(300);
 
 #[cfg(test)]
 mod tests;

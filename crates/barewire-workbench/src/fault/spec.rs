@@ -1,4 +1,4 @@
-//! `<:split=3@tools/call%20` -> what is done to which messages.
+//! `<:split=3@tools/call%20` -> a fault, and the messages that it applies to.
 
 use std::time::Duration;
 
@@ -6,20 +6,21 @@ use barewire_proto::transcript::Stream;
 
 use crate::duration;
 
-/// One fault: what is done to which messages. docs/tap.md has its text form.
+/// One fault, and the messages that it applies to. docs/tap.md describes its text form.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Spec {
+pub struct FaultSpec {
+    name: &'static str,
     /// `None` for both directions.
     pub(super) stream: Option<Stream>,
-    pub(super) kind: Kind,
-    pub(super) which: Which,
-    /// Of those that fit, so many of a hundred.
+    pub(super) kind: FaultKind,
+    pub(super) which: MessageSelector,
+    /// The share of the selected messages, in percent.
     pub(super) percent: Option<u8>,
 }
 
-/// What is done.
+/// The kind of a fault.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum FaultKind {
     Split { pieces: usize },
     Coalesce { frames: usize },
     Dribble { pause: Duration },
@@ -36,18 +37,18 @@ pub(super) enum Kind {
     Kill,
 }
 
-/// To which messages of a direction.
+/// The messages of a direction that a fault applies to.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Which {
+pub(super) enum MessageSelector {
     All,
-    /// From the first to the last, both with them.
+    /// From the first to the last, both included.
     Range(u64, u64),
     Every(u64),
     Method(String),
 }
 
-impl Spec {
-    /// Reads a fault, as in `<:drop@3`.
+impl FaultSpec {
+    /// Parses a fault, such as `<:drop@3`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (stream, rest) = match text.split_once(':') {
             Some((">", rest)) => (Some(Stream::ToServer), rest),
@@ -58,58 +59,46 @@ impl Spec {
         let (rest, percent) = match cut(rest, '%') {
             Some((rest, number)) => {
                 let percent = number.parse().ok().filter(|percent| (1..=100).contains(percent));
-                let wrong = "behind % stands a number from 1 to 100; a % in the text of junk is written %%";
+                let wrong = "expected a number from 1 to 100 after %; a % in the text of junk is written %%";
                 (rest, Some(percent.ok_or(wrong)?))
             }
             None => (rest, None),
         };
         let (what, which) = match cut(rest, '@') {
-            Some((what, which)) => (what, Which::parse(which)?),
-            None => (rest, Which::All),
+            Some((what, which)) => (what, MessageSelector::parse(which)?),
+            None => (rest, MessageSelector::All),
         };
         let (name, value) = match what.split_once('=') {
             Some((name, value)) => (name, Some(value)),
             None => (what, None),
         };
-        Ok(Self { stream, kind: Kind::parse(name, value)?, which, percent })
+        let Some(name) = NAMES.iter().find(|known| **known == name) else {
+            return Err(format!("there is no fault {name:?}; the faults are {}", NAMES.join(", ")));
+        };
+        Ok(Self { name, stream, kind: FaultKind::parse(name, value)?, which, percent })
     }
 
-    /// How it is called in the capture.
+    /// Its name, also in captures.
     pub fn name(&self) -> &'static str {
-        match self.kind {
-            Kind::Split { .. } => "split",
-            Kind::Coalesce { .. } => "coalesce",
-            Kind::Dribble { .. } => "dribble",
-            Kind::CutUtf8 => "cut-utf8",
-            Kind::Crlf => "crlf",
-            Kind::Bom => "bom",
-            Kind::Junk { .. } => "junk",
-            Kind::Truncate { .. } => "truncate",
-            Kind::Delay { .. } => "delay",
-            Kind::Drop => "drop",
-            Kind::Duplicate { .. } => "duplicate",
-            Kind::Reorder => "reorder",
-            Kind::HalfClose => "half-close",
-            Kind::Kill => "kill",
-        }
+        self.name
     }
 }
 
-impl Kind {
+impl FaultKind {
     fn parse(name: &str, value: Option<&str>) -> Result<Self, String> {
         let number = |least: usize, default: usize| match value {
             None => Ok(default),
             Some(value) => value
                 .parse()
                 .ok()
-                .filter(|number| (least..=MOST).contains(number))
-                .ok_or(format!("{name}= takes a number from {least} to {MOST}")),
+                .filter(|number| (least..=MAX_VALUE).contains(number))
+                .ok_or(format!("{name}= takes a number from {least} to {MAX_VALUE}")),
         };
         let time = |default: Option<Duration>| match value {
             None => default.ok_or(format!("{name} needs a time: {name}=50ms")),
             Some(value) => duration::parse(value).map_err(|why| format!("{name}=: {why}")),
         };
-        let kind = match name {
+        Ok(match name {
             "split" => Self::Split { pieces: number(2, 2)? },
             "coalesce" => Self::Coalesce { frames: number(2, 2)? },
             "dribble" => Self::Dribble { pause: time(Some(Duration::from_millis(1)))? },
@@ -132,18 +121,12 @@ impl Kind {
             "drop" => Self::Drop,
             "reorder" => Self::Reorder,
             "half-close" => Self::HalfClose,
-            "kill" => Self::Kill,
-            _ => {
-                let known = "split, coalesce, dribble, cut-utf8, crlf, bom, junk, truncate, delay, drop, duplicate, \
-                             reorder, half-close and kill";
-                return Err(format!("there is no fault {name:?}: there are {known}"));
-            }
-        };
-        Ok(kind)
+            _ => Self::Kill,
+        })
     }
 }
 
-impl Which {
+impl MessageSelector {
     fn parse(text: &str) -> Result<Self, String> {
         let number = |text: &str| text.parse::<u64>().ok().filter(|number| *number > 0);
         if let Some(every) = text.strip_prefix("every") {
@@ -156,12 +139,12 @@ impl Which {
             && let (Some(first), Some(last)) = (number(first), number(last))
         {
             if first > last {
-                return Err(format!("there is no message in the range {first}-{last}: the smaller one is first"));
+                return Err(format!("the range {first}-{last} is empty: the smaller number comes first"));
             }
             return Ok(Self::Range(first, last));
         }
         if text.is_empty() || text.starts_with(|c: char| c.is_ascii_digit()) {
-            return Err("behind @ stands a number from 1, a range as 3-5, every5, or a method".into());
+            return Err("expected a number from 1, a range such as 3-5, every5, or a method after @".into());
         }
         Ok(Self::Method(text.to_owned()))
     }
@@ -176,7 +159,7 @@ impl Which {
     }
 }
 
-/// What stands before and behind the last sign that is not doubled: a doubled one is the sign itself, in the text of junk.
+/// Splits a text at the last sign that is not doubled. A doubled sign is the sign itself, in the text of junk.
 fn cut(text: &str, sign: char) -> Option<(&str, &str)> {
     let (mut last, mut at) = (None, 0);
     while let Some(found) = text[at..].find(sign) {
@@ -191,8 +174,14 @@ fn cut(text: &str, sign: char) -> Option<(&str, &str)> {
     last
 }
 
-/// Of pieces, frames, copies and bytes.
-const MOST: usize = 1_000_000;
+#[rustfmt::skip] // a table
+const NAMES: &[&str] = &[
+    "split", "coalesce", "dribble", "cut-utf8", "crlf", "bom", "junk", "truncate", "delay", "drop", "duplicate",
+    "reorder", "half-close", "kill",
+];
+
+/// The largest number of pieces, frames, copies or bytes.
+const MAX_VALUE: usize = 1_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -200,49 +189,37 @@ mod tests {
 
     #[test]
     fn specs_are_read() {
-        let spec = |stream, kind, which, percent| Ok(Spec { stream, kind, which, percent });
+        let spec = |stream, kind, which, percent| Ok((stream, kind, which, percent));
+        let parse = |text| FaultSpec::parse(text).map(|it| (it.stream, it.kind, it.which, it.percent));
         let (up, down) = (Some(Stream::ToServer), Some(Stream::ToClient));
-        let delay = Kind::Delay { time: Duration::from_millis(50) };
-        assert_eq!(Spec::parse("<:split@3"), spec(down, Kind::Split { pieces: 2 }, Which::Range(3, 3), None));
-        assert_eq!(Spec::parse(">:delay=50ms%20"), spec(up, delay, Which::All, Some(20)));
-        assert_eq!(Spec::parse("<:drop@every5"), spec(down, Kind::Drop, Which::Every(5), None));
-        let method = Which::Method("tools/call".into());
-        assert_eq!(Spec::parse("drop@tools/call%5"), spec(None, Kind::Drop, method, Some(5)));
+        let delay = FaultKind::Delay { time: Duration::from_millis(50) };
+        assert_eq!(parse("<:split@3"), spec(down, FaultKind::Split { pieces: 2 }, MessageSelector::Range(3, 3), None));
+        assert_eq!(parse(">:delay=50ms%20"), spec(up, delay, MessageSelector::All, Some(20)));
+        assert_eq!(parse("<:drop@every5"), spec(down, FaultKind::Drop, MessageSelector::Every(5), None));
+        let method = MessageSelector::Method("tools/call".into());
+        assert_eq!(parse("drop@tools/call%5"), spec(None, FaultKind::Drop, method, Some(5)));
         assert_eq!(
-            Spec::parse("truncate=0@2-4"),
-            spec(None, Kind::Truncate { keep: Some(0) }, Which::Range(2, 4), None)
+            parse("truncate=0@2-4"),
+            spec(None, FaultKind::Truncate { keep: Some(0) }, MessageSelector::Range(2, 4), None)
         );
-        let junk = Kind::Junk { line: b"a:b=c\n".to_vec() };
-        assert_eq!(Spec::parse("<:junk=a:b=c"), spec(down, junk, Which::All, None));
-        let junk = |line: &[u8]| Kind::Junk { line: line.to_vec() };
+        let junk = FaultKind::Junk { line: b"a:b=c\n".to_vec() };
+        assert_eq!(parse("<:junk=a:b=c"), spec(down, junk, MessageSelector::All, None));
+        let junk = |line: &[u8]| FaultKind::Junk { line: line.to_vec() };
         for (text, line, which, percent) in [
-            ("junk=100%% wrong", &b"100% wrong\n"[..], Which::All, None),
-            ("junk=me@@example.com, 100%%@2%30", b"me@example.com, 100%\n", Which::Range(2, 2), Some(30)),
-            ("junk=%%%7", b"%\n", Which::All, Some(7)),
+            ("junk=100%% wrong", &b"100% wrong\n"[..], MessageSelector::All, None),
+            ("junk=me@@example.com, 100%%@2%30", b"me@example.com, 100%\n", MessageSelector::Range(2, 2), Some(30)),
+            ("junk=%%%7", b"%\n", MessageSelector::All, Some(7)),
         ] {
-            assert_eq!(Spec::parse(text), spec(None, junk(line), which, percent), "{text}");
+            assert_eq!(parse(text), spec(None, junk(line), which, percent), "{text}");
         }
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
-        for text in [
-            "",
-            "x",
-            "=:drop",
-            "drop=1",
-            "delay",
-            "delay=5x",
-            "split=1",
-            "drop@0",
-            "drop@",
-            "drop%0",
-            "drop%x",
-            "drop@3x",
-            "drop@5-3",
-            "junk=100% wrong",
-        ] {
-            assert!(Spec::parse(text).is_err(), "{text}");
+    fn bad_specs_are_refused() {
+        let specs =
+            "|x|=:drop|drop=1|delay|delay=5x|split=1|drop@0|drop@|drop%0|drop%x|drop@3x|drop@5-3|junk=100% wrong";
+        for text in specs.split('|') {
+            assert!(FaultSpec::parse(text).is_err(), "{text}");
         }
     }
 }

@@ -1,35 +1,35 @@
-//! Faults, by what is written instead.
+//! The actions of every fault.
 
 use super::*;
 
-/// What comes out of four messages to the client.
-fn done(spec: &str, seed: u64) -> Vec<Act> {
-    let ordered = Faults::ordered(&[Spec::parse(spec).expect(spec)], Some(seed));
+/// The actions for four messages to the client.
+fn actions(spec: &str, seed: u64) -> Vec<FaultAction> {
+    let ordered = FaultInjector::by_direction(&[FaultSpec::parse(spec).expect(spec)], Some(seed));
     let mut faults = ordered.to_client.expect("they are for the client");
-    let mut acts = faults.push("first\nsécond\nthi".as_bytes());
+    let mut actions = faults.push("first\nsécond\nthi".as_bytes());
     if !faults.closed {
-        acts.extend(faults.push(b"rd\nfourth\n"));
-        acts.extend(faults.finish());
+        actions.extend(faults.push(b"rd\nfourth\n"));
+        actions.extend(faults.finish());
     }
-    acts
+    actions
 }
 
-/// The event of a message to the client that was dropped.
-fn drop_of(message: u64) -> Act {
+/// The event of a dropped message to the client.
+fn drop_of(message: u64) -> FaultAction {
     let name = Word::new("drop").expect("a word");
-    Act::Note(Note::Fault(InjectedFault::Applied { stream: Stream::ToClient, message, name, detail: Vec::new() }))
+    FaultAction::Note(Note::Fault(Fault::Applied { stream: Stream::ToClient, message, name, detail: Vec::new() }))
 }
 
-/// The same in one line: what is written in quotes, what is noted as it is.
-fn said(spec: &str) -> String {
-    let acts = done(spec, 7).into_iter().map(|act| match act {
-        Act::Note(note) => String::from_utf8(note.text()).expect("UTF-8"),
-        Act::Write(bytes) => format!("{:?}", String::from_utf8_lossy(&bytes)),
-        Act::Pause(time) => format!("{time:?}"),
-        Act::Close => "close".into(),
-        Act::Kill => "kill".into(),
+/// The actions in one line: written bytes in quotes, events as they are.
+fn described(spec: &str) -> String {
+    let actions = actions(spec, 7).into_iter().map(|action| match action {
+        FaultAction::Note(note) => String::from_utf8(note.text()).expect("UTF-8"),
+        FaultAction::Write(bytes) => format!("{:?}", String::from_utf8_lossy(&bytes)),
+        FaultAction::Pause(time) => format!("{time:?}"),
+        FaultAction::Close => "close".into(),
+        FaultAction::Kill => "kill".into(),
     });
-    acts.collect::<Vec<_>>().join(" ")
+    actions.collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -56,28 +56,32 @@ fn every_fault_does_what_it_says() {
         ("half-close@2", r#""first\n" fault < 2 half-close "sécond\n" cut < 3 bytes were there already close"#),
         ("kill@2", r#""first\n" fault < 2 kill "sé" kill cut < 3 bytes were there already close"#),
     ] {
-        assert_eq!(said(spec), expected, "{spec}");
+        assert_eq!(described(spec), expected, "{spec}");
     }
 }
 
 #[test]
-fn chance_is_the_same_for_the_same_seed() {
+fn the_same_seed_gives_the_same_faults() {
     for spec in ["split=3", "split%50", "truncate", "drop%50", "cut-utf8%50"] {
         for seed in 0..20 {
-            assert_eq!(done(spec, seed), done(spec, seed), "{spec}");
+            assert_eq!(actions(spec, seed), actions(spec, seed), "{spec}");
         }
     }
-    assert!((0..20).any(|seed| done("split=3", seed) != done("split=3", 20)));
-    let dropped = (0..100).filter(|seed| done("drop@1%30", *seed).contains(&drop_of(1)));
+    assert!((0..20).any(|seed| actions("split=3", seed) != actions("split=3", 20)));
+    let dropped = (0..100).filter(|seed| actions("drop@1%30", *seed).contains(&drop_of(1)));
     assert!((15..45).contains(&dropped.count()));
 }
 
 #[test]
-fn reads_do_not_change_what_is_done() {
-    let whole = |faults: &mut Faults, pieces: &[&[u8]]| -> Vec<Act> {
+fn the_size_of_reads_changes_nothing() {
+    let whole = |faults: &mut FaultInjector, pieces: &[&[u8]]| -> Vec<FaultAction> {
         pieces.iter().flat_map(|piece| faults.push(piece)).collect()
     };
-    let faults = || Faults::ordered(&[Spec::parse("<:split%50").expect("a spec")], Some(3)).to_client.expect("some");
+    let faults = || {
+        FaultInjector::by_direction(&[FaultSpec::parse("<:split%50").expect("a spec")], Some(3))
+            .to_client
+            .expect("some")
+    };
     let bytes = b"one message\nand another\nand a third one\n".repeat(10);
     let at_once = whole(&mut faults(), &[&bytes]);
     let pieces: Vec<&[u8]> = bytes.chunks(7).collect();
@@ -85,31 +89,32 @@ fn reads_do_not_change_what_is_done() {
 }
 
 #[test]
-fn answers_are_found_by_the_method_they_answer() {
-    let ordered = Faults::ordered(&[Spec::parse("<:drop@tools/call").expect("a spec")], Some(1));
+fn responses_are_selected_by_the_method_of_their_request() {
+    let ordered = FaultInjector::by_direction(&[FaultSpec::parse("<:drop@tools/call").expect("a spec")], Some(1));
     let (mut up, mut down) = (ordered.to_server.expect("it sees requests"), ordered.to_client.expect("some"));
     for (id, method) in [(1, "tools/list"), (2, "tools/call")] {
         let request = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\"}}\n");
-        assert_eq!(up.push(request.as_bytes()), [Act::Write(request.clone().into_bytes())]);
+        assert_eq!(up.push(request.as_bytes()), [FaultAction::Write(request.clone().into_bytes())]);
     }
     let answer = |id: u8| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}\n").into_bytes();
     assert_eq!(down.push(&answer(2)), [drop_of(1)]);
-    assert_eq!(down.push(&answer(1)), [Act::Write(answer(1))]);
+    assert_eq!(down.push(&answer(1)), [FaultAction::Write(answer(1))]);
 }
 
 #[test]
-fn a_line_of_any_length_goes_through() {
-    let mut faults = Faults::ordered(&[Spec::parse("<:drop@2").expect("a spec")], Some(1)).to_client.expect("some");
-    let long = vec![b'x'; MOST_FRAME];
+fn a_line_of_any_length_is_relayed() {
+    let mut faults =
+        FaultInjector::by_direction(&[FaultSpec::parse("<:drop@2").expect("a spec")], Some(1)).to_client.expect("some");
+    let long = vec![b'x'; MAX_FRAME];
     let mut written = 0;
     for piece in [&long[..], b"y", b"z\n", b"dropped\n", b"kept\n"] {
-        for act in faults.push(piece) {
-            match act {
-                Act::Write(bytes) => written += bytes.len(),
-                act => assert_eq!(act, drop_of(2)),
+        for action in faults.push(piece) {
+            match action {
+                FaultAction::Write(bytes) => written += bytes.len(),
+                action => assert_eq!(action, drop_of(2)),
             }
         }
-        assert!(faults.partial.len() <= MOST_FRAME);
+        assert!(faults.partial.len() <= MAX_FRAME);
     }
-    assert_eq!(written, MOST_FRAME + 3 + 5);
+    assert_eq!(written, MAX_FRAME + 3 + 5);
 }

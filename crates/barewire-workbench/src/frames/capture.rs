@@ -5,11 +5,11 @@ use barewire_proto::json::Json;
 use barewire_proto::rpc::DEFAULT_DEPTH;
 use barewire_proto::transcript::{self, Entry, Stream, WireError, WireFault, read_line};
 
-use super::source::{Ended, Input, Piece};
+use super::source::{Input, InputPiece, ReadEnd};
 use super::{Sink, Streams};
 use crate::{Advice, Error};
 
-/// How much of a wire is kept and parsed.
+/// The limits for frames.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::exhaustive_structs, reason = "frames are limited in both directions: length and depth")]
 pub struct FrameLimits {
@@ -19,50 +19,48 @@ pub struct FrameLimits {
     pub depth: usize,
 }
 
-/// The limits that a server of ours has: 4 MiB and 64 levels.
+/// The limits of our own servers: 4 MiB and 64 levels.
 impl Default for FrameLimits {
     fn default() -> Self {
         Self { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH }
     }
 }
 
-/// Tells everything in a transcript, until that is enough.
+/// Hands everything in a transcript to the sink, until it has enough.
 pub(super) fn read(
     input: &mut Input,
     limits: FrameLimits,
     warn: &dyn Fn(&Error),
     sink: &mut dyn Sink,
-) -> Result<Ended, Error> {
+) -> Result<ReadEnd, Error> {
     let name = input.name.clone();
     // An escaped payload takes four bytes a byte, and the marks some more.
-    let longest = limits.frame.saturating_mul(4).saturating_add(64 * 1024);
-    let mut lines = TextLines { held: Vec::new(), number: 0, longest };
+    let max_length = limits.frame.saturating_mul(4).saturating_add(64 * 1024);
+    let mut lines = TextLines { held: Vec::new(), number: 0, max_length };
     let mut streams = Streams::new(limits);
     loop {
         let (mut piece, ended) = match input.next(sink)? {
-            Piece::Bytes(piece) => (piece, None),
-            Piece::End => (&[][..], Some(Ended::Over)),
-            Piece::Anew => {
-                // What was there of a line is not a line.
+            InputPiece::Bytes(piece) => (piece, None),
+            InputPiece::End => (&[][..], Some(ReadEnd::Finished)),
+            InputPiece::Restarted => {
+                // An unfinished line is dropped.
                 streams.finish(sink)?;
-                return Ok(Ended::Anew);
+                return Ok(ReadEnd::Restarted);
             }
         };
-        while let Some((number, line)) =
-            lines.next(&mut piece, ended.is_some()).map_err(|Overlong(line)| {
-                Error::new(format!("cannot read {name}: line {line} is longer than {longest} bytes"))
-                    .with_advice(Advice::RaiseFrameLimit)
-            })?
-        {
+        while let Some((number, line)) = lines.next(&mut piece, ended.is_some()).map_err(|Overlong(line)| {
+            Error::new(format!("cannot read {name}: line {line} is longer than {max_length} bytes"))
+                .with_advice(Advice::RaiseFrameLimit)
+        })? {
             let entry = read_line(line, number);
-            // What is left at the end has no line break.
+            // Only the last line may be cut: it has no line break.
             if ended.is_some() && is_cut(&entry) {
-                warn(&left_out(&name, number));
+                warn(&cut_line_warning(&name, number));
                 continue;
             }
             let entry = entry.map_err(|error| unreadable(&name, &error))?;
             if !streams.entry(&entry, sink)? {
-                return Ok(Ended::Over);
+                return Ok(ReadEnd::Finished);
             }
         }
         sink.caught_up()?;
@@ -73,8 +71,8 @@ pub(super) fn read(
     }
 }
 
-/// The entries of a transcript that is in memory. A last line that is cut short is left out, which `warn` is told.
-pub fn entries(name: &str, text: &[u8], warn: &dyn Fn(&Error)) -> Result<Vec<Entry>, WireError> {
+/// Reads the entries of a transcript in memory. A last line that is cut short is left out and reported to `warn`.
+pub fn read_entries(name: &str, text: &[u8], warn: &dyn Fn(&Error)) -> Result<Vec<Entry>, WireError> {
     let lines = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let (whole, last) = text.split_at(lines);
     let mut entries = transcript::read(whole)?;
@@ -82,7 +80,7 @@ pub fn entries(name: &str, text: &[u8], warn: &dyn Fn(&Error)) -> Result<Vec<Ent
         let number = entries.len() as u64 + 1;
         let entry = read_line(last, number);
         if is_cut(&entry) {
-            warn(&left_out(name, number));
+            warn(&cut_line_warning(name, number));
         } else {
             entries.push(entry?);
         }
@@ -90,12 +88,12 @@ pub fn entries(name: &str, text: &[u8], warn: &dyn Fn(&Error)) -> Result<Vec<Ent
     Ok(entries)
 }
 
-fn left_out(name: &str, line: u64) -> Error {
+fn cut_line_warning(name: &str, line: u64) -> Error {
     Error::new(format!("{name} ends in the middle of line {line}, which is left out"))
-        .with_hint("whoever wrote it was stopped while it did")
+        .with_hint("the program that wrote it was stopped while writing")
 }
 
-/// Whether the rest of a line is missing: it says nothing, or the message in it is not at its end.
+/// Whether the end of a line is missing: it is no entry, or the message in it is incomplete.
 fn is_cut(entry: &Result<Entry, WireError>) -> bool {
     match entry {
         Err(_) => true,
@@ -116,18 +114,18 @@ fn unreadable(name: &str, error: &WireError) -> Error {
     }
 }
 
-/// The lines of a transcript. Unlike frames, all of them count, blank ones too.
+/// Splits a transcript into lines. Unlike frames, blank lines count as well.
 struct TextLines {
     held: Vec<u8>,
     number: u64,
-    longest: usize,
+    max_length: usize,
 }
 
 /// The number of a line that is too long.
 struct Overlong(u64);
 
 impl TextLines {
-    /// The next line with its number.
+    /// Returns the next line with its number.
     fn next(&mut self, rest: &mut &[u8], ended: bool) -> Result<Option<(u64, &[u8])>, Overlong> {
         if self.held.last() == Some(&b'\n') {
             self.held.clear();
@@ -135,7 +133,7 @@ impl TextLines {
         let newline = rest.iter().position(|b| *b == b'\n');
         let (line, behind) = rest.split_at(newline.map_or(rest.len(), |at| at + 1));
         *rest = behind;
-        if self.held.len() + line.len() > self.longest {
+        if self.held.len() + line.len() > self.max_length {
             return Err(Overlong(self.number + 1));
         }
         self.held.extend_from_slice(line);

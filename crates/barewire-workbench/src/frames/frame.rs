@@ -1,4 +1,4 @@
-//! A frame -> the message in it, and what is said of it.
+//! A frame -> the message in it, and the facts that output shows.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ pub struct WireFrame<'a> {
     pub length: u64,
     /// Its bytes, unless it was too long to keep.
     pub bytes: Option<&'a [u8]>,
-    /// The message or batch in it, or what is wrong with it.
+    /// The message or batch in it, or the reason why it is invalid.
     pub parsed: Parsed<'a>,
-    /// The place where it is nested deeper than the limit. Such a frame is well formed, and noted.
+    /// The place where it is nested deeper than the limit. Such a frame is otherwise well formed.
     pub too_deep: Option<TooDeep>,
     /// Its place in a transcript.
     pub place: Option<FramePosition<'a>>,
@@ -48,7 +48,7 @@ pub struct FramePosition<'a> {
     pub time: Option<Duration>,
     /// The bytes of the stream that are missing before the frame.
     pub before: u64,
-    /// Whether something in it was replaced to keep a secret.
+    /// Whether a secret in it was replaced.
     pub redacted: bool,
 }
 
@@ -62,7 +62,7 @@ impl<'a> WireFrame<'a> {
         let before = place.map_or(0, |place| place.before);
         match frame {
             Ok(Frame { offset, bytes, .. }) => {
-                let (parsed, too_deep) = judge(bytes, max_depth);
+                let (parsed, too_deep) = parse_frame(bytes, max_depth);
                 let (offset, length) = (before.saturating_add(*offset), bytes.len() as u64);
                 Self { number, offset, length, bytes: Some(bytes), parsed, too_deep, place }
             }
@@ -79,12 +79,12 @@ impl<'a> WireFrame<'a> {
     }
 
     /// A frame of which a transcript holds only the beginning.
-    pub(super) fn cut(number: u64, offset: u64, length: u64, begins: &'a [u8], place: FramePosition<'a>) -> Self {
+    pub(super) fn truncated(number: u64, offset: u64, length: u64, begins: &'a [u8], place: FramePosition<'a>) -> Self {
         let parsed = Parsed::Invalid(Invalid::shapeless(Rule::Truncated, begins.len()));
         Self { number, offset, length, bytes: Some(begins), parsed, too_deep: None, place: Some(place) }
     }
 
-    /// The same frame, as one of a stream that is not in a transcript.
+    /// Returns the same frame as part of a stream outside of a transcript.
     #[must_use]
     pub fn on_stream(&self, stream: Stream) -> Self {
         let place = FramePosition { stream, channel: "", time: None, before: 0, redacted: false };
@@ -100,7 +100,7 @@ impl<'a> WireFrame<'a> {
         }
     }
 
-    /// What is said of it in any form of output.
+    /// Returns the facts that every form of output shows.
     pub fn facts(&self) -> FrameFacts<'_> {
         match &self.parsed {
             Parsed::Message(message) => FrameFacts::message(message, self.bytes),
@@ -109,7 +109,7 @@ impl<'a> WireFrame<'a> {
         }
     }
 
-    /// The elements of a batch, each with its text. Nothing if the frame is no batch.
+    /// Returns the elements of a batch, each with its text; none if the frame is no batch.
     pub fn elements(&self) -> impl Iterator<Item = (MessageResult<'a>, &'a [u8])> {
         let batch = match self.parsed {
             Parsed::Batch(batch) => Some(batch),
@@ -119,11 +119,11 @@ impl<'a> WireFrame<'a> {
     }
 }
 
-/// A message, or what is wrong with it.
+/// A message, or the reason why it is invalid.
 pub type MessageResult<'a> = Result<Message<'a>, Invalid<'a>>;
 
-/// Judges a frame, and again without the limit of depth if nothing but that is wrong with it.
-fn judge(bytes: &[u8], max_depth: usize) -> (Parsed<'_>, Option<TooDeep>) {
+/// Parses a frame, and once more without the limit of depth if only its depth is wrong.
+fn parse_frame(bytes: &[u8], max_depth: usize) -> (Parsed<'_>, Option<TooDeep>) {
     let too_deep = |invalid: &Invalid<'_>| match invalid.rule {
         Rule::TooDeep { limit } => Some(TooDeep { limit, at: invalid.at }),
         _ => None,
@@ -132,9 +132,7 @@ fn judge(bytes: &[u8], max_depth: usize) -> (Parsed<'_>, Option<TooDeep>) {
     let found = match &parsed {
         Parsed::Message(_) => None,
         Parsed::Invalid(invalid) => too_deep(invalid),
-        Parsed::Batch(batch) => {
-            batch.elements().filter_map(Result::err).find_map(|invalid| too_deep(&invalid))
-        }
+        Parsed::Batch(batch) => batch.elements().filter_map(Result::err).find_map(|invalid| too_deep(&invalid)),
     };
     match found {
         None => (parsed, None),
@@ -142,26 +140,26 @@ fn judge(bytes: &[u8], max_depth: usize) -> (Parsed<'_>, Option<TooDeep>) {
     }
 }
 
-/// What is said of a frame or of an element of a batch, in any form of output.
+/// The facts about a frame or an element of a batch that every form of output shows.
 #[derive(Default)]
 #[non_exhaustive]
 pub struct FrameFacts<'a> {
     /// The kind: request, notification, result, error, batch or invalid.
     pub kind: &'static str,
-    /// The id as it was written, valid or not.
+    /// The id as written, valid or not.
     pub id: Option<String>,
-    /// The method as it was written, with its quotes.
+    /// The method as written, with its quotes.
     pub method: Option<&'a str>,
-    /// The code of an error, or the one that a bad frame is refused with.
+    /// The code of an error, or the one that an invalid frame is refused with.
     pub code: Option<i64>,
-    /// What is wrong with it.
+    /// The reason why the frame is invalid.
     pub invalid: Option<&'a Invalid<'a>>,
     /// The error.
     pub error: Option<ErrorRef<'a>>,
 }
 
 impl<'a> FrameFacts<'a> {
-    /// What is said of an element of a batch with this text.
+    /// Returns the facts about an element of a batch with this text.
     pub fn element(element: &'a MessageResult<'a>, text: &[u8]) -> Self {
         match element {
             Ok(message) => Self::message(message, Some(text)),
@@ -182,14 +180,12 @@ impl<'a> FrameFacts<'a> {
             Message::Request(r) => {
                 Self { kind: "request", id: id(&r.id), method: Some(r.method.raw()), ..Self::default() }
             }
-            Message::Notification(n) => {
-                Self { kind: "notification", method: Some(n.method.raw()), ..Self::default() }
-            }
+            Message::Notification(n) => Self { kind: "notification", method: Some(n.method.raw()), ..Self::default() },
             Message::Response(r) => match r.outcome {
                 Ok(_) => Self { kind: "result", id: id(&r.id), ..Self::default() },
                 Err(e) => error(id(&r.id), e),
             },
-            // Null or left out: both are seen.
+            // The id is null or absent; the facts show which.
             Message::OrphanError(e) => error(text.and_then(written_id), *e),
         }
     }
@@ -207,7 +203,7 @@ impl<'a> FrameFacts<'a> {
     }
 }
 
-/// The `id` of an object as it was written, whatever it is; `None` if it stands there twice.
+/// Returns the `id` of an object as written, of whatever type; `None` if the member is there twice.
 fn written_id(text: &[u8]) -> Option<String> {
     // Bad UTF-8 elsewhere does not make the id less readable.
     let text = String::from_utf8_lossy(text);

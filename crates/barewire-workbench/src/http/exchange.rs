@@ -1,68 +1,67 @@
-//! One exchange on a connection of its own: bytes to the server, and what comes back, as it comes.
+//! One exchange on a connection of its own: bytes to the server, and events for its response.
 
 use barewire::client::http::Dialer;
 use barewire_proto::transcript::{CutReason, Framing};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::head::{Body, Kind, response};
-use super::messages::{Messages, Part};
+use super::decoder::{HttpDecoder, HttpPart};
+use super::head::{BodyKind, RequestKind, response};
 
-/// A part of a response, as it comes.
+/// A part of a response.
 pub(crate) enum ExchangeEvent {
     /// The head of the response.
     Head {
-        /// Its lines as they came.
+        /// Its bytes.
         bytes: Vec<u8>,
         /// The framing of the messages in the body, if there are any that can be read.
         framing: Option<Framing>,
         /// Its status code.
         status: u16,
     },
-    /// The body that follows cannot be read: it has this `Content-Encoding`.
+    /// The body cannot be read: it has this `Content-Encoding`.
     Encoded(String),
     /// A piece of the body.
     Body(Vec<u8>),
     /// The response is complete.
     End,
-    /// There is no response, or not all of it, for this reason.
+    /// The response is missing or incomplete, for this reason.
     Broken(CutReason),
 }
 
-/// Sends the bytes of a request, and tells what comes of it.
+/// Sends the bytes of a request, and the events of its response. The receiver may be gone already, which does not matter.
 pub(crate) async fn exchange(
     dial: Dialer,
     bytes: Vec<u8>,
-    kind: Kind,
+    kind: RequestKind,
     number: u64,
     sender: UnboundedSender<(u64, ExchangeEvent)>,
 ) {
-    let event = match carry(&dial, &bytes, kind, number, &sender).await {
+    let send = |event| drop(sender.send((number, event)));
+    let event = match carry(&dial, &bytes, kind, &send).await {
         Ok(()) => ExchangeEvent::End,
         Err(why) => ExchangeEvent::Broken(why),
     };
-    // The receiver is gone when the run is over.
-    let _ = sender.send((number, event));
+    send(event);
 }
 
 async fn carry(
     dial: &Dialer,
     bytes: &[u8],
-    kind: Kind,
-    number: u64,
-    sender: &UnboundedSender<(u64, ExchangeEvent)>,
+    kind: RequestKind,
+    send: &(impl Fn(ExchangeEvent) + Sync),
 ) -> Result<(), CutReason> {
     let wire = dial.connect().await.map_err(|error| CutReason::failed(error.to_string()))?;
     let (mut from, mut to) = tokio::io::split(wire);
-    // A server may refuse a request before it has read all of it: then what it says is still there.
+    // A server may respond before it has read the whole request; a failed write does not matter then.
     let written = async {
         let _ = to.write_all(bytes).await;
         let _ = to.flush().await;
         std::future::pending::<()>().await;
     };
     let read = async {
-        let mut messages = Messages::new();
-        let mut buffer = vec![0; CHUNK];
+        let mut decoder = HttpDecoder::new();
+        let mut buffer = vec![0; READ_SIZE];
         let mut is_informational = false;
         let mut length = 0_usize;
         loop {
@@ -72,39 +71,39 @@ async fn carry(
                 Err(error) => return Err(CutReason::failed(format!("the connection broke: {error}"))),
             };
             if count == 0 {
-                let is_whole = messages.may_end() && !messages.is_between();
-                let closed = CutReason::ServerClosed { error: None, client_status: None };
+                let is_whole = decoder.may_end() && !decoder.is_between();
+                let closed = CutReason::ServerClosed { error: None, told: None };
                 return if is_whole { Ok(()) } else { Err(closed) };
             }
             let mut input = &buffer[..count];
-            while let Some(part) = messages.next(&mut input).map_err(|broken| CutReason::failed(broken.why()))? {
+            while let Some(part) = decoder.next(&mut input).map_err(|broken| CutReason::failed(broken.why()))? {
                 match part {
-                    Part::Head(head) => {
-                        let answers = response(&head, kind).map_err(CutReason::failed)?;
-                        is_informational = (100..=199).contains(&answers.status);
-                        messages.follows(answers.follows);
-                        let (framing, coding) = match answers.body {
-                            Body::Read(framing) if answers.follows.is_body() => (Some(framing), None),
-                            Body::Read(_) => (None, None),
-                            Body::Encoded(coding) => (None, Some(coding)),
+                    HttpPart::Head(head) => {
+                        let response_head = response(&head, kind).map_err(CutReason::failed)?;
+                        is_informational = (100..=199).contains(&response_head.status);
+                        decoder.set_body(response_head.follows);
+                        let (framing, coding) = match response_head.body {
+                            BodyKind::Readable(framing) if response_head.follows.is_body() => (Some(framing), None),
+                            BodyKind::Readable(_) => (None, None),
+                            BodyKind::Encoded(coding) => (None, Some(coding)),
                         };
                         if !is_informational {
-                            let (bytes, status) = (head, answers.status);
-                            let _ = sender.send((number, ExchangeEvent::Head { bytes, framing, status }));
+                            let (bytes, status) = (head, response_head.status);
+                            send(ExchangeEvent::Head { bytes, framing, status });
                             if let Some(coding) = coding {
-                                let _ = sender.send((number, ExchangeEvent::Encoded(coding)));
+                                send(ExchangeEvent::Encoded(coding));
                             }
                         }
                     }
-                    Part::Body(bytes) => {
+                    HttpPart::Body(bytes) => {
                         length += bytes.len();
                         if length > MAX_RESPONSE {
                             return Err(CutReason::failed("the response is too long"));
                         }
-                        let _ = sender.send((number, ExchangeEvent::Body(bytes.to_vec())));
+                        send(ExchangeEvent::Body(bytes.to_vec()));
                     }
-                    Part::End if !is_informational => return Ok(()),
-                    Part::End | Part::Framing(_) => {}
+                    HttpPart::End if !is_informational => return Ok(()),
+                    HttpPart::End | HttpPart::Framing(_) => {}
                 }
             }
         }
@@ -115,6 +114,6 @@ async fn carry(
     }
 }
 
-const CHUNK: usize = 32 * 1024;
-/// More than any answer that is looked at here.
+const READ_SIZE: usize = 32 * 1024;
+/// More than any response that is checked or replayed.
 const MAX_RESPONSE: usize = 64 * 1024 * 1024;

@@ -1,14 +1,14 @@
-//! Messages -> requests over HTTP, byte by byte, each on a connection of its own, and what comes back of them.
+//! Messages -> HTTP requests, each on a connection of its own, and their responses, with access to every byte.
 //!
-//! For tools that decide and see every byte on the wire. For answers alone there is the library's client.
+//! For tools that decide and see every byte on the wire. To get only the responses, use the client of the library.
 
+pub mod decoder;
 mod exchange;
 pub(crate) mod head;
-pub mod messages;
 mod request;
 pub(crate) mod session;
 
 pub(crate) use exchange::ExchangeEvent;
 pub(crate) use request::{HttpRequest, is_modern};
 
-use head::Kind;
+use head::RequestKind;

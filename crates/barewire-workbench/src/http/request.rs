@@ -1,4 +1,4 @@
-//! A message -> the request that a client of its era makes of it, with the headers that repeat what it says.
+//! A message -> the HTTP request of a client of its era, with the headers that repeat parts of the message.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,9 +11,9 @@ use barewire_proto::mcp::{Era, RequestParams, Revision};
 use barewire_proto::rpc::{self, Message, Parsed};
 use serde_json::Value;
 
-use super::Kind;
+use super::RequestKind;
 
-/// A request that is to be sent.
+/// An HTTP request.
 pub(crate) struct HttpRequest {
     /// The HTTP method.
     pub(crate) verb: &'static str,
@@ -31,17 +31,17 @@ impl HttpRequest {
             .with("accept", Some("application/json, text/event-stream"))
     }
 
-    /// As a client of a session sends it.
+    /// The POST of a client with a legacy session.
     pub(crate) fn legacy(body: &[u8], revision: Revision, session: Option<&str>) -> Self {
         let post = Self::post(body, Era::Legacy);
-        if method(body).as_deref() == Some("initialize") {
+        if parts(body).0.as_deref() == Some("initialize") {
             return post;
         }
         let has_header = revision >= Revision::V2025_06_18;
         post.with("mcp-session-id", session).with("mcp-protocol-version", has_header.then_some(revision.as_str()))
     }
 
-    /// What a client of a session wants besides: its stream, or its end.
+    /// A request for the stream of a session (GET), or for its end (DELETE).
     pub(crate) fn of_session(verb: &'static str, session: Option<&str>, revision: Option<Revision>) -> Self {
         let version = revision.filter(|revision| *revision >= Revision::V2025_06_18);
         Self { verb, headers: Vec::new(), body: None, era: None }
@@ -50,14 +50,13 @@ impl HttpRequest {
             .with("mcp-protocol-version", version.map(Revision::as_str))
     }
 
-    /// As a modern client sends it.
+    /// The POST of a modern client.
     pub(crate) fn modern(body: &[u8], tools: &ToolHeaders) -> Self {
-        let (method, params) = (method(body), params(body));
+        let (method, params) = parts(body);
         let text = |json: Option<Json<'_>>| json.and_then(Text::from_json).map(|it| it.to_name().into_owned());
         let version = text(params.meta.protocol_version);
-        let name =
-            method.as_deref().and_then(|method| mcp_name_source(method, &params)).and_then(|(_, name)| text(name));
-        // What is no version is no header either.
+        let name = method.as_deref().and_then(|method| about(method, &params)).and_then(|(_, name)| text(name));
+        // A text that cannot be a header value is left out.
         let version = version.filter(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_graphic()));
         let mut post = Self::post(body, Era::Modern)
             .with("mcp-protocol-version", Some(version.as_deref().unwrap_or(Revision::LATEST.as_str())))
@@ -71,7 +70,7 @@ impl HttpRequest {
         post
     }
 
-    /// The lines of its head as they are sent to this server, but for what the user wants to be sent along.
+    /// The lines of its head for this server, without the headers that the user has set.
     pub(crate) fn head(&self, dial: &Dialer, agent: &str) -> Vec<String> {
         let mut lines = vec![format!("{} {} HTTP/1.1", self.verb, dial.path_and_query())];
         if !self.headers.iter().any(|(name, _)| name == "host") {
@@ -86,7 +85,7 @@ impl HttpRequest {
         lines
     }
 
-    /// All of it, with that head, and what else is sent along.
+    /// The bytes of the request, with this head and the headers that the user has set.
     pub(crate) fn bytes(&self, mut head: Vec<String>, along: &[(String, String)], dial: &Dialer) -> Vec<u8> {
         head.extend(along.iter().map(|(name, value)| format!("{name}: {value}")));
         if dial.to_proxy() {
@@ -101,9 +100,9 @@ impl HttpRequest {
         bytes
     }
 
-    /// What an answer to it is read as.
-    pub(crate) fn kind(&self) -> Kind {
-        if self.verb == "POST" { Kind::Message } else { Kind::Other }
+    /// The kind of request, which decides how its response is read.
+    pub(crate) fn kind(&self) -> RequestKind {
+        if self.verb == "POST" { RequestKind::Message } else { RequestKind::Other }
     }
 
     /// Whether the server's response to it begins a session.
@@ -113,10 +112,10 @@ impl HttpRequest {
             Parsed::Batch(batch) => batch.texts().next().unwrap_or_default(),
             _ => body,
         };
-        method(first).as_deref() == Some("initialize")
+        parts(first).0.as_deref() == Some("initialize")
     }
 
-    /// Sets a header, or takes it away.
+    /// Sets a header, or removes it.
     pub(crate) fn with(mut self, name: &str, value: Option<&str>) -> Self {
         self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         if let Some(value) = value {
@@ -126,14 +125,14 @@ impl HttpRequest {
     }
 }
 
-/// What tools want to have repeated in headers, by their names.
+/// The arguments that are repeated in headers, by the name of the tool.
 #[derive(Default)]
 pub(crate) struct ToolHeaders(HashMap<String, HeaderParams>);
 
 impl ToolHeaders {
-    /// Remembers what the tools of a list say.
+    /// Takes the headers of all tools in a response to `tools/list`.
     pub(crate) fn learn(&mut self, bytes: &[u8]) {
-        // Only few servers do that.
+        // Few servers have such tools.
         if memchr::memmem::find(bytes, b"x-mcp-header").is_none() {
             return;
         }
@@ -152,34 +151,27 @@ impl ToolHeaders {
     }
 }
 
-/// Whether a message says of itself that it is of the modern era.
+/// Whether a message has the metadata of the modern era.
 pub(crate) fn is_modern(body: &[u8]) -> bool {
-    params(body).meta.protocol_version.is_some()
+    parts(body).1.meta.protocol_version.is_some()
 }
 
-/// The method of a request or a notification.
-fn method(body: &[u8]) -> Option<Cow<'_, str>> {
-    match rpc::parse(body, usize::MAX) {
-        Parsed::Message(Message::Request(request)) => Some(request.method.to_name()),
-        Parsed::Message(Message::Notification(notification)) => Some(notification.method.to_name()),
-        Parsed::Invalid(invalid) => invalid.method.map(Text::to_name),
-        _ => None,
-    }
-}
-
-fn params(body: &[u8]) -> RequestParams<'_> {
-    match rpc::parse(body, usize::MAX) {
-        Parsed::Message(Message::Request(request)) => RequestParams::read(request.params),
-        Parsed::Message(Message::Notification(notification)) => RequestParams::read(notification.params),
-        _ => RequestParams::default(),
-    }
+/// The method and the params of a request or a notification.
+fn parts(body: &[u8]) -> (Option<Cow<'_, str>>, RequestParams<'_>) {
+    let (method, params) = match rpc::parse(body, usize::MAX) {
+        Parsed::Message(Message::Request(request)) => (Some(request.method), request.params),
+        Parsed::Message(Message::Notification(notification)) => (Some(notification.method), notification.params),
+        Parsed::Invalid(invalid) => return (invalid.method.map(Text::to_name), RequestParams::default()),
+        _ => return (None, RequestParams::default()),
+    };
+    (method.map(Text::to_name), RequestParams::read(params))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What a capture says is a version becomes a header only if it can be one.
+    /// A version in a capture becomes a header only if it is a valid header value.
     #[test]
     fn a_message_adds_no_headers_of_its_own() {
         let body = |version: &str| {
@@ -190,10 +182,10 @@ mod tests {
         let version = |request: &HttpRequest| {
             request.headers.iter().find(|(name, _)| name == "mcp-protocol-version").map(|(_, value)| value.clone())
         };
-        let said = |text: &str| version(&HttpRequest::modern(body(text).as_bytes(), &ToolHeaders::default()));
-        assert_eq!(said("2030-01-01").as_deref(), Some("2030-01-01"));
+        let sent = |text: &str| version(&HttpRequest::modern(body(text).as_bytes(), &ToolHeaders::default()));
+        assert_eq!(sent("2030-01-01").as_deref(), Some("2030-01-01"));
         for text in [r"2026-07-28\r\nX-Evil: 1", r"a\nb", "", "ä"] {
-            assert_eq!(said(text).as_deref(), Some(Revision::LATEST.as_str()), "{text}");
+            assert_eq!(sent(text).as_deref(), Some(Revision::LATEST.as_str()), "{text}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! One client of a server at a URL: requests, each on a connection of its own -> what comes in their responses, as events.
+//! One client of a server at a URL: requests, each on a connection of its own -> the events of their responses.
 //!
-//! The bytes go and come in tasks. The client keeps what the server gives to its clients: a session, a revision, and the arguments of
-//! tools that are repeated in headers. What is recorded, cut into messages or asked for again is the caller's.
+//! Each exchange runs in a task. The client keeps the session, the revision, and the tool arguments that are repeated in
+//! headers. Recording, decoding messages and retrying are left to the caller.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use super::exchange::{ExchangeEvent, exchange};
 use super::request::{HttpRequest, ToolHeaders};
 
-/// A server at a URL, for all clients of it.
+/// A server at a URL, shared by all its clients.
 pub(crate) struct HttpTarget {
     /// Opens connections to the server.
     pub(crate) dialer: Dialer,
@@ -31,7 +31,7 @@ pub(crate) struct HttpTarget {
 }
 
 impl HttpTarget {
-    /// Makes a target; nothing is sent yet.
+    /// Creates a target; nothing is sent yet.
     pub(crate) fn new(dialer: Dialer, headers: Vec<(String, String)>, agent: &'static str) -> Self {
         Self { dialer, headers, agent, exchanges: AtomicU64::new(0) }
     }
@@ -52,7 +52,7 @@ pub(crate) struct SessionClient {
     target: Arc<HttpTarget>,
     sender: UnboundedSender<(u64, ExchangeEvent)>,
     receiver: UnboundedReceiver<(u64, ExchangeEvent)>,
-    /// Exchanges whose events are still wanted, by their number.
+    /// The open exchanges by number. Events of others are dropped.
     open: HashMap<u64, OpenExchange>,
     /// The session that the server gave in its response to `initialize`.
     pub(crate) session: Option<String>,
@@ -67,14 +67,14 @@ struct OpenExchange {
 }
 
 impl SessionClient {
-    /// Makes a client that has no session yet.
+    /// Creates a client that has no session yet.
     pub(crate) fn new(target: Arc<HttpTarget>) -> Self {
         let (sender, receiver) = unbounded_channel();
         let (open, tools) = (HashMap::new(), ToolHeaders::default());
         Self { target, sender, receiver, open, session: None, revision: None, tools }
     }
 
-    /// The request that a client of this era makes of a message.
+    /// The request with which a client of this era sends a message.
     pub(crate) fn request(&self, body: &[u8], era: Era, revision: Revision) -> HttpRequest {
         match era {
             Era::Legacy => HttpRequest::legacy(body, revision, self.session.as_deref()),
@@ -82,7 +82,7 @@ impl SessionClient {
         }
     }
 
-    /// The request for the stream of messages that belong to no request, or for the rest of a stream behind this event.
+    /// The request for the stream of messages that belong to no request, or for the rest of a stream after this event.
     pub(crate) fn listen(&self, last_event_id: Option<&str>) -> HttpRequest {
         let request = HttpRequest::of_session("GET", self.session.as_deref(), self.revision);
         request.with("last-event-id", last_event_id)
@@ -125,7 +125,7 @@ impl SessionClient {
         }
     }
 
-    /// Takes from a message of an open exchange what the client needs for its next requests.
+    /// Takes the revision and the tool headers from a message of an open exchange.
     pub(crate) fn learn(&mut self, number: u64, message: &[u8]) {
         self.tools.learn(message);
         if self.open.get(&number).is_some_and(|exchange| exchange.is_initialize) {
@@ -135,17 +135,17 @@ impl SessionClient {
         }
     }
 
-    /// Whether events of this exchange are still wanted.
+    /// Whether this exchange is open.
     pub(crate) fn is_open(&self, number: u64) -> bool {
         self.open.contains_key(&number)
     }
 
-    /// Whether events of any exchange are still wanted.
+    /// Whether any exchange is open.
     pub(crate) fn has_open(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// Closes the connection of an exchange, and drops what else comes in it. To be called at its end as well.
+    /// Closes the connection of an exchange, and drops its further events. To be called at its end as well.
     pub(crate) fn close(&mut self, number: u64) {
         if let Some(exchange) = self.open.remove(&number) {
             exchange.task.abort();
@@ -170,5 +170,5 @@ pub(crate) fn headers(head: &[u8]) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// The longest wait for the answer to the end of a session. A server that does not answer is left alone.
+/// The longest wait for the response to the end of a session.
 pub(crate) const SESSION_END_TIMEOUT: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! A client and a server that talk with each other: what they have said of themselves, and what is agreed.
+//! The messages between a client and a server -> their names, capabilities and revision.
 
 use barewire_proto::json::{Json, Text};
 use barewire_proto::mcp::{Era, RequestMeta, Revision, Side, key};
@@ -8,27 +8,27 @@ use barewire_proto::rpc::{Params, Request, Response};
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Conversation {
-    /// The channel of the transcript, or the session as it stands there. Empty where there is only one.
+    /// The channel of the transcript, or the session id in it. Empty where there is only one conversation.
     pub name: String,
     /// Whether it is over HTTP.
     pub over_http: bool,
-    /// The revision that the client asked for in `initialize`.
+    /// The revision that the client proposed in `initialize`.
     pub proposed: Option<String>,
-    /// The revision that is agreed, or that the last modern request was written in; known here or not.
+    /// The revision that was agreed, or that of the last modern request. It need not be one that we know.
     pub version: Option<String>,
-    /// How far the handshake has come.
+    /// The state of the legacy handshake.
     pub handshake: Handshake,
-    /// The client, as it has named itself.
+    /// The client, as it named itself.
     pub client: Option<Participant>,
-    /// The server, as it has named itself.
+    /// The server, as it named itself.
     pub server: Option<Participant>,
-    /// The capabilities that the client has declared, as JSON text.
+    /// The capabilities that the client declared, as JSON text.
     pub client_capabilities: Option<String>,
-    /// The capabilities that the server has declared, as JSON text.
+    /// The capabilities that the server declared, as JSON text.
     pub server_capabilities: Option<String>,
 }
 
-/// How far the handshake of the legacy revisions has come.
+/// The state of the handshake of the legacy revisions.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(clippy::exhaustive_enums, reason = "the legacy handshake has three messages and gets no more")]
 pub enum Handshake {
@@ -54,12 +54,12 @@ pub struct Participant {
 }
 
 impl Conversation {
-    /// The revision, if it is one that is known here.
+    /// The revision, if it is one that we know.
     pub fn revision(&self) -> Option<Revision> {
         self.version.as_deref().and_then(Revision::parse)
     }
 
-    /// The era, if it is known by now.
+    /// The era, if it is known yet.
     pub fn era(&self) -> Option<Era> {
         match self.handshake {
             Handshake::None => self.revision().map(Revision::era),
@@ -67,24 +67,24 @@ impl Conversation {
         }
     }
 
-    pub(super) fn asked(&mut self, asker: Side, request: &Request<'_>, meta: &RequestMeta<'_>) {
+    pub(super) fn requested(&mut self, asker: Side, request: &Request<'_>, meta: &RequestMeta<'_>) {
         if asker != Side::Client {
             return;
         }
-        // With the metadata of the modern era it is no handshake, but a method that is gone.
+        // With modern metadata, `initialize` is no handshake but a method that no longer exists.
         if request.method == "initialize" && meta.protocol_version.is_none() {
             let version = member(request.params.map(Params::json), "protocolVersion").and_then(text);
             self.proposed = version;
             self.handshake = self.handshake.max(Handshake::Asked);
             let params = request.params.map(Params::json);
-            self.client = member(params, "clientInfo").and_then(who).or(self.client.take());
+            self.client = member(params, "clientInfo").and_then(participant).or(self.client.take());
             self.client_capabilities = member(params, "capabilities").and_then(short);
             return;
         }
-        // What a modern request says of itself holds for it alone; the last one is the best that is known.
+        // The metadata of a modern request holds for that request alone; the last one is the best guess.
         if let Some(version) = meta.protocol_version.and_then(text) {
             self.version = Some(version);
-            self.client = meta.client_info.and_then(who).or(self.client.take());
+            self.client = meta.client_info.and_then(participant).or(self.client.take());
             self.client_capabilities = meta.client_capabilities.and_then(short);
         }
     }
@@ -96,49 +96,49 @@ impl Conversation {
             "initialize" => {
                 self.handshake = self.handshake.max(Handshake::Answered);
                 self.version = member(result, "protocolVersion").and_then(text);
-                self.server = member(result, "serverInfo").and_then(who);
+                self.server = member(result, "serverInfo").and_then(participant);
                 self.server_capabilities = member(result, "capabilities").and_then(short);
             }
             "server/discover" => {
                 self.server_capabilities = member(result, "capabilities").and_then(short);
-                self.server = member(result, "serverInfo").and_then(who).or(self.server.take());
+                self.server = member(result, "serverInfo").and_then(participant).or(self.server.take());
             }
             _ => {}
         }
-        // A modern server says who it is with every result.
-        let info = member(result, "_meta").and_then(|meta| member(Some(meta), key::SERVER_INFO).and_then(who));
+        // A modern server names itself in every result.
+        let info = member(result, "_meta").and_then(|meta| member(Some(meta), key::SERVER_INFO).and_then(participant));
         self.server = info.or(self.server.take());
     }
 
-    pub(super) fn noted(&mut self, sender: Side, method: &str) {
+    pub(super) fn notified(&mut self, sender: Side, method: &str) {
         if sender == Side::Client && method == "notifications/initialized" {
             self.handshake = self.handshake.max(Handshake::Done);
         }
     }
 }
 
-/// A member of an object by its name; of several, the last.
+/// Returns a member of an object by its name; of several, the last.
 pub fn member<'a>(object: Option<Json<'a>>, name: &str) -> Option<Json<'a>> {
     object?.members().filter(|member| member.name == name).last().map(|member| member.value)
 }
 
 fn text(json: Json<'_>) -> Option<String> {
     let text = Text::from_json(json)?.to_name();
-    (text.len() <= LONGEST_NAME).then(|| text.into_owned())
+    (text.len() <= MAX_NAME_LENGTH).then(|| text.into_owned())
 }
 
-fn who(info: Json<'_>) -> Option<Participant> {
+fn participant(info: Json<'_>) -> Option<Participant> {
     let name = member(Some(info), "name").and_then(text)?;
     let version = member(Some(info), "version").and_then(text).unwrap_or_default();
     Some(Participant { name, version })
 }
 
-/// Kept only if it is not unreasonably long.
+/// The text of a value, unless it is unreasonably long.
 fn short(json: Json<'_>) -> Option<String> {
-    (json.as_str().len() <= LONGEST_CAPABILITIES).then(|| json.as_str().to_owned())
+    (json.as_str().len() <= MAX_CAPABILITIES_LENGTH).then(|| json.as_str().to_owned())
 }
 
-/// What names are shorter than.
-pub(super) const LONGEST_NAME: usize = 1024;
-/// What is declared takes a few hundred bytes.
-const LONGEST_CAPABILITIES: usize = 64 * 1024;
+/// Longer than any name.
+pub(super) const MAX_NAME_LENGTH: usize = 1024;
+/// Capabilities take a few hundred bytes.
+const MAX_CAPABILITIES_LENGTH: usize = 64 * 1024;

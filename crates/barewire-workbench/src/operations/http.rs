@@ -1,4 +1,4 @@
-//! The heads of HTTP messages in a transcript -> which exchanges are of one conversation.
+//! The heads of HTTP messages in a transcript -> exchanges, and the session of each.
 
 use std::collections::HashMap;
 
@@ -7,22 +7,22 @@ use barewire_proto::transcript::Stream;
 /// A request over HTTP and its response.
 #[derive(Debug, Default, Clone)]
 #[non_exhaustive]
-pub struct Exchange {
-    /// The request line, as in `POST /mcp HTTP/1.1`; empty if it was not recorded.
+pub struct HttpExchange {
+    /// The request line, such as `POST /mcp HTTP/1.1`; empty if it was not recorded.
     pub request: String,
-    /// The status line, as in `HTTP/1.1 200 OK`; empty as long as there is none.
+    /// The status line, such as `HTTP/1.1 200 OK`; empty until there is one.
     pub status: String,
     /// The headers of the request, names in lower case.
     pub request_headers: Vec<(String, String)>,
     /// The headers of the response, names in lower case.
     pub response_headers: Vec<(String, String)>,
-    /// The session that it is part of, as far as is known. Over HTTP+SSE the channel of the stream in which answers come.
+    /// The session, once it is known. Over HTTP+SSE the channel of the stream that responses come in.
     pub session: Option<String>,
-    /// Whether it is of HTTP+SSE, the transport that 2024-11-05 has: a stream that has named its `endpoint`, or a POST to one.
+    /// Whether it belongs to HTTP+SSE, the transport of 2024-11-05: a stream that has named its `endpoint`, or a POST to one.
     pub is_sse_transport: bool,
 }
 
-impl Exchange {
+impl HttpExchange {
     /// The value of a request's header.
     pub fn request_header(&self, name: &str) -> Option<&str> {
         find(&self.request_headers, name)
@@ -33,18 +33,18 @@ impl Exchange {
         find(&self.response_headers, name)
     }
 
-    /// The method, as in `POST`.
+    /// The method, such as `POST`.
     pub fn method(&self) -> Option<&str> {
         self.request.split(' ').next().filter(|method| !method.is_empty())
     }
 
-    /// The path and the query that it asks for.
+    /// The path and the query of the request.
     pub fn target(&self) -> Option<&str> {
         self.request.split(' ').nth(1).map(without_origin)
     }
 
-    /// Whether this may be a message that is posted over HTTP+SSE. Where no `endpoint` was seen, the 202 says so that a client gets who
-    /// asks neither for events nor for a session: what else comes with it is nothing.
+    /// Whether this may be a POST of HTTP+SSE. Where no `endpoint` event was seen, a 202 for a request that names neither events
+    /// nor a session is a sign of it.
     pub fn may_be_sse_post(&self) -> bool {
         let has = |name: &str| self.request_header(name).is_some();
         let wants_events = self.request_header("accept").is_some_and(|it| it.contains("text/event-stream"));
@@ -52,13 +52,13 @@ impl Exchange {
         self.method() == Some("POST") && (self.is_sse_transport || looks_like_it)
     }
 
-    /// The number in the status line.
+    /// The status code.
     pub fn code(&self) -> Option<u16> {
         self.status.split(' ').nth(1)?.parse().ok()
     }
 }
 
-/// What stands behind `http://host`, if that is there.
+/// Returns the part after `http://host`, or the whole target without that.
 fn without_origin(target: &str) -> &str {
     let Some((_, rest)) = target.split_once("://") else { return target };
     rest.find('/').map_or("/", |at| &rest[at..])
@@ -68,22 +68,22 @@ fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
-/// The exchanges that are under way, by their channels.
+/// The open exchanges by channel.
 #[derive(Default)]
-pub(super) struct Exchanges {
-    open: HashMap<String, Exchange>,
-    /// Where messages for the streams of HTTP+SSE are posted to, and the channels of these.
+pub(super) struct OpenExchanges {
+    open: HashMap<String, HttpExchange>,
+    /// The channel of each HTTP+SSE stream, by the target that it named for messages.
     endpoints: HashMap<String, String>,
 }
 
-impl Exchanges {
-    pub(super) fn get(&self, channel: &str) -> Option<&Exchange> {
+impl OpenExchanges {
+    pub(super) fn get(&self, channel: &str) -> Option<&HttpExchange> {
         self.open.get(channel)
     }
 
-    /// Takes one line of a head; `true` if it says for the first time which session this is.
+    /// Takes one line of a head; `true` if it names the session for the first time.
     pub(super) fn head(&mut self, channel: &str, stream: Stream, line: &[u8]) -> bool {
-        if self.open.len() >= MOST && !self.open.contains_key(channel) {
+        if self.open.len() >= MAX_EXCHANGES && !self.open.contains_key(channel) {
             return false;
         }
         let exchange = self.open.entry(channel.to_owned()).or_default();
@@ -102,17 +102,17 @@ impl Exchanges {
         }
         let Some((name, value)) = line.split_once(':') else { return false };
         let (name, value) = (name.trim().to_ascii_lowercase(), value.trim().to_owned());
-        let is_news = name == "mcp-session-id" && exchange.session.is_none();
-        if is_news {
+        let is_first = name == "mcp-session-id" && exchange.session.is_none();
+        if is_first {
             exchange.session = Some(value.clone());
         }
-        if headers.len() < MOST_HEADERS {
+        if headers.len() < MAX_HEADERS {
             headers.push((name, value));
         }
-        is_news
+        is_first
     }
 
-    /// A stream says where messages for it are to be posted.
+    /// Takes the target that a stream names for messages.
     pub(super) fn endpoint(&mut self, channel: &str, uri: &str) {
         let Some(exchange) = self.open.get_mut(channel) else { return };
         exchange.is_sse_transport = true;
@@ -125,12 +125,12 @@ impl Exchanges {
                 format!("{folder}{uri}")
             }
         };
-        if self.endpoints.len() < MOST {
+        if self.endpoints.len() < MAX_EXCHANGES {
             self.endpoints.insert(target, channel.to_owned());
         }
     }
 
-    pub(super) fn close(&mut self, channel: &str) -> Option<Exchange> {
+    pub(super) fn close(&mut self, channel: &str) -> Option<HttpExchange> {
         let exchange = self.open.remove(channel)?;
         if exchange.is_sse_transport && exchange.session.is_none() {
             self.endpoints.retain(|_, stream| stream != channel);
@@ -139,7 +139,7 @@ impl Exchanges {
     }
 }
 
-/// More than any host has under way.
-const MOST: usize = 65_536;
+/// More than any host has open.
+const MAX_EXCHANGES: usize = 65_536;
 /// More than any client or server sends.
-const MOST_HEADERS: usize = 256;
+const MAX_HEADERS: usize = 256;

@@ -1,13 +1,13 @@
 //! Frames and events -> operations: requests with their responses, rounds, progress and cancels, in conversations.
 //!
-//! Nothing is judged here. A request and the response under its id belong together, also if one of the two is malformed; the
-//! checks say what is wrong with it.
+//! Nothing is checked here. A request and the response under its id belong together, also if one of the two is malformed; the
+//! checks report what is wrong with it.
 
-mod asked;
 mod conversation;
 mod http;
 mod operation;
 mod pair;
+mod request;
 mod sessions;
 mod state;
 #[cfg(test)]
@@ -21,33 +21,34 @@ use barewire_proto::rpc::Parsed;
 use barewire_proto::transcript::Stream;
 
 use crate::frames::{MessageResult, WireFrame, WireItem};
-use pair::{Here, PairResult};
+use pair::{MessageContext, PairResult};
 use state::ConversationState;
 
 pub use conversation::{Conversation, Handshake, Participant, member};
-pub use http::Exchange;
-use http::Exchanges;
-pub use operation::{Answer, MessagePosition, Operation, Outcome, Round};
+pub use http::HttpExchange;
+use http::OpenExchanges;
+pub use operation::{MessagePosition, Operation, OperationResponse, ResponseOutcome, Round};
 
-/// Pairs messages as they come, and remembers the operations that are not finished.
+/// Pairs messages as they come, and keeps the operations that are not finished.
 #[derive(Default)]
 pub struct OperationTracker {
     conversations: HashMap<String, ConversationState>,
-    exchanges: Exchanges,
-    /// What is not finished, by number.
+    exchanges: OpenExchanges,
+    /// The operations that are not finished, by number.
     open: BTreeMap<u64, Operation>,
-    /// Those that wait for the same to be asked again, with what the server wants to know.
+    /// The operations that wait for their next round, with the input that the server asked for.
     suspended: VecDeque<u64>,
-    /// What was asked in an exchange that is over, and not answered there.
+    /// The operations of ended exchanges that were not answered there.
     left: VecDeque<u64>,
-    /// The exchange that what was told last has ended.
-    ended: Option<(String, Exchange)>,
-    /// What was asked in it, if its status says no.
+    /// The exchange that the last item ended.
+    ended: Option<(String, HttpExchange)>,
+    /// The operations of that exchange, if it has an error status.
     refused: Vec<Operation>,
+    /// The number of the last operation.
     last: u64,
 }
 
-/// One message in its place: a frame, or an element of a batch.
+/// One message and its place: a frame, or an element of a batch.
 #[non_exhaustive]
 pub struct TrackedMessage<'a> {
     /// The frame that it is, or is part of.
@@ -56,29 +57,29 @@ pub struct TrackedMessage<'a> {
     pub element: Option<usize>,
     /// Its own text, unless it was too long to keep.
     pub text: Option<&'a [u8]>,
-    /// The message, or what is wrong with it.
+    /// The message, or the reason why it is invalid.
     pub message: &'a MessageResult<'a>,
-    /// The side that has sent it.
+    /// The side that sent it.
     pub sender: Side,
     /// The conversation that it is part of, with this message taken into account.
     pub conversation: &'a Conversation,
     /// The HTTP exchange that it came in.
-    pub exchange: Option<&'a Exchange>,
-    /// What it has to do with the messages before it.
+    pub exchange: Option<&'a HttpExchange>,
+    /// Its relation to the messages before it.
     pub relation: Relation<'a>,
 }
 
-/// What a message has to do with the messages before it.
+/// The relation of a message to the messages before it.
 #[derive(Clone, Copy)]
-#[expect(clippy::exhaustive_enums, reason = "who looks at messages has to do with every relation they can be in")]
+#[expect(clippy::exhaustive_enums, reason = "a consumer of messages has to handle every relation")]
 pub enum Relation<'a> {
-    /// Nothing.
+    /// No relation.
     None,
     /// It begins an operation, or its next round.
     Request {
         /// The operation.
         operation: &'a Operation,
-        /// Whether the same sender waits for another answer under the same id.
+        /// Whether another request of this sender under the same id is not answered yet.
         id_in_use: bool,
     },
     /// It answers a request.
@@ -90,7 +91,7 @@ pub enum Relation<'a> {
         /// Whether the requester had cancelled it.
         late: bool,
     },
-    /// It tells how far an operation is.
+    /// It reports the progress of an operation.
     Progress {
         /// The operation.
         operation: &'a Operation,
@@ -100,7 +101,7 @@ pub enum Relation<'a> {
         /// The operation.
         operation: &'a Operation,
     },
-    /// An error without an id, for a message that had none.
+    /// An error without an id, about a message that had none.
     RefusesUnidentified,
     /// A second response to the same request.
     Duplicate,
@@ -109,47 +110,43 @@ pub enum Relation<'a> {
 }
 
 impl OperationTracker {
-    /// Makes one that has seen nothing.
+    /// Creates a tracker.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next thing that is told of a wire, and calls `each` with every message in it.
-    pub fn take(&mut self, sight: &WireItem<'_>, each: &mut dyn FnMut(&TrackedMessage<'_>)) {
+    /// Takes the next item on a wire, and calls `each` with every message in it.
+    pub fn take(&mut self, item: &WireItem<'_>, each: &mut dyn FnMut(&TrackedMessage<'_>)) {
         self.ended = None;
         self.refused.clear();
-        match sight {
+        match item {
             WireItem::Header(_) | WireItem::Stderr(_) => {}
             WireItem::Endpoint { channel, uri } => self.exchanges.endpoint(channel, uri),
             WireItem::Event(event) => self.event(event),
-            WireItem::Frame(seen) => match &seen.parsed {
+            WireItem::Frame(frame) => match &frame.parsed {
                 Parsed::Batch(_) => {
-                    for (index, (element, text)) in seen.elements().enumerate() {
-                        self.message(seen, Some(index), Some(text), &element, each);
+                    for (index, (element, text)) in frame.elements().enumerate() {
+                        self.message(frame, Some(index), Some(text), &element, each);
                     }
                 }
-                Parsed::Message(message) => {
-                    self.message(seen, None, seen.bytes, &Ok(message.clone()), each);
-                }
-                Parsed::Invalid(invalid) => {
-                    self.message(seen, None, seen.bytes, &Err(invalid.clone()), each);
-                }
+                Parsed::Message(message) => self.message(frame, None, frame.bytes, &Ok(message.clone()), each),
+                Parsed::Invalid(invalid) => self.message(frame, None, frame.bytes, &Err(invalid.clone()), each),
             },
         }
     }
 
-    /// The operations that are not finished: not answered, or waiting for their next round. In the order in which they began.
+    /// The operations that are not answered, or wait for their next round, in the order in which they began.
     pub fn open(&self) -> impl Iterator<Item = &Operation> {
         self.open.values()
     }
 
     /// The HTTP exchange of a channel, also of one that has just ended.
-    pub fn exchange(&self, channel: &str) -> Option<&Exchange> {
+    pub fn exchange(&self, channel: &str) -> Option<&HttpExchange> {
         let ended = self.ended.as_ref().filter(|(name, _)| name == channel).map(|(_, exchange)| exchange);
         self.exchanges.get(channel).or(ended)
     }
 
-    /// The operations of the exchange that has just ended, if its status says no.
+    /// The operations of the exchange that has just ended with an error status.
     pub fn refused(&self) -> &[Operation] {
         &self.refused
     }
@@ -170,19 +167,19 @@ impl OperationTracker {
         let session = self.exchanges.get(channel).and_then(|exchange| exchange.session.as_deref());
         let name = session.unwrap_or(channel).to_owned();
         let over_http = self.exchanges.get(channel).is_some();
-        if self.conversations.len() > MOST_CONVERSATIONS {
-            self.conversations.retain(|known, talk| *known == name || !talk.is_idle());
+        if self.conversations.len() > MAX_CONVERSATIONS {
+            self.conversations.retain(|known, conversation| *known == name || !conversation.is_idle());
         }
-        let talk = self.conversations.entry(name.clone()).or_default();
-        if talk.about.name != name {
-            talk.about.name.clone_from(&name);
+        let facts = &mut self.conversations.entry(name.clone()).or_default().facts;
+        if facts.name != name {
+            facts.name.clone_from(&name);
         }
-        talk.about.over_http = over_http;
+        facts.over_http = over_http;
 
-        let knot = self.tie(Here { name: &name, channel, sender, at }, message);
-        let conversation = &self.conversations[&name].about;
+        let pair = self.pair(MessageContext { name: &name, channel, sender, at }, message);
+        let conversation = &self.conversations[&name].facts;
         let operation = |number: u64| &self.open[&number];
-        let relation = match knot {
+        let relation = match pair {
             PairResult::None => Relation::None,
             PairResult::RefusesUnidentified => Relation::RefusesUnidentified,
             PairResult::Duplicate => Relation::Duplicate,
@@ -198,11 +195,11 @@ impl OperationTracker {
         };
         let exchange = self.exchanges.get(channel);
         each(&TrackedMessage { frame, element, text, message, sender, conversation, exchange, relation });
-        if let PairResult::Response { number, .. } = knot {
+        if let PairResult::Response { number, .. } = pair {
             self.settle(number);
         }
     }
 }
 
-/// Sessions are seldom ended by anybody; what is idle is forgotten beyond this.
-const MOST_CONVERSATIONS: usize = 4096;
+/// Sessions are seldom ended. Beyond this number, idle ones are forgotten.
+const MAX_CONVERSATIONS: usize = 4096;

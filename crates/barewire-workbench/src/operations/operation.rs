@@ -1,4 +1,4 @@
-//! A request and all that belongs to it: its rounds, its answer, its progress, its end.
+//! An operation: a request with its rounds, its response, its progress and its cancellation.
 
 use std::time::Duration;
 
@@ -6,34 +6,35 @@ use barewire_proto::json::{Json, Text};
 use barewire_proto::mcp::Side;
 use barewire_proto::rpc::{ErrorRef, Id, Response};
 
-/// One thing that one side wants of the other. A modern server that asks for input and is asked again is still the same.
+/// A request with everything that belongs to it. If a modern server asks for input, the next request is a round of the same
+/// operation.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Operation {
     /// Its number, from 1, in the order in which they began.
     pub number: u64,
-    /// The conversation it belongs to.
+    /// The name of its conversation.
     pub conversation: String,
-    /// The channel of the transcript in which it was asked last.
+    /// The channel of the transcript that its last request came in.
     pub channel: String,
-    /// The side that has sent the request.
+    /// The side that sent the request.
     pub asker: Side,
-    /// The method as it is meant, escapes resolved. Empty if the request has none that can be read.
+    /// The method, with escapes resolved. Empty if the request has none that can be read.
     pub method: String,
     /// The tool, prompt or resource that it is about.
     pub name: Option<String>,
-    /// Its requests and their answers: at least one, more if the server asked for input.
+    /// Its requests and their responses: at least one round, more if the server asked for input.
     pub rounds: Vec<Round>,
-    /// How often progress was reported.
+    /// The number of progress notifications.
     pub progress: u64,
     /// The place where the requester cancelled it.
     pub cancelled: Option<MessagePosition>,
     pub(super) token: Option<Id<'static>>,
-    /// What a server that asks for input wants to have back, as it was written.
+    /// The `requestState` of a server that asks for input, as written.
     pub(super) state: Option<Box<str>>,
 }
 
-/// A request and its answer.
+/// A request and its response.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Round {
@@ -41,8 +42,8 @@ pub struct Round {
     pub id: Id<'static>,
     /// The place of the request.
     pub asked: MessagePosition,
-    /// The answer, if there is one.
-    pub answered: Option<Answer>,
+    /// The response, if there is one.
+    pub answered: Option<OperationResponse>,
 }
 
 /// A place on the wire.
@@ -60,24 +61,24 @@ pub struct MessagePosition {
 /// The response to a request.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Answer {
-    /// The id as the response has it.
+pub struct OperationResponse {
+    /// The id in the response.
     pub id: Id<'static>,
     /// Its place.
     pub at: MessagePosition,
-    /// How the request went.
-    pub outcome: Outcome,
+    /// Its outcome.
+    pub outcome: ResponseOutcome,
 }
 
-/// How a request went.
+/// The outcome of a request.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a response has no other outcomes")]
-pub enum Outcome {
+pub enum ResponseOutcome {
     /// A result.
     Result,
-    /// A result that says `isError`: the tool ran, and failed.
+    /// A result with `isError`: the tool ran, and failed.
     ToolFailed,
-    /// A result that asks for input; the same is then asked again.
+    /// A result that asks for input; another round follows.
     InputRequired,
     /// An error.
     Error {
@@ -86,23 +87,23 @@ pub enum Outcome {
         /// Its message, at most 200 characters of it.
         message: String,
     },
-    /// Under the right id, but not readable as an answer.
-    Bad,
+    /// A response under the right id that cannot be read.
+    Unreadable,
 }
 
 impl Operation {
-    /// Whether it is a `subscriptions/listen`, which stays open as long as the client listens: that it is not answered is no fault.
+    /// Whether it is a `subscriptions/listen`, which stays unanswered as long as the client listens.
     pub fn is_listen(&self) -> bool {
         self.method == "subscriptions/listen"
     }
 
-    /// The token under which its progress is reported.
+    /// Its progress token.
     pub fn token(&self) -> Option<&Id<'static>> {
         self.token.as_ref()
     }
 
-    /// The answer that ended it.
-    pub fn answer(&self) -> Option<&Answer> {
+    /// The response of its last round.
+    pub fn answer(&self) -> Option<&OperationResponse> {
         self.rounds.last().and_then(|round| round.answered.as_ref())
     }
 
@@ -111,7 +112,7 @@ impl Operation {
         self.rounds[0].asked
     }
 
-    /// The time from its first request to its last answer.
+    /// The time from its first request to its last response.
     pub fn latency(&self) -> Option<Duration> {
         Some(self.answer()?.at.time?.saturating_sub(self.asked().time?))
     }
@@ -121,7 +122,7 @@ impl Operation {
         self.answer().is_none() && self.cancelled.is_none() && !self.is_listen()
     }
 
-    /// The method, and whom it is about.
+    /// The method, and the tool, prompt or resource.
     pub fn title(&self) -> String {
         match &self.name {
             Some(name) => format!("{} {name}", self.method),
@@ -131,7 +132,7 @@ impl Operation {
 }
 
 impl Round {
-    /// The id of the answer, if it is not that of the request: of another type, or an integer that is written otherwise.
+    /// The id of the response if it differs from that of the request: in its type, or in the spelling of an integer.
     pub fn other_id(&self) -> Option<&Id<'static>> {
         let (asked, answered) = (&self.id, &self.answered.as_ref()?.id);
         let is_integer = |id: &Id<'_>| id.as_str().bytes().all(|b| b.is_ascii_digit() || b == b'-');
@@ -139,13 +140,13 @@ impl Round {
         (asked != answered || is_rewritten).then_some(answered)
     }
 
-    /// The time from the request to its answer.
+    /// The time from the request to its response.
     pub fn latency(&self) -> Option<Duration> {
         Some(self.answered.as_ref()?.at.time?.saturating_sub(self.asked.time?))
     }
 }
 
-impl Outcome {
+impl ResponseOutcome {
     /// Reads the outcome of a response.
     pub fn of(response: &Response<'_>) -> Self {
         match response.outcome {
@@ -156,7 +157,7 @@ impl Outcome {
 
     fn error(error: &ErrorRef<'_>) -> Self {
         let message = error.message.to_name();
-        // A sentence: what is longer is data in the wrong place.
+        // Messages are sentences; a longer one is data in the wrong place.
         let message = message.chars().take(200).collect();
         Self::Error { code: error.code.get(), message }
     }
@@ -174,13 +175,13 @@ impl Outcome {
         Self::Result
     }
 
-    /// Whether it is a result, of whatever kind.
+    /// Whether it is a result of any kind.
     pub fn is_result(&self) -> bool {
         matches!(self, Self::Result | Self::ToolFailed | Self::InputRequired)
     }
 
     /// Whether the request failed.
     pub fn is_failure(&self) -> bool {
-        matches!(self, Self::ToolFailed | Self::Error { .. } | Self::Bad)
+        matches!(self, Self::ToolFailed | Self::Error { .. } | Self::Unreadable)
     }
 }

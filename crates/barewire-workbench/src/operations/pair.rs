@@ -1,25 +1,25 @@
-//! Messages -> which operation each begins, answers, reports of or gives up.
+//! A message -> the operation that it begins, answers, reports on or cancels.
 
 use barewire_proto::mcp::{RequestParams, Side};
 use barewire_proto::rpc::{Id, Invalid, Message, Notification, Params, Shape};
 
-use super::asked::{Asked, name_of};
-use super::sessions::Elsewhere;
-use super::state::{ConversationState, Waits};
-use super::{Answer, MessagePosition, Operation, OperationTracker, Outcome, Round, member};
+use super::request::{RequestFacts, name_of};
+use super::sessions::OtherExchange;
+use super::state::{ConversationState, ResponseTarget};
+use super::{MessagePosition, Operation, OperationResponse, OperationTracker, ResponseOutcome, Round, member};
 use crate::frames::MessageResult;
 
-/// Where a message stands.
+/// The place of a message.
 #[derive(Clone, Copy)]
-pub(super) struct Here<'a> {
-    /// The name of its conversation, which is entered.
+pub(super) struct MessageContext<'a> {
+    /// The name of its conversation, which is entered already.
     pub(super) name: &'a str,
     pub(super) channel: &'a str,
     pub(super) sender: Side,
     pub(super) at: MessagePosition,
 }
 
-/// A [`Relation`](super::Relation) before there is anything to borrow from.
+/// A [`Relation`](super::Relation) with the numbers of operations instead of references.
 #[derive(Clone, Copy)]
 pub(super) enum PairResult {
     None,
@@ -33,19 +33,18 @@ pub(super) enum PairResult {
 }
 
 impl OperationTracker {
-    pub(super) fn tie(&mut self, here: Here<'_>, message: &MessageResult<'_>) -> PairResult {
-        let Here { name, sender, .. } = here;
+    pub(super) fn pair(&mut self, context: MessageContext<'_>, message: &MessageResult<'_>) -> PairResult {
+        let MessageContext { name, sender, .. } = context;
         match message {
             Ok(Message::Request(request)) => {
                 let params = RequestParams::read(request.params);
-                self.talk(name).about.asked(sender, request, &params.meta);
-                self.asks(here, Asked::of(request, &params))
+                self.conversation(name).facts.requested(sender, request, &params.meta);
+                self.request(context, RequestFacts::of(request, &params))
             }
-            Ok(Message::Notification(notification)) => self.notes(here, notification),
+            Ok(Message::Notification(notification)) => self.notification(context, notification),
             Ok(Message::Response(response)) => {
-                let outcome = Outcome::of(response);
-                let knot = self.answers(here, &response.id, outcome);
-                if let PairResult::Response { number, .. } = knot
+                let result = self.response(context, &response.id, ResponseOutcome::of(response));
+                if let PairResult::Response { number, .. } = result
                     && let Some(operation) = self.open.get_mut(&number)
                 {
                     if let Ok(result) = response.outcome {
@@ -53,48 +52,45 @@ impl OperationTracker {
                         operation.state = state.map(|state| state.as_str().into());
                     }
                     let method = operation.method.clone();
-                    self.talk(name).about.answered(&method, response);
+                    self.conversation(name).facts.answered(&method, response);
                 }
-                knot
+                result
             }
-            Ok(Message::OrphanError(_)) => {
-                if self.talk(name).refuses(sender.other()) {
-                    PairResult::RefusesUnidentified
-                } else {
-                    PairResult::Unsolicited
-                }
-            }
-            Err(invalid) => self.invalid(here, invalid),
+            Ok(Message::OrphanError(_)) => match self.conversation(name).take_unreadable(sender.other()) {
+                true => PairResult::RefusesUnidentified,
+                false => PairResult::Unsolicited,
+            },
+            Err(invalid) => self.invalid(context, invalid),
         }
     }
 
-    /// A frame that is no message may still be the request that an error answers, or an answer that somebody waits for.
-    fn invalid(&mut self, here: Here<'_>, invalid: &Invalid<'_>) -> PairResult {
+    /// An invalid message may still be the request that an error answers, or the response to a request.
+    fn invalid(&mut self, context: MessageContext<'_>, invalid: &Invalid<'_>) -> PairResult {
         match (invalid.shape, &invalid.id) {
             (Shape::Request, Some(id)) => {
-                let method = invalid.method.map_or(String::new(), name_of);
-                let asked = Asked { id: id.clone().into_owned(), method, about: None, token: None, retry: None };
-                self.asks(here, asked)
+                let (id, method) = (id.clone().into_owned(), invalid.method.map_or(String::new(), name_of));
+                let facts = RequestFacts { id, method, about: None, token: None, is_retry: false, state: None };
+                self.request(context, facts)
             }
-            (Shape::Response, Some(id)) => self.answers(here, id, Outcome::Bad),
+            (Shape::Response, Some(id)) => self.response(context, id, ResponseOutcome::Unreadable),
             (Shape::Notification | Shape::Response, _) => PairResult::None,
             (Shape::Request | Shape::Unknown, _) => {
-                self.talk(here.name).cannot_be_read(here.sender);
+                self.conversation(context.name).count_unreadable(context.sender);
                 PairResult::None
             }
         }
     }
 
-    fn asks(&mut self, here: Here<'_>, asked: Asked) -> PairResult {
-        let Here { name, sender: asker, at, .. } = here;
-        let round = Round { id: asked.id.clone(), asked: at, answered: None };
-        let number = match self.suspended(asker, &asked) {
+    fn request(&mut self, context: MessageContext<'_>, request: RequestFacts) -> PairResult {
+        let MessageContext { name, channel, sender: asker, at } = context;
+        let round = Round { id: request.id.clone(), asked: at, answered: None };
+        let number = match self.take_suspended(asker, &request) {
             Some(number) => {
-                let operation = self.open.get_mut(&number).expect("what waits is open");
+                let operation = self.open.get_mut(&number).expect("a suspended operation is open");
                 operation.rounds.push(round);
                 name.clone_into(&mut operation.conversation);
-                here.channel.clone_into(&mut operation.channel);
-                operation.token.clone_from(&asked.token);
+                channel.clone_into(&mut operation.channel);
+                operation.token.clone_from(&request.token);
                 number
             }
             None => {
@@ -102,100 +98,96 @@ impl OperationTracker {
                 let operation = Operation {
                     number: self.last,
                     conversation: name.to_owned(),
-                    channel: here.channel.to_owned(),
+                    channel: channel.to_owned(),
                     asker,
-                    method: asked.method,
-                    name: asked.about,
+                    method: request.method,
+                    name: request.about,
                     rounds: vec![round],
                     progress: 0,
                     cancelled: None,
-                    token: asked.token.clone(),
+                    token: request.token.clone(),
                     state: None,
                 };
                 self.open.insert(self.last, operation);
                 self.last
             }
         };
-        let id_in_use = self.talk(name).asks((asker, asked.id), asked.token, number);
-        if self.open.len() > MOST_OPEN {
+        let id_in_use = self.conversation(name).begin((asker, request.id), request.token, number);
+        if self.open.len() > MAX_OPEN {
             let oldest = *self.open.keys().next().expect("there are many");
             self.forget(oldest);
         }
         PairResult::Request { number, id_in_use }
     }
 
-    /// The operation that is asked for again, now with what the server wanted to know.
-    fn suspended(&mut self, asker: Side, asked: &Asked) -> Option<u64> {
-        let retry = asked.retry.as_ref()?;
-        let same = |operation: &Operation| {
+    /// Takes the suspended operation that this request continues with the input that the server asked for.
+    fn take_suspended(&mut self, asker: Side, request: &RequestFacts) -> Option<u64> {
+        let is_same = |operation: &Operation| {
             operation.asker == asker
-                && operation.method == asked.method
-                && operation.name == asked.about
-                && operation.state.as_deref() == retry.state.as_deref()
+                && operation.method == request.method
+                && operation.name == request.about
+                && operation.state == request.state
         };
-        let at = self.suspended.iter().rposition(|number| self.open.get(number).is_some_and(same))?;
+        if !request.is_retry {
+            return None;
+        }
+        let at = self.suspended.iter().rposition(|number| self.open.get(number).is_some_and(is_same))?;
         self.suspended.remove(at)
     }
 
-    fn answers(&mut self, here: Here<'_>, id: &Id<'_>, outcome: Outcome) -> PairResult {
-        let Here { name, channel, sender, at } = here;
+    fn response(&mut self, context: MessageContext<'_>, id: &Id<'_>, outcome: ResponseOutcome) -> PairResult {
+        let MessageContext { name, channel, sender, at } = context;
         let key = (sender.other(), id.clone().into_owned());
-        let number = match self.talk(name).answered(&key) {
-            Waits::Operation(number) => number,
-            Waits::Before => return PairResult::Duplicate,
-            Waits::Nobody => match self.elsewhere(channel, &key) {
-                Elsewhere::Operation(number) => {
-                    self.talk(name).settle(key);
+        let number = match self.conversation(name).answer(&key) {
+            ResponseTarget::Operation(number) => number,
+            ResponseTarget::AlreadyAnswered => return PairResult::Duplicate,
+            ResponseTarget::None => match self.other_exchange(channel, &key) {
+                OtherExchange::Operation(number) => {
+                    self.conversation(name).settle(key);
                     number
                 }
-                Elsewhere::Several => return PairResult::None,
-                Elsewhere::Nobody => return PairResult::Unsolicited,
+                OtherExchange::Ambiguous => return PairResult::None,
+                OtherExchange::None => return PairResult::Unsolicited,
             },
         };
         let Some(operation) = self.open.get_mut(&number) else { return PairResult::Unsolicited };
         let late = operation.cancelled.is_some();
         if let Some(round) = operation.rounds.iter_mut().find(|round| round.answered.is_none()) {
-            round.answered = Some(Answer { id: id.clone().into_owned(), at, outcome });
+            round.answered = Some(OperationResponse { id: id.clone().into_owned(), at, outcome });
         }
         PairResult::Response { number, late }
     }
 
-    fn notes(&mut self, here: Here<'_>, notification: &Notification<'_>) -> PairResult {
-        let Here { name, sender, at, .. } = here;
+    fn notification(&mut self, context: MessageContext<'_>, notification: &Notification<'_>) -> PairResult {
+        let MessageContext { name, sender, at, .. } = context;
         let params = notification.params.map(Params::json);
         let method = name_of(notification.method);
-        let talk = self.talk(name);
-        talk.about.noted(sender, &method);
-        let named = |name| member(params, name).and_then(Id::from_json).map(Id::into_owned);
-        match method.as_str() {
+        let conversation = self.conversation(name);
+        conversation.facts.notified(sender, &method);
+        let id = |name| member(params, name).and_then(Id::from_json).map(Id::into_owned);
+        let number = match method.as_str() {
             "notifications/progress" => {
-                let Some(token) = named("progressToken") else { return PairResult::None };
-                let number = talk.with_token(&(sender.other(), token));
-                let Some(operation) = number.and_then(|number| self.open.get_mut(&number)) else {
-                    return PairResult::None;
-                };
-                operation.progress += 1;
-                PairResult::Progress(operation.number)
+                id("progressToken").and_then(|token| conversation.with_token(&(sender.other(), token)))
             }
-            "notifications/cancelled" | "$/cancelRequest" => {
-                let id = named(if method.starts_with('$') { "id" } else { "requestId" });
-                let number = id.and_then(|id| talk.waiting(&(sender, id)));
-                let Some(operation) = number.and_then(|number| self.open.get_mut(&number)) else {
-                    return PairResult::None;
-                };
-                operation.cancelled = operation.cancelled.or(Some(at));
-                PairResult::Cancellation(operation.number)
-            }
-            _ => PairResult::None,
+            "notifications/cancelled" => id("requestId").and_then(|id| conversation.oldest(&(sender, id))),
+            "$/cancelRequest" => id("id").and_then(|id| conversation.oldest(&(sender, id))),
+            _ => None,
+        };
+        let Some(operation) = number.and_then(|number| self.open.get_mut(&number)) else { return PairResult::None };
+        if method == "notifications/progress" {
+            operation.progress += 1;
+            return PairResult::Progress(operation.number);
         }
+        operation.cancelled = operation.cancelled.or(Some(at));
+        PairResult::Cancellation(operation.number)
     }
 
-    /// What is answered is forgotten, unless it is to be asked again.
+    /// Forgets an answered operation, or suspends it if it waits for its next round.
     pub(super) fn settle(&mut self, number: u64) {
         let Some(operation) = self.open.get(&number) else { return };
-        if let Some(Answer { outcome: Outcome::InputRequired, .. }) = operation.answer() {
+        if let Some(OperationResponse { outcome: ResponseOutcome::InputRequired, .. }) = operation.answer() {
             self.suspended.push_back(number);
-            if self.suspended.len() > MOST_SUSPENDED
+            if self.suspended.len() > MAX_SUSPENDED
                 && let Some(oldest) = self.suspended.pop_front()
             {
                 self.forget(oldest);
@@ -205,22 +197,21 @@ impl OperationTracker {
         self.forget(number);
     }
 
-    /// Nobody waits for it any more.
     pub(super) fn forget(&mut self, number: u64) -> Option<Operation> {
         let operation = self.open.remove(&number)?;
-        if let Some(talk) = self.conversations.get_mut(&operation.conversation) {
+        if let Some(conversation) = self.conversations.get_mut(&operation.conversation) {
             let Operation { asker, token, rounds, .. } = &operation;
-            talk.forget(number, *asker, rounds.iter().map(|round| &round.id), token.clone());
+            conversation.forget(number, *asker, rounds.iter().map(|round| &round.id), token.clone());
         }
         Some(operation)
     }
 
-    fn talk(&mut self, name: &str) -> &mut ConversationState {
+    fn conversation(&mut self, name: &str) -> &mut ConversationState {
         self.conversations.get_mut(name).expect("it was entered")
     }
 }
 
-/// More than any client has in flight; what began first is forgotten then.
-const MOST_OPEN: usize = 65_536;
-/// More than any client is asked at once.
-const MOST_SUSPENDED: usize = 1024;
+/// More than any client has in flight. Beyond it the oldest operation is forgotten.
+const MAX_OPEN: usize = 65_536;
+/// More operations than ever wait for input at once.
+const MAX_SUSPENDED: usize = 1024;

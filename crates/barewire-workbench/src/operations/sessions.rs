@@ -1,31 +1,29 @@
-//! Exchanges over HTTP -> the conversations that they are part of.
+//! Exchanges over HTTP -> the conversations that they belong to.
 
 use std::time::Duration;
 
 use barewire_proto::mcp::Side;
 use barewire_proto::transcript::{Event, Note, Party, Stream, StreamClose};
 
-use super::state::Key;
-use super::{Exchange, MessagePosition, OperationTracker};
+use super::state::RequestKey;
+use super::{HttpExchange, MessagePosition, OperationTracker};
 
-/// Who waits in another exchange.
-pub(super) enum Elsewhere {
+/// The request of another exchange that a response belongs to.
+pub(super) enum OtherExchange {
     Operation(u64),
-    /// Which of them is meant cannot be told.
-    Several,
-    Nobody,
+    /// Several requests have this id.
+    Ambiguous,
+    None,
 }
 
 impl OperationTracker {
     pub(super) fn event(&mut self, event: &Event) {
         let channel = event.channel.as_str();
         match &event.note {
-            Note::Head(stream, line) if self.exchanges.head(channel, *stream, line) => {
-                self.join_session(channel);
-            }
-            Note::Closed(StreamClose::Connection) => self.give_up(channel, event.marks.time),
+            Note::Head(stream, line) if self.exchanges.head(channel, *stream, line) => self.join_session(channel),
+            Note::Closed(Closed::Connection) => self.cancel_on_close(channel, event.marks.time),
             Note::Cut { stream: Stream::ToClient, why } if why.by() == Some(Party::Client) => {
-                self.give_up(channel, event.marks.time);
+                self.cancel_on_close(channel, event.marks.time);
             }
             Note::Eof(Stream::ToClient) => {
                 let Some(exchange) = self.exchanges.close(channel) else { return };
@@ -33,7 +31,7 @@ impl OperationTracker {
                     self.refuse(channel, exchange.session.as_deref().unwrap_or(channel));
                 }
                 if exchange.session.is_none() {
-                    self.leave(channel);
+                    self.end_conversation(channel);
                 }
                 self.ended = Some((channel.to_owned(), exchange));
             }
@@ -41,22 +39,22 @@ impl OperationTracker {
         }
     }
 
-    /// The status of an exchange says no: what was asked in it will not be answered, and its ids are free again.
+    /// Forgets the operations of an exchange with an error status: they will not be answered, and their ids are free again.
     fn refuse(&mut self, channel: &str, conversation: &str) {
-        let Some(talk) = self.conversations.get(conversation) else { return };
+        let Some(conversation) = self.conversations.get(conversation) else { return };
         let is_here = |number: &u64| self.open.get(number).is_some_and(|it| it.channel == channel);
-        let here: Vec<u64> = talk.numbers().into_iter().filter(is_here).collect();
+        let here: Vec<u64> = conversation.numbers().into_iter().filter(is_here).collect();
         self.refused = here.into_iter().filter_map(|number| self.forget(number)).collect();
     }
 
-    /// The client has closed the connection. In the modern era that cancels what it has asked; before, it says nothing.
-    fn give_up(&mut self, channel: &str, time: Option<Duration>) {
-        let is_modern = |exchange: &Exchange| exchange.request_header("mcp-method").is_some();
+    /// Cancels the operations of an exchange whose connection the client closed. Only in the modern era that is a cancel.
+    fn cancel_on_close(&mut self, channel: &str, time: Option<Duration>) {
+        let is_modern = |exchange: &HttpExchange| exchange.request_header("mcp-method").is_some();
         if !self.exchanges.get(channel).is_some_and(is_modern) {
             return;
         }
-        let Some(talk) = self.conversations.get(channel) else { return };
-        for number in talk.numbers() {
+        let Some(conversation) = self.conversations.get(channel) else { return };
+        for number in conversation.numbers() {
             if let Some(operation) = self.open.get_mut(&number).filter(|it| it.asker == Side::Client) {
                 let frame = operation.asked().frame;
                 operation.cancelled.get_or_insert(MessagePosition { frame, time, length: 0 });
@@ -64,73 +62,67 @@ impl OperationTracker {
         }
     }
 
-    /// An exchange without a session is over, and with it its conversation.
-    fn leave(&mut self, channel: &str) {
-        let Some(talk) = self.conversations.remove(channel) else { return };
-        self.left.extend(talk.numbers());
-        while self.left.len() > MOST_LEFT {
+    /// Ends the conversation of an exchange without a session. Its operations may be answered in another exchange.
+    fn end_conversation(&mut self, channel: &str) {
+        let Some(conversation) = self.conversations.remove(channel) else { return };
+        self.left.extend(conversation.numbers());
+        while self.left.len() > MAX_LEFT {
             self.left.pop_front();
         }
     }
 
-    /// What was said in the exchange so far belongs to the session that is now known.
+    /// Moves the messages of an exchange so far to the session that has just become known.
     fn join_session(&mut self, channel: &str) {
-        let Some(session) = self.exchanges.get(channel).and_then(|exchange| exchange.session.clone()) else {
-            return;
-        };
-        let Some(mut talk) = self.conversations.remove(channel) else { return };
-        for number in talk.numbers() {
+        let session = self.exchanges.get(channel).and_then(|exchange| exchange.session.clone());
+        let Some(session) = session else { return };
+        let Some(mut conversation) = self.conversations.remove(channel) else { return };
+        for number in conversation.numbers() {
             if let Some(operation) = self.open.get_mut(&number) {
                 operation.conversation.clone_from(&session);
             }
         }
         match self.conversations.get_mut(&session) {
-            Some(known) => known.join(talk),
+            Some(known) => known.join(conversation),
             None => {
-                talk.about.name.clone_from(&session);
-                self.conversations.insert(session, talk);
+                conversation.facts.name.clone_from(&session);
+                self.conversations.insert(session, conversation);
             }
         }
     }
 
-    /// Over HTTP+SSE a request is posted in one exchange, and its answer comes in another: in the stream of a GET. Which stream is
-    /// whose says its `endpoint` event; where that was not seen, only an id that one exchange waits for says anything.
-    pub(super) fn elsewhere(&mut self, channel: &str, key: &Key) -> Elsewhere {
+    /// Finds the request for a response in the stream of a GET: over HTTP+SSE the request was posted in another exchange. The
+    /// `endpoint` event tells which stream belongs to which exchange; where it was not seen, the id has to be unique.
+    pub(super) fn other_exchange(&mut self, channel: &str, key: &RequestKey) -> OtherExchange {
         let is_stream =
-            |exchange: &Exchange| exchange.session.is_none() && matches!(exchange.method(), None | Some("GET"));
+            |exchange: &HttpExchange| exchange.session.is_none() && matches!(exchange.method(), None | Some("GET"));
         if !self.exchanges.get(channel).is_some_and(is_stream) {
-            return Elsewhere::Nobody;
+            return OtherExchange::None;
         }
         let Self { open, left, conversations, exchanges, .. } = self;
         left.retain(|number| open.contains_key(number));
-        let waits = |number: &u64| {
+        let is_outstanding = |number: &u64| {
             let operation = &open[number];
             operation.asker == key.0 && operation.rounds.last().is_some_and(|round| round.id == key.1)
         };
-        let over = left.iter().copied().filter(waits).collect::<Vec<_>>();
-        // The answer may be there before the POST is answered.
-        let alone = |name: &&String| exchanges.get(name).is_some_and(|exchange| exchange.session.is_none());
-        let under_way: Vec<String> = conversations
-            .iter()
-            .filter(|(_, talk)| talk.waiting(key).is_some())
-            .map(|(name, _)| name)
-            .filter(alone)
-            .cloned()
-            .collect();
-        match (over.as_slice(), under_way.as_slice()) {
-            ([], []) => Elsewhere::Nobody,
+        let ended: Vec<u64> = left.iter().copied().filter(is_outstanding).collect();
+        // The response may arrive before the POST is answered.
+        let is_single = |name: &&String| exchanges.get(name).is_some_and(|exchange| exchange.session.is_none());
+        let outstanding = conversations.iter().filter(|(_, conversation)| conversation.oldest(key).is_some());
+        let under_way: Vec<String> = outstanding.map(|(name, _)| name).filter(is_single).cloned().collect();
+        match (ended.as_slice(), under_way.as_slice()) {
+            ([], []) => OtherExchange::None,
             ([number], []) => {
                 left.retain(|other| other != number);
-                Elsewhere::Operation(*number)
+                OtherExchange::Operation(*number)
             }
             ([], [name]) => {
-                let number = conversations.get_mut(name).and_then(|talk| talk.take(key));
-                number.map_or(Elsewhere::Nobody, Elsewhere::Operation)
+                let number = conversations.get_mut(name).and_then(|conversation| conversation.take(key));
+                number.map_or(OtherExchange::None, OtherExchange::Operation)
             }
-            _ => Elsewhere::Several,
+            _ => OtherExchange::Ambiguous,
         }
     }
 }
 
-/// What is not answered soon after its POST is not answered.
-const MOST_LEFT: usize = 1024;
+/// Enough, because a response comes soon after its POST or never.
+const MAX_LEFT: usize = 1024;

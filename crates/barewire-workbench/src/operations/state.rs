@@ -1,4 +1,4 @@
-//! What is under way in one conversation: who waits for which answer.
+//! The outstanding requests of one conversation, in both directions.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,93 +8,96 @@ use barewire_proto::rpc::Id;
 
 use super::Conversation;
 
-/// Who has asked, and under which id.
-pub(super) type Key = (Side, Id<'static>);
+/// The side that sent a request, and its id or progress token.
+pub(super) type RequestKey = (Side, Id<'static>);
 
-/// A conversation, and what is under way in it.
+/// A conversation with its outstanding requests.
 #[derive(Default)]
 pub(super) struct ConversationState {
-    pub(super) about: Conversation,
-    /// More than one if an id is used again before it is answered.
-    asked: HashMap<Key, VecDeque<u64>>,
-    /// By asker and token.
-    tokens: HashMap<Key, u64>,
-    /// The last that were answered.
-    settled: VecDeque<Key>,
-    /// What each side has sent that has no id to answer under.
+    pub(super) facts: Conversation,
+    /// The operations under an id: more than one if the id is used again before it is answered.
+    outstanding: HashMap<RequestKey, VecDeque<u64>>,
+    /// The operations by progress token.
+    tokens: HashMap<RequestKey, u64>,
+    /// The requests that were answered last.
+    settled: VecDeque<RequestKey>,
+    /// For each side, how many of its messages could not be read and have no id for a response.
     unreadable: [u64; 2],
 }
 
-/// Who waits for an answer.
-pub(super) enum Waits {
+/// The request that a response belongs to.
+pub(super) enum ResponseTarget {
     Operation(u64),
-    /// Nobody any more: it was answered before.
-    Before,
-    Nobody,
+    /// A request that is answered already.
+    AlreadyAnswered,
+    None,
 }
 
 impl ConversationState {
-    /// Whether nothing is under way.
     pub(super) fn is_idle(&self) -> bool {
-        self.asked.is_empty()
+        self.outstanding.is_empty()
     }
 
-    /// The operations that are under way, in the order in which they began.
+    /// The outstanding operations, in the order in which they began.
     pub(super) fn numbers(&self) -> Vec<u64> {
-        let mut numbers: Vec<u64> = self.asked.values().flatten().copied().collect();
+        let mut numbers: Vec<u64> = self.outstanding.values().flatten().copied().collect();
         numbers.sort_unstable();
         numbers
     }
 
-    /// Enters an operation; `true` if somebody waits under this id already.
-    pub(super) fn asks(&mut self, key: Key, token: Option<Id<'static>>, number: u64) -> bool {
+    /// Enters an operation; `true` if its id is in use already.
+    pub(super) fn begin(&mut self, key: RequestKey, token: Option<Id<'static>>, number: u64) -> bool {
         if let Some(token) = token {
             self.tokens.insert((key.0, token), number);
         }
-        let same = self.asked.entry(key).or_default();
+        let same = self.outstanding.entry(key).or_default();
         same.push_back(number);
         same.len() > 1
     }
 
-    /// Who waits for the answer under this id. If nobody does, the same id as another type is meant: 1 and `"1"`.
-    pub(super) fn answered(&mut self, key: &Key) -> Waits {
-        let meant = |talk: &mut Self| other_types(&key.1).into_iter().flatten().find_map(|id| talk.take(&(key.0, id)));
-        let found = self.take(key).or_else(|| meant(self));
-        let Some(number) = found else {
-            return if self.settled.contains(key) { Waits::Before } else { Waits::Nobody };
-        };
-        self.settle(key.clone());
-        Waits::Operation(number)
+    /// Takes the operation that a response under this id answers. If there is none, the same id as another type is meant: 1
+    /// and `"1"`.
+    pub(super) fn answer(&mut self, key: &RequestKey) -> ResponseTarget {
+        let by_other_type =
+            |state: &mut Self| other_types(&key.1).into_iter().flatten().find_map(|id| state.take(&(key.0, id)));
+        match self.take(key).or_else(|| by_other_type(self)) {
+            Some(number) => {
+                self.settle(key.clone());
+                ResponseTarget::Operation(number)
+            }
+            None if self.settled.contains(key) => ResponseTarget::AlreadyAnswered,
+            None => ResponseTarget::None,
+        }
     }
 
-    /// The operation that waits longest under this id, which does so no more.
-    pub(super) fn take(&mut self, key: &Key) -> Option<u64> {
-        let same = self.asked.get_mut(key)?;
+    /// Takes the oldest operation under this id.
+    pub(super) fn take(&mut self, key: &RequestKey) -> Option<u64> {
+        let same = self.outstanding.get_mut(key)?;
         let number = same.pop_front();
         if same.is_empty() {
-            self.asked.remove(key);
+            self.outstanding.remove(key);
         }
         number
     }
 
-    /// It is answered: a second answer is one too many.
-    pub(super) fn settle(&mut self, key: Key) {
+    /// Remembers that this request is answered, so that a second response is recognized.
+    pub(super) fn settle(&mut self, key: RequestKey) {
         self.settled.push_back(key);
-        if self.settled.len() > MOST_SETTLED {
+        if self.settled.len() > MAX_SETTLED {
             self.settled.pop_front();
         }
     }
 
-    /// The operation that waits longest under this id.
-    pub(super) fn waiting(&self, key: &Key) -> Option<u64> {
-        self.asked.get(key)?.front().copied()
+    /// The oldest operation under this id.
+    pub(super) fn oldest(&self, key: &RequestKey) -> Option<u64> {
+        self.outstanding.get(key)?.front().copied()
     }
 
-    pub(super) fn with_token(&self, key: &Key) -> Option<u64> {
+    pub(super) fn with_token(&self, key: &RequestKey) -> Option<u64> {
         self.tokens.get(key).copied()
     }
 
-    /// Nobody waits for this operation any more.
+    /// Removes an operation that is no longer outstanding.
     pub(super) fn forget<'a>(
         &mut self,
         number: u64,
@@ -107,32 +110,32 @@ impl ConversationState {
         }
         for id in ids {
             let key = (asker, id.clone());
-            if let Some(same) = self.asked.get_mut(&key) {
+            if let Some(same) = self.outstanding.get_mut(&key) {
                 same.retain(|other| *other != number);
                 if same.is_empty() {
-                    self.asked.remove(&key);
+                    self.outstanding.remove(&key);
                 }
             }
         }
     }
 
-    /// Something came that has no id to answer under.
-    pub(super) fn cannot_be_read(&mut self, sender: Side) {
+    /// Counts a message of this side that has no id for a response.
+    pub(super) fn count_unreadable(&mut self, sender: Side) {
         self.unreadable[sender as usize] += 1;
     }
 
-    /// Whether an error without an id can be about something that this side has sent; once for each.
-    pub(super) fn refuses(&mut self, sender: Side) -> bool {
-        let waiting = &mut self.unreadable[sender as usize];
-        let is_one = *waiting > 0;
-        *waiting = waiting.saturating_sub(1);
+    /// Whether an error without an id can be about a message of this side; each such message counts once.
+    pub(super) fn take_unreadable(&mut self, sender: Side) -> bool {
+        let count = &mut self.unreadable[sender as usize];
+        let is_one = *count > 0;
+        *count = count.saturating_sub(1);
         is_one
     }
 
-    /// What is under way in another one is under way in this one as well.
+    /// Adds everything that is outstanding in another conversation.
     pub(super) fn join(&mut self, other: Self) {
-        for (key, mut numbers) in other.asked {
-            self.asked.entry(key).or_default().append(&mut numbers);
+        for (key, mut numbers) in other.outstanding {
+            self.outstanding.entry(key).or_default().append(&mut numbers);
         }
         self.tokens.extend(other.tokens);
         other.settled.into_iter().for_each(|key| self.settle(key));
@@ -142,7 +145,7 @@ impl ConversationState {
     }
 }
 
-/// What an id is if a number was made a string on the way, or a string a number.
+/// The same id as the other type: a number that became a string on the way, or a string that became a number.
 fn other_types(id: &Id<'_>) -> [Option<Id<'static>>; 2] {
     if id.as_str().starts_with('"') {
         let text = Json::parse(id.as_str().as_bytes()).ok().and_then(Text::from_json).map(Text::to_name);
@@ -153,5 +156,5 @@ fn other_types(id: &Id<'_>) -> [Option<Id<'static>>; 2] {
     [Some(Id::from(id.as_str())), id.integer().map(|integer| Id::from(integer.to_string().as_str()))]
 }
 
-/// An answer that comes twice comes soon after the first.
-const MOST_SETTLED: usize = 1024;
+/// Enough, because a second response comes soon after the first.
+const MAX_SETTLED: usize = 1024;

@@ -1,24 +1,24 @@
-//! Transcripts -> who asked whom.
+//! Transcripts -> the relation of each message to the others.
 
 use barewire_proto::mcp::Side;
 use barewire_proto::transcript::read;
 
-use super::{OperationTracker, Outcome, Relation};
+use super::{OperationTracker, Relation, ResponseOutcome};
 use crate::Error;
 use crate::frames::{FrameLimits, Sink, Streams, WireItem};
 
-/// What each message of a transcript is to the others, a line a message.
+/// The relations of all messages in a transcript, one line each.
 #[derive(Default)]
-struct Told {
-    watch: OperationTracker,
+struct RelationLog {
+    tracker: OperationTracker,
     lines: Vec<String>,
 }
 
-impl Sink for Told {
-    fn take(&mut self, sight: &WireItem<'_>) -> Result<bool, Error> {
-        let Self { watch, lines } = self;
-        watch.take(sight, &mut |watched| {
-            lines.push(match watched.relation {
+impl Sink for RelationLog {
+    fn take(&mut self, item: &WireItem<'_>) -> Result<bool, Error> {
+        let Self { tracker, lines } = self;
+        tracker.take(item, &mut |message| {
+            lines.push(match message.relation {
                 Relation::None => "-".to_owned(),
                 Relation::Request { operation, id_in_use } => {
                     let by = if operation.asker == Side::Client { "client" } else { "server" };
@@ -29,7 +29,7 @@ impl Sink for Told {
                 Relation::Response { operation, latency, late } => {
                     let how = operation.answer().map(|answer| &answer.outcome);
                     let how = match how {
-                        Some(Outcome::Error { code, .. }) => format!("error {code}"),
+                        Some(ResponseOutcome::Error { code, .. }) => format!("error {code}"),
                         how => format!("{how:?}"),
                     };
                     let late = if late { ", late" } else { "" };
@@ -40,28 +40,28 @@ impl Sink for Told {
                     format!("{} progress {}", operation.number, operation.progress)
                 }
                 Relation::Cancellation { operation } => format!("{} cancelled", operation.number),
-                Relation::RefusesUnidentified => "refuses".to_owned(),
-                Relation::Duplicate => "again".to_owned(),
-                Relation::Unsolicited => "nobody".to_owned(),
+                Relation::RefusesUnidentified => "refuses unidentified".to_owned(),
+                Relation::Duplicate => "duplicate".to_owned(),
+                Relation::Unsolicited => "unsolicited".to_owned(),
             });
         });
         Ok(true)
     }
 }
 
-fn told(transcript: &str) -> Told {
-    let mut told = Told::default();
+fn relations(transcript: &str) -> RelationLog {
+    let mut log = RelationLog::default();
     let mut streams = Streams::new(FrameLimits { frame: 1 << 20, depth: 64 });
     for entry in read(transcript.as_bytes()).expect("a transcript") {
-        assert!(matches!(streams.entry(&entry, &mut told), Ok(true)));
+        assert!(matches!(streams.entry(&entry, &mut log), Ok(true)));
     }
-    assert!(streams.finish(&mut told).is_ok());
-    told
+    assert!(streams.finish(&mut log).is_ok());
+    log
 }
 
 #[test]
-fn ids_are_of_whoever_asks() {
-    let told = told(
+fn each_side_has_its_own_ids() {
+    let log = relations(
         r#"
 >(+0.001) {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":1}}}
 <(+0.002) {"jsonrpc":"2.0","id":1,"method":"roots/list"}
@@ -77,16 +77,16 @@ fn ids_are_of_whoever_asks() {
         "1 progress 1",
         "2 Some(Result) after 2 ms",
         "1 Some(ToolFailed) after 6 ms",
-        "again",
-        "nobody",
+        "duplicate",
+        "unsolicited",
     ];
-    assert_eq!(told.lines, lines);
-    assert_eq!(told.watch.open().count(), 0);
+    assert_eq!(log.lines, lines);
+    assert_eq!(log.tracker.open().count(), 0);
 }
 
 #[test]
-fn what_is_cancelled_may_be_answered_late_and_what_is_malformed_is_answered_all_the_same() {
-    let told = told(
+fn late_responses_and_responses_to_invalid_requests_are_paired() {
+    let log = relations(
         r#"
 > {"jsonrpc":"2.0","id":"a","method":"slow"}
 > {"jsonrpc":"2.0","id":"a","method":"slow"}
@@ -108,20 +108,20 @@ fn what_is_cancelled_may_be_answered_late_and_what_is_malformed_is_answered_all_
         "3 client asks x (round 1)",
         "3 error -32600",
         "-",
-        "refuses",
-        "nobody",
+        "refuses unidentified",
+        "unsolicited",
         "4 client asks m (round 1)",
         "5 client asks m (round 1)",
-        "5 Some(Bad)",
+        "5 Some(Unreadable)",
     ];
-    assert_eq!(told.lines, lines);
-    let open: Vec<u64> = told.watch.open().map(|operation| operation.number).collect();
+    assert_eq!(log.lines, lines);
+    let open: Vec<u64> = log.tracker.open().map(|operation| operation.number).collect();
     assert_eq!(open, [2, 4]);
 }
 
 #[test]
 fn rounds_are_one_operation_also_over_http() {
-    let told = told(
+    let log = relations(
         r#"
 @x1 head > POST /mcp HTTP/1.1
 @x1 framing body
@@ -146,13 +146,13 @@ fn rounds_are_one_operation_also_over_http() {
         "1 client asks tools/call ask (round 2)",
         "1 Some(Result) after 1000 ms",
     ];
-    assert_eq!(told.lines, lines);
-    assert_eq!(told.watch.open().count(), 0);
+    assert_eq!(log.lines, lines);
+    assert_eq!(log.tracker.open().count(), 0);
 }
 
 #[test]
 fn exchanges_of_a_session_are_one_conversation() {
-    let told = told(
+    let log = relations(
         r#"
 @x1 head > POST /mcp HTTP/1.1
 >x1(noeol) {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
@@ -181,15 +181,15 @@ fn exchanges_of_a_session_are_one_conversation() {
         "2 server asks roots/list (round 1)",
         "2 Some(Result)",
     ];
-    assert_eq!(told.lines, lines);
-    let talk = &told.watch.conversations["<redacted-1>"].about;
-    assert_eq!(talk.version.as_deref(), Some("2025-06-18"));
-    assert_eq!(talk.server.as_ref().map(|who| who.name.as_str()), Some("s"));
+    assert_eq!(log.lines, lines);
+    let facts = &log.tracker.conversations["<redacted-1>"].facts;
+    assert_eq!(facts.version.as_deref(), Some("2025-06-18"));
+    assert_eq!(facts.server.as_ref().map(|server| server.name.as_str()), Some("s"));
 }
 
 #[test]
-fn an_id_of_another_type_is_meant_for_whoever_waits() {
-    let told = told(
+fn an_id_of_another_type_answers_the_request() {
+    let log = relations(
         r#"
 > {"jsonrpc":"2.0","id":1,"method":"a"}
 > {"jsonrpc":"2.0","id":"2","method":"b"}
@@ -202,11 +202,11 @@ fn an_id_of_another_type_is_meant_for_whoever_waits() {
 < {"jsonrpc":"2.0","id":"1","result":{}}
 < {"jsonrpc":"2.0","id":"x","result":{}}"#,
     );
-    let answers = ["1 Some(Result)", "2 Some(Result)", "4 Some(Result)", "3 Some(Result)", "again", "nobody"];
-    assert_eq!(told.lines[4..], answers);
+    let answers = ["1 Some(Result)", "2 Some(Result)", "4 Some(Result)", "3 Some(Result)", "duplicate", "unsolicited"];
+    assert_eq!(log.lines[4..], answers);
 }
 
-/// A request of this exchange, and the headers of it.
+/// A POST in this exchange, with these headers.
 fn post(channel: &str, target: &str, headers: &[&str], body: &str) -> String {
     let heads: String = headers.iter().map(|header| format!("@{channel} head > {header}\n")).collect();
     format!(
@@ -218,7 +218,7 @@ const ASK: &str = r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"na
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":5,"result":{}}"#;
 
 #[test]
-fn an_answer_too_many_is_not_that_of_another_session() {
+fn a_duplicate_response_does_not_answer_another_session() {
     let transcript = [
         post("x1", "/mcp", &["mcp-session-id: A"], ASK),
         post("x2", "/mcp", &["mcp-session-id: B"], ASK),
@@ -226,40 +226,40 @@ fn an_answer_too_many_is_not_that_of_another_session() {
             "@x2 head < HTTP/1.1 200 OK\n@x2 framing sse\n<x2 data: {ANSWER}\n<x2\n<x2 data: {ANSWER}\n<x2\n@x2 eof <\n"
         ),
         format!("@x1 head < HTTP/1.1 200 OK\n<x1(noeol) {ANSWER}\n@x1 eof <\n"),
-        // Neither is what comes in an exchange of its own.
+        // Nor does a response in an exchange without a session.
         post("x3", "/mcp", &[], ASK),
         post("x4", "/mcp", &[], &ASK.replace("\"id\":5", "\"id\":6")),
         format!("@x4 head < HTTP/1.1 200 OK\n<x4(noeol) {ANSWER}\n@x4 eof <\n"),
     ];
-    let told = told(&transcript.concat());
+    let log = relations(&transcript.concat());
     let lines = [
         "1 client asks tools/call slow (round 1)",
         "2 client asks tools/call slow (round 1)",
         "2 Some(Result)",
-        "again",
+        "duplicate",
         "1 Some(Result)",
         "3 client asks tools/call slow (round 1)",
         "4 client asks tools/call slow (round 1)",
-        "nobody",
+        "unsolicited",
     ];
-    assert_eq!(told.lines, lines);
+    assert_eq!(log.lines, lines);
 }
 
 #[test]
-fn what_is_refused_by_its_status_is_not_unanswered() {
+fn a_request_refused_by_its_status_is_not_unanswered() {
     let transcript = [
         post("x1", "/mcp", &["mcp-session-id: A"], ASK),
         "@x1 head < HTTP/1.1 404 Not Found\n@x1 eof <\n".to_owned(),
         post("x2", "/mcp", &["mcp-session-id: B"], ASK),
         "@x2 head < HTTP/1.1 200 OK\n@x2 eof <\n".to_owned(),
     ];
-    let told = told(&transcript.concat());
-    let open: Vec<_> = told.watch.open().map(|it| it.conversation.as_str()).collect();
+    let log = relations(&transcript.concat());
+    let open: Vec<_> = log.tracker.open().map(|it| it.conversation.as_str()).collect();
     assert_eq!(open, ["B"]);
 }
 
 #[test]
-fn a_client_that_goes_gives_up_what_it_has_asked_in_the_modern_era() {
+fn closing_the_connection_cancels_modern_requests() {
     let cut = |channel| format!("@{channel} cut < the client closed the connection\n@{channel} eof <\n");
     let said = [
         post("x1", "/mcp", &["mcp-method: ping"], ASK),
@@ -269,38 +269,38 @@ fn a_client_that_goes_gives_up_what_it_has_asked_in_the_modern_era() {
         post("x3", "/mcp", &["mcp-method: ping"], ASK),
         "@x3 cut < the server closed the connection\n@x3 eof <\n".to_owned(),
     ];
-    let told = told(&format!("wire 1\n{}", said.concat()));
-    let unanswered = told.watch.open().filter(|it| it.is_unanswered()).map(|it| it.channel.as_str());
+    let log = relations(&format!("wire 1\n{}", said.concat()));
+    let unanswered = log.tracker.open().filter(|it| it.is_unanswered()).map(|it| it.channel.as_str());
     assert_eq!(unanswered.collect::<Vec<_>>(), ["x2", "x3"]);
 }
 
 #[test]
-fn the_id_of_what_was_refused_is_free_again() {
+fn the_id_of_a_refused_request_is_free_again() {
     let transcript = [
         post("x1", "/mcp", &["mcp-session-id: A"], ASK),
         "@x1 head < HTTP/1.1 401 Unauthorized\n@x1 eof <\n".to_owned(),
         post("x2", "/mcp", &["mcp-session-id: A"], ASK),
         format!("@x2 head < HTTP/1.1 200 OK\n<x2(noeol) {ANSWER}\n@x2 eof <\n"),
     ];
-    let told = told(&transcript.concat());
-    assert_eq!(told.watch.open().count(), 0);
-    assert_eq!(told.lines.last().map(String::as_str), Some("2 Some(Result)"));
+    let log = relations(&transcript.concat());
+    assert_eq!(log.tracker.open().count(), 0);
+    assert_eq!(log.lines.last().map(String::as_str), Some("2 Some(Result)"));
 }
 
 #[test]
-fn a_session_that_is_named_late_keeps_what_waits_in_it() {
+fn a_session_that_is_named_late_keeps_its_requests() {
     let transcript = [
         post("x1", "/mcp", &["mcp-session-id: A"], ASK),
         post("x2", "/mcp", &[], ASK),
         "@x2 head < HTTP/1.1 200 OK\n@x2 head < mcp-session-id: A\n".to_owned(),
         format!("<x2(noeol) {ANSWER}\n@x2 eof <\n@x1 head < HTTP/1.1 200 OK\n<x1(noeol) {ANSWER}\n@x1 eof <\n"),
     ];
-    let told = told(&transcript.concat());
-    assert_eq!(told.lines[2..], ["1 Some(Result)", "2 Some(Result)"]);
-    assert_eq!(told.watch.open().count(), 0);
+    let log = relations(&transcript.concat());
+    assert_eq!(log.lines[2..], ["1 Some(Result)", "2 Some(Result)"]);
+    assert_eq!(log.tracker.open().count(), 0);
 }
 
-/// A stream of HTTP+SSE that says where to post.
+/// A stream of HTTP+SSE that may name its endpoint.
 fn stream(channel: &str, endpoint: Option<&str>) -> String {
     let named = endpoint.map(|uri| format!("<{channel} event: endpoint\n<{channel} data: {uri}\n<{channel}\n"));
     format!(
@@ -314,7 +314,7 @@ fn accepted(channel: &str) -> String {
 }
 
 #[test]
-fn what_is_posted_over_http_sse_is_answered_in_its_stream() {
+fn http_sse_posts_are_answered_in_their_stream() {
     let answer = |channel: &str| format!("<{channel} data: {ANSWER}\n<{channel}\n");
     let asked = [post("x3", "/messages?sessionId=b", &[], ASK), post("x4", "/messages?sessionId=a", &[], ASK)];
     let named = [
@@ -326,11 +326,11 @@ fn what_is_posted_over_http_sse_is_answered_in_its_stream() {
         accepted("x4"),
         answer("x2"),
     ];
-    let told_of = told(&named.concat());
-    assert_eq!(told_of.lines[2..], ["2 Some(Result)", "1 Some(Result)"]);
-    // Without an endpoint the id says which it is, as long as only one waits under it.
+    let log = relations(&named.concat());
+    assert_eq!(log.lines[2..], ["2 Some(Result)", "1 Some(Result)"]);
+    // Without an endpoint the id decides, if only one request has it.
     let unnamed = [stream("x1", None), stream("x2", None), asked.concat(), accepted("x3"), accepted("x4")].concat();
-    assert_eq!(told(&format!("{unnamed}{}", answer("x1"))).lines[2..], ["-"]);
+    assert_eq!(relations(&format!("{unnamed}{}", answer("x1"))).lines[2..], ["-"]);
     let one = [stream("x1", None), asked[0].clone(), accepted("x3"), answer("x1"), answer("x1")].concat();
-    assert_eq!(told(&one).lines[1..], ["1 Some(Result)", "again"]);
+    assert_eq!(relations(&one).lines[1..], ["1 Some(Result)", "duplicate"]);
 }

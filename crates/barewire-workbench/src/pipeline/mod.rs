@@ -1,7 +1,7 @@
-//! Bytes and events as they happen -> entries -> { a capture, frames -> operations -> observers }.
+//! Live bytes and events -> entries -> { a capture, frames -> operations -> observers }.
 //!
-//! There is one way from bytes to verdicts. A capture that is read, a relay that looks on and a server that is checked all go
-//! through it, so they cannot disagree. Observers see the bytes as they were on the wire; secrets are replaced only in the capture.
+//! Captures that are read, relays and servers that are checked all use this pipeline, so they cannot disagree. Observers see
+//! the bytes as they were on the wire; secrets are replaced only in the capture.
 
 mod read;
 
@@ -13,32 +13,32 @@ use barewire_proto::transcript::{Channel, Entry, Note, Recorder, Stream};
 
 use crate::Error;
 use crate::capture::{CaptureWriter, PIECE, Redactor, event};
-use crate::frames::{FrameLimits, Sink, Streams, WireItem, ended};
+use crate::frames::{FrameLimits, Sink, Streams, WireItem, ended_stream};
 use crate::operations::{OperationTracker, TrackedMessage};
 
 pub use read::read_operations;
 
-/// Something that looks at what goes over the wire, as it happens.
+/// A consumer of the messages and events on a wire.
 pub trait Observer {
-    /// Called with each message, and what it has to do with those before it.
+    /// Called with each message and its relation to those before it.
     fn message(&mut self, message: &TrackedMessage<'_>);
 
-    /// Called with everything that happened: with frames as well, after the messages in them.
+    /// Called with every item on the wire; with a frame after the messages in it.
     fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker);
 
-    /// Called when everything that has come so far was handed over.
+    /// Called when everything received so far was handed over.
     fn caught_up(&mut self) {}
 
-    /// Called at the end. The operations that were not finished are in `operations`.
+    /// Called at the end. `operations` holds the unfinished operations.
     fn end(&mut self, operations: &OperationTracker);
 
-    /// Whether anything looks on at all. If not, no frame is cut and nothing is parsed.
-    fn is_looking(&self) -> bool {
+    /// Whether it wants to be called at all. If not, frames are neither decoded nor parsed.
+    fn is_active(&self) -> bool {
         true
     }
 }
 
-/// Several observers, each told the same, in their order.
+/// Several observers, called one after the other.
 impl<O: Observer + ?Sized> Observer for Vec<Box<O>> {
     fn message(&mut self, message: &TrackedMessage<'_>) {
         self.iter_mut().for_each(|observer| observer.message(message));
@@ -56,32 +56,32 @@ impl<O: Observer + ?Sized> Observer for Vec<Box<O>> {
         self.iter_mut().for_each(|observer| observer.end(operations));
     }
 
-    fn is_looking(&self) -> bool {
+    fn is_active(&self) -> bool {
         !self.is_empty()
     }
 }
 
-/// Frames -> operations -> an observer: the end of the pipeline, for what is read from a file as well.
-pub struct Observed<O> {
+/// Frames -> operations -> an observer: the end of the pipeline, also for frames from a file.
+pub struct ObserverSink<O> {
     operations: OperationTracker,
     /// The observer.
     pub observer: O,
 }
 
-impl<O: Observer> Observed<O> {
-    /// Puts an observer behind frames.
+impl<O: Observer> ObserverSink<O> {
+    /// Creates a sink for this observer.
     pub fn new(observer: O) -> Self {
         Self { operations: OperationTracker::new(), observer }
     }
 
-    /// Tells the observer that nothing more comes, and gives it back.
+    /// Calls the observer's `end`, and returns it.
     pub fn finish(mut self) -> O {
         self.observer.end(&self.operations);
         self.observer
     }
 }
 
-impl<O: Observer> Sink for Observed<O> {
+impl<O: Observer> Sink for ObserverSink<O> {
     fn take(&mut self, item: &WireItem<'_>) -> Result<bool, Error> {
         let Self { operations, observer } = self;
         operations.take(item, &mut |message| observer.message(message));
@@ -95,26 +95,26 @@ impl<O: Observer> Sink for Observed<O> {
     }
 }
 
-/// The whole way, for bytes that are seen live.
+/// The whole pipeline, for live bytes.
 pub struct Pipeline<O> {
-    /// One for each stream that is open.
+    /// One for each open stream.
     recorders: HashMap<(Channel, Stream), Recorder>,
     streams: Streams,
-    observed: Observed<O>,
-    /// Why the observer is told nothing more: a limit that no peer reaches which means well.
-    blind: Option<Error>,
+    observed: ObserverSink<O>,
+    /// The reason why the observer is no longer called: a limit that no well-behaved peer reaches.
+    observer_error: Option<Error>,
     capture: Option<CaptureWriter>,
     entries: Vec<Entry>,
 }
 
 impl<O: Observer> Pipeline<O> {
-    /// Makes one that cuts frames within these limits, and records if there is a capture to record to.
+    /// Creates a pipeline with these limits for frames, which records to `capture` if there is one.
     pub fn new(limits: FrameLimits, capture: Option<CaptureWriter>, observer: O) -> Self {
         Self {
             recorders: HashMap::new(),
             streams: Streams::new(limits),
-            observed: Observed::new(observer),
-            blind: None,
+            observed: ObserverSink::new(observer),
+            observer_error: None,
             capture,
             entries: Vec::new(),
         }
@@ -129,12 +129,12 @@ impl<O: Observer> Pipeline<O> {
         self.pass_on(entries);
     }
 
-    /// Takes something else that happened. After a gap or the end of a stream its unfinished line is a line of its own.
+    /// Takes an event. A gap or the end of a stream ends the unfinished line before it.
     pub fn event(&mut self, channel: &Channel, note: Note, time: Duration) {
         let mut entries = std::mem::take(&mut self.entries);
         let over = match &note {
             Note::Gap(stream, _) => Some(*stream),
-            note => ended(note),
+            note => ended_stream(note),
         };
         if let Some(stream) = over
             && let Some(mut recorder) = self.recorders.remove(&(channel.clone(), stream))
@@ -152,7 +152,7 @@ impl<O: Observer> Pipeline<O> {
         self.pass_on(entries);
     }
 
-    /// Takes the start of a program. Its arguments may hold secrets, by the names of options.
+    /// Takes the start of a program. Its arguments may hold secrets, which the names of options reveal.
     pub fn open<'a>(&mut self, channel: &Channel, argv: impl Iterator<Item = &'a OsStr> + Clone, time: Duration) {
         let (line, _) = Redactor::off().argv(argv.clone());
         self.observe(&event(channel.clone(), Note::Open(line), Some(time)));
@@ -161,7 +161,7 @@ impl<O: Observer> Pipeline<O> {
         }
     }
 
-    /// Takes a header that is sent and whose value is a secret, whatever it is called.
+    /// Takes a header that is sent and whose value is a secret whatever its name.
     pub fn secret_header(&mut self, channel: &Channel, name: &str, value: &str, time: Duration) {
         let line = format!("{name}: {value}").into_bytes();
         self.observe(&event(channel.clone(), Note::Head(Stream::ToServer, line), Some(time)));
@@ -181,11 +181,11 @@ impl<O: Observer> Pipeline<O> {
     }
 
     fn observe(&mut self, entry: &Entry) {
-        if self.blind.is_none()
-            && self.observed.observer.is_looking()
+        if self.observer_error.is_none()
+            && self.observed.observer.is_active()
             && let Err(error) = self.streams.entry(entry, &mut self.observed)
         {
-            self.blind = Some(error);
+            self.observer_error = Some(error);
         }
     }
 
@@ -194,20 +194,20 @@ impl<O: Observer> Pipeline<O> {
         &mut self.observed.observer
     }
 
-    /// The capture, if there is one. What is in it is in its file after [`CaptureWriter::flush`].
+    /// The capture, if there is one. Its file is complete after [`CaptureWriter::flush`].
     pub fn capture(&mut self) -> Option<&mut CaptureWriter> {
         self.capture.as_mut()
     }
 
-    /// Why the observer is told nothing more, if that is so.
-    pub fn blind(&self) -> Option<&Error> {
-        self.blind.as_ref()
+    /// The reason why the observer is no longer called, if that is so.
+    pub fn observer_error(&self) -> Option<&Error> {
+        self.observer_error.as_ref()
     }
 
-    /// Ends all streams, tells the observer, and gives back both ends.
+    /// Ends all streams, and returns the observer and the capture.
     pub fn finish(mut self) -> (O, Option<CaptureWriter>) {
-        if self.blind.is_none() && self.observed.observer.is_looking() {
-            // A sink that refuses nothing leaves only limits, and what is unfinished is within them.
+        if self.observer_error.is_none() && self.observed.observer.is_active() {
+            // This cannot fail: the sink refuses nothing, and the unfinished frames are within the limits.
             let _ = self.streams.finish(&mut self.observed);
         }
         (self.observed.finish(), self.capture)

@@ -1,41 +1,41 @@
-//! A capture -> all operations in it.
+//! A capture -> its operations.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{Observed, Observer};
+use super::{Observer, ObserverSink};
 use crate::Error;
-use crate::frames::{Format, FrameLimits, Reading, WireItem};
+use crate::frames::{Format, FrameLimits, FrameReader, WireItem};
 use crate::operations::{Operation, OperationTracker, Relation, TrackedMessage};
 
 /// Reads the operations of a capture, a `.wire` file, in the order in which they began.
 ///
-/// All of them are in memory then. An [`Observer`] sees them one after the other instead.
+/// All of them are in memory at once; an [`Observer`] sees them one after the other instead.
 pub fn read_operations(file: impl AsRef<Path>) -> Result<Vec<Operation>, Error> {
-    let reading = Reading {
+    let reading = FrameReader {
         file: Some(file.as_ref()),
         format: Format::Wire,
         limits: FrameLimits::default(),
         follow: false,
-        // A last line that is cut short belongs to no operation that could be told.
+        // A last line that is cut short belongs to no complete message.
         warn: &|_| {},
     };
-    let mut observed = Observed::new(Collector::default());
+    let mut observed = ObserverSink::new(OperationCollector::default());
     reading.each(&mut observed)?;
     Ok(observed.finish().0.into_values().collect())
 }
 
 /// Every operation, by its number.
 #[derive(Default)]
-struct Collector(BTreeMap<u64, Operation>);
+struct OperationCollector(BTreeMap<u64, Operation>);
 
-impl Collector {
+impl OperationCollector {
     fn keep(&mut self, operation: &Operation) {
         self.0.insert(operation.number, operation.clone());
     }
 }
 
-impl Observer for Collector {
+impl Observer for OperationCollector {
     fn message(&mut self, message: &TrackedMessage<'_>) {
         // After its response an operation is forgotten, unless there is another round.
         if let Relation::Response { operation, .. } = message.relation {

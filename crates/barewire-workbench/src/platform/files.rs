@@ -1,4 +1,4 @@
-//! Files: those that only their owner can read, those that are in use, and ends of pipes.
+//! Files: private ones, locked ones, and the ends of pipes.
 
 use std::fs::{File, FileType, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
-/// Writes a file that only its owner can read, like a capture: not all that is secret can be known as such.
+/// Writes a file that only its owner can read, like a capture: not every secret in it can be recognized.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = private_options().write(true).create(true).truncate(true).open(path)?;
     if file.metadata()?.is_file() {
@@ -17,14 +17,14 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// Options for a file that only its owner can read, if it is made.
+/// Options that create a file only its owner can read.
 pub(crate) fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options
 }
 
-/// Takes it from others, if they can read it.
+/// Makes a file unreadable for other users.
 pub(crate) fn make_private(file: &File, metadata: &Metadata) -> io::Result<()> {
     match metadata.permissions().mode() & 0o177 {
         0 => Ok(()),
@@ -32,17 +32,17 @@ pub(crate) fn make_private(file: &File, metadata: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Whether it is a device or a pipe, which can only be written to.
+/// Whether this is a device or a pipe, which can only be written to.
 pub(crate) fn is_pipe_or_device(kind: FileType) -> bool {
     kind.is_char_device() || kind.is_fifo()
 }
 
-/// Locks a file for this process; `false` if another has it. A file system without locks has no others on it that we could know of.
+/// Locks a file for this process; `false` if another process has locked it. On a file system without locks, it is `true`.
 pub(crate) fn lock(file: &File) -> bool {
     !matches!(flock(file, FlockOperation::NonBlockingLockExclusive), Err(rustix::io::Errno::WOULDBLOCK))
 }
 
-/// Whether both are of one file. No two files have both numbers in common as long as they are open.
+/// Whether both describe the same file. No two open files have both numbers in common.
 pub(crate) fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }

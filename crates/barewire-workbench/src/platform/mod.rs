@@ -1,7 +1,7 @@
-//! What differs between operating systems. Nothing else in this crate asks which one it runs on.
+//! Everything that differs between operating systems. The rest of the crate is independent of them.
 
 mod files;
-pub(crate) mod outward;
+pub(crate) mod output;
 pub(crate) mod poll;
 pub(crate) mod processes;
 pub(crate) mod program;

@@ -1,4 +1,4 @@
-//! Files -> which of them can be read or written, or are gone.
+//! Files -> those of them that can be read or written, or are closed.
 
 use std::fs::File;
 use std::io;
@@ -7,25 +7,25 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// What is waited for.
+/// The condition to wait for.
 #[derive(Clone, Copy)]
 pub(crate) enum Interest {
     Read,
     Write,
-    /// Only that the other end is gone.
+    /// Only that the other end is closed.
     Gone,
 }
 
-/// What has happened.
+/// The state of a file.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Ready {
-    /// Anything at all.
+    /// Whether the condition is met, or the file is closed.
     pub(crate) is_ready: bool,
-    /// The other end is gone, or the file is.
+    /// Whether the other end or the file is closed.
     pub(crate) is_gone: bool,
 }
 
-/// Waits until one of these is ready, or for so long; for ever if there is no time. At most `N` files are looked at.
+/// Waits until one of at most `N` files is ready, or for this time; without a time for ever.
 pub(crate) fn wait<const N: usize>(files: &[(&File, Interest)], time: Option<Duration>) -> io::Result<[Ready; N]> {
     let Some((first, _)) = files.first() else { return Ok([Ready::default(); N]) };
     let mut fds: [PollFd<'_>; N] = std::array::from_fn(|at| {
@@ -55,7 +55,7 @@ pub(crate) fn wait<const N: usize>(files: &[(&File, Interest)], time: Option<Dur
     }))
 }
 
-/// How many bytes can be read at once; 0 where that cannot be asked.
+/// The number of bytes that can be read at once; 0 where the system does not tell.
 pub(crate) fn unread(file: &File) -> u64 {
     rustix::io::ioctl_fionread(file).unwrap_or(0)
 }

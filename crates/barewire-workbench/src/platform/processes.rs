@@ -4,27 +4,27 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 /// A process that runs, or has ended and was not waited for.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Process {
+pub(crate) struct ProcessInfo {
     pub(crate) pid: u32,
     pub(crate) parent: u32,
     pub(crate) group: u32,
     pub(crate) name: String,
     pub(crate) is_dead: bool,
-    /// CPU time in ticks of the clock: its own, and of its children that have ended. 0 where it is not known.
+    /// CPU time in clock ticks: its own, and of its children that have ended. 0 where it is not known.
     pub(crate) ticks: u64,
 }
 
 /// Returns all processes.
 #[cfg(target_os = "linux")]
-pub(crate) fn all() -> Vec<Process> {
+pub(crate) fn list_processes() -> Vec<ProcessInfo> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    numbers.filter_map(|pid| Process::parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)).collect()
+    numbers.filter_map(|pid| ProcessInfo::parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)).collect()
 }
 
 #[cfg(target_os = "linux")]
-impl Process {
-    /// Reads a line of /proc/PID/stat. The name of the program stands in parentheses and may hold others.
+impl ProcessInfo {
+    /// Parses a line of /proc/PID/stat. The name of the program is in parentheses, and may contain some.
     fn parse(line: &str) -> Option<Self> {
         let (pid, rest) = line.split_once(" (")?;
         let (name, rest) = rest.rsplit_once(") ")?;
@@ -45,7 +45,7 @@ impl Process {
 
 /// Returns all processes.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn all() -> Vec<Process> {
+pub(crate) fn list_processes() -> Vec<ProcessInfo> {
     let listed = std::process::Command::new("ps").args(["-A", "-o", "pid=,ppid=,pgid=,stat=,comm="]).output();
     let Ok(listed) = listed else { return Vec::new() };
     let text = String::from_utf8_lossy(&listed.stdout).into_owned();
@@ -55,19 +55,19 @@ pub(crate) fn all() -> Vec<Process> {
         let is_dead = words.next()?.starts_with('Z');
         let name = words.collect::<Vec<_>>().join(" ");
         let (pid, parent, group) = (pid.parse().ok()?, parent.parse().ok()?, group.parse().ok()?);
-        Some(Process { pid, parent, group, name, is_dead, ticks: 0 })
+        Some(ProcessInfo { pid, parent, group, name, is_dead, ticks: 0 })
     };
     text.lines().filter_map(process).collect()
 }
 
-/// How a process has ended.
+/// The end of a process.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Exited {
     Code(i32),
     Signal(i32),
 }
 
-/// How a child of ours has exited, if it has. It is not reaped: others wait for it too.
+/// Returns the end of a child of ours, if it has ended. It is not reaped, because other code waits for it.
 pub(crate) fn exited(pid: u32) -> Option<Exited> {
     let pid = Pid::from_raw(pid.cast_signed())?;
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
@@ -87,14 +87,14 @@ mod tests {
     #[test]
     fn a_program_may_have_any_name() {
         let line = "42 (a) b (c) S 7 8 9 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 1 0 100";
-        let process = Process { pid: 42, parent: 7, group: 8, name: "a) b (c".into(), is_dead: false, ticks: 100 };
-        assert_eq!(Process::parse(line), Some(process));
-        assert_eq!(Process::parse("42"), None);
+        let process = ProcessInfo { pid: 42, parent: 7, group: 8, name: "a) b (c".into(), is_dead: false, ticks: 100 };
+        assert_eq!(ProcessInfo::parse(line), Some(process));
+        assert_eq!(ProcessInfo::parse("42"), None);
     }
 
     #[test]
     fn this_process_is_one_of_them() {
         let own = std::process::id();
-        assert!(all().iter().any(|process| process.pid == own && !process.is_dead));
+        assert!(list_processes().iter().any(|process| process.pid == own && !process.is_dead));
     }
 }

@@ -1,4 +1,4 @@
-//! The program that is tapped: started as its host would have started it, and its end passed on as it was.
+//! The tapped program: started as its host would start it.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -14,10 +14,10 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::text::shown;
 
-/// Starts the program, with pipes where its host would have put its own.
+/// Starts the program with pipes in place of the host's.
 ///
-/// It stays in our process group, unlike the programs that other verbs start: a host that ends a group, and a Ctrl-C, reach it as
-/// they would without a tap. That it does not outlive us is as true as without one: if we are killed, its stdin ends.
+/// It stays in our process group, unlike the programs that other commands start: signals to the group and Ctrl-C reach it as
+/// without a tap. If we are killed, it sees the end of its stdin.
 pub(crate) fn start(program: &OsString, args: &[OsString]) -> Result<Child, StartError> {
     let name = program;
     let started = match spawn(Command::new(name).args(args)) {
@@ -34,8 +34,8 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
 }
 
-/// The file of a program that does not say in its first line what runs it. A shell does then, for everybody who starts programs as
-/// shells do; most hosts are among them. What has zeros in it is for another kind of machine.
+/// Returns the path of a script without an interpreter line. Most hosts run such a script in a shell, as shells do. A file with
+/// zero bytes is a binary for another machine.
 fn script(name: &OsString) -> Option<PathBuf> {
     let path = match name.as_encoded_bytes().contains(&b'/') {
         true => PathBuf::from(name),
@@ -49,11 +49,11 @@ fn script(name: &OsString) -> Option<PathBuf> {
     (!begin.contains(&0)).then_some(path)
 }
 
-/// Why a program was not started.
+/// The reason why a program was not started.
 #[derive(Debug)]
 pub struct StartError {
     what: String,
-    /// Whether there is no such program; otherwise there is one that cannot be run.
+    /// Whether there is no such program; otherwise it cannot be run.
     pub is_missing: bool,
 }
 
@@ -80,21 +80,21 @@ fn not_started(program: &OsString, error: &io::Error) -> StartError {
     StartError { what: format!("cannot start {name}: {why}"), is_missing }
 }
 
-/// The program as others may signal it: as long as its number is its own.
-pub(crate) struct Running(Mutex<Option<Pid>>);
+/// The program as a target of signals, as long as its process id is its own.
+pub(crate) struct RunningProgram(Mutex<Option<Pid>>);
 
-impl Running {
+impl RunningProgram {
     pub(crate) fn new(child: &Child) -> Self {
         Self(Mutex::new(Some(Pid::from_child(child))))
     }
 
-    /// Signals it, if it is still there.
+    /// Signals it if it is running; `false` if it is not.
     pub(crate) fn signal(&self, signal: Signal) -> bool {
         let pid = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pid.is_some_and(|pid| kill_process(pid, signal).is_ok())
     }
 
-    /// Kills it, if it is still there.
+    /// Kills it if it is running.
     pub(crate) fn kill(&self) {
         self.signal(Signal::KILL);
     }
@@ -107,13 +107,13 @@ impl Running {
     pub(crate) fn wait(&self, child: &mut Child) -> io::Result<ExitStatus> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while let Err(Errno::INTR) = waitid(WaitId::Pid(Pid::from_child(child)), options) {}
-        // From here on nobody signals it, and its number may become somebody else's.
+        // From here on it is not signalled: after the wait, its process id may belong to another process.
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
         child.wait()
     }
 }
 
-/// The code that a program has ended with, or the signal that has ended it.
+/// Returns the exit code of a program, or the signal that ended it.
 pub(crate) fn exit_of(status: ExitStatus) -> Result<i32, i32> {
     status.code().ok_or_else(|| status.signal().unwrap_or(0))
 }

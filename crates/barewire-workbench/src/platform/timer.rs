@@ -1,5 +1,5 @@
-//! A wait until a point in time, to within microseconds. tokio's own timers have steps of a millisecond, and at a fixed rate
-//! every latency would begin with the rest of one.
+//! A wait until a point in time, to within microseconds. The timers of tokio have steps of a millisecond; at a fixed rate, the
+//! rest of a step would add to every latency.
 
 use std::io;
 use std::time::Instant;
@@ -26,7 +26,7 @@ mod os {
         pub(crate) fn new() -> io::Result<Self> {
             let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
             let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-            // It is no pipe, but it is read like one; and what tokio has for any descriptor needs unsafe code.
+            // A timer is no pipe, but is read like one; tokio's type for other descriptors needs unsafe code.
             Ok(Self { timer: pipe::Receiver::from_owned_fd_unchecked(timer)?, set: None })
         }
 
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_goes_off_when_it_should_and_not_before() {
+    fn the_timer_never_fires_early() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
             let mut timer = PreciseTimer::new().expect("a timer");

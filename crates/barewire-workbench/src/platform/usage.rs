@@ -1,4 +1,4 @@
-//! The CPU time and memory of a process and of all that it has started, from /proc. Not known where there is no /proc.
+//! The CPU time and memory of a process and its descendants, from /proc. Unknown where there is no /proc.
 
 use std::time::Duration;
 
@@ -6,21 +6,18 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// The CPU time of all of them since they began, with those that have ended and were waited for.
+    /// The CPU time of all of them, with that of ended ones that were waited for.
     pub cpu: Duration,
-    /// The bytes in memory now. Memory that several share is counted for each.
+    /// The bytes in memory now. Shared memory counts for each process.
     pub memory: u64,
-    /// The largest number of bytes that each of those alive has had, added up.
+    /// The sum of the peak memory of the running processes.
     pub peak_memory: u64,
     /// The number of processes.
     pub processes: usize,
 }
 
-/// Returns the usage of a process now; `None` if there is no such process, or no way to know.
 #[cfg(target_os = "linux")]
-pub fn usage(pid: u32) -> Option<Usage> {
-    linux::usage(pid)
-}
+pub use linux::usage;
 
 #[cfg(not(target_os = "linux"))]
 pub fn usage(_: u32) -> Option<Usage> {
@@ -47,19 +44,20 @@ mod linux {
     use std::time::Duration;
 
     use super::Usage;
-    use crate::platform::processes::{Process, all};
+    use crate::platform::processes::{ProcessInfo, list_processes};
 
-    pub(super) fn usage(root: u32) -> Option<Usage> {
-        let all = all();
+    /// Returns the usage of a process now; `None` if there is no such process, or the system does not tell.
+    pub fn usage(root: u32) -> Option<Usage> {
+        let all = list_processes();
         if !all.iter().any(|process| process.pid == root) {
             return None;
         }
-        // Descendants, and those that have lost their parent but not their group, which a program that we start has for itself.
+        // Descendants, and orphans that are still in the process group, which a program that we start has for itself.
         let mut tree = vec![root];
         let mut at = 0;
         while let Some(parent) = tree.get(at).copied() {
             at += 1;
-            let belongs = |it: &&Process| it.parent == parent || (parent == root && it.group == root);
+            let belongs = |it: &&ProcessInfo| it.parent == parent || (parent == root && it.group == root);
             let found: Vec<u32> = all.iter().filter(belongs).map(|process| process.pid).collect();
             for pid in found {
                 if !tree.contains(&pid) {

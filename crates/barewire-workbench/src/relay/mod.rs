@@ -1,11 +1,11 @@
-//! A host <-> its server, byte for byte, with a copy of everything for those who look on.
+//! A host <-> its server, byte for byte, with a copy of everything for an observation.
 //!
-//! A relay never waits for whoever looks on. The threads that pass bytes on copy them into a bounded queue, and an [`Observation`]
-//! takes them from there when it comes to it. If it is too slow, or its disk is full, there is a gap in the capture and none in
-//! the stream.
+//! A relay never waits for its observation. The threads that relay bytes copy them into a bounded queue, and an
+//! [`Observation`] takes them from there. If it is too slow, or its disk is full, there is a gap in the capture and none in the
+//! stream.
 
+mod after_exit;
 pub mod http;
-mod leaving;
 mod observation;
 mod pump;
 mod queue;

@@ -1,4 +1,4 @@
-//! Copies of what is relayed -> the pipeline, on a thread of its own, so that no relay waits for a disk or a check.
+//! Copies of relayed bytes -> the pipeline, on a thread of its own, so that no relay waits for a disk or a check.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use barewire_proto::rpc::DEFAULT_DEPTH;
 use barewire_proto::transcript::{Channel, Note, Stream};
 
-use super::queue::{Batch, Exchange, Moment, ONLY, ObservationQueue};
+use super::queue::{ExchangeNumber, ObservationBatch, ObservationQueue, ObservedItem, SINGLE_CONNECTION};
 use crate::Error;
 use crate::capture::{CaptureClock, CaptureWriter};
 use crate::frames::FrameLimits;
 use crate::pipeline::{Observer, Pipeline};
 
-/// What looks on at a relay: a capture, observers, or both.
+/// The observation of a relay: a capture, observers, or both.
 pub struct Observation {
     clock: CaptureClock,
     queue: Arc<ObservationQueue>,
@@ -22,15 +22,15 @@ pub struct Observation {
     warn: fn(&Error),
 }
 
-/// The end of an observation that a relay puts things into. It never waits.
+/// The end of an observation that a relay writes to. It never waits.
 #[derive(Clone)]
-pub(super) struct Copies {
+pub(super) struct ObservationSender {
     clock: CaptureClock,
     queue: Arc<ObservationQueue>,
 }
 
 impl Observation {
-    /// Starts to look on. `warn` is called with what cannot be written or seen; the relay goes on all the same.
+    /// Starts an observation. `warn` is called when something cannot be recorded or observed; the relay goes on.
     pub fn start(
         clock: CaptureClock,
         capture: Option<CaptureWriter>,
@@ -38,11 +38,11 @@ impl Observation {
         warn: fn(&Error),
     ) -> Self {
         let limits = FrameLimits { frame: MAX_OBSERVED_FRAME, depth: DEFAULT_DEPTH };
-        let observed = Observing {
+        let observed = ObservationThread {
             pipeline: Pipeline::new(limits, capture, observers),
             warn,
             has_warned_of_gaps: false,
-            is_blind: false,
+            has_warned_of_error: false,
         };
         let queue = Arc::new(ObservationQueue::default());
         let (finished, done) = mpsc::channel();
@@ -58,19 +58,19 @@ impl Observation {
         self.clock
     }
 
-    pub(super) fn copies(&self) -> Copies {
-        Copies { clock: self.clock, queue: Arc::clone(&self.queue) }
+    pub(super) fn sender(&self) -> ObservationSender {
+        ObservationSender { clock: self.clock, queue: Arc::clone(&self.queue) }
     }
 
-    /// Nothing more comes: waits as long as the thread gets on. A disk that hangs must not keep the host waiting.
+    /// Ends the observation. Waits only as long as the thread makes progress, so that a disk that hangs does not block the host.
     pub fn finish(self) {
         self.queue.end();
         let until = Instant::now() + SLOW_DISK;
         let mut seen = self.queue.seen();
-        while let Err(RecvTimeoutError::Timeout) = self.done.recv_timeout(STUCK) {
+        while let Err(RecvTimeoutError::Timeout) = self.done.recv_timeout(STUCK_DISK) {
             let before = std::mem::replace(&mut seen, self.queue.seen());
             if before == seen || Instant::now() >= until {
-                let what = "what was seen last cannot be written down in time: the end of it is missing";
+                let what = "cannot write the last messages in time: the end of the capture is missing";
                 (self.warn)(&Error::new(what));
                 return;
             }
@@ -78,34 +78,34 @@ impl Observation {
     }
 }
 
-impl Copies {
-    /// Takes a copy of bytes that were relayed, and when they were read.
-    pub(super) fn bytes(&self, exchange: Exchange, stream: Stream, bytes: &[u8], time: Duration) {
+impl ObservationSender {
+    /// Queues bytes that were relayed, with the time when they were read.
+    pub(super) fn bytes(&self, exchange: ExchangeNumber, stream: Stream, bytes: &[u8], time: Duration) {
         self.queue.bytes(exchange, stream, bytes, time);
     }
 
-    /// Takes something else that happened now.
-    pub(super) fn note(&self, exchange: Exchange, note: Note) {
+    /// Queues an event that happened now.
+    pub(super) fn note(&self, exchange: ExchangeNumber, note: Note) {
         self.queue.note(exchange, note, self.clock.now());
     }
 }
 
-/// The thread's side.
-struct Observing {
+/// The state of the observation thread.
+struct ObservationThread {
     pipeline: Pipeline<Vec<Box<dyn Observer + Send>>>,
     warn: fn(&Error),
     has_warned_of_gaps: bool,
-    is_blind: bool,
+    has_warned_of_error: bool,
 }
 
-impl Observing {
-    /// Observes until nothing more comes.
+impl ObservationThread {
+    /// Processes the queue until its end.
     fn run(mut self, queue: &ObservationQueue) {
-        let mut batch = Batch::default();
+        let mut batch = ObservationBatch::default();
         while queue.take(&mut batch) {
-            for (time, exchange, moment) in batch.moments() {
-                self.moment(time, exchange, &moment);
-                queue.see();
+            for (time, exchange, item) in batch.items() {
+                self.item(time, exchange, &item);
+                queue.count_seen();
             }
             self.flush();
             self.pipeline.observer().caught_up();
@@ -116,26 +116,25 @@ impl Observing {
         }
     }
 
-    fn moment(&mut self, time: Duration, exchange: Exchange, moment: &Moment<'_>) {
+    fn item(&mut self, time: Duration, exchange: ExchangeNumber, item: &ObservedItem<'_>) {
         let channel = match exchange {
-            ONLY => Channel::default(),
-            exchange => Channel::new(&format!("x{exchange}")).expect("it can be written"),
+            SINGLE_CONNECTION => Channel::default(),
+            exchange => Channel::new(&format!("x{exchange}")).expect("a letter and digits"),
         };
-        match moment {
-            Moment::Bytes(stream, bytes) => self.pipeline.bytes(&channel, *stream, bytes, time),
-            Moment::Missed(stream, bytes) => {
+        match item {
+            ObservedItem::Bytes(stream, bytes) => self.pipeline.bytes(&channel, *stream, bytes, time),
+            ObservedItem::Missed(stream, bytes) => {
                 if !std::mem::replace(&mut self.has_warned_of_gaps, true) {
-                    let what = "what goes over the wire comes faster than it can be written down: \
-                        there are gaps in the capture";
+                    let what = "messages come faster than they can be recorded: the capture has gaps";
                     (self.warn)(&Error::new(what));
                 }
                 self.pipeline.event(&channel, Note::Gap(*stream, *bytes), time);
             }
-            Moment::Note(note) => self.pipeline.event(&channel, (*note).clone(), time),
+            ObservedItem::Note(note) => self.pipeline.event(&channel, (*note).clone(), time),
         }
-        if let Some(error) = self.pipeline.blind().filter(|_| !self.is_blind) {
+        if let Some(error) = self.pipeline.observer_error().filter(|_| !self.has_warned_of_error) {
             (self.warn)(error);
-            self.is_blind = true;
+            self.has_warned_of_error = true;
         }
         if self.pipeline.capture().is_some_and(|capture| capture.waiting() > FLUSH_BYTES) {
             self.flush();
@@ -149,7 +148,7 @@ impl Observing {
     }
 }
 
-/// Writes what there is to the file; that it cannot be written is said once.
+/// Writes everything that waits to the file. A failure is reported once.
 pub fn flush(capture: &mut CaptureWriter, warn: fn(&Error)) {
     if let Err(error) = capture.flush() {
         let what = format!("cannot write {}: {error}", capture.path().display());
@@ -157,17 +156,17 @@ pub fn flush(capture: &mut CaptureWriter, warn: fn(&Error)) {
     }
 }
 
-/// The end of a warning about what cannot be written down.
+/// The end of a warning about something that cannot be recorded.
 pub const STILL_RELAYED: &str = "everything is still passed on";
 
-/// Of a longer frame only the beginning is looked at. It is recorded whole.
+/// A longer frame is not parsed. It is still recorded whole.
 const MAX_OBSERVED_FRAME: usize = 16 * 1024 * 1024;
 
-/// Written at once rather than kept until all of a batch is.
+/// This much is written at once, before the batch is done.
 const FLUSH_BYTES: usize = 256 * 1024;
 
-/// As long as a disk takes that is only slow.
+/// The longest wait for a disk that is only slow.
 const SLOW_DISK: Duration = Duration::from_secs(5);
 
-/// Less than hosts wait before they kill.
-const STUCK: Duration = Duration::from_secs(1);
+/// A disk without progress for this long is given up. Hosts wait longer before they kill.
+const STUCK_DISK: Duration = Duration::from_secs(1);

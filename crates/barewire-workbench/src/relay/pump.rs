@@ -1,8 +1,7 @@
-//! Bytes from one end to the other, as they come; and the end of either, to the other. All of it on one thread.
+//! The bytes and the end of each stream -> its other side, for all streams on one thread.
 //!
-//! One thread, because two would be in each other's way: on one processor a question and its answer through two threads took
-//! twice as long as through one. So nothing here waits but `poll`: what cannot be written is kept, and no more is read for it
-//! until it is.
+//! One thread, because on one processor a request and its response through two threads took twice as long as through one. So
+//! only `poll` blocks here. Bytes that cannot be written are kept, and nothing more is read for their stream until they are.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -12,62 +11,63 @@ use std::time::Instant;
 
 use barewire_proto::transcript::{CutReason, Note, Stream, StreamClose};
 
-use super::leaving::{Leaving, Scene, Side, Verdict};
-use super::stdio::Control;
-use crate::fault::{Act, Faults};
-use crate::platform::outward::Outward;
+use super::after_exit::{AfterExit, ExitAction, OutputStatus, RelayStatus};
+use super::stdio::RelayShared;
+use crate::fault::{FaultAction, FaultInjector};
+use crate::platform::output::NonBlockingOutput;
 use crate::platform::poll::{self, Interest, Ready};
 
-/// All directions.
+/// Relays all streams.
 pub(super) struct Pump {
-    pub(super) lanes: [Lane; 3],
-    /// There is something to read when the program has ended, and when a signal says that we should.
-    pub(super) bell: File,
-    pub(super) control: Arc<Control>,
-    /// Told what people should hear of.
+    /// stdin, stdout and stderr.
+    pub(super) lanes: [RelayLane; 3],
+    /// Readable when the program has ended, and when a signal asks us to end.
+    pub(super) wake: File,
+    pub(super) shared: Arc<RelayShared>,
+    /// Called with messages for the user.
     pub(super) say: fn(&str),
 }
 
-/// One direction.
-pub(super) struct Lane {
+/// One stream.
+pub(super) struct RelayLane {
     stream: Stream,
     /// `None` once it is closed.
-    ends: Option<Ends>,
-    /// What was read and is not written yet.
+    ends: Option<LaneFiles>,
+    /// Bytes that were read and not written yet.
     unsent: Vec<u8>,
-    faults: Option<Faults>,
-    /// What the faults still have to do.
-    acts: VecDeque<Act>,
-    /// A fault pauses until then.
+    faults: Option<FaultInjector>,
+    /// Fault actions that are not done yet.
+    actions: VecDeque<FaultAction>,
+    /// The end of a pause that a fault makes.
     paused: Option<Instant>,
-    /// Nothing more comes; what is there is still to be written.
+    /// Whether the input has ended; the remaining output is still to be written.
     ending: bool,
-    /// How much was read and written since it was last asked.
+    /// The bytes that were read and written since the last status.
     read: u64,
     written: u64,
 }
 
-struct Ends {
+struct LaneFiles {
     from: File,
-    to: Outward,
+    to: NonBlockingOutput,
 }
 
-/// Why one direction has come to its end.
-enum Closing {
-    /// Where it came from has ended; or a fault ends it.
+/// The reason why a stream ends.
+enum CloseReason {
+    /// Its input has ended, or a fault ends it.
     Ended,
-    /// Where it goes to takes nothing more.
-    Unwanted(io::Error),
+    /// Its output cannot be written any more.
+    Refused(io::Error),
 }
 
-impl Lane {
-    pub(super) fn new(stream: Stream, from: File, to: Outward, faults: Option<Faults>) -> Self {
+impl RelayLane {
+    pub(super) fn new(stream: Stream, from: File, to: NonBlockingOutput, faults: Option<FaultInjector>) -> Self {
         Self {
             stream,
-            ends: Some(Ends { from, to }),
+            ends: Some(LaneFiles { from, to }),
             unsent: Vec::new(),
             faults,
-            acts: VecDeque::new(),
+            actions: VecDeque::new(),
             paused: None,
             ending: false,
             read: 0,
@@ -77,40 +77,39 @@ impl Lane {
 }
 
 impl Pump {
-    /// Forwards until the program has ended, and what it and those whom it has left behind have said is passed on.
+    /// Relays until the program has ended, and its output and that of processes it left behind is passed on.
     pub(super) fn run(mut self) {
-        let mut buffer = vec![0; BUFFER];
-        let mut leaving: Option<Leaving> = None;
-        let mut wake = Wake::Happening;
-        // That it cannot be waited for is no reason to run in circles.
-        while let Ok(seen) = self.wait(wake) {
+        let mut buffer = vec![0; BUFFER_SIZE];
+        let mut after_exit: Option<AfterExit> = None;
+        let mut wake_at = None;
+        // If `poll` fails there is nothing left to wait for, so the loop ends.
+        while let Ok(seen) = self.wait(wake_at) {
             for (lane, (from, to)) in self.lanes.iter_mut().zip(seen.lanes) {
-                if let Err(why) = lane.step(from, to, &mut buffer, &self.control) {
-                    lane.close(&why, &self.control);
+                if let Err(why) = lane.step(from, to, &mut buffer, &self.shared) {
+                    lane.close(&why, &self.shared);
                 }
             }
-            if seen.bell {
-                let _ = self.bell.read(&mut [0; 16]);
+            if seen.wake {
+                let _ = self.wake.read(&mut [0; 16]);
             }
-            wake = match &mut leaving {
-                None if self.control.has_ended() => {
-                    let unread = [&self.lanes[1], &self.lanes[2]].map(Lane::unread);
-                    leaving = Some(Leaving::new(unread, Instant::now()));
-                    // It counts from here on.
-                    let _ = self.scene();
-                    // What its end has done to the others may have been seen before it or not yet.
-                    Wake::Now
+            wake_at = match &mut after_exit {
+                None if self.shared.has_ended() => {
+                    let unread = [&self.lanes[1], &self.lanes[2]].map(RelayLane::unread);
+                    after_exit = Some(AfterExit::new(unread, Instant::now()));
+                    // Resets the counters.
+                    let _ = self.status();
+                    // The effects of its end on the streams may not be visible yet.
+                    Some(Instant::now())
                 }
-                None => Wake::Happening,
-                Some(leaving) => {
-                    let scene = self.scene();
-                    match leaving.judge(&scene, Instant::now()) {
-                        Verdict::Over => break,
-                        Verdict::Wait(None) => Wake::Happening,
-                        Verdict::Wait(Some(until)) => Wake::At(until),
-                        Verdict::Left => {
-                            self.control.note(Note::Left);
-                            Wake::Now
+                None => None,
+                Some(after_exit) => {
+                    let status = self.status();
+                    match after_exit.next_action(&status, Instant::now()) {
+                        ExitAction::Finish => break,
+                        ExitAction::Wait(until) => until,
+                        ExitAction::ReportLeft => {
+                            self.shared.note(Note::Left);
+                            Some(Instant::now())
                         }
                     }
                 }
@@ -119,7 +118,7 @@ impl Pump {
         let mut cut = Vec::new();
         for lane in &mut self.lanes {
             if lane.ends.take().is_some() {
-                self.control.note(Note::Cut { stream: lane.stream, why: CutReason::HeldOpen });
+                self.shared.note(Note::Cut { stream: lane.stream, why: CutReason::HeldOpen });
                 cut.extend((lane.stream != Stream::ToServer).then(|| lane.name()));
             }
         }
@@ -131,29 +130,30 @@ impl Pump {
         }
     }
 
-    /// How things are, and what was done since it was last asked.
-    fn scene(&mut self) -> Scene {
+    /// Returns the state of all streams, and the bytes since the last call.
+    fn status(&mut self) -> RelayStatus {
         let mut moved = false;
         let [_, stdout, stderr] = self.lanes.each_mut().map(|lane| {
             let (read, written) = (std::mem::take(&mut lane.read), std::mem::take(&mut lane.written));
             moved |= read > 0 || written > 0;
-            Side { is_open: lane.ends.is_some(), is_busy: !lane.is_idle(), read }
+            OutputStatus { is_open: lane.ends.is_some(), is_busy: !lane.is_idle(), read }
         });
-        let is_heard = self.lanes[0].ends.is_some();
-        Scene { is_heard, stdout, stderr, moved, told_to_end: self.control.is_told_to_end() }
+        let has_listener = self.lanes[0].ends.is_some();
+        RelayStatus { has_listener, stdout, stderr, moved, end_requested: self.shared.should_end() }
     }
 
-    /// Waits for something to do. That nobody wants what is forwarded is seen while there is nothing to forward as well: without a
-    /// tap it would be seen at once. Of stderr nobody waits for that, and each one that is asked takes its time.
-    fn wait(&self, wake: Wake) -> io::Result<Seen> {
-        // The bell is the first.
-        let (mut files, mut slots, mut count) = ([(&self.bell, Interest::Read); POLLED], [PollSlot::Bell; POLLED], 1);
+    /// Waits for something to do, at most until `wake_at`. A closed output is noticed even when there is nothing to write, as it would be without a tap;
+    /// except on stderr, where it does not matter and polling costs time.
+    fn wait(&self, wake_at: Option<Instant>) -> io::Result<ReadyFiles> {
+        // The first file is the wake pipe.
+        let (mut files, mut slots, mut count) =
+            ([(&self.wake, Interest::Read); MAX_POLLED], [PollSlot::Wake; MAX_POLLED], 1);
         let mut ask = |file, slot| {
             (files[count], slots[count]) = (file, slot);
             count += 1;
         };
         for (index, lane) in self.lanes.iter().enumerate() {
-            let Some(Ends { from, to }) = &lane.ends else { continue };
+            let Some(LaneFiles { from, to }) = &lane.ends else { continue };
             if lane.reads() {
                 ask((from, Interest::Read), PollSlot::From(index));
             }
@@ -163,83 +163,67 @@ impl Pump {
                 true => ask((&to.file, Interest::Gone), PollSlot::To(index)),
             }
         }
-        let due = self.lanes.iter().filter_map(Lane::due).min();
-        let due = match (wake, due) {
-            (Wake::Happening, due) => due,
-            (Wake::At(time), due) => Some(due.map_or(time, |due| due.min(time))),
-            (Wake::Now, _) => Some(Instant::now()),
-        };
+        let due = self.lanes.iter().filter_map(RelayLane::due).chain(wake_at).min();
         let time = due.map(|due| due.saturating_duration_since(Instant::now()));
-        let ready: [Ready; POLLED] = poll::wait(&files[..count], time)?;
-        let mut seen = Seen::default();
+        let ready: [Ready; MAX_POLLED] = poll::wait(&files[..count], time)?;
+        let mut seen = ReadyFiles::default();
         for (ready, slot) in ready.into_iter().zip(slots).take(count) {
             match slot {
                 PollSlot::From(index) => seen.lanes[index].0 = ready,
                 PollSlot::To(index) => seen.lanes[index].1 = ready,
-                PollSlot::Bell => seen.bell = ready.is_ready,
+                PollSlot::Wake => seen.wake = ready.is_ready,
             }
         }
         Ok(seen)
     }
 }
 
-/// The file that is waited for: one end of a lane, or the bell.
+/// A polled file: the input or output of a lane, or the wake pipe.
 #[derive(Clone, Copy)]
 enum PollSlot {
     From(usize),
     To(usize),
-    Bell,
+    Wake,
 }
 
-/// What ends waiting, besides what there is to do.
-#[derive(Clone, Copy)]
-enum Wake {
-    /// Nothing.
-    Happening,
-    At(Instant),
-    /// Anything: it is only looked.
-    Now,
-}
-
-/// What there is to do.
+/// The files that are ready.
 #[derive(Default)]
-struct Seen {
-    /// Of each lane, where it comes from and where it goes to.
+struct ReadyFiles {
+    /// The input and the output of each lane.
     lanes: [(Ready, Ready); 3],
-    bell: bool,
+    wake: bool,
 }
 
-impl Lane {
-    /// Whether more can be taken.
+impl RelayLane {
+    /// Whether more can be read.
     fn reads(&self) -> bool {
-        self.unsent.is_empty() && self.acts.is_empty() && self.paused.is_none() && !self.ending
+        self.unsent.is_empty() && self.actions.is_empty() && self.paused.is_none() && !self.ending
     }
 
-    /// Nothing is left to do.
+    /// Whether nothing is left to do.
     fn is_idle(&self) -> bool {
         self.ends.is_none() || self.reads() && self.due().is_none()
     }
 
-    /// When something is to be done that nobody has to wait for.
+    /// The time of the next action that does not depend on a file.
     fn due(&self) -> Option<Instant> {
         self.ends.as_ref()?;
-        self.paused.or_else(|| self.faults.as_ref().filter(|_| self.reads()).and_then(Faults::due))
+        self.paused.or_else(|| self.faults.as_ref().filter(|_| self.reads()).and_then(FaultInjector::due))
     }
 
-    /// How much is there to be read.
+    /// The number of bytes that can be read now; 0 where the system does not tell.
     fn unread(&self) -> u64 {
-        // Of what cannot be asked nobody knows; then what comes at once is what there was.
         self.ends.as_ref().map_or(0, |ends| poll::unread(&ends.from))
     }
 
-    /// Closes it, and writes down what was seen of that: an end, or that nobody wants it.
-    fn close(&mut self, why: &Closing, control: &Control) {
+    /// Closes the stream and records the reason.
+    fn close(&mut self, why: &CloseReason, shared: &RelayShared) {
         if self.ends.take().is_none() {
             return;
         }
-        control.note(match why {
-            Closing::Ended => Note::Eof(self.stream),
-            Closing::Unwanted(error) => {
+        shared.note(match why {
+            CloseReason::Ended => Note::Eof(self.stream),
+            CloseReason::Refused(error) => {
                 let error = (!is_hang_up(error)).then(|| error.to_string().into_bytes());
                 Note::Closed(StreamClose::Pipe { stream: self.stream, error })
             }
@@ -254,45 +238,46 @@ impl Lane {
         }
     }
 
-    /// Does what can be done now.
-    fn step(&mut self, from: Ready, to: Ready, buffer: &mut [u8], control: &Control) -> Result<(), Closing> {
+    /// Reads and writes what is possible now.
+    fn step(&mut self, from: Ready, to: Ready, buffer: &mut [u8], shared: &RelayShared) -> Result<(), CloseReason> {
         let Some(ends) = &mut self.ends else { return Ok(()) };
         if to.is_gone {
-            return Err(Closing::Unwanted(io::ErrorKind::BrokenPipe.into()));
+            return Err(CloseReason::Refused(io::ErrorKind::BrokenPipe.into()));
         }
         if from.is_ready {
             let count = match ends.from.read(buffer) {
                 Ok(count) => count,
-                Err(error) if is_passing(&error) => return Ok(()),
-                // A terminal that is gone.
+                Err(error) if is_temporary(&error) => return Ok(()),
+                // A terminal that was closed.
                 Err(_) => 0,
             };
             self.read += count as u64;
             match &mut self.faults {
-                None if count > 0 => return self.send(&buffer[..count], control),
+                None if count > 0 => return self.send(&buffer[..count], shared),
                 None => self.ending = true,
-                Some(faults) if count > 0 => self.acts.extend(faults.push(&buffer[..count])),
+                Some(faults) if count > 0 => self.actions.extend(faults.push(&buffer[..count])),
                 Some(faults) => {
-                    self.acts.extend(faults.finish());
+                    self.actions.extend(faults.finish());
                     self.ending = true;
                 }
             }
         }
-        self.go_on(control)
+        self.go_on(shared)
     }
 
-    /// Passes it on first, and then makes the copy. An answer cannot be on the tape before its question: it is read by the same thread.
-    fn send(&mut self, bytes: &[u8], control: &Control) -> Result<(), Closing> {
-        let time = control.now();
+    /// Writes the bytes first, and then queues the copy. The copy of a response cannot come before that of its request, because
+    /// the same thread reads it.
+    fn send(&mut self, bytes: &[u8], shared: &RelayShared) -> Result<(), CloseReason> {
+        let time = shared.clock.now();
         let rest = self.put(bytes);
-        control.bytes(self.stream, bytes, time);
+        shared.bytes(self.stream, bytes, time);
         self.unsent.extend_from_slice(rest?);
         Ok(())
     }
 
-    /// Writes what can be written, and gives back the rest.
-    fn put<'a>(&mut self, mut bytes: &'a [u8]) -> Result<&'a [u8], Closing> {
-        let Some(ends) = &mut self.ends else { return Err(Closing::Ended) };
+    /// Writes what can be written, and returns the rest.
+    fn put<'a>(&mut self, mut bytes: &'a [u8]) -> Result<&'a [u8], CloseReason> {
+        let Some(ends) = &mut self.ends else { return Err(CloseReason::Ended) };
         while !bytes.is_empty() {
             match ends.to.put(bytes) {
                 Ok(count) => {
@@ -300,14 +285,14 @@ impl Lane {
                     bytes = &bytes[count..];
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(Closing::Unwanted(error)),
+                Err(error) => return Err(CloseReason::Refused(error)),
             }
         }
         Ok(bytes)
     }
 
-    /// Does what is left of what was begun.
-    fn go_on(&mut self, control: &Control) -> Result<(), Closing> {
+    /// Continues with unsent bytes and fault actions.
+    fn go_on(&mut self, shared: &RelayShared) -> Result<(), CloseReason> {
         loop {
             if !self.unsent.is_empty() {
                 let unsent = std::mem::take(&mut self.unsent);
@@ -317,42 +302,42 @@ impl Lane {
                 if left > 0 {
                     return Ok(());
                 }
-                self.unsent.shrink_to(BUFFER);
+                self.unsent.shrink_to(BUFFER_SIZE);
             }
             if self.paused.is_some_and(|until| Instant::now() < until) {
                 return Ok(());
             }
             self.paused = None;
             if let Some(faults) = &mut self.faults
-                && self.acts.is_empty()
+                && self.actions.is_empty()
                 && faults.due().is_some_and(|due| due <= Instant::now())
             {
-                self.acts.extend(faults.release());
+                self.actions.extend(faults.release());
             }
-            match self.acts.pop_front() {
-                Some(Act::Note(note)) => control.note(note),
-                Some(Act::Write(bytes)) => self.send(&bytes, control)?,
-                Some(Act::Pause(time)) => self.paused = Some(Instant::now() + time),
-                Some(Act::Kill) => control.kill(),
-                Some(Act::Close) => return Err(Closing::Ended),
-                None if self.ending => return Err(Closing::Ended),
+            match self.actions.pop_front() {
+                Some(FaultAction::Note(note)) => shared.note(note),
+                Some(FaultAction::Write(bytes)) => self.send(&bytes, shared)?,
+                Some(FaultAction::Pause(time)) => self.paused = Some(Instant::now() + time),
+                Some(FaultAction::Kill) => shared.program.kill(),
+                Some(FaultAction::Close) => return Err(CloseReason::Ended),
+                None if self.ending => return Err(CloseReason::Ended),
                 None => return Ok(()),
             }
         }
     }
 }
 
-fn is_passing(error: &io::Error) -> bool {
+fn is_temporary(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }
 
-/// Whoever was written to has gone.
+/// Whether the reader has closed its end.
 fn is_hang_up(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
-/// The bell, and both ends of three lanes.
-const POLLED: usize = 7;
+/// The wake pipe, and both ends of three lanes.
+const MAX_POLLED: usize = 7;
 
-/// What a pipe holds.
-const BUFFER: usize = 64 * 1024;
+/// The capacity of a pipe.
+const BUFFER_SIZE: usize = 64 * 1024;

@@ -12,24 +12,24 @@ use std::time::Duration;
 
 use barewire_proto::transcript::{InjectedFault, Note, Stream};
 
-use super::observation::{Copies, Observation};
-use super::pump::{Lane, Pump};
-use super::queue::ONLY;
+use super::observation::{Observation, ObservationSender};
+use super::pump::{Pump, RelayLane};
+use super::queue::SINGLE_CONNECTION;
 use crate::capture::CaptureClock;
-use crate::fault::Ordered;
-use crate::platform::outward::Outward;
-use crate::platform::program::{self, Running, StartError};
+use crate::fault::DirectionFaults;
+use crate::platform::output::NonBlockingOutput;
+use crate::platform::program::{self, RunningProgram, StartError};
 use crate::platform::signals::SignalTarget;
 use crate::platform::{self, Signals};
 
-/// The files of the host: what it writes, and what it reads. They are the relay's alone, so that closing them closes them.
+/// The files of the host. The relay owns the only copy of each, so that dropping it closes the file.
 #[expect(clippy::exhaustive_structs, reason = "a process has three standard streams")]
 pub struct HostFiles {
-    /// What the host writes to the server's stdin.
+    /// The file that the host writes the server's stdin to.
     pub stdin: File,
-    /// What the host reads as the server's stdout.
+    /// The file that the host reads as the server's stdout.
     pub stdout: File,
-    /// What the host reads as the server's stderr.
+    /// The file that the host reads as the server's stderr.
     pub stderr: File,
 }
 
@@ -37,46 +37,46 @@ pub struct HostFiles {
 pub struct Program(Child);
 
 impl Program {
-    /// Starts it, with pipes where its host would have put its own, in our process group: a host that ends a group, and a Ctrl-C,
-    /// reach it as they would without a relay.
+    /// Starts it with pipes in place of the host's, in our process group, so that signals to the group and Ctrl-C reach it as
+    /// without a relay.
     pub fn start(program: &OsString, args: &[OsString]) -> Result<Self, StartError> {
         program::start(program, args).map(Self)
     }
 
-    /// Passes everything on, in all directions, until the program has ended and what it has said is passed on. Signals that are
-    /// sent to us are passed on as well. `say` is called with what people should hear of.
+    /// Relays in all directions until the program has ended and its output is passed on. Signals to us are forwarded as well.
+    /// `say` is called with messages for the user.
     pub fn relay(
         self,
         host: HostFiles,
-        faults: Ordered,
+        faults: DirectionFaults,
         signals: Signals,
         observation: Option<&Observation>,
         say: fn(&str),
     ) -> io::Result<ExitStatus> {
         let mut child = self.0;
-        let (rung, bell) = io::pipe()?;
-        let control = Arc::new(Control {
+        let (wake_receiver, wake_sender) = io::pipe()?;
+        let shared = Arc::new(RelayShared {
             clock: observation.map_or_else(CaptureClock::start, Observation::clock),
-            copies: observation.map(Observation::copies),
-            program: Running::new(&child),
-            bell,
+            sender: observation.map(Observation::sender),
+            program: RunningProgram::new(&child),
+            wake_sender,
             has_ended: AtomicBool::new(false),
-            is_told_to_end: AtomicBool::new(false),
+            should_end: AtomicBool::new(false),
         });
-        signals.pass_on(Arc::clone(&control));
+        signals.forward(Arc::clone(&shared));
         if let Some(seed) = faults.seed {
-            control.note(Note::Fault(InjectedFault::Seed(seed)));
+            shared.note(Note::Fault(Fault::Seed(seed)));
         }
-        let pump = pump(&mut child, host, faults, rung, &control, say)?;
-        let (told, status) = mpsc::channel();
-        let waiting = Arc::clone(&control);
+        let pump = pump(&mut child, host, faults, wake_receiver, &shared, say)?;
+        let (exited, status) = mpsc::channel();
+        let waiting = Arc::clone(&shared);
         thread::spawn(move || {
-            let _ = told.send(waiting.program.wait(&mut child));
-            waiting.change(&waiting.has_ended);
+            let _ = exited.send(waiting.program.wait(&mut child));
+            waiting.raise(&waiting.has_ended);
         });
         pump.run();
         let status = status.recv().map_err(io::Error::other)??;
-        control.note(match platform::exit_of(status) {
+        shared.note(match platform::exit_of(status) {
             Ok(code) => Note::ExitCode(code),
             Err(signal) => Note::ExitSignal(signal),
         });
@@ -87,80 +87,77 @@ impl Program {
 fn pump(
     child: &mut Child,
     host: HostFiles,
-    faults: Ordered,
-    bell: PipeReader,
-    control: &Arc<Control>,
+    faults: DirectionFaults,
+    wake: PipeReader,
+    shared: &Arc<RelayShared>,
     say: fn(&str),
 ) -> io::Result<Pump> {
     let (Some(to), Some(from), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take()) else {
         return Err(io::ErrorKind::NotConnected.into());
     };
     let lanes = [
-        Lane::new(Stream::ToServer, host.stdin, Outward::own(to)?, faults.to_server),
-        Lane::new(Stream::ToClient, platform::file(from), Outward::shared(host.stdout)?, faults.to_client),
-        Lane::new(Stream::Stderr, platform::file(errors), Outward::shared(host.stderr)?, None),
+        RelayLane::new(Stream::ToServer, host.stdin, NonBlockingOutput::own(to)?, faults.to_server),
+        RelayLane::new(
+            Stream::ToClient,
+            platform::file(from),
+            NonBlockingOutput::shared(host.stdout)?,
+            faults.to_client,
+        ),
+        RelayLane::new(Stream::Stderr, platform::file(errors), NonBlockingOutput::shared(host.stderr)?, None),
     ];
-    Ok(Pump { lanes, bell: platform::file(bell), control: Arc::clone(control), say })
+    Ok(Pump { lanes, wake: platform::file(wake), shared: Arc::clone(shared), say })
 }
 
 /// The state that the threads of a relay share.
-pub(super) struct Control {
-    clock: CaptureClock,
-    /// `None` if nothing looks on.
-    copies: Option<Copies>,
-    program: Running,
-    /// To the pump: one of the flags below has changed.
-    bell: PipeWriter,
+pub(super) struct RelayShared {
+    pub(super) clock: CaptureClock,
+    /// `None` without an observation.
+    sender: Option<ObservationSender>,
+    pub(super) program: RunningProgram,
+    /// Wakes the pump when one of the flags below has changed.
+    wake_sender: PipeWriter,
     has_ended: AtomicBool,
-    is_told_to_end: AtomicBool,
+    should_end: AtomicBool,
 }
 
-impl Control {
+impl RelayShared {
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Acquire)
     }
 
-    pub(super) fn is_told_to_end(&self) -> bool {
-        self.is_told_to_end.load(Ordering::Acquire)
+    pub(super) fn should_end(&self) -> bool {
+        self.should_end.load(Ordering::Acquire)
     }
 
-    fn change(&self, flag: &AtomicBool) {
+    fn raise(&self, flag: &AtomicBool) {
         flag.store(true, Ordering::Release);
-        let _ = (&self.bell).write(b"!");
+        let _ = (&self.wake_sender).write(b"!");
     }
 
-    pub(super) fn now(&self) -> Duration {
-        self.clock.now()
-    }
-
-    /// Copies bytes that were passed on.
+    /// Queues a copy of bytes that were relayed.
     pub(super) fn bytes(&self, stream: Stream, bytes: &[u8], time: Duration) {
-        if let Some(copies) = &self.copies {
-            copies.bytes(ONLY, stream, bytes, time);
+        if let Some(sender) = &self.sender {
+            sender.bytes(SINGLE_CONNECTION, stream, bytes, time);
         }
     }
 
     pub(super) fn note(&self, note: Note) {
-        if let Some(copies) = &self.copies {
-            copies.note(ONLY, note);
+        if let Some(sender) = &self.sender {
+            sender.note(SINGLE_CONNECTION, note);
         }
-    }
-
-    pub(super) fn kill(&self) {
-        self.program.kill();
     }
 }
 
-impl SignalTarget for Control {
-    fn program(&self) -> &Running {
+impl SignalTarget for RelayShared {
+    fn program(&self) -> &RunningProgram {
         &self.program
     }
 
-    fn told_to_end(&self) {
-        self.change(&self.is_told_to_end);
+    fn end_requested(&self) {
+        self.raise(&self.should_end);
     }
 
-    fn passed_on(&self, signal: i32) {
+    fn forwarded(&self, signal: i32) {
         self.note(Note::Signal(signal));
     }
 }

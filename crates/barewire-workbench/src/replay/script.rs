@@ -12,7 +12,7 @@ use barewire_proto::transcript::{Entry, Framing, Note, Stream, StreamClose};
 
 use super::channels::Channels;
 use super::message::Message;
-use crate::frames::{FrameLimits, Sink, Streams, WireFrame, WireItem, entries};
+use crate::frames::{FrameLimits, Sink, Streams, WireFrame, WireItem, read_entries};
 use crate::{Advice, Error};
 
 /// One conversation of a capture: the frames that one client and one server sent to each other, in order.
@@ -92,7 +92,7 @@ impl Script {
             return Err(cannot(&format_args!("it is longer than {MAX_CAPTURE} bytes"))
                 .with_hint("a capture is replayed from memory: shorten it"));
         }
-        let entries = entries(&name.to_string(), &text, warn).map_err(|error| {
+        let entries = read_entries(&name.to_string(), &text, warn).map_err(|error| {
             cannot(&error).with_hint("a .wire capture is expected; docs/wire-format.md describes the format")
         })?;
         Self::from_entries(&entries, options).map_err(|error| error.about(&format!("cannot replay {name}")))

@@ -1,43 +1,45 @@
-//! Text -> the places in it that may be the beginning or the name of a secret, in order.
+//! Text -> the places in it that may be the start or the name of a secret, in order.
 
 use std::ffi::{OsStr, OsString};
 
 use memchr::memchr3;
 use memchr::memmem::Finder;
 
-use super::names::{self, Place};
-use super::view::{Found, View};
-use super::words::is_everywhere;
+use super::names::{self, NameContext};
+use super::view::{SecretMatch, TextView};
+use super::words::is_common_text;
 
-/// What to look for in any text: a few signs and letters that are quickly found, and the secrets that are known as they are.
+/// The search terms for any text: a few signs and letters that are found quickly, and secrets whose value is known.
 pub(crate) struct Detector {
     known: Vec<Finder<'static>>,
     schemes: [Finder<'static>; 2],
 }
 
-/// A place that may be the beginning or the name of a secret.
+/// A place that may be the start or the name of a secret.
 #[derive(Clone, Copy)]
 pub(super) struct Hit {
     pub(super) at: usize,
-    what: What,
+    kind: HitKind,
 }
 
+/// The sign or word that was found.
 #[derive(Clone, Copy)]
-enum What {
+enum HitKind {
     /// `:` or `=`, or the `%` of one in a URL within a URL.
     Separator,
-    /// `-`, `_` or `.`: behind the beginning of a token, of an option, or of a private key.
+    /// `-`, `_` or `.`, which ends the prefix of a token, or is part of an option or of the head of a private key.
     Dash,
-    /// `A`, `B` or `J`: in the beginning of an access key, of `Bearer` and `Basic`, or of `eyJ`, which is what a JSON object
-    /// begins with in Base64.
+    /// `A`, `B` or `J`: in the prefix of an access key, in `Bearer` and `Basic`, or in `eyJ`, the start of a JSON object in
+    /// Base64.
     Capital,
-    /// `bearer` or `basic`; in capitals they begin with one.
+    /// `bearer` or `basic`; with a capital letter they are found by that.
     Scheme(usize),
+    /// A secret whose value is known.
     Known(usize),
 }
 
 impl Detector {
-    /// One that knows the secrets in our own environment, which a program that is started has as well; and these.
+    /// Creates one that knows `more` and the secrets of our environment, which a program that we start has as well.
     pub(crate) fn new(more: impl IntoIterator<Item = Vec<u8>>) -> Self {
         Self::knowing(std::env::vars_os(), more)
     }
@@ -46,53 +48,52 @@ impl Detector {
         env: impl Iterator<Item = (OsString, OsString)>,
         more: impl IntoIterator<Item = Vec<u8>>,
     ) -> Self {
-        let secret = |name: &OsStr| names::secret(name.as_encoded_bytes(), Place::Assigned);
+        let secret = |name: &OsStr| names::secret_class(name.as_encoded_bytes(), NameContext::Assigned);
         let of_env = env.filter_map(|(name, value)| {
             let (secret, value) = (secret(&name)?, value.into_encoded_bytes());
-            (secret.fits(&value, Place::Assigned) && !is_everywhere(&value)).then_some(value)
+            (secret.fits(&value, NameContext::Assigned) && !is_common_text(&value)).then_some(value)
         });
         let known = more
             .into_iter()
             .chain(of_env)
-            // What is short stands anywhere by chance.
-            .filter(|value| (LEAST_KNOWN..=MOST_KNOWN).contains(&value.len()))
-            .take(MOST_VARIABLES)
-            .flat_map(written);
+            .filter(|value| (MIN_KNOWN_LENGTH..=MAX_KNOWN_LENGTH).contains(&value.len()))
+            .take(MAX_KNOWN_SECRETS)
+            .flat_map(spellings);
         let schemes = ["bearer", "basic"].map(Finder::new);
         Self { known: known.map(|text| Finder::new(&text).into_owned()).collect(), schemes }
     }
 
-    /// Whether nothing in a text, which is whole, is a secret.
+    /// Whether a complete text holds no secret.
     pub(super) fn finds_nothing(&self, text: &[u8]) -> bool {
-        let mut hits = self.through(text);
+        let mut hits = self.hits(text);
         while let Some(hit) = hits.next(0) {
-            if hits.examine(hit, 0, false) != Found::Nothing {
+            if hits.examine(hit, 0, false) != SecretMatch::Nothing {
                 return false;
             }
         }
         true
     }
 
-    /// How much at the end of a text is the beginning of a known secret.
-    pub(super) fn begun(&self, text: &[u8]) -> usize {
-        let begun = |known: &[u8]| {
+    /// The length of the longest prefix of a known secret that the text ends with.
+    pub(super) fn known_prefix_length(&self, text: &[u8]) -> usize {
+        let length = |known: &[u8]| {
             let most = known.len().min(text.len());
-            (LEAST_BEGUN..=most).rev().find(|length| text.ends_with(&known[..*length]))
+            (MIN_KNOWN_PREFIX..=most).rev().find(|length| text.ends_with(&known[..*length]))
         };
-        self.known.iter().filter_map(|finder| begun(finder.needle())).max().unwrap_or(0)
+        self.known.iter().filter_map(|finder| length(finder.needle())).max().unwrap_or(0)
     }
 
-    /// How much must stand behind a place so that no word which begins there can be overlooked.
-    pub(super) fn ahead(&self) -> usize {
-        self.known.iter().map(|finder| finder.needle().len()).max().unwrap_or(0).max(LONGEST_WORD)
+    /// The length of text that must follow a place so that no word which begins there is missed.
+    pub(super) fn lookahead(&self) -> usize {
+        self.known.iter().map(|finder| finder.needle().len()).max().unwrap_or(0).max(MAX_KEYWORD)
     }
 
-    /// Looks through a text.
-    pub(super) fn through<'a>(&'a self, text: &'a [u8]) -> Hits<'a> {
-        let signs = [What::Separator, What::Dash, What::Capital, What::Scheme(0), What::Scheme(1)];
-        let sources = signs.into_iter().chain((0..self.known.len()).map(What::Known));
-        let next = sources.map(|what| Source { what, hit: None, searched: 0 }).collect();
-        Hits { detector: self, text, next }
+    /// Returns the hits in a text.
+    pub(super) fn hits<'a>(&'a self, text: &'a [u8]) -> Hits<'a> {
+        let signs = [HitKind::Separator, HitKind::Dash, HitKind::Capital, HitKind::Scheme(0), HitKind::Scheme(1)];
+        let sources = signs.into_iter().chain((0..self.known.len()).map(HitKind::Known));
+        let sources = sources.map(|kind| HitSource { kind, hit: None, searched: 0 }).collect();
+        Hits { detector: self, text, sources }
     }
 }
 
@@ -100,33 +101,33 @@ impl Detector {
 pub(super) struct Hits<'a> {
     detector: &'a Detector,
     text: &'a [u8],
-    next: Vec<Source>,
+    sources: Vec<HitSource>,
 }
 
 /// The hits of one kind.
-struct Source {
-    what: What,
-    /// The next one, if it was looked for.
+struct HitSource {
+    kind: HitKind,
+    /// The next one, if it was searched for.
     hit: Option<usize>,
-    /// Nothing is left before here. Past the end if nothing is left at all.
+    /// The text before is searched. Past the end if no hit is left.
     searched: usize,
 }
 
 impl Hits<'_> {
-    /// The next one that begins at `from` or behind it.
+    /// Returns the next hit at or after `from`.
     pub(super) fn next(&mut self, from: usize) -> Option<Hit> {
         let text = self.text;
-        let mut first: Option<(usize, &mut Source)> = None;
-        for source in &mut self.next {
+        let mut first: Option<(usize, &mut HitSource)> = None;
+        for source in &mut self.sources {
             if source.hit.is_none_or(|at| at < from) {
                 source.searched = source.searched.max(from);
                 let Some(rest) = text.get(source.searched..) else { continue };
-                let found = match source.what {
-                    What::Separator => memchr3(b':', b'=', b'%', rest),
-                    What::Dash => memchr3(b'-', b'_', b'.', rest),
-                    What::Capital => memchr3(b'A', b'B', b'J', rest),
-                    What::Scheme(index) => self.detector.schemes[index].find(rest),
-                    What::Known(index) => self.detector.known[index].find(rest),
+                let found = match source.kind {
+                    HitKind::Separator => memchr3(b':', b'=', b'%', rest),
+                    HitKind::Dash => memchr3(b'-', b'_', b'.', rest),
+                    HitKind::Capital => memchr3(b'A', b'B', b'J', rest),
+                    HitKind::Scheme(index) => self.detector.schemes[index].find(rest),
+                    HitKind::Known(index) => self.detector.known[index].find(rest),
                 };
                 source.hit = found.map(|at| source.searched + at);
                 source.searched = source.hit.unwrap_or(usize::MAX - 1) + 1;
@@ -139,47 +140,43 @@ impl Hits<'_> {
         }
         first.map(|(at, source)| {
             source.hit = None;
-            Hit { at, what: source.what }
+            Hit { at, kind: source.kind }
         })
     }
 
-    /// What is there. Nothing before `floor` is looked at; `more` says that the text goes on.
-    pub(super) fn examine(&self, hit: Hit, floor: usize, more: bool) -> Found {
-        let view = View { text: self.text, floor, more };
-        match hit.what {
-            What::Separator => view.separator(hit.at),
-            What::Dash => view.dash(hit.at),
-            What::Capital => view.capital(hit.at),
-            What::Scheme(_) => view.scheme(hit.at),
-            What::Known(index) => {
+    /// Examines a hit. Nothing before `floor` is read. With `more`, the text goes on.
+    pub(super) fn examine(&self, hit: Hit, floor: usize, more: bool) -> SecretMatch {
+        let view = TextView { text: self.text, floor, more };
+        match hit.kind {
+            HitKind::Separator => view.separator(hit.at),
+            HitKind::Dash => view.dash(hit.at),
+            HitKind::Capital => view.capital(hit.at),
+            HitKind::Scheme(_) => view.scheme(hit.at),
+            HitKind::Known(index) => {
                 let length = self.detector.known[index].needle().len();
-                Found::whole(hit.at, hit.at + length, super::Kind::Known)
+                SecretMatch::whole(hit.at, hit.at + length, super::SecretKind::Known)
             }
         }
     }
 
-    /// What is there, where it is known that the value behind this colon is a secret.
-    pub(super) fn examine_value(&self, hit: Hit, floor: usize, more: bool) -> Found {
-        View { text: self.text, floor, more }.secret_value(hit.at)
+    /// Examines the colon of a member whose value is known to be a secret.
+    pub(super) fn examine_value(&self, hit: Hit, floor: usize, more: bool) -> SecretMatch {
+        TextView { text: self.text, floor, more }.secret_value(hit.at)
     }
 }
 
-/// All ways in which a secret is written: as it is, in strings of JSON in each other, and in a URL. Most have only one.
-fn written(value: Vec<u8>) -> Vec<Vec<u8>> {
+/// All spellings of a secret: plain, in nested JSON strings, and in a URL. Most secrets have only one.
+fn spellings(value: Vec<u8>) -> Vec<Vec<u8>> {
     let escaped = |text: &Vec<u8>| {
         let quoted = serde_json::Value::from(String::from_utf8_lossy(text)).to_string();
         Some(quoted.as_bytes()[1..quoted.len() - 1].to_vec())
     };
-    let mut ways: Vec<Vec<u8>> = std::iter::successors(Some(value.clone()), escaped).take(DEEPEST).collect();
-    // A program leaves as they are those signs that its language does; forms have a plus for a space.
-    for (kept, space) in
-        [("-_.~", "%20"), ("-_.~/", "%20"), ("-_.~!*'()", "%20"), ("-_.~", "+"), ("-_.*", "+")]
-    {
+    let mut ways: Vec<Vec<u8>> = std::iter::successors(Some(value.clone()), escaped).take(MAX_JSON_DEPTH).collect();
+    // Languages differ in the signs that they leave unencoded; forms have a plus for a space.
+    for (kept, space) in [("-_.~", "%20"), ("-_.~/", "%20"), ("-_.~!*'()", "%20"), ("-_.~", "+"), ("-_.*", "+")] {
         let encode = |byte: &u8| match byte {
             b' ' => space.to_owned(),
-            byte if byte.is_ascii_alphanumeric() || kept.as_bytes().contains(byte) => {
-                char::from(*byte).into()
-            }
+            byte if byte.is_ascii_alphanumeric() || kept.as_bytes().contains(byte) => char::from(*byte).into(),
             byte => format!("%{byte:02X}"),
         };
         ways.push(value.iter().map(encode).collect::<String>().into_bytes());
@@ -189,20 +186,20 @@ fn written(value: Vec<u8>) -> Vec<Vec<u8>> {
     ways
 }
 
-/// The shortest secret that is looked for everywhere: a shorter one stands anywhere by chance.
-const LEAST_KNOWN: usize = 8;
+/// The shortest secret that is searched for everywhere: a shorter text occurs by chance.
+const MIN_KNOWN_LENGTH: usize = 8;
 
-/// Of less, nobody learns anything.
-const LEAST_BEGUN: usize = 4;
+/// The shortest prefix of a known secret that is replaced: a shorter one gives nothing away.
+const MIN_KNOWN_PREFIX: usize = 4;
 
-/// The longest one: as much, and what escapes it, has to be held back of every piece.
-const MOST_KNOWN: usize = 4 * 1024;
+/// The longest secret that is searched for: this much, and its escapes, has to be held back of every piece.
+const MAX_KNOWN_LENGTH: usize = 4 * 1024;
 
-/// A message, JSON in it, and JSON in that.
-const DEEPEST: usize = 4;
+/// A message, JSON in one of its strings, and JSON in a string of that.
+const MAX_JSON_DEPTH: usize = 4;
 
-/// Every one of them is looked for in every line.
-const MOST_VARIABLES: usize = 64;
+/// A limit because each of them is searched for in every line.
+const MAX_KNOWN_SECRETS: usize = 64;
 
-/// `Bearer `, and what stands behind the first dash of a private key's head.
-const LONGEST_WORD: usize = 8;
+/// The longest word that decides about a hit: `Bearer `, or what follows the first dash of a private key's head.
+const MAX_KEYWORD: usize = 8;

@@ -1,92 +1,109 @@
-//! The bytes of a line, whole or in pieces -> what of them is plain, and what is secret.
+//! The bytes of a line, whole or in pieces -> its plain parts and its secret parts.
 //!
-//! A line that is too long to be kept comes in pieces, and a secret may begin in one and end in another. So the end of a piece is held
-//! back for the next one: as much as is needed to see a name with its value, or a token whole. Once a secret has begun, what belongs
-//! to it is told until its end is there, however many pieces that takes.
+//! A line that is too long to be kept comes in pieces, and a secret may begin in one and end in another. So the end of a piece
+//! is held back for the next one: enough to see a name with its value, or a token whole. Once a secret has begun, its parts
+//! are reported until its end is found, however many pieces that takes.
 //!
-//! A line of a text of many is told at once, and nothing of it waits for the next one. But its end is kept, and what could not be decided
-//! there is looked at again with the next line: the value of a name may stand in it.
+//! A line of a text of many lines is reported at once; nothing of it waits for the next line. But its end is kept, and hits
+//! that could not be decided are examined again with the next line, which may hold the value of a name.
 
-use super::Kind;
-use super::ending::{Element, Ending, cookie, element};
+use super::SecretKind;
+use super::ending::{NextElement, SecretEnd, cookie, element};
 use super::hits::{Detector, Hit, Hits};
-use super::named::LONGEST_OBJECT;
-use super::view::{BEHIND, Found};
+use super::named::MAX_OBJECT;
+use super::view::{LOOKBEHIND, MAX_BACKSLASHES, SecretMatch};
 
-/// Whoever is told what stands in a line, in order.
-pub(crate) trait Reader {
-    /// This is no part of a secret.
+/// Receives the parts of a line, in order.
+pub(crate) trait SecretVisitor {
+    /// Called with text that is no part of a secret.
     fn plain(&mut self, text: &[u8]);
 
-    /// This is part of one.
-    fn secret(&mut self, part: &[u8], kind: Kind);
+    /// Called with a part of a secret.
+    fn secret(&mut self, part: &[u8], kind: SecretKind);
 
-    /// The secret is over.
-    fn end(&mut self, kind: Kind);
+    /// Called at the end of a secret.
+    fn end(&mut self, kind: SecretKind);
 
-    /// All of a secret that is a number. What stands for it is none, and has to have these quotes around it.
-    fn number(&mut self, quote: &[u8], number: &[u8], kind: Kind);
+    /// Called with a whole secret that is a number. Its replacement is no number, and needs these quotes around it.
+    fn number(&mut self, quote: &[u8], number: &[u8], kind: SecretKind);
 }
 
-/// What comes behind a piece.
+/// The text that follows a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum Continuation {
     /// More of the same line.
     Piece,
     /// Another line of the same text.
     Line,
-    /// Nothing that has to do with it.
+    /// Nothing that belongs to it.
     Nothing,
 }
 
-/// A line that is being read.
+/// Finds the secrets in a line that comes whole or in pieces.
 #[derive(Default)]
-pub(crate) struct Line {
-    state: State,
-    /// What is looked at again with what comes next.
+pub(crate) struct LineScanner {
+    state: ScanState,
+    /// The end of the text so far, which is examined again with what follows.
     held: Vec<u8>,
-    /// So much of it is told already.
-    told: usize,
-    /// Up to here it was looked at.
-    looked: usize,
-    /// Behind a string of an array, or a cookie: the end of it.
-    floor: usize,
-    /// The hits in what is told that were not decided when their line ended.
+    /// The position in `held`.
+    cursor: Cursor,
+    /// Hits in the reported text that were undecided when their line ended.
     undecided: Vec<Hit>,
-    /// Colons in what is held, behind which there is a secret.
+    /// Colons in `held` before a secret.
     colons: Vec<usize>,
 }
 
+/// The progress within a text.
+#[derive(Clone, Copy, Default)]
+struct Cursor {
+    /// Everything before is reported to the visitor.
+    reported: usize,
+    /// Everything before is searched for hits.
+    examined: usize,
+    /// The end of the last secret: nothing before it is read.
+    floor: usize,
+}
+
+impl Cursor {
+    const fn at(place: usize) -> Self {
+        Self { reported: place, examined: place, floor: place }
+    }
+}
+
 #[derive(Default)]
-enum State {
-    /// Between secrets.
+enum ScanState {
+    /// Outside of secrets.
     #[default]
     Between,
     /// In a secret that goes on until its end is found.
-    Inside { ending: Ending, in_array: bool, kind: Kind },
-    /// Behind a string of an array in which all strings are secrets.
-    Element { slashes: usize, kind: Kind },
-    /// Behind a cookie.
-    Cookie { kind: Kind },
+    Inside { ending: SecretEnd, in_array: bool, kind: SecretKind },
+    /// After a secret that another may follow: a string of an array of secrets, or a cookie.
+    After { ending: SecretEnd, in_array: bool, kind: SecretKind },
 }
 
-impl Line {
-    /// Takes the next piece of the line, and tells what cannot be part of a secret any more.
-    pub(crate) fn push(&mut self, piece: &[u8], next: Next, detector: &Detector, reader: &mut impl Reader) {
-        if self.held.is_empty() && next != Next::Line {
-            return self.take(piece, next, detector, reader);
+impl LineScanner {
+    /// Takes the next piece of the line, and reports everything that is decided.
+    pub(crate) fn push(
+        &mut self,
+        piece: &[u8],
+        next: Continuation,
+        detector: &Detector,
+        visitor: &mut impl SecretVisitor,
+    ) {
+        if self.held.is_empty() && next != Continuation::Line {
+            return self.take(piece, next, detector, visitor);
         }
         let mut text = std::mem::take(&mut self.held);
         text.extend_from_slice(piece);
-        if next == Next::Line {
+        if next == Continuation::Line {
             text.push(b'\n');
         }
-        self.take(&text, next, detector, reader);
+        self.take(&text, next, detector, visitor);
     }
 
-    /// A private key goes on in the next line.
-    pub(crate) fn is_in_a_key(&self) -> bool {
-        matches!(self.state, State::Inside { ending: Ending::Pem, .. })
+    /// Whether a private key goes on in the next line.
+    pub(crate) fn ends_in_private_key(&self) -> bool {
+        matches!(self.state, ScanState::Inside { ending: SecretEnd::Pem, .. })
     }
 
     #[cfg(test)]
@@ -94,161 +111,157 @@ impl Line {
         self.held.len()
     }
 
-    fn take(&mut self, text: &[u8], next: Next, detector: &Detector, reader: &mut impl Reader) {
-        let mut hits = detector.through(text);
-        let more = next != Next::Nothing;
-        // The end of a line is looked at with it, and not told.
-        let length = text.len() - usize::from(next == Next::Line);
-        // Up to here it is told, up to here it was looked at, and nothing is looked at before here.
-        let (mut told, mut looked, mut floor) = (self.told, self.looked, self.floor);
+    fn take(&mut self, text: &[u8], next: Continuation, detector: &Detector, visitor: &mut impl SecretVisitor) {
+        let mut hits = detector.hits(text);
+        let more = next != Continuation::Nothing;
+        // A line end is examined with its line, and not reported.
+        let length = text.len() - usize::from(next == Continuation::Line);
+        let mut cursor = self.cursor;
         let undecided = self.undecided.clone();
         let mut first = self.decide(&hits, next);
-        if next == Next::Piece && !self.undecided.is_empty() {
+        if next == Continuation::Piece && !self.undecided.is_empty() {
             self.undecided = undecided;
-            return self.hold(text, 0, (told, looked, floor));
+            return self.hold(text, 0, cursor);
         }
         loop {
             match self.state {
-                State::Inside { ending, in_array, kind } => {
-                    let (end, ends) = match ending.find(text, told) {
+                ScanState::Inside { ending, in_array, kind } => {
+                    let (end, ends) = match ending.find(text, cursor.reported) {
                         Some(end) => (end, true),
-                        None if next == Next::Piece => (without_some_slashes(text, told), false),
+                        None if next == Continuation::Piece => (keep_trailing_slashes(text, cursor.reported), false),
                         None => (length, true),
                     };
-                    reader.secret(&text[told..end], kind);
-                    (told, looked, floor) = (end, end, end);
+                    visitor.secret(&text[cursor.reported..end], kind);
+                    cursor = Cursor::at(end);
                     if !ends {
-                        return self.hold(text, end, (end, end, end));
+                        return self.hold(text, end, cursor);
                     }
-                    reader.end(kind);
-                    if ending == Ending::Pem && end == length {
-                        return self.hold(text, text.len(), (text.len(), text.len(), text.len()));
+                    visitor.end(kind);
+                    if ending == SecretEnd::Pem && end == length {
+                        return self.hold(text, text.len(), Cursor::at(text.len()));
                     }
                     self.state = match ending {
-                        Ending::Quote { slashes } if in_array => State::Element { slashes, kind },
-                        Ending::Cookie => State::Cookie { kind },
-                        _ => State::Between,
+                        SecretEnd::Quote { .. } if in_array => ScanState::After { ending, in_array, kind },
+                        SecretEnd::Cookie => ScanState::After { ending, in_array, kind },
+                        _ => ScanState::Between,
                     };
                 }
-                State::Element { slashes, kind } => match element(&text[floor..], slashes, more) {
-                    Element::Undecided => break,
-                    Element::No => self.state = State::Between,
-                    Element::Begins(behind) => {
-                        let start = floor + behind;
-                        reader.plain(&text[told..start]);
-                        (told, looked, floor) = (start, start, start);
-                        self.state =
-                            State::Inside { ending: Ending::Quote { slashes }, in_array: true, kind };
-                    }
-                },
-                State::Cookie { kind } => match cookie(&text[floor..], more) {
-                    Element::Undecided => break,
-                    Element::No => self.state = State::Between,
-                    Element::Begins(behind) => {
-                        let start = floor + behind;
-                        reader.plain(&text[told..start]);
-                        (told, looked, floor) = (start, start, start);
-                        self.state = State::Inside { ending: Ending::Cookie, in_array: false, kind };
-                    }
-                },
-                State::Between => {
-                    let last = match next {
-                        Next::Piece => text.len().saturating_sub(detector.ahead()),
-                        Next::Line | Next::Nothing => text.len(),
+                ScanState::After { ending, in_array, kind } => {
+                    let rest = &text[cursor.floor..];
+                    let following = match ending {
+                        SecretEnd::Quote { slashes } => element(rest, slashes, more),
+                        _ => cookie(rest, more),
                     };
-                    let found = first.take().unwrap_or_else(|| match hits.next(looked.max(told)) {
+                    match following {
+                        NextElement::Undecided => break,
+                        NextElement::No => self.state = ScanState::Between,
+                        NextElement::Begins(behind) => {
+                            let start = cursor.floor + behind;
+                            visitor.plain(&text[cursor.reported..start]);
+                            cursor = Cursor::at(start);
+                            self.state = ScanState::Inside { ending, in_array, kind };
+                        }
+                    }
+                }
+                ScanState::Between => {
+                    let last = match next {
+                        Continuation::Piece => text.len().saturating_sub(detector.lookahead()),
+                        Continuation::Line | Continuation::Nothing => text.len(),
+                    };
+                    let found = first.take().unwrap_or_else(|| match hits.next(cursor.examined.max(cursor.reported)) {
                         Some(hit) if hit.at < last => {
-                            looked = hit.at;
-                            self.examine(&hits, hit, floor, next)
+                            cursor.examined = hit.at;
+                            self.examine(&hits, hit, cursor.floor, next)
                         }
                         _ => {
-                            looked = last.max(told);
-                            Found::Wait
+                            cursor.examined = last.max(cursor.reported);
+                            SecretMatch::Wait
                         }
                     });
                     match found {
-                        Found::Nothing => {}
-                        Found::Inside { colon } => push(&mut self.colons, colon, MOST_COLONS),
-                        Found::Wait => break,
-                        // It was told before.
-                        found if !found.begins_behind(told) => {}
-                        Found::Whole { start, end, kind } => {
-                            reader.plain(&text[told..start]);
-                            reader.secret(&text[start..end], kind);
-                            reader.end(kind);
-                            (told, looked, floor) = (end, end, end);
+                        SecretMatch::Nothing => {}
+                        SecretMatch::Inside { colon } => push(&mut self.colons, colon, MAX_COLONS),
+                        SecretMatch::Wait => break,
+                        // It was reported as plain before.
+                        found if !found.starts_at_or_after(cursor.reported) => {}
+                        SecretMatch::Whole { start, end, kind } => {
+                            visitor.plain(&text[cursor.reported..start]);
+                            visitor.secret(&text[start..end], kind);
+                            visitor.end(kind);
+                            cursor = Cursor::at(end);
                         }
-                        Found::Number { start, end, quote, slashes } => {
-                            // What stands for it is no number.
-                            let quote =
-                                [&[b'\\'; MOST_QUOTED][..slashes.min(MOST_QUOTED)], &[quote]].concat();
-                            let kind = Kind::Named(super::Place::Member);
-                            reader.plain(&text[told..start]);
-                            reader.number(&quote, &text[start..end], kind);
-                            (told, looked, floor) = (end, end, end);
+                        SecretMatch::Number { start, end, quote, slashes } => {
+                            let slashes = &[b'\\'; MAX_BACKSLASHES][..slashes.min(MAX_BACKSLASHES)];
+                            let kind = SecretKind::Named(super::NameContext::Member);
+                            visitor.plain(&text[cursor.reported..start]);
+                            visitor.number(&[slashes, &[quote]].concat(), &text[start..end], kind);
+                            cursor = Cursor::at(end);
                         }
-                        Found::Open { start, ending, in_array, kind } => {
-                            reader.plain(&text[told..start]);
-                            (told, looked, floor) = (start, start, start);
-                            self.state = State::Inside { ending, in_array, kind };
+                        SecretMatch::Open { start, ending, in_array, kind } => {
+                            visitor.plain(&text[cursor.reported..start]);
+                            cursor = Cursor::at(start);
+                            self.state = ScanState::Inside { ending, in_array, kind };
                         }
                     }
                 }
             }
         }
-        let is_between = matches!(self.state, State::Between);
+        let is_between = matches!(self.state, ScanState::Between);
+        let Cursor { reported, examined, floor } = cursor;
         match next {
-            Next::Nothing => reader.plain(&text[told..]),
-            Next::Piece => {
-                let from = if is_between { looked.saturating_sub(BEHIND).max(floor) } else { floor };
-                reader.plain(&text[told.min(from)..from]);
-                self.hold(text, from, (told.max(from), looked, floor.max(from)));
+            Continuation::Nothing => visitor.plain(&text[reported..]),
+            Continuation::Piece => {
+                let from = if is_between { examined.saturating_sub(LOOKBEHIND).max(floor) } else { floor };
+                visitor.plain(&text[reported.min(from)..from]);
+                self.hold(text, from, Cursor { reported: reported.max(from), examined, floor: floor.max(from) });
             }
-            Next::Line => {
-                reader.plain(&text[told..length]);
+            Continuation::Line => {
+                visitor.plain(&text[reported..length]);
                 let first = self.undecided.first().map_or(text.len(), |hit| hit.at);
-                let from = first.max(text.len().saturating_sub(LONGEST_OBJECT)).saturating_sub(BEHIND);
-                // What is only looked back at may be part of a secret.
+                let from = first.max(text.len().saturating_sub(MAX_OBJECT)).saturating_sub(LOOKBEHIND);
+                // Text that is kept only for looking back may be part of a secret.
                 let (from, floor) = if is_between { (from, from) } else { (from.min(floor), floor) };
-                self.hold(text, from, (text.len(), text.len(), floor));
+                self.hold(text, from, Cursor { reported: text.len(), examined: text.len(), floor });
             }
         }
     }
 
-    /// Looks again at what was not decided when its line ended, and says what is found first of what is not told.
-    fn decide(&mut self, hits: &Hits<'_>, next: Next) -> Option<Found> {
+    /// Examines the hits again that were undecided when their line ended. Returns the first secret that is not reported yet.
+    fn decide(&mut self, hits: &Hits<'_>, next: Continuation) -> Option<SecretMatch> {
         let mut first = None;
         for hit in std::mem::take(&mut self.undecided) {
             match self.examine(hits, hit, 0, next) {
-                Found::Wait => push(&mut self.undecided, hit, MOST_UNDECIDED),
-                Found::Inside { colon } => push(&mut self.colons, colon, MOST_COLONS),
-                Found::Nothing => {}
-                found => first = first.or(Some(found).filter(|found| found.begins_behind(self.told))),
+                SecretMatch::Wait => push(&mut self.undecided, hit, MAX_UNDECIDED),
+                SecretMatch::Inside { colon } => push(&mut self.colons, colon, MAX_COLONS),
+                SecretMatch::Nothing => {}
+                found => {
+                    first = first.or(Some(found).filter(|found| found.starts_at_or_after(self.cursor.reported)));
+                }
             }
         }
         first
     }
 
-    /// What is there. If the next line has to be seen for that, it is what this one alone says, and will be looked at again.
-    fn examine(&mut self, hits: &Hits<'_>, hit: Hit, floor: usize, next: Next) -> Found {
+    /// Examines a hit. If that needs the next line, the result is that of this line alone, and the hit is examined again later.
+    fn examine(&mut self, hits: &Hits<'_>, hit: Hit, floor: usize, next: Continuation) -> SecretMatch {
         let is_value = self.colons.contains(&hit.at);
         let examine = |more| match is_value {
             true => hits.examine_value(hit, floor, more),
             false => hits.examine(hit, floor, more),
         };
-        match examine(next != Next::Nothing) {
-            Found::Wait if next == Next::Line => {
-                push(&mut self.undecided, hit, MOST_UNDECIDED);
+        match examine(next != Continuation::Nothing) {
+            SecretMatch::Wait if next == Continuation::Line => {
+                push(&mut self.undecided, hit, MAX_UNDECIDED);
                 examine(false)
             }
             found => found,
         }
     }
 
-    /// Keeps what stands from here on for what comes next. So much is told, so much was looked at, and that is the floor.
-    fn hold(&mut self, text: &[u8], from: usize, (told, looked, floor): (usize, usize, usize)) {
+    /// Keeps the text from `from` on for what follows.
+    fn hold(&mut self, text: &[u8], from: usize, Cursor { reported, examined, floor }: Cursor) {
         self.held = text[from..].to_vec();
-        (self.told, self.looked, self.floor) = (told - from, looked - from, floor - from);
+        self.cursor = Cursor { reported: reported - from, examined: examined - from, floor: floor - from };
         self.colons.retain(|at| *at >= from);
         self.colons.iter_mut().for_each(|at| *at -= from);
         self.undecided.retain(|hit| hit.at >= from);
@@ -256,7 +269,7 @@ impl Line {
     }
 }
 
-/// Notes a place, and forgets the first one if there are too many.
+/// Adds a place, and drops the first one if there are too many.
 fn push<T>(places: &mut Vec<T>, place: T, most: usize) {
     if places.len() >= most {
         places.remove(0);
@@ -264,23 +277,20 @@ fn push<T>(places: &mut Vec<T>, place: T, most: usize) {
     places.push(place);
 }
 
-/// The end of the text without the backslashes there: what follows says what they mean. Only how many they are divided by
-/// twice the depth counts, so not all of them have to be kept.
-fn without_some_slashes(text: &[u8], from: usize) -> usize {
+/// The end of the text without the backslashes there, whose meaning depends on what follows. Only their number modulo twice
+/// the depth counts, so not all of them have to be kept.
+fn keep_trailing_slashes(text: &[u8], from: usize) -> usize {
     let count = text[from..].iter().rev().take_while(|b| **b == b'\\').count();
-    let keep = if count <= 2 * SLASHES { count } else { SLASHES + count % SLASHES };
+    let keep = if count <= 2 * SLASH_MODULUS { count } else { SLASH_MODULUS + count % SLASH_MODULUS };
     text.len() - keep
 }
 
-/// What the number of backslashes before a quote can at most be divided by: they are 31 at most, and a quote within has as many
+/// The largest divisor of the number of backslashes before a quote: there are at most 31, and a quote within has as many
 /// again and one more.
-const SLASHES: usize = 64;
+const SLASH_MODULUS: usize = 64;
 
-/// Backslashes before a quote: as deep as strings in strings are looked at.
-const MOST_QUOTED: usize = 31;
+/// The most objects within objects that are named like secrets.
+const MAX_COLONS: usize = 16;
 
-/// Objects in objects that are named like secrets.
-const MOST_COLONS: usize = 16;
-
-/// The same, where their lines ended. Each is looked through again with every line.
-const MOST_UNDECIDED: usize = 4;
+/// The most hits that wait for the next line. Each is examined again with every line.
+const MAX_UNDECIDED: usize = 4;

@@ -1,13 +1,13 @@
-//! Text -> the secrets in it: by the name before them, by their own shape, or because they are known.
+//! Text -> the secrets in it, found by the name before them, by their own shape, or because their value is known.
 //!
-//! A `Detector` knows what to look for. A `Line` takes a line through it, whole or in pieces, and tells a `Reader` what of it
-//! is plain and what is secret. The [`Redactor`] is one, and so is the check that tells of secrets on the wire: so what is replaced
-//! and what is told of is found by the same rules.
+//! A `Detector` holds what to search for. A `LineScanner` passes a line through it, whole or in pieces, and tells a
+//! `SecretVisitor` which parts are plain and which are secret. The [`Redactor`] is such a visitor, and so is the check that
+//! reports secrets on the wire, so both find secrets by the same rules.
 //!
-//! In the order of the data: `hits` finds places that may be the beginning or the name of a secret. What is there is said by
-//! `named` and `parameters` with the table in `names`, and by `tokens` with that in `shapes`; all look through a `view` of
-//! the text. What is no secret in spite of its name `words` says. `ending` finds where a secret ends, and `line` puts that
-//! together.
+//! In the order of the data: `hits` finds places that may be the start or the name of a secret. `named` and `parameters`
+//! decide by name, with the table in `names`; `tokens` decides by shape, with the table in `shapes`. All of them read the
+//! text through a `view`. `words` recognizes values that are harmless in spite of their name. `ending` finds the end of a
+//! secret, and `line` combines all of it.
 
 mod ending;
 mod hits;
@@ -23,35 +23,35 @@ mod view;
 mod words;
 
 pub(crate) use hits::Detector;
-pub(crate) use line::{Line, Next, Reader};
-pub(crate) use names::Place;
-pub(crate) use redact::BEGIN;
-pub use redact::{EXCERPT, Redactor};
+pub(crate) use line::{Continuation, LineScanner, SecretVisitor};
+pub(crate) use names::NameContext;
+pub(crate) use redact::REPLACEMENT_PREFIX;
+pub use redact::{EXCERPT_LIMIT, Redactor};
+pub(crate) use shapes::looks_generated;
 pub use stream::RedactingWriter;
-pub(crate) use shapes::looks_made;
 
-/// What a secret was found by.
+/// The reason why a text is taken for a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SecretKind {
     /// The name before it.
-    Named(Place),
-    /// Its form: what such a thing is called, and what all of them begin with.
+    Named(NameContext),
+    /// Its shape: a description of such secrets, and the public prefix that all of them have.
     Shaped { what: &'static str, begins: &'static str },
-    /// It is in our environment, under a name that says so.
+    /// It is the value of an environment variable of ours whose name is that of a secret.
     Known,
 }
 
 /// Whether a member of this name, or at this path, is a secret whatever its value.
 pub(crate) fn is_secret_name(name: &str) -> bool {
-    names::secret(name.rsplit('/').next().unwrap_or(name).as_bytes(), Place::Member).is_some()
+    names::secret_class(name.rsplit('/').next().unwrap_or(name).as_bytes(), NameContext::Member).is_some()
 }
 
-impl Kind {
-    /// What it is, and nothing of it but what everybody knows.
-    pub(crate) fn told(self) -> String {
+impl SecretKind {
+    /// Describes the secret without showing more of it than its public prefix.
+    pub(crate) fn description(self) -> String {
         match self {
-            Self::Named(Place::Member) => "a member named like a secret".to_owned(),
-            Self::Named(Place::Query) => "a parameter named like a secret".to_owned(),
+            Self::Named(NameContext::Member) => "a member named like a secret".to_owned(),
+            Self::Named(NameContext::Query) => "a parameter named like a secret".to_owned(),
             Self::Named(_) => "a value named like a secret".to_owned(),
             Self::Shaped { what, begins: "" } => what.to_owned(),
             Self::Shaped { what, begins } => format!("{what}: {begins}…"),

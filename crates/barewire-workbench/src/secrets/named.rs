@@ -1,34 +1,32 @@
-//! A name in a text -> the secret behind it.
+//! A name in a text -> the secret after it.
 //!
-//! The text is not parsed. A name counts where it is followed by `:` or `=`, or is that of an option, so that members of JSON, JSON
-//! within a string of JSON, queries, headers, arguments and variables are found alike, also in a line that is broken.
+//! The text is not parsed. A name counts where `:` or `=` follows it, or where it is an option. So members of JSON, JSON within
+//! a string of JSON, queries, headers, arguments and variables are found alike, also in malformed lines.
 
-use super::Kind;
-use super::ending::{Element, Ending, element};
-use super::names::{self, Place, Secret};
-use super::redact::BEGIN;
-use super::shapes::{
-    self, LONGEST_PLACEHOLDER, LONGEST_SCHEME, is_key, is_number, is_space, is_token, scheme, separates,
-};
-use super::view::{Found, LONGEST_RUN, MOST_SLASHES, MOST_SPACES, View, is_name};
+use super::SecretKind;
+use super::ending::{NextElement, SecretEnd, element};
+use super::names::{self, NameContext, SecretClass};
+use super::redact::is_replacement;
+use super::shapes::{self, MAX_PLACEHOLDER, MAX_SCHEME, is_key, is_number, is_space, is_token, scheme, separates};
+use super::view::{MAX_BACKSLASHES, MAX_RUN, MAX_SPACES, SecretMatch, TextView, is_name};
 use super::words;
 
-/// A name, and where it stands.
+/// A name and its place.
 #[derive(Clone, Copy)]
-struct Named<'a> {
-    /// Empty if it stands elsewhere.
+struct NamedValue<'a> {
+    /// Empty if the name is not directly before the value.
     name: &'a [u8],
-    place: Place,
-    secret: Secret,
-    /// Backslashes before its quotes.
+    place: NameContext,
+    secret: SecretClass,
+    /// The backslashes before its quotes.
     slashes: usize,
-    /// It stands in quotes of JSON, as a member or as the string before its value.
+    /// Whether it is a JSON string: a member name, or the array element before its value.
     is_string: bool,
 }
 
-impl View<'_> {
-    /// A name and its value; or a URL.
-    pub(super) fn separator(&self, at: usize) -> Found {
+impl TextView<'_> {
+    /// Examines a separator: of a name and its value, or of a URL.
+    pub(super) fn separator(&self, at: usize) -> SecretMatch {
         let text = self.text;
         if text[at] == b'%' {
             return self.encoded(at);
@@ -38,197 +36,199 @@ impl View<'_> {
             return self.userinfo(authority);
         }
         let is_quote = |end: usize| end > self.floor && matches!(text[end - 1], b'"' | b'\'');
-        let blank = self.back_blank(at);
+        let blank = self.back_json_space(at);
         let quoted = is_quote(blank);
-        let spaced = if quoted { blank } else { self.back(at, MOST_SPACES, |b| b == b' ') };
-        let name_end = if quoted { self.back(spaced - 1, MOST_SLASHES, |b| b == b'\\') } else { spaced };
-        let mut name_start = self.back(name_end, names::LONGEST_WRITTEN, is_name);
-        // The letter of an escape, as of the end of the line before, is no part of the name.
+        let spaced = if quoted { blank } else { self.back(at, MAX_SPACES, |b| b == b' ') };
+        let name_end = if quoted { self.back(spaced - 1, MAX_BACKSLASHES, |b| b == b'\\') } else { spaced };
+        let mut name_start = self.back(name_end, names::MAX_WRITTEN_NAME, is_name);
+        // The letter of an escape such as `\n` is no part of the name.
         let is_escape = text[self.floor..name_start].ends_with(b"\\");
         if !quoted && is_escape && matches!(text[name_start], b'n' | b'r' | b't') {
             name_start += 1;
         }
         let query = name_start > self.floor && matches!(text[name_start - 1], b'?' | b'&');
         let place = match (colon, quoted) {
-            (true, true) => Place::Member,
-            (true, false) => Place::Plain,
-            // As in a file of settings; it says no less than a colon does.
-            (false, false) if spaced < at => Place::Plain,
-            (false, false) if query => Place::Query,
-            (false, false) => Place::Assigned,
-            (false, true) => return Found::Nothing,
+            (true, true) => NameContext::Member,
+            (true, false) => NameContext::Plain,
+            // `name = value`, as in a settings file, is read like `name: value`.
+            (false, false) if spaced < at => NameContext::Plain,
+            (false, false) if query => NameContext::Query,
+            (false, false) => NameContext::Assigned,
+            (false, true) => return SecretMatch::Nothing,
         };
-        if place == Place::Member && &text[name_start..name_end] == b"value" && name_start > self.floor {
+        if place == NameContext::Member && &text[name_start..name_end] == b"value" && name_start > self.floor {
             let slashes = spaced - 1 - name_end;
             return match self.sibling(name_start - 1, slashes) {
-                Some(secret) => {
-                    self.value(at + 1, Named { name: b"", place, secret, slashes, is_string: true })
-                }
-                None => Found::Nothing,
+                Some(secret) => self.value(at + 1, NamedValue { name: b"", place, secret, slashes, is_string: true }),
+                None => SecretMatch::Nothing,
             };
         }
         let is_escaped = quoted && name_start > self.floor && text[name_start - 1] == b'\\';
         let secret = if is_escaped {
-            let start = self.back(name_end, names::LONGEST_WRITTEN, |b| is_name(b) || b == b'\\');
-            names::escaped_secret(&text[start..name_end], place)
+            let start = self.back(name_end, names::MAX_WRITTEN_NAME, |b| is_name(b) || b == b'\\');
+            names::escaped_class(&text[start..name_end], place)
         } else {
             let spaced = || quoted.then(|| self.spaced_name(name_start, name_end, place)).flatten();
-            names::secret(&text[name_start..name_end], place).or_else(spaced)
+            names::secret_class(&text[name_start..name_end], place).or_else(spaced)
         };
         match secret {
             Some(secret) => {
                 let slashes = if quoted { spaced - 1 - name_end } else { 0 };
                 let is_string = quoted && text[spaced - 1] == b'"';
                 let name = &text[name_start..name_end];
-                self.value(at + 1, Named { name, place, secret, slashes, is_string })
+                self.value(at + 1, NamedValue { name, place, secret, slashes, is_string })
             }
-            None => Found::Nothing,
+            None => SecretMatch::Nothing,
         }
     }
 
-    /// `"api key"`: what a name of many words says. It may be a sentence as well, so not all values are secrets.
-    fn spaced_name(&self, last_word: usize, end: usize, place: Place) -> Option<Secret> {
+    /// The class of a name of several words, as `"api key"`. It may also be a sentence, so not all values are secrets.
+    fn spaced_name(&self, last_word: usize, end: usize, place: NameContext) -> Option<SecretClass> {
         if !self.text[self.floor..last_word].ends_with(b" ") {
             return None;
         }
-        let start = self.back(end, names::LONGEST_WRITTEN, |b| is_name(b) || b == b' ');
-        names::secret(&self.text[start..end], place).map(|_| Secret::Key)
+        let start = self.back(end, names::MAX_WRITTEN_NAME, |b| is_name(b) || b == b' ');
+        names::secret_class(&self.text[start..end], place).map(|_| SecretClass::Key)
     }
 
-    /// `{"name": "API_KEY", "value": …}`: what the name says of the value whose own name begins behind this quote. All quotes have so
-    /// many backslashes before them.
-    fn sibling(&self, quote: usize, slashes: usize) -> Option<Secret> {
+    /// The class of the value in `{"name": "API_KEY", "value": …}`. `quote` is the one before `value`; all quotes have this many
+    /// backslashes before them.
+    fn sibling(&self, quote: usize, slashes: usize) -> Option<SecretClass> {
         let sign = |end: usize, byte: u8| {
-            let end = self.back_blank(end);
+            let end = self.back_json_space(end);
             (end > self.floor && self.text[end - 1] == byte).then(|| end - 1)
         };
         let slashed = |quote: usize| {
-            let start = self.back(quote, MOST_SLASHES, |b| b == b'\\');
+            let start = self.back(quote, MAX_BACKSLASHES, |b| b == b'\\');
             (quote - start == slashes).then_some(start)
         };
         let end = slashed(sign(sign(slashed(quote)?, b',')?, b'"')?)?;
-        let start = self.back(end, names::LONGEST_WRITTEN, is_name);
+        let start = self.back(end, names::MAX_WRITTEN_NAME, is_name);
         let opening = start.checked_sub(1).filter(|at| *at >= self.floor && self.text[*at] == b'"')?;
         let closing = slashed(sign(sign(slashed(opening)?, b':')?, b'"')?)?;
         let before = &self.text[self.floor..closing];
         let is_name = before.ends_with(b"\"name") || before.ends_with(b"\"key");
         let name = &self.text[start..end];
-        is_name.then(|| names::secret(name, Place::Assigned).or_else(|| names::header(name)))?
+        is_name.then(|| names::secret_class(name, NameContext::Assigned).or_else(|| names::header_class(name)))?
     }
 
-    /// The value of a member, behind its colon. That it is a secret is known from elsewhere.
-    pub(super) fn secret_value(&self, colon: usize) -> Found {
-        let quote = self.back_blank(colon);
-        let slashes =
-            quote.saturating_sub(1) - self.back(quote.saturating_sub(1), MOST_SLASHES, |b| b == b'\\');
+    /// Examines the value after the colon of a member that is known to be a secret.
+    pub(super) fn secret_value(&self, colon: usize) -> SecretMatch {
+        let quote = self.back_json_space(colon);
+        let slashes = quote.saturating_sub(1) - self.back(quote.saturating_sub(1), MAX_BACKSLASHES, |b| b == b'\\');
         self.value(
             colon + 1,
-            Named { name: b"", place: Place::Member, secret: Secret::Other, slashes, is_string: true },
+            NamedValue { name: b"", place: NameContext::Member, secret: SecretClass::Other, slashes, is_string: true },
         )
     }
 
-    fn value(&self, from: usize, named: Named<'_>) -> Found {
+    fn value(&self, from: usize, named: NamedValue<'_>) -> SecretMatch {
         let text = self.text;
-        let Named { place, secret, .. } = named;
+        let NamedValue { place, secret, .. } = named;
         let mut at = match place {
-            Place::Member => self.blank(from),
-            Place::Plain => self.skip(from, MOST_SPACES, is_space),
-            Place::Assigned | Place::Query => from,
+            NameContext::Member => self.skip_json_space(from),
+            NameContext::Plain => self.skip(from, MAX_SPACES, is_space),
+            NameContext::Assigned | NameContext::Query => from,
         };
-        let in_array = place == Place::Member && text.get(at) == Some(&b'[');
+        let in_array = place == NameContext::Member && text.get(at) == Some(&b'[');
         if in_array {
-            at = self.blank(at + 1);
+            at = self.skip_json_space(at + 1);
         }
-        let quote = self.skip(at, MOST_SLASHES, |b| b == b'\\');
+        let quote = self.skip(at, MAX_BACKSLASHES, |b| b == b'\\');
         let slashes = quote - at;
         let start = quote + 1;
         match text.get(quote) {
             None => self.wait(),
             Some(b'"') if (slashes + 1).is_power_of_two() => {
-                self.open(start, Ending::Quote { slashes }, named, in_array)
+                self.open(start, SecretEnd::Quote { slashes }, named, in_array)
             }
-            Some(b'\'') if slashes == 0 && place != Place::Query => {
-                self.open(start, Ending::Apostrophe, named, in_array)
+            Some(b'\'') if slashes == 0 && place != NameContext::Query => {
+                self.open(start, SecretEnd::Apostrophe, named, in_array)
             }
-            Some(b'0'..=b'9' | b'-') if place == Place::Member && slashes == 0 && !in_array => {
-                let Named { slashes, is_string, .. } = named;
+            Some(b'0'..=b'9' | b'-') if place == NameContext::Member && slashes == 0 && !in_array => {
+                let NamedValue { slashes, is_string, .. } = named;
                 let fits = |run: &[u8]| secret.fits_number(run);
                 let quoted = if is_string { b'"' } else { b'\'' };
-                let number = |start, end| Found::Number { start, end, quote: quoted, slashes };
+                let number = |start, end| SecretMatch::Number { start, end, quote: quoted, slashes };
                 self.run(quote, is_number, fits, number)
             }
-            Some(b'{') if place == Place::Member && slashes == 0 && !in_array => {
+            Some(b'{') if place == NameContext::Member && slashes == 0 && !in_array => {
                 self.object(quote, named.slashes)
             }
-            Some(_) if place == Place::Member || slashes > 0 => Found::Nothing,
-            // What stands for a value is none.
-            Some(b'$' | b'{' | b'<' | b'=') => Found::Nothing,
-            Some(_) if place == Place::Plain => self.plain(quote, named),
-            Some(byte) if separates(*byte) => Found::Nothing,
-            Some(_) if place == Place::Query => self.open(quote, Ending::Query, named, false),
-            Some(_) => self.open(quote, Ending::Separator, named, false),
+            Some(_) if place == NameContext::Member || slashes > 0 => SecretMatch::Nothing,
+            // A placeholder.
+            Some(b'$' | b'{' | b'<' | b'=') => SecretMatch::Nothing,
+            Some(_) if place == NameContext::Plain => self.plain(quote, named),
+            Some(byte) if separates(*byte) => SecretMatch::Nothing,
+            Some(_) if place == NameContext::Query => self.open(quote, SecretEnd::Query, named, false),
+            Some(_) => self.open(quote, SecretEnd::Separator, named, false),
         }
     }
 
-    /// A secret begins here, behind its scheme if there is one.
-    fn open(&self, start: usize, ending: Ending, named: Named<'_>, in_array: bool) -> Found {
-        let Named { place, secret, .. } = named;
+    /// Examines a value whose end is found by a rule. A secret begins after its scheme, if it has one.
+    fn open(&self, start: usize, ending: SecretEnd, named: NamedValue<'_>, in_array: bool) -> SecretMatch {
+        let NamedValue { place, secret, .. } = named;
         let rest = &self.text[start..];
-        // Of another depth is the end of the string that all of this is in.
-        if let (Ending::Quote { slashes }, true) = (ending, named.is_string)
+        // A quote of another depth ends the string that all of this is in.
+        if let (SecretEnd::Quote { slashes }, true) = (ending, named.is_string)
             && slashes != named.slashes
         {
-            return Found::Nothing;
+            return SecretMatch::Nothing;
         }
-        // Behind a name that is no string itself, a quote may also end the string that the name is in.
-        if matches!(ending, Ending::Quote { .. }) && !named.is_string {
-            match self.text.get(self.blank(start)) {
+        // After a name that is no string itself, a quote may also end the string that the name is in.
+        if matches!(ending, SecretEnd::Quote { .. }) && !named.is_string {
+            match self.text.get(self.skip_json_space(start)) {
                 None => return self.wait(),
-                Some(b',' | b'}' | b']' | b':') => return Found::Nothing,
+                Some(b',' | b'}' | b']' | b':') => return SecretMatch::Nothing,
                 Some(_) => {}
             }
         }
-        let most = if secret.is_choosy() { LONGEST_CHOICE } else { LONGEST_PLACEHOLDER };
+        let most = if secret.depends_on_value() { MAX_EXAMINED_VALUE } else { MAX_PLACEHOLDER };
         let window = &rest[..rest.len().min(most)];
         match ending.find(window, 0) {
-            None if self.more && window.len() < most => return Found::Wait,
+            None if self.more && window.len() < most => return SecretMatch::Wait,
             end => {
                 let value = &window[..end.unwrap_or(window.len())];
                 let is_none = end.is_some_and(|end| {
                     shapes::is_placeholder(value)
-                        || place == Place::Member && !in_array && words::is_sign(value)
-                        || matches!(ending, Ending::Separator | Ending::Query)
+                        || place == NameContext::Member && !in_array && words::is_sign(value)
+                        || matches!(ending, SecretEnd::Separator | SecretEnd::Query)
                             && words::is_code(named.name, value, window.get(end).copied())
                 });
-                // Of an array of tokens, the first one says nothing about the others.
-                let fits = secret.fits(value, place) || in_array && secret == Secret::Word;
+                // In an array of tokens, the first one does not decide about the others.
+                let fits = secret.fits(value, place) || in_array && secret == SecretClass::Token;
                 if is_none || !fits {
-                    return Found::Nothing;
+                    return SecretMatch::Nothing;
                 }
             }
         }
         let start = match secret {
-            Secret::Authorization => start + scheme(rest),
+            SecretClass::Authorization => start + scheme(rest),
             _ => start,
         };
-        // Whatever was redacted before stays as it is.
-        if self.text[start..].starts_with(BEGIN.as_bytes()) {
-            return Found::Nothing;
+        // A value that is a complete replacement text was redacted before, and stays.
+        let rest = &self.text[start..];
+        let window = &rest[..rest.len().min(MAX_PLACEHOLDER)];
+        let end = ending.find(window, 0).unwrap_or(window.len());
+        let value = &window[..end];
+        // The last byte of a line is its line end.
+        if is_replacement(value.strip_suffix(b"\n").unwrap_or(value)) {
+            return SecretMatch::Nothing;
         }
-        Found::Open { start, ending, in_array, kind: Kind::Named(place) }
+        SecretMatch::Open { start, ending, in_array, kind: SecretKind::Named(place) }
     }
 
-    /// A value without quotes behind a colon: perhaps a header, perhaps prose.
-    fn plain(&self, start: usize, Named { name, place, secret, .. }: Named<'_>) -> Found {
+    /// Examines a value without quotes after a colon: perhaps a header, perhaps prose.
+    fn plain(&self, start: usize, NamedValue { name, place, secret, .. }: NamedValue<'_>) -> SecretMatch {
         let scheme = match secret {
-            Secret::Authorization => scheme(&self.text[start..]),
+            SecretClass::Authorization => scheme(&self.text[start..]),
             _ => 0,
         };
-        if self.more && self.text.len() - start < LONGEST_SCHEME {
-            return Found::Wait;
+        if self.more && self.text.len() - start < MAX_SCHEME {
+            return SecretMatch::Wait;
         }
-        let found = |start, end| Found::whole(start, end, Kind::Named(place));
-        if secret == Secret::Authorization
+        let found = |start, end| SecretMatch::whole(start, end, SecretKind::Named(place));
+        if secret == SecretClass::Authorization
             && let Some(found) = self.parameters(start, scheme)
         {
             return found;
@@ -240,135 +240,135 @@ impl View<'_> {
             return found;
         }
         let part = |b| !separates(b);
-        let end = self.skip(start, LONGEST_RUN, part);
-        let next = self.skip(end, MOST_SPACES, is_space);
-        if next >= self.text.len() && self.more && end - start < LONGEST_RUN {
-            return Found::Wait;
+        let end = self.skip(start, MAX_RUN, part);
+        let next = self.skip(end, MAX_SPACES, is_space);
+        if next >= self.text.len() && self.more && end - start < MAX_RUN {
+            return SecretMatch::Wait;
         }
-        // Whether the line, the string or the setting is over.
+        // Whether the line, the string or the setting ends after the value.
         let alone = self.text.get(next).is_none_or(|b| separates(*b) || *b == b'#');
         let fits = |run: &[u8]| {
-            words::is_value(run, alone, secret == Secret::Password)
+            words::is_value(run, alone, secret == SecretClass::Password)
                 && !words::is_code(name, run, self.text.get(end).copied())
                 && secret.fits(run, place)
         };
         self.run(start, part, fits, found)
     }
 
-    /// `Cookie: name=…; name=…`: the names stay. Behind the first one of a Set-Cookie are Path, Domain and the like.
-    fn cookies(&self, start: usize, name: &[u8]) -> Option<Found> {
+    /// Examines `Cookie: name=…; name=…`: the names stay. After the first value of a Set-Cookie come Path, Domain and the like.
+    fn cookies(&self, start: usize, name: &[u8]) -> Option<SecretMatch> {
         let is = |cookie: &[u8]| name.eq_ignore_ascii_case(cookie);
         let ending = match () {
-            () if is(b"cookie") => Ending::Cookie,
-            () if is(b"set-cookie") => Ending::Separator,
+            () if is(b"cookie") => SecretEnd::Cookie,
+            () if is(b"set-cookie") => SecretEnd::Separator,
             () => return None,
         };
-        let equals = self.skip(start, names::LONGEST_WRITTEN, is_name);
+        let equals = self.skip(start, names::MAX_WRITTEN_NAME, is_name);
         match self.text.get(equals) {
-            None if self.more => Some(Found::Wait),
+            None if self.more => Some(SecretMatch::Wait),
             Some(b'=') => {
-                let kind = Kind::Named(Place::Plain);
-                Some(Found::Open { start: equals + 1, ending, in_array: false, kind })
+                let kind = SecretKind::Named(NameContext::Plain);
+                Some(SecretMatch::Open { start: equals + 1, ending, in_array: false, kind })
             }
             _ => None,
         }
     }
 
-    /// `{"type": …, "value": …}` as the value of a member that is named like a secret: of what such an object says, only some of it is
-    /// one. Schemas are such objects more often, and hold none.
-    fn object(&self, from: usize, slashes: usize) -> Found {
-        let text = &self.text[..self.text.len().min(from + LONGEST_OBJECT)];
+    /// Examines an object such as `{"type": …, "value": …}` under the name of a secret: only its `value` is one. Most objects
+    /// under such names are schemas, which hold no secret.
+    fn object(&self, from: usize, slashes: usize) -> SecretMatch {
+        let text = &self.text[..self.text.len().min(from + MAX_OBJECT)];
         let (mut at, mut depth) = (from, 0_usize);
         while let Some(byte) = text.get(at) {
             at += 1;
             match byte {
                 b'{' | b'[' => depth += 1,
-                b'}' | b']' if depth <= 1 => return Found::Nothing,
+                b'}' | b']' if depth <= 1 => return SecretMatch::Nothing,
                 b'}' | b']' => depth -= 1,
                 b'"' => {
-                    let Some(end) = Ending::Quote { slashes }.find(text, at) else { break };
+                    let Some(end) = SecretEnd::Quote { slashes }.find(text, at) else { break };
                     let behind = (end + slashes + 1).min(text.len());
-                    let colon = self.blank(behind);
-                    if depth == 1 && text.get(colon) == Some(&b':') && VALUES.contains(&&text[at..end]) {
-                        return Found::Inside { colon };
+                    let colon = self.skip_json_space(behind);
+                    if depth == 1 && text.get(colon) == Some(&b':') && VALUE_MEMBERS.contains(&&text[at..end]) {
+                        return SecretMatch::Inside { colon };
                     }
                     at = behind;
                 }
                 _ => {}
             }
         }
-        if self.more && self.text.len() - from < LONGEST_OBJECT { Found::Wait } else { Found::Nothing }
+        if self.more && self.text.len() - from < MAX_OBJECT { SecretMatch::Wait } else { SecretMatch::Nothing }
     }
 
-    /// `--password X` in a line of a shell, and `"--password", "X"` in a list of arguments. The sign here is the second dash.
-    pub(super) fn option(&self, at: usize) -> Found {
+    /// Examines the second dash of `--password X` in a shell line, or of `"--password", "X"` in a list of arguments.
+    pub(super) fn option(&self, at: usize) -> SecretMatch {
         let text = self.text;
         let is_first = at < self.floor + 2 || !is_key(text[at - 2]);
         if !is_first || text.get(at + 1).is_some_and(|b| !b.is_ascii_alphabetic()) {
-            return Found::Nothing;
+            return SecretMatch::Nothing;
         }
-        let end = self.skip(at + 1, names::LONGEST_WRITTEN, is_name);
+        let end = self.skip(at + 1, names::MAX_WRITTEN_NAME, is_name);
         let Some(sign) = text.get(end) else { return self.wait() };
-        let Some(secret) = names::secret(&text[at + 1..end], Place::Assigned) else { return Found::Nothing };
+        let Some(secret) = names::secret_class(&text[at + 1..end], NameContext::Assigned) else {
+            return SecretMatch::Nothing;
+        };
         let is_argument = at >= self.floor + 2 && text[at - 2] == b'"' && !is_space(*sign);
-        let slashes = self.skip(end, MOST_SLASHES, |b| b == b'\\') - end;
-        let named = Named { name: b"", place: Place::Assigned, secret, slashes, is_string: is_argument };
+        let slashes = self.skip(end, MAX_BACKSLASHES, |b| b == b'\\') - end;
+        let named = NamedValue { name: b"", place: NameContext::Assigned, secret, slashes, is_string: is_argument };
         if is_argument {
             return self.next_argument(end, named);
         }
         if !is_space(*sign) {
-            return Found::Nothing;
+            return SecretMatch::Nothing;
         }
-        let value = self.skip(end, MOST_SPACES, is_space);
-        let quote = self.skip(value, MOST_SLASHES, |b| b == b'\\');
+        let value = self.skip(end, MAX_SPACES, is_space);
+        let quote = self.skip(value, MAX_BACKSLASHES, |b| b == b'\\');
         let slashes = quote - value;
         match text.get(quote) {
             None => self.wait(),
             Some(b'"') if (slashes + 1).is_power_of_two() => {
-                self.open(quote + 1, Ending::Quote { slashes }, named, false)
+                self.open(quote + 1, SecretEnd::Quote { slashes }, named, false)
             }
-            Some(b'\'') if slashes == 0 => self.open(quote + 1, Ending::Apostrophe, named, false),
-            Some(b'-' | b'$' | b'=' | b'\\') => Found::Nothing,
+            Some(b'\'') if slashes == 0 => self.open(quote + 1, SecretEnd::Apostrophe, named, false),
+            Some(b'-' | b'$' | b'=' | b'\\') => SecretMatch::Nothing,
             Some(_) => {
                 let fits = |run: &[u8]| {
-                    !shapes::is_prose(run)
-                        && !shapes::is_placeholder(run)
-                        && secret.fits(run, Place::Assigned)
+                    !shapes::is_prose(run) && !shapes::is_placeholder(run) && secret.fits(run, NameContext::Assigned)
                 };
-                let kind = Kind::Named(Place::Assigned);
-                self.run(value, |b| !separates(b), fits, |start, end| Found::whole(start, end, kind))
+                let kind = SecretKind::Named(NameContext::Assigned);
+                self.run(value, |b| !separates(b), fits, |start, end| SecretMatch::whole(start, end, kind))
             }
         }
     }
 
-    /// What stands behind the option that ends here, in a list of arguments.
-    fn next_argument(&self, end: usize, named: Named<'_>) -> Found {
+    /// Examines the argument after the option that ends here, in a list of arguments.
+    fn next_argument(&self, end: usize, named: NamedValue<'_>) -> SecretMatch {
         let slashes = named.slashes;
         match element(&self.text[end..], slashes, self.more) {
-            Element::Undecided => Found::Wait,
-            Element::No => Found::Nothing,
-            Element::Begins(behind) => match self.text.get(end + behind) {
+            NextElement::Undecided => SecretMatch::Wait,
+            NextElement::No => SecretMatch::Nothing,
+            NextElement::Begins(behind) => match self.text.get(end + behind) {
                 None => self.wait(),
-                Some(b'-') => Found::Nothing,
+                Some(b'-') => SecretMatch::Nothing,
                 Some(_) => match self.is_a_name(end + behind, slashes) {
-                    None => Found::Wait,
-                    Some(true) => Found::Nothing,
-                    Some(false) => self.open(end + behind, Ending::Quote { slashes }, named, false),
+                    None => SecretMatch::Wait,
+                    Some(true) => SecretMatch::Nothing,
+                    Some(false) => self.open(end + behind, SecretEnd::Quote { slashes }, named, false),
                 },
             },
         }
     }
 
-    /// Whether the string that begins here is the name of a member, and no argument. `None` if that is not to be seen yet.
+    /// Whether the string that begins here is the name of a member and no argument; `None` if that is not decided yet.
     fn is_a_name(&self, start: usize, slashes: usize) -> Option<bool> {
         let rest = &self.text[start..];
-        let window = &rest[..rest.len().min(names::LONGEST_WRITTEN)];
-        let end = Ending::Quote { slashes }.find(window, 0);
+        let window = &rest[..rest.len().min(names::MAX_WRITTEN_NAME)];
+        let end = SecretEnd::Quote { slashes }.find(window, 0);
         let next = match end {
             Some(end) => {
-                let at = self.blank(start + end + slashes + 1);
+                let at = self.skip_json_space(start + end + slashes + 1);
                 // Backslashes at the end may begin white space, as `\n` does.
-                let behind = self.skip(at, MOST_SLASHES, |b| b == b'\\');
+                let behind = self.skip(at, MAX_BACKSLASHES, |b| b == b'\\');
                 self.text.get(at).filter(|_| behind < self.text.len())
             }
             None if window.len() < rest.len() => return Some(false),
@@ -378,11 +378,11 @@ impl View<'_> {
     }
 }
 
-/// The members of an object under which a secret stands.
-const VALUES: &[&[u8]] = &[b"value", b"Value", b"data", b"plaintext"];
+/// The members of an object that hold the secret.
+const VALUE_MEMBERS: &[&[u8]] = &[b"value", b"Value", b"data", b"plaintext"];
 
-/// Whether a longer value is random its beginning says.
-const LONGEST_CHOICE: usize = 256;
+/// The beginning of a longer value decides whether it looks generated.
+const MAX_EXAMINED_VALUE: usize = 256;
 
-/// What describes a secret before its value is short, also with every member on a line of its own.
-pub(super) const LONGEST_OBJECT: usize = 512;
+/// The longest text before the `value` of an object. Descriptions are short, also with every member on a line of its own.
+pub(super) const MAX_OBJECT: usize = 512;

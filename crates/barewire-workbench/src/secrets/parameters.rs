@@ -1,73 +1,68 @@
-//! Names and values that are written in other ways -> the secret in them: what an `Authorization` says behind its scheme, and a query
-//! within a query.
+//! Names and values in other spellings -> the secret in them: the parameters of an `Authorization`, and a query within a query.
 
-use super::Kind;
-use super::ending::Ending;
-use super::names::{self, Place};
-use super::shapes::{self, LONGEST_SCHEME, is_key, separates};
-use super::view::{Found, LONGEST_RUN, MOST_SLASHES, View, is_name};
+use super::SecretKind;
+use super::ending::SecretEnd;
+use super::names::{self, NameContext};
+use super::shapes::{self, MAX_SCHEME, is_key, separates};
+use super::view::{MAX_BACKSLASHES, MAX_RUN, SecretMatch, TextView, is_name};
 
-/// What stands where a parameter may.
+/// The result of reading a parameter.
 enum Parameter {
-    /// One that ends here.
+    /// A parameter that ends here.
     Ends(usize),
     No,
-    /// Not enough is there to say so.
+    /// The text is too short to decide.
     Undecided,
 }
 
-impl View<'_> {
-    /// `Digest username="…", response="…"`: all of the parameters, behind the scheme. What is no scheme that is known may be prose, and
-    /// has to have more than one.
-    pub(super) fn parameters(&self, start: usize, scheme: usize) -> Option<Found> {
-        let most = self.text.len().min(start + LONGEST_RUN);
-        let view = View {
-            text: &self.text[..most],
-            floor: self.floor,
-            more: self.more && most < start + LONGEST_RUN,
-        };
-        let behind = if scheme > 0 { start + scheme } else { self.skip(start, LONGEST_SCHEME, is_key) };
+impl TextView<'_> {
+    /// Examines `Digest username="…", response="…"`: all parameters after the scheme are one secret. An unknown scheme may be
+    /// prose, so it needs at least two parameters.
+    pub(super) fn parameters(&self, start: usize, scheme: usize) -> Option<SecretMatch> {
+        let most = self.text.len().min(start + MAX_RUN);
+        let view = TextView { text: &self.text[..most], floor: self.floor, more: self.more && most < start + MAX_RUN };
+        let behind = if scheme > 0 { start + scheme } else { self.skip(start, MAX_SCHEME, is_key) };
         let first = view.gap(behind);
         let (mut end, mut next, mut count) = (first, first, 0);
         loop {
             end = match view.parameter(next) {
                 Parameter::Ends(end) => end,
                 Parameter::No => break,
-                Parameter::Undecided => return Some(Found::Wait),
+                Parameter::Undecided => return Some(SecretMatch::Wait),
             };
             count += 1;
             let comma = view.gap(end);
             match view.text.get(comma) {
-                None if view.more => return Some(Found::Wait),
+                None if view.more => return Some(SecretMatch::Wait),
                 Some(b',') => next = view.gap(comma + 1),
                 _ => break,
             }
         }
         let least = if scheme > 0 { 1 } else { 2 };
-        (count >= least).then(|| Found::whole(first, end, Kind::Named(Place::Plain)))
+        (count >= least).then(|| SecretMatch::whole(first, end, SecretKind::Named(NameContext::Plain)))
     }
 
-    /// `name=value` or `name="value"`.
+    /// Reads `name=value` or `name="value"`.
     fn parameter(&self, start: usize) -> Parameter {
         let text = self.text;
         let none = if self.more { Parameter::Undecided } else { Parameter::No };
-        let equals = self.skip(start, names::LONGEST_WRITTEN, is_key);
+        let equals = self.skip(start, names::MAX_WRITTEN_NAME, is_key);
         match text.get(equals) {
             None => return none,
             Some(b'=') if equals > start => {}
             Some(_) => return Parameter::No,
         }
         let value = equals + 1;
-        let quote = self.skip(value, MOST_SLASHES, |b| b == b'\\');
+        let quote = self.skip(value, MAX_BACKSLASHES, |b| b == b'\\');
         match text.get(quote) {
             None => none,
-            Some(b'"') => match text.get(self.blank(quote + 1)) {
+            Some(b'"') => match text.get(self.skip_json_space(quote + 1)) {
                 None => none,
-                // It ends the string that all of this is in.
+                // The quote ends the string that all of this is in.
                 Some(b',' | b'}' | b']' | b':') => Parameter::No,
                 Some(_) => self.quoted(quote + 1, &text[value..=quote]),
             },
-            // What pads Base64 is no value.
+            // The padding of Base64.
             Some(b'=') => Parameter::No,
             Some(_) => match text[value..].iter().position(|b| separates(*b) && *b != b';') {
                 Some(0) => Parameter::No,
@@ -77,54 +72,54 @@ impl View<'_> {
         }
     }
 
-    /// A value that began with this quote and the backslashes before it.
+    /// Reads a value that began with this quote and the backslashes before it.
     fn quoted(&self, start: usize, quote: &[u8]) -> Parameter {
-        let ending = Ending::Quote { slashes: quote.len() - 1 };
+        let ending = SecretEnd::Quote { slashes: quote.len() - 1 };
         match ending.find(self.text, start) {
             None if self.more => Parameter::Undecided,
             None => Parameter::Ends(self.text.len()),
-            // Or the string ends that all of this is in.
+            // Otherwise the string ends that all of this is in.
             Some(end) if self.text[end..].starts_with(quote) => Parameter::Ends(end + quote.len()),
             Some(end) => Parameter::Ends(end),
         }
     }
 
-    /// `%3Ftoken%3D…`: a name and its value in the query of a URL that is itself a value in one.
-    pub(super) fn encoded(&self, at: usize) -> Found {
+    /// Examines `%3Ftoken%3D…`: a name and its value in the query of a URL that is itself a query value.
+    pub(super) fn encoded(&self, at: usize) -> SecretMatch {
         let text = self.text;
-        let Some((b'=', length)) = sign(&text[at..]) else { return Found::Nothing };
+        let Some((b'=', length)) = sign(&text[at..]) else { return SecretMatch::Nothing };
         let start = at + length;
-        let before = self.back(at, names::LONGEST_WRITTEN, is_name).saturating_sub(1).max(self.floor);
-        let Some((b'?' | b'&', length)) = sign(&text[before..at]) else { return Found::Nothing };
-        let Some(secret) = names::secret(&text[before + length..at], Place::Query) else {
-            return Found::Nothing;
+        let before = self.back(at, names::MAX_WRITTEN_NAME, is_name).saturating_sub(1).max(self.floor);
+        let Some((b'?' | b'&', length)) = sign(&text[before..at]) else { return SecretMatch::Nothing };
+        let Some(secret) = names::secret_class(&text[before + length..at], NameContext::Query) else {
+            return SecretMatch::Nothing;
         };
-        let rest = &text[start..text.len().min(start + LONGEST_RUN)];
+        let rest = &text[start..text.len().min(start + MAX_RUN)];
         let ends = |at: &usize| match rest[*at] {
             b'%' => matches!(sign(&rest[*at..]), Some((b'&' | b'#', _))),
             byte => separates(byte) || byte == b'#',
         };
-        let kind = Kind::Named(Place::Query);
+        let kind = SecretKind::Named(NameContext::Query);
         match (0..rest.len()).find(ends) {
-            None if rest.len() == LONGEST_RUN => {
-                Found::Open { start, ending: Ending::Query, in_array: false, kind }
+            None if rest.len() == MAX_RUN => {
+                SecretMatch::Open { start, ending: SecretEnd::Query, in_array: false, kind }
             }
-            None if self.more => Found::Wait,
+            None if self.more => SecretMatch::Wait,
             end => {
                 let value = &rest[..end.unwrap_or(rest.len())];
-                let is_one = !shapes::is_placeholder(value) && secret.fits(value, Place::Query);
-                if is_one { Found::whole(start, start + value.len(), kind) } else { Found::Nothing }
+                let is_one = !shapes::is_placeholder(value) && secret.fits(value, NameContext::Query);
+                if is_one { SecretMatch::whole(start, start + value.len(), kind) } else { SecretMatch::Nothing }
             }
         }
     }
 }
 
-/// The sign that is written here as in a URL, or in a URL within one, and how long that is.
+/// Reads a percent-encoded sign, also one that is encoded several times; returns it and the length of its text.
 fn sign(text: &[u8]) -> Option<(u8, usize)> {
     let mut digits = text.strip_prefix(b"%")?;
-    // The percent sign of the one is written as in the other.
+    // `%25` is an encoded percent sign.
     while let Some(inner) = digits.strip_prefix(b"25")
-        && text.len() - inner.len() < LONGEST_SIGN
+        && text.len() - inner.len() < MAX_ENCODED_SIGN
     {
         digits = inner;
     }
@@ -133,4 +128,4 @@ fn sign(text: &[u8]) -> Option<(u8, usize)> {
 }
 
 /// `%25253D`
-const LONGEST_SIGN: usize = 7;
+const MAX_ENCODED_SIGN: usize = 7;

@@ -1,31 +1,31 @@
-//! Words -> whether they look like secrets: what tokens of well-known services begin with, and what a random word is made of.
+//! Words -> whether they look like secrets: the prefixes of the tokens of well-known services, and the look of random words.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
-use super::Kind;
+use super::SecretKind;
 
 /// A token of a well-known service.
-pub(super) struct Shape {
-    /// All of them begin with this; it is public.
+pub(super) struct TokenShape {
+    /// The public prefix that all of them have.
     pub(super) begins: &'static str,
     pub(super) what: &'static str,
-    /// Of all of it.
+    /// The shortest length, with the prefix.
     least: usize,
 }
 
-impl Shape {
-    pub(super) const fn kind(&self) -> Kind {
-        Kind::Shaped { what: self.what, begins: self.begins }
+impl TokenShape {
+    pub(super) const fn kind(&self) -> SecretKind {
+        SecretKind::Shaped { what: self.what, begins: self.begins }
     }
 
-    /// Whether this, which begins like one, is one.
+    /// Whether a text with this prefix is such a token.
     pub(super) fn fits(&self, run: &[u8]) -> bool {
         if run.len() < self.least {
             return false;
         }
         match self.begins.as_bytes().last() {
-            // A word with dashes in it is none: `sk-` begins names as well.
+            // `sk-` begins names as well, so words with dashes between them are no token.
             Some(b'-') => run.len() >= 60 || has_random_word(run),
             Some(b'_') => {
                 let rest = &run[self.begins.len()..];
@@ -37,25 +37,25 @@ impl Shape {
     }
 }
 
-const fn token(begins: &'static str, what: &'static str, least: usize) -> Shape {
-    Shape { begins, what, least }
+const fn token(begins: &'static str, what: &'static str, least: usize) -> TokenShape {
+    TokenShape { begins, what, least }
 }
 
-/// The token that begins with the word and the sign at the end of this text.
-pub(super) fn signed(text: &[u8]) -> Option<&'static Shape> {
+/// Returns the shape whose prefix, a word and a sign, ends this text.
+pub(super) fn prefixed_shape(text: &[u8]) -> Option<&'static TokenShape> {
     let [.., first, second, _] = text else { return None };
-    // This is asked for every sign, and almost none stands behind such a word.
-    if !LETTERS[0][usize::from(*first)] || !LETTERS[1][usize::from(*second)] {
+    // A quick test first: this runs for every sign, and almost none ends a prefix.
+    if !PREFIX_LETTERS[0][usize::from(*first)] || !PREFIX_LETTERS[1][usize::from(*second)] {
         return None;
     }
-    SIGNED.iter().find(|shape| text.ends_with(shape.begins.as_bytes()))
+    PREFIXED_SHAPES.iter().find(|shape| text.ends_with(shape.begins.as_bytes()))
 }
 
-/// The last two letters before the signs: which there are of either.
-static LETTERS: [[bool; 256]; 2] = {
+/// The bytes that occur as the second-last and the last letter before the sign of a prefix.
+static PREFIX_LETTERS: [[bool; 256]; 2] = {
     let (mut letters, mut index) = ([[false; 256]; 2], 0);
-    while index < SIGNED.len() {
-        let begins = SIGNED[index].begins.as_bytes();
+    while index < PREFIXED_SHAPES.len() {
+        let begins = PREFIXED_SHAPES[index].begins.as_bytes();
         letters[0][begins[begins.len() - 3] as usize] = true;
         letters[1][begins[begins.len() - 2] as usize] = true;
         index += 1;
@@ -63,58 +63,42 @@ static LETTERS: [[bool; 256]; 2] = {
     letters
 };
 
-/// Those that begin with a word and a sign.
-const SIGNED: &[Shape] = &[
-    token("sk-", "a key of a model's provider", 20),
-    token("xai-", "a key of a model's provider", 20),
-    token("pplx-", "a key of a model's provider", 20),
-    token("gsk_", "a key of a model's provider", 30),
-    token("hf_", "a token of Hugging Face", 30),
-    token("tvly-", "a key of Tavily", 20),
-    token("sk_live_", "a key of Stripe", 20),
-    token("sk_test_", "a key of Stripe", 20),
-    token("rk_live_", "a key of Stripe", 20),
-    token("rk_test_", "a key of Stripe", 20),
-    token("whsec_", "a secret of Stripe", 24),
-    token("ghp_", "a token of GitHub", 20),
-    token("gho_", "a token of GitHub", 20),
-    token("ghu_", "a token of GitHub", 20),
-    token("ghs_", "a token of GitHub", 20),
-    token("ghr_", "a token of GitHub", 20),
-    token("github_pat_", "a token of GitHub", 20),
-    token("glpat-", "a token of GitLab", 20),
-    token("xoxa-", "a token of Slack", 14),
-    token("xoxb-", "a token of Slack", 14),
-    token("xoxe-", "a token of Slack", 14),
-    token("xoxp-", "a token of Slack", 14),
-    token("xoxr-", "a token of Slack", 14),
-    token("xoxs-", "a token of Slack", 14),
-    token("xapp-", "a token of Slack", 14),
-    token("npm_", "a token of npm", 30),
-    token("pypi-", "a token of PyPI", 50),
-    token("dop_v1_", "a token of DigitalOcean", 40),
-    token("shpat_", "a token of Shopify", 30),
-    token("ntn_", "a token of Notion", 30),
-    token("lin_api_", "a key of Linear", 30),
-    token("figd_", "a token of Figma", 30),
-    token("sbp_", "a token of Supabase", 30),
-    token("SG.", "a key of SendGrid", 60),
+/// The shapes whose prefix is a word and a sign.
+#[rustfmt::skip] // a table
+const PREFIXED_SHAPES: &[TokenShape] = &[
+    token("sk-", "a key of a model's provider", 20), token("xai-", "a key of a model's provider", 20),
+    token("pplx-", "a key of a model's provider", 20), token("gsk_", "a key of a model's provider", 30),
+    token("hf_", "a token of Hugging Face", 30), token("tvly-", "a key of Tavily", 20),
+    token("sk_live_", "a key of Stripe", 20), token("sk_test_", "a key of Stripe", 20),
+    token("rk_live_", "a key of Stripe", 20), token("rk_test_", "a key of Stripe", 20),
+    token("whsec_", "a secret of Stripe", 24), token("ghp_", "a token of GitHub", 20),
+    token("gho_", "a token of GitHub", 20), token("ghu_", "a token of GitHub", 20),
+    token("ghs_", "a token of GitHub", 20), token("ghr_", "a token of GitHub", 20),
+    token("github_pat_", "a token of GitHub", 20), token("glpat-", "a token of GitLab", 20),
+    token("xoxa-", "a token of Slack", 14), token("xoxb-", "a token of Slack", 14),
+    token("xoxe-", "a token of Slack", 14), token("xoxp-", "a token of Slack", 14),
+    token("xoxr-", "a token of Slack", 14), token("xoxs-", "a token of Slack", 14),
+    token("xapp-", "a token of Slack", 14), token("npm_", "a token of npm", 30),
+    token("pypi-", "a token of PyPI", 50), token("dop_v1_", "a token of DigitalOcean", 40),
+    token("shpat_", "a token of Shopify", 30), token("ntn_", "a token of Notion", 30),
+    token("lin_api_", "a key of Linear", 30), token("figd_", "a token of Figma", 30),
+    token("sbp_", "a token of Supabase", 30), token("SG.", "a key of SendGrid", 60),
     token("ya29.", "a token of Google", 30),
 ];
 
-pub(super) const AWS: Shape = token("AKIA", "a key of AWS", 20);
-pub(super) const AWS_SESSION: Shape = token("ASIA", "a key of AWS", 20);
-pub(super) const GOOGLE: Shape = token("AIza", "a key of Google", 35);
+pub(super) const AWS: TokenShape = token("AKIA", "a key of AWS", 20);
+pub(super) const AWS_SESSION: TokenShape = token("ASIA", "a key of AWS", 20);
+pub(super) const GOOGLE: TokenShape = token("AIza", "a key of Google", 35);
 
-pub(super) const JWT: Kind = Kind::Shaped { what: "a JSON Web Token", begins: "eyJ" };
-pub(super) const BEARER: Kind = Kind::Shaped { what: "a bearer token", begins: "" };
-pub(super) const BASIC: Kind = Kind::Shaped { what: "a user and a password in Base64", begins: "" };
-pub(super) const PRIVATE_KEY: Kind = Kind::Shaped { what: "a private key", begins: "" };
-pub(super) const PASSWORD_IN_URL: Kind = Kind::Shaped { what: "a password in a URL", begins: "" };
+pub(super) const JWT: SecretKind = SecretKind::Shaped { what: "a JSON Web Token", begins: "eyJ" };
+pub(super) const BEARER: SecretKind = SecretKind::Shaped { what: "a bearer token", begins: "" };
+pub(super) const BASIC: SecretKind = SecretKind::Shaped { what: "a user and a password in Base64", begins: "" };
+pub(super) const PRIVATE_KEY: SecretKind = SecretKind::Shaped { what: "a private key", begins: "" };
+pub(super) const PASSWORD_IN_URL: SecretKind = SecretKind::Shaped { what: "a password in a URL", begins: "" };
 
-/// The length of a scheme at the beginning of what an `Authorization` header says, with the space behind it.
+/// The length of the scheme at the start of an `Authorization` value, with the space after it; 0 if there is none.
 pub(super) fn scheme(value: &[u8]) -> usize {
-    let word = value.iter().take(LONGEST_SCHEME).take_while(|b| is_key(**b)).count();
+    let word = value.iter().take(MAX_SCHEME).take_while(|b| is_key(**b)).count();
     let is_one = SCHEMES.iter().any(|scheme| value[..word].eq_ignore_ascii_case(scheme));
     if is_one && value.get(word).is_some_and(|b| is_space(*b)) { word + 1 } else { 0 }
 }
@@ -122,8 +106,8 @@ pub(super) fn scheme(value: &[u8]) -> usize {
 const SCHEMES: &[&[u8]] =
     &[b"bearer", b"basic", b"token", b"apikey", b"digest", b"negotiate", b"dpop", b"aws4-hmac-sha256"];
 
-/// `AWS4-HMAC-SHA256`
-pub(super) const LONGEST_SCHEME: usize = 24;
+/// Longer than the longest scheme, `AWS4-HMAC-SHA256`.
+pub(super) const MAX_SCHEME: usize = 24;
 
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
@@ -141,20 +125,20 @@ pub(super) fn is_token(byte: u8) -> bool {
     is_key(byte) || matches!(byte, b'.' | b'~' | b'+' | b'/' | b'=' | b'%')
 }
 
-/// What a value without quotes cannot have in it.
+/// Whether this byte ends a value without quotes.
 pub(super) fn separates(byte: u8) -> bool {
     byte <= b' '
         || matches!(byte, b'"' | b'\'' | b'`' | b'&' | b',' | b';' | b'<' | b'>' | b'(' | b')' | b'{' | b'}')
         || matches!(byte, b'[' | b']' | b'|' | b'\\')
 }
 
-/// Letters and digits in one word, as prose does not have them.
+/// Whether a word is long and mixes letters and digits, unlike prose.
 pub(super) fn looks_random(run: &[u8]) -> bool {
     run.len() >= 12 && is_letters_and_digits(run)
 }
 
-/// The same, where a name says already that it may be a secret; and it is neither a path nor a URL.
-pub(crate) fn looks_made(value: &[u8]) -> bool {
+/// Whether a value under a suspicious name looks generated: letters and digits, and neither a path nor a URL.
+pub(crate) fn looks_generated(value: &[u8]) -> bool {
     value.len() >= 8
         && is_letters_and_digits(value)
         && !is_path(value)
@@ -166,13 +150,12 @@ pub(super) fn is_path(value: &[u8]) -> bool {
     matches!(value, [b'/' | b'~' | b'.', ..] | [_, b':', b'\\' | b'/', ..])
 }
 
-/// Whether one of its words is longer than any with a digit in it that somebody has given a name.
+/// Whether one of its words has a digit and is longer than such words in names are.
 pub(super) fn has_random_word(run: &[u8]) -> bool {
-    run.split(|b| matches!(b, b'-' | b'_' | b'/' | b'.')).any(is_mixed)
+    run.split(|b| matches!(b, b'-' | b'_' | b'/' | b'.')).any(is_long_with_digit)
 }
 
-/// A word of a token, between its dashes.
-fn is_mixed(word: &[u8]) -> bool {
+fn is_long_with_digit(word: &[u8]) -> bool {
     word.len() >= 10 && word.iter().any(u8::is_ascii_digit)
 }
 
@@ -180,14 +163,14 @@ fn is_letters_and_digits(run: &[u8]) -> bool {
     run.iter().any(u8::is_ascii_digit) && run.iter().any(u8::is_ascii_alphabetic)
 }
 
-/// `user:password` in Base64.
+/// Whether this is `user:password` in Base64.
 pub(super) fn is_basic(run: &[u8]) -> bool {
     let text = run.strip_suffix(b"==").or_else(|| run.strip_suffix(b"=")).unwrap_or(run);
     let plain = STANDARD_NO_PAD.decode(text).ok().and_then(|plain| String::from_utf8(plain).ok());
     plain.is_some_and(|plain| plain.contains(':') && !plain.contains(char::is_control))
 }
 
-/// Whether a value is none, but says where one would stand: `***`, `<your token>`, `${TOKEN}`.
+/// Whether this is only a placeholder for a value: `***`, `<your token>`, `${TOKEN}`.
 pub(super) fn is_placeholder(value: &[u8]) -> bool {
     match value {
         [] => true,
@@ -200,65 +183,22 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
     }
 }
 
-/// What is longer stands for nothing.
-pub(super) const LONGEST_PLACEHOLDER: usize = 64;
+/// A longer value is no placeholder.
+pub(super) const MAX_PLACEHOLDER: usize = 64;
 
-/// Whether what stands behind the name of an option is prose about it, as in `--token is missing`, or says what to put there.
+/// Whether the word after an option is prose about it, as in `--token is missing`, or the name of its value.
 pub(super) fn is_prose(word: &[u8]) -> bool {
     let word = word.trim_ascii_end();
     let end = word.iter().rposition(u8::is_ascii_alphanumeric).map_or(0, |last| last + 1);
     let word = &word[..end];
     let is_capital = |b: &u8| b.is_ascii_uppercase() || *b == b'_';
-    word.len() < 2 || word.iter().all(is_capital) || PROSE.contains(&word)
+    word.len() < 2 || word.iter().all(is_capital) || PROSE_WORDS.contains(&word)
 }
 
-const PROSE: &[&[u8]] = &[
-    b"and",
-    b"are",
-    b"argument",
-    b"as",
-    b"at",
-    b"be",
-    b"by",
-    b"can",
-    b"cannot",
-    b"does",
-    b"env",
-    b"environment",
-    b"file",
-    b"flag",
-    b"for",
-    b"from",
-    b"given",
-    b"has",
-    b"here",
-    b"if",
-    b"in",
-    b"instead",
-    b"is",
-    b"it",
-    b"may",
-    b"missing",
-    b"must",
-    b"needs",
-    b"not",
-    b"on",
-    b"option",
-    b"or",
-    b"parameter",
-    b"required",
-    b"requires",
-    b"set",
-    b"should",
-    b"string",
-    b"that",
-    b"the",
-    b"this",
-    b"to",
-    b"value",
-    b"was",
-    b"when",
-    b"which",
-    b"will",
-    b"with",
+#[rustfmt::skip] // a table
+const PROSE_WORDS: &[&[u8]] = &[
+    b"and", b"are", b"argument", b"as", b"at", b"be", b"by", b"can", b"cannot", b"does", b"env", b"environment",
+    b"file", b"flag", b"for", b"from", b"given", b"has", b"here", b"if", b"in", b"instead", b"is", b"it", b"may",
+    b"missing", b"must", b"needs", b"not", b"on", b"option", b"or", b"parameter", b"required", b"requires", b"set",
+    b"should", b"string", b"that", b"the", b"this", b"to", b"value", b"was", b"when", b"which", b"will", b"with",
 ];

@@ -1,4 +1,4 @@
-//! Bytes of a stream -> the same without the secrets in them.
+//! Bytes of a stream -> the same bytes without the secrets in them.
 
 use std::io::{self, Write};
 
@@ -6,9 +6,9 @@ use barewire_proto::transcript::{Channel, Entry, Event, Marks, Note, Recorder, S
 
 use super::Redactor;
 
-/// A writer that replaces secrets, however the bytes are cut: a secret may go on in the next write, or over several lines.
+/// A writer that replaces secrets, also those that are split over several writes or lines.
 ///
-/// What may be the beginning of a secret is held back until more comes; [`Self::finish`] brings it out.
+/// Text that may be the start of a secret is held back until more is written; [`Self::finish`] writes it.
 pub struct RedactingWriter<W> {
     to: W,
     redactor: Redactor,
@@ -18,13 +18,13 @@ pub struct RedactingWriter<W> {
 }
 
 impl<W: Write> RedactingWriter<W> {
-    /// Puts a redactor before a writer.
+    /// Creates a writer that passes everything through a redactor first.
     pub fn new(to: W, redactor: Redactor) -> Self {
-        let recorder = Recorder::new(Stream::Stderr, Channel::default(), PIECE);
+        let recorder = Recorder::new(Stream::Stderr, Channel::default(), MAX_PIECE);
         Self { to, redactor, recorder, entries: Vec::new(), redacted: Vec::new() }
     }
 
-    /// Writes what was held back, and gives back the writer.
+    /// Writes the text that is held back, and returns the inner writer.
     pub fn finish(mut self) -> io::Result<W> {
         self.recorder.finish(None, &mut self.entries);
         let (channel, note, marks) = (Channel::default(), Note::Eof(Stream::Stderr), Marks::default());
@@ -59,5 +59,5 @@ impl<W: Write> Write for RedactingWriter<W> {
     }
 }
 
-/// A line of more bytes than this is read in pieces.
-const PIECE: usize = 256 * 1024;
+/// A longer line is read in pieces of this many bytes.
+const MAX_PIECE: usize = 256 * 1024;

@@ -1,49 +1,35 @@
-//! A text -> what is there at a place of it: what both kinds of rules, by name and by shape, look with.
+//! A place in a text -> the secret there. The rules by name and the rules by shape both read the text through this view.
 
-use super::Kind;
-use super::ending::Ending;
+use super::SecretKind;
+use super::ending::SecretEnd;
 use super::names;
 use super::shapes::{is_key, is_space};
 
-/// What there is at a place.
+/// The result of examining a place.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+#[rustfmt::skip] // a variant is a line
+pub(super) enum SecretMatch {
+    /// No secret.
     Nothing,
-    /// A secret, from here to there.
-    Whole {
-        start: usize,
-        end: usize,
-        kind: Kind,
-    },
-    /// A secret number, which becomes a string in the same quotes as its name: such a one, behind so many backslashes.
-    Number {
-        start: usize,
-        end: usize,
-        quote: u8,
-        slashes: usize,
-    },
-    /// A secret that begins here. It goes on until its end is found.
-    Open {
-        start: usize,
-        ending: Ending,
-        in_array: bool,
-        kind: Kind,
-    },
-    /// The value of the member whose colon is here is a secret: it stands in an object that is named like one.
-    Inside {
-        colon: usize,
-    },
-    /// More has to be there before it can be said.
+    /// A secret from `start` to `end`.
+    Whole { start: usize, end: usize, kind: SecretKind },
+    /// A secret number. Its replacement becomes a string in the quotes of its name: `quote` after `slashes` backslashes.
+    Number { start: usize, end: usize, quote: u8, slashes: usize },
+    /// A secret that begins at `start` and goes on until `ending` is found.
+    Open { start: usize, ending: SecretEnd, in_array: bool, kind: SecretKind },
+    /// The member with its colon here is the value of an object that is named like a secret.
+    Inside { colon: usize },
+    /// Undecided until more of the text is there.
     Wait,
 }
 
-impl Found {
-    pub(super) const fn whole(start: usize, end: usize, kind: Kind) -> Self {
+impl SecretMatch {
+    pub(super) const fn whole(start: usize, end: usize, kind: SecretKind) -> Self {
         Self::Whole { start, end, kind }
     }
 
-    /// Whether it is a secret that does not begin before here.
-    pub(super) fn begins_behind(&self, at: usize) -> bool {
+    /// Whether it is a secret that does not begin before `at`.
+    pub(super) fn starts_at_or_after(&self, at: usize) -> bool {
         match self {
             Self::Whole { start, .. } | Self::Number { start, .. } | Self::Open { start, .. } => *start >= at,
             Self::Nothing | Self::Inside { .. } | Self::Wait => false,
@@ -51,41 +37,42 @@ impl Found {
     }
 }
 
-/// A text in which nothing before `floor` is looked at; `more` says that it goes on.
-pub(super) struct View<'a> {
+/// A text of which nothing before `floor` is read. With `more`, the text is not complete.
+pub(super) struct TextView<'a> {
     pub(super) text: &'a [u8],
     pub(super) floor: usize,
     pub(super) more: bool,
 }
 
-impl View<'_> {
-    /// Nothing more is there.
-    pub(super) fn wait(&self) -> Found {
-        if self.more { Found::Wait } else { Found::Nothing }
+impl TextView<'_> {
+    /// The result where the text has ended too early.
+    pub(super) fn wait(&self) -> SecretMatch {
+        if self.more { SecretMatch::Wait } else { SecretMatch::Nothing }
     }
 
-    /// What stands together from here on, if it fits. Of what is too long to be looked at whole, the beginning decides.
+    /// Examines the longest run of `part` bytes from `start`, and returns `found` if it `fits`. Of a run that is too long to be
+    /// read whole, the beginning decides.
     pub(super) fn run(
         &self,
         start: usize,
         part: fn(u8) -> bool,
         fits: impl Fn(&[u8]) -> bool,
-        found: impl Fn(usize, usize) -> Found,
-    ) -> Found {
-        let end = self.skip(start, LONGEST_RUN, part);
+        found: impl Fn(usize, usize) -> SecretMatch,
+    ) -> SecretMatch {
+        let end = self.skip(start, MAX_RUN, part);
         let run = self.text.get(start..end).unwrap_or_default();
-        if run.len() == LONGEST_RUN {
+        if run.len() == MAX_RUN {
             return match (fits(run), found(start, end)) {
-                (true, Found::Whole { kind, .. }) => {
-                    Found::Open { start, ending: Ending::Separator, in_array: false, kind }
+                (true, SecretMatch::Whole { kind, .. }) => {
+                    SecretMatch::Open { start, ending: SecretEnd::Separator, in_array: false, kind }
                 }
-                _ => Found::Nothing,
+                _ => SecretMatch::Nothing,
             };
         }
         if end >= self.text.len() && self.more {
-            return Found::Wait;
+            return SecretMatch::Wait;
         }
-        if !run.is_empty() && fits(run) { found(start, end) } else { Found::Nothing }
+        if !run.is_empty() && fits(run) { found(start, end) } else { SecretMatch::Nothing }
     }
 
     pub(super) fn skip(&self, from: usize, most: usize, part: impl Fn(u8) -> bool) -> usize {
@@ -93,31 +80,31 @@ impl View<'_> {
         from + rest.iter().take(most).take_while(|b| part(**b)).count()
     }
 
-    /// Behind the spaces and tabs that begin here; a tab may be written as `\t`.
+    /// Returns the place after the spaces and tabs that begin here; a tab may be written as `\t`.
     pub(super) fn gap(&self, from: usize) -> usize {
-        let end = self.skip(from, MOST_SPACES, is_space);
-        let letter = self.skip(end, MOST_SLASHES, |b| b == b'\\');
+        let end = self.skip(from, MAX_SPACES, is_space);
+        let letter = self.skip(end, MAX_BACKSLASHES, |b| b == b'\\');
         if letter > end && self.text.get(letter) == Some(&b't') { letter + 1 } else { end }
     }
 
-    /// Behind the white space of JSON that begins here.
-    pub(super) fn blank(&self, from: usize) -> usize {
-        from + self.text.get(from..).map_or(0, blank)
+    /// Returns the place after the JSON white space that begins here.
+    pub(super) fn skip_json_space(&self, from: usize) -> usize {
+        from + self.text.get(from..).map_or(0, json_space)
     }
 
-    /// Where the white space of JSON begins that ends here.
-    pub(super) fn back_blank(&self, end: usize) -> usize {
-        // As almost always.
+    /// Returns the start of the JSON white space that ends here.
+    pub(super) fn back_json_space(&self, end: usize) -> usize {
+        // The common case.
         if self.text[self.floor..end].ends_with(b"\"") {
             return end;
         }
-        let least = end.saturating_sub(MOST_BLANK).max(self.floor);
+        let least = end.saturating_sub(MAX_JSON_SPACE).max(self.floor);
         let mut at = end;
         while at > least {
             at = match &self.text[self.floor..at] {
                 [.., b' ' | b'\t' | b'\r' | b'\n'] => at - 1,
-                [.., b'\\', b'n' | b'r' | b't'] => self.back(at - 1, MOST_SLASHES, |b| b == b'\\'),
-                [.., b'\n', b'd', b'a', b't', b'a', b':'] => at - FIELD.len(),
+                [.., b'\\', b'n' | b'r' | b't'] => self.back(at - 1, MAX_BACKSLASHES, |b| b == b'\\'),
+                [.., b'\n', b'd', b'a', b't', b'a', b':'] => at - SSE_DATA_FIELD.len(),
                 _ => break,
             };
         }
@@ -133,19 +120,19 @@ impl View<'_> {
     }
 }
 
-/// How much of this is white space of JSON: as it is, as `\n`, `\r` and `\t` in a string however deep, or with the beginning of the next
-/// line of an event.
-pub(super) fn blank(text: &[u8]) -> usize {
+/// The length of the JSON white space at the start of a text: plain, escaped as `\n`, `\r` and `\t` in nested strings, or with
+/// the `data:` of the next line of a server-sent event.
+pub(super) fn json_space(text: &[u8]) -> usize {
     let mut at = 0;
-    while at < MOST_BLANK {
+    while at < MAX_JSON_SPACE {
         let rest = &text[at..];
         at += match rest {
             [b' ' | b'\t' | b'\r', ..] => 1,
-            [b'\n', rest @ ..] if rest.starts_with(FIELD) => 1 + FIELD.len(),
-            [b'\n', rest @ ..] if FIELD.starts_with(rest) => 1 + rest.len(),
+            [b'\n', rest @ ..] if rest.starts_with(SSE_DATA_FIELD) => 1 + SSE_DATA_FIELD.len(),
+            [b'\n', rest @ ..] if SSE_DATA_FIELD.starts_with(rest) => 1 + rest.len(),
             [b'\n', ..] => 1,
             [b'\\', ..] => {
-                let slashes = rest.iter().take(MOST_SLASHES).take_while(|b| **b == b'\\').count();
+                let slashes = rest.iter().take(MAX_BACKSLASHES).take_while(|b| **b == b'\\').count();
                 match rest.get(slashes) {
                     Some(b'n' | b'r' | b't') => slashes + 1,
                     _ => break,
@@ -157,24 +144,24 @@ pub(super) fn blank(text: &[u8]) -> usize {
     at
 }
 
-/// What names of members, options and variables are made of.
+/// Whether names of members, options and variables can contain this byte.
 pub(super) fn is_name(byte: u8) -> bool {
     is_key(byte) || byte == b'.'
 }
 
-pub(super) const MOST_SPACES: usize = 32;
+pub(super) const MAX_SPACES: usize = 32;
 
-/// A line end, and how deep anybody indents.
-const MOST_BLANK: usize = 256;
+/// Enough for a line end and any usual indentation.
+const MAX_JSON_SPACE: usize = 256;
 
-/// What a line of an event begins with.
-const FIELD: &[u8] = b"data:";
+/// The start of a data line of a server-sent event.
+const SSE_DATA_FIELD: &[u8] = b"data:";
 
-/// Of JSON in a string of JSON, five times over.
-pub(super) const MOST_SLASHES: usize = 31;
+/// The backslashes before a quote of JSON that is nested five strings deep.
+pub(super) const MAX_BACKSLASHES: usize = 31;
 
-/// Nobody makes tokens of more than that; a JWT with all groups of a company in it has 4 KiB.
-pub(super) const LONGEST_RUN: usize = 8 * 1024;
+/// Longer than any token; a JWT with all groups of a company in it has 4 KiB.
+pub(super) const MAX_RUN: usize = 8 * 1024;
 
-/// How far before a hit is looked at most: white space, quote, backslashes and a name; and the same of the member before it.
-pub(super) const BEHIND: usize = 2 * (MOST_BLANK + 2 + MOST_SLASHES + names::LONGEST_WRITTEN);
+/// The longest text before a hit that is read: white space, quote, backslashes and a name; and the same of the member before it.
+pub(super) const LOOKBEHIND: usize = 2 * (MAX_JSON_SPACE + 2 + MAX_BACKSLASHES + names::MAX_WRITTEN_NAME);

@@ -1,15 +1,15 @@
-//! A value of which the name has said that it may be a secret -> whether it is prose, code or a word of a language instead.
+//! A value under a secret name -> whether it is prose, code or a word of a language instead of a secret.
 
-use super::names::{self, Place};
+use super::names::{self, NameContext};
 use super::shapes;
 
-/// Whether a word behind `name: ` is a value, and no prose. `alone` says that nothing follows it in its line.
+/// Whether a word after `name: ` is a value and no prose. `alone` means that nothing follows it in its line.
 pub(super) fn is_value(word: &[u8], alone: bool, is_password: bool) -> bool {
     let end = word.iter().rposition(u8::is_ascii_alphanumeric).map_or(0, |last| last + 1);
     let bare = &word[..end];
     let has = |part: fn(&u8) -> bool| bare.iter().any(part);
     let (digits, letters) = (has(u8::is_ascii_digit), has(u8::is_ascii_alphabetic));
-    // What is random begins with a slash as well, and then has capitals in it.
+    // Random text may begin with a slash as well, but then has capital letters in it.
     let is_path = shapes::is_path(word) && !has(u8::is_ascii_uppercase);
     if is_path || word.starts_with(b":") || memchr::memmem::find(word, b"://").is_some() {
         return false;
@@ -21,33 +21,33 @@ pub(super) fn is_value(word: &[u8], alone: bool, is_password: bool) -> bool {
         (true, true) => bare.len() >= 6,
         (true, false) => is_password && bare.len() >= 4,
         _ if bare.iter().all(|b| b.is_ascii_uppercase() || *b == b'_') => false,
-        _ => bare.len() >= 16 || bare.len() >= 8 && (!is_written(bare) || has(is_odd)),
+        _ => bare.len() >= 16 || bare.len() >= 8 && (!is_capitalized_normally(bare) || has(is_odd)),
     }
 }
 
-/// What passwords have in them, and words do not.
+/// Whether passwords contain this byte, and words do not.
 fn is_odd(byte: &u8) -> bool {
     matches!(byte, b'@' | b'!' | b'#' | b'$' | b'%' | b'^' | b'*' | b'~' | b'+' | b'=' | b'?')
 }
 
-/// Whether the capitals in it begin words, as in `StringLiteral`, or all of it is in capitals.
-fn is_written(word: &[u8]) -> bool {
+/// Whether its capital letters begin words, as in `StringLiteral`, or it has no lower-case letters.
+fn is_capitalized_normally(word: &[u8]) -> bool {
     let is_small = |at: usize| word.get(at).is_some_and(u8::is_ascii_lowercase);
     let begins = |at: usize| !word[at].is_ascii_uppercase() || is_small(at + 1) && is_small(at + 2);
     (0..word.len()).all(begins) || !word.iter().any(u8::is_ascii_lowercase)
 }
 
-/// Whether this is a token as parsers have them: a sign, or what a kind of them is called.
-pub(super) fn is_of_a_language(value: &[u8]) -> bool {
+/// Whether this is a token of a parser: a sign, or the name of a kind of token.
+pub(super) fn is_language_token(value: &[u8]) -> bool {
     value.len() <= 20 && value.iter().all(|b| b.is_ascii_lowercase() || *b == b'_') || is_sign(value)
 }
 
-/// Too little to be a secret.
+/// Whether this is too short to be a secret.
 pub(super) fn is_sign(value: &[u8]) -> bool {
     value.len() == 1 || value.len() <= 3 && value.iter().all(u8::is_ascii_punctuation)
 }
 
-/// Whether what is assigned is a part of a program: a keyword, a call, another variable. `next` is the sign behind it.
+/// Whether an assigned value is program code: a keyword, a call, another variable. `next` is the byte after it.
 pub(super) fn is_code(name: &[u8], value: &[u8], next: Option<u8>) -> bool {
     if KEYWORDS.contains(&value) || name_of(name).eq_ignore_ascii_case(value) {
         return true;
@@ -55,7 +55,7 @@ pub(super) fn is_code(name: &[u8], value: &[u8], next: Option<u8>) -> bool {
     let is_path = value.split(|b| *b == b'.').all(is_identifier);
     let is_member = name_of(value).len() < value.len()
         && (RECEIVERS.contains(&value.split(|b| *b == b'.').next().unwrap_or_default())
-            || names::secret(name_of(value), Place::Assigned).is_some());
+            || names::secret_class(name_of(value), NameContext::Assigned).is_some());
     is_path && (next == Some(b'(') || is_member)
 }
 
@@ -63,25 +63,25 @@ fn is_identifier(word: &[u8]) -> bool {
     !word.is_empty() && word.iter().all(|b| b.is_ascii_alphabetic() || *b == b'_')
 }
 
-/// What stands behind the last dot.
+/// Returns the part after the last dot.
 fn name_of(path: &[u8]) -> &[u8] {
     path.rsplit(|b| *b == b'.').next().unwrap_or(path)
 }
 
-/// Whether what the environment holds stands everywhere for other reasons: methods and members of the protocol, paths, numbers.
-pub(super) fn is_everywhere(value: &[u8]) -> bool {
+/// Whether the value of an environment variable is common text: a method or member of the protocol, a path, a number.
+pub(super) fn is_common_text(value: &[u8]) -> bool {
     let is_number = value.iter().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'+'));
     let is_part = |part: &[u8]| {
         part.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-' | b'.' | b'~'))
-            && is_written(part)
+            && is_capitalized_normally(part)
     };
     let is_method = value.contains(&b'/') && value.split(|b| *b == b'/').all(is_part);
-    // What is random may have slashes in it, and begin with one.
+    // Random text may have slashes in it, and begin with one.
     let is_path = is_method || shapes::is_path(value) && is_path_of_words(value);
-    is_number || is_path || OF_THE_PROTOCOL.contains(&value)
+    is_number || is_path || PROTOCOL_WORDS.contains(&value)
 }
 
-/// Whether it is made of names of files, as people give them: with digits at the end of a word or at its beginning.
+/// Whether this is a path of ordinary file names, with digits only at the start or the end of a word.
 pub(super) fn is_path_of_words(value: &[u8]) -> bool {
     let path = match value {
         [_, b':', path @ ..] if shapes::is_path(value) => path,
@@ -92,72 +92,33 @@ pub(super) fn is_path_of_words(value: &[u8]) -> bool {
         let changes = word.windows(2).filter(|two| two[0].is_ascii_digit() != two[1].is_ascii_digit());
         word.iter().all(u8::is_ascii_alphanumeric)
             && changes.count() <= 1
-            && (word.len() < LONGEST_ODD || is_written(word))
+            && (word.len() < MAX_UNCHECKED_WORD || is_capitalized_normally(word))
     };
     let is_sign = |b: &u8| matches!(b, b'.' | b'-' | b'_' | b'~' | b' ' | b'@');
     path.iter().any(is_slash) && path.split(|b| is_slash(b) || is_sign(b)).all(is_word)
 }
 
-/// Shorter words may have their capitals anywhere.
-const LONGEST_ODD: usize = 8;
+/// Shorter words may have capital letters anywhere.
+const MAX_UNCHECKED_WORD: usize = 8;
 
-/// What may stand where a value is assigned, and is none.
+/// Words of programming languages that may follow `=`.
+#[rustfmt::skip] // a table
 const KEYWORDS: &[&[u8]] = &[
-    b"async",
-    b"await",
-    b"false",
-    b"function",
-    b"lambda",
-    b"new",
-    b"nil",
-    b"none",
-    b"None",
-    b"not",
-    b"null",
-    b"true",
-    b"True",
-    b"False",
-    b"typeof",
-    b"undefined",
-    b"yield",
+    b"async", b"await", b"false", b"function", b"lambda", b"new", b"nil", b"none", b"None", b"not", b"null",
+    b"true", b"True", b"False", b"typeof", b"undefined", b"yield",
 ];
 
-/// What members are asked of.
-const RECEIVERS: &[&[u8]] =
-    &[b"this", b"self", b"process", b"os", b"config", b"settings", b"options", b"args"];
+/// Objects whose members code reads.
+const RECEIVERS: &[&[u8]] = &[b"this", b"self", b"process", b"os", b"config", b"settings", b"options", b"args"];
 
-/// As long as a secret that is looked for, and in almost every message.
-const OF_THE_PROTOCOL: &[&[u8]] = &[
-    b"arguments",
-    b"capabilities",
-    b"clientInfo",
-    b"completion",
-    b"completions",
-    b"description",
-    b"elicitation",
-    b"experimental",
-    b"initialize",
-    b"inputSchema",
-    b"instructions",
-    b"isError",
-    b"listChanged",
-    b"localhost",
-    b"mimeType",
-    b"nextCursor",
-    b"outputSchema",
-    b"password",
-    b"progress",
-    b"progressToken",
-    b"properties",
-    b"protocolVersion",
-    b"requestState",
-    b"required",
-    b"resource",
-    b"resources",
-    b"sampling",
-    b"serverInfo",
-    b"structuredContent",
-    b"subscribe",
+/// Words that are long enough to be searched for, and in almost every message.
+#[rustfmt::skip] // a table
+const PROTOCOL_WORDS: &[&[u8]] = &[
+    b"arguments", b"capabilities", b"clientInfo", b"completion", b"completions", b"description", b"elicitation",
+    b"experimental", b"initialize", b"inputSchema", b"instructions", b"isError", b"listChanged", b"localhost",
+    b"mimeType", b"nextCursor", b"outputSchema", b"password", b"progress", b"progressToken", b"properties",
+    b"protocolVersion", b"requestState", b"required", b"resource", b"resources", b"sampling", b"serverInfo",
+    b"structuredContent", b"subscribe",
 ];
 
 #[cfg(test)]
@@ -207,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_everywhere() {
+    fn common_text_is_recognized() {
         for value in [
             "tools/call",
             "logging/setLevel",
@@ -220,7 +181,7 @@ mod tests {
             "./lib64/libc.so.6",
             r"C:\Users\me\t12",
         ] {
-            assert!(is_everywhere(value.as_bytes()), "{value}");
+            assert!(is_common_text(value.as_bytes()), "{value}");
         }
         for value in [
             "changemenow",
@@ -230,7 +191,7 @@ mod tests {
             "/K7MDENG/bPxRfiCYEXAMPLEKEY1wJalrXUtnFEMI",
             "/9a8b7c6d5e4f",
         ] {
-            assert!(!is_everywhere(value.as_bytes()), "{value}");
+            assert!(!is_common_text(value.as_bytes()), "{value}");
         }
     }
 }

@@ -15,7 +15,7 @@ use super::direction::DirectedObserver;
 use super::{Args, plural};
 use crate::output::Output;
 use crate::{Exit, Failure};
-use barewire_workbench::frames::Reading;
+use barewire_workbench::frames::FrameReader;
 use bars::Bars;
 use rows::Rows;
 use timeline::{Timeline, TimelineBuilder};

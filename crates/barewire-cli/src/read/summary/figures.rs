@@ -167,7 +167,7 @@ pub(super) struct Latencies {
 
 impl Latencies {
     pub(super) fn add(&mut self, time: Duration) {
-        *self.counts.entry(as_told(time)).or_default() += 1;
+        *self.counts.entry(displayed_duration(time)).or_default() += 1;
         self.count += 1;
     }
 

@@ -8,7 +8,7 @@ use barewire_proto::rpc::{Message, Params};
 use super::MessageContext;
 use crate::check::catalogue::flow::{LATE_ANSWER, PROGRESS_RULES};
 use crate::check::ledger::Ledger;
-use crate::operations::{Outcome, Relation, member};
+use crate::operations::{ResponseOutcome, Relation, member};
 
 #[derive(Default)]
 pub(super) struct FlowChecks {

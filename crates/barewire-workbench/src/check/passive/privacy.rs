@@ -14,7 +14,7 @@ use super::MessageContext;
 use crate::check::catalogue::privacy::PAYLOAD_EXPOSURE;
 use crate::check::finding::{Finding, Location, Party, stream_location};
 use crate::check::ledger::Ledger;
-use crate::secrets::{BEGIN, Detector, Kind, Line, Next, Place, Reader, looks_made};
+use crate::secrets::{Continuation, Detector, LineScanner, NameContext, REPLACEMENT_PREFIX, SecretKind, SecretVisitor, looks_generated};
 
 pub(super) struct PrivacyCheck {
     detector: Detector,
@@ -117,17 +117,17 @@ impl Reader for SecretSpans {
         self.at += text.len();
     }
 
-    fn secret(&mut self, part: &[u8], _: Kind) {
+    fn secret(&mut self, part: &[u8], _: SecretKind) {
         self.begin.get_or_insert(self.at);
         self.at += part.len();
     }
 
-    fn end(&mut self, kind: Kind) {
+    fn end(&mut self, kind: SecretKind) {
         let start = self.begin.take().unwrap_or(self.at);
         self.spans.push(SecretSpan { start, end: self.at, kind: Some(kind) });
     }
 
-    fn number(&mut self, _: &[u8], number: &[u8], kind: Kind) {
+    fn number(&mut self, _: &[u8], number: &[u8], kind: SecretKind) {
         self.secret(number, kind);
         self.end(kind);
     }
@@ -155,7 +155,7 @@ impl SecretSpan {
             Some(Kind::Named(Place::Member)) => {
                 value.len() >= MIN_SECRET && !value.contains(&b' ') && !DESCRIPTIONS.contains(&value)
             }
-            Some(Kind::Named(_)) => looks_made(value),
+            Some(SecretKind::Named(_)) => looks_generated(value),
         }
     }
 }

@@ -6,11 +6,11 @@ use crate::check::Inspector;
 use crate::check::catalogue::CheckPlace;
 use crate::check::ledger::Status;
 use crate::frames::{FrameLimits, Streams};
-use crate::pipeline::Observed;
+use crate::pipeline::ObserverSink;
 
 /// The findings, one per line: check, party, frame.
 fn found(transcript: &str) -> Vec<String> {
-    let mut observed = Observed::new(Inspector::new());
+    let mut observed = ObserverSink::new(Inspector::new());
     let mut streams = Streams::new(FrameLimits { frame: 1 << 20, depth: 64 });
     for entry in read(transcript.as_bytes()).expect("a transcript") {
         assert!(matches!(streams.entry(&entry, &mut observed), Ok(true)));

@@ -1,12 +1,12 @@
-//! One connection of a client -> one of its own to the server, and the bytes between them as they come.
+//! A connection of a client -> a connection to the server for it alone, and the bytes between them.
 //!
 //! ```text
 //! client ── requests: heads checked and rewritten, the rest as it is ──> server
 //!        <── responses: as they are ───────────────────────────────────
 //! ```
 //!
-//! Each client's connection has the server's all to itself. So whatever HTTP says from hop to hop (keep-alive, chunks, `100 Continue`,
-//! an upgrade, the end of either side) means the same on both, and needs no translation.
+//! Each connection of a client has a server connection of its own. So everything that HTTP defines hop by hop (keep-alive,
+//! chunks, `100 Continue`, an upgrade, the end of either side) means the same on both, and needs no translation.
 
 use std::io;
 use std::sync::Arc;
@@ -17,24 +17,24 @@ use barewire_proto::transcript::CutReason;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::exchanges::{Exchanges, Eyes, Numbers};
-use crate::http::head::{Asks, Passage, Refusal, response};
-use crate::http::messages::{Messages, Part};
+use super::RelayObserver;
+use super::exchanges::ConnectionExchanges;
+use crate::http::decoder::{HttpDecoder, HttpPart};
+use crate::http::head::{HeadRewriter, RequestRefusal, response};
 
-/// What all connections share.
-pub(super) struct Shared {
-    pub(super) dial: Dialer,
-    pub(super) passage: Passage,
-    pub(super) eyes: Arc<dyn Eyes>,
-    pub(super) numbers: Arc<Numbers>,
+/// The values that all connections share.
+pub(super) struct RelayContext {
+    pub(super) dialer: Dialer,
+    pub(super) rewriter: HeadRewriter,
+    pub(super) observer: Arc<RelayObserver>,
 }
 
-/// Serves a client until it or the server goes.
-pub(super) async fn serve(mut client: TcpStream, shared: Arc<Shared>) {
-    // A message is passed on as it comes, so there is nothing to wait for that would go into the same packet.
+/// Serves a client until it or the server closes the connection.
+pub(super) async fn serve(mut client: TcpStream, context: Arc<RelayContext>) {
+    // Bytes are passed on as they come, so waiting for more to fill a packet would only delay them.
     let _ = client.set_nodelay(true);
-    let exchanges = Exchanges::new(Arc::clone(&shared.eyes), Arc::clone(&shared.numbers));
-    if let Err(refusal) = passed(&mut client, &shared, &exchanges).await {
+    let exchanges = ConnectionExchanges::new(Arc::clone(&context.observer));
+    if let Err(refusal) = relay(&mut client, &context, &exchanges).await {
         let text = format!("barewire tap: {}\n", refusal.why);
         let head = format!(
             "HTTP/1.1 {}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
@@ -47,47 +47,51 @@ pub(super) async fn serve(mut client: TcpStream, shared: Arc<Shared>) {
     linger(client).await;
 }
 
-/// Passes on what comes until one of the two closes; or says what the client is to be told before it is closed.
-async fn passed(client: &mut TcpStream, shared: &Shared, exchanges: &Exchanges) -> Result<(), Refusal> {
+/// Relays until one of the two closes. An error is the response that the client gets before its connection is closed.
+async fn relay(
+    client: &mut TcpStream,
+    context: &RelayContext,
+    exchanges: &ConnectionExchanges,
+) -> Result<(), RequestRefusal> {
     let (mut from_client, mut to_client) = client.split();
-    let mut requests = Requests::new(shared, exchanges);
-    // Nobody is connected to who has not asked anything.
+    let mut requests = Requests::new(context, exchanges);
+    // The server is connected only when there is a request.
     let Some(first) = requests.first(&mut from_client).await? else { return Ok(()) };
-    let wire = shared.dial.connect().await.map_err(|error| {
+    let wire = context.dialer.connect().await.map_err(|error| {
         let told = Some(BAD_GATEWAY.into());
-        exchanges.end(CutReason::Failed { error: error.to_string().into_bytes(), client_status: told });
-        Refusal::new(BAD_GATEWAY, format!("the request was not passed on: {error}"))
+        exchanges.end(CutReason::Failed { error: error.to_string().into_bytes(), told });
+        RequestRefusal::new(BAD_GATEWAY, format!("the request was not passed on: {error}"))
     })?;
     let (from_server, mut to_server) = tokio::io::split(wire);
     let mut responses = Responses::new(exchanges);
     let ended = {
-        let asking = requests.pass_on(first, &mut from_client, &mut to_server);
-        let answering = responses.pass_on(from_server, &mut to_client);
-        tokio::pin!(asking, answering);
+        let sending = requests.pass_on(first, &mut from_client, &mut to_server);
+        let receiving = responses.pass_on(from_server, &mut to_client);
+        tokio::pin!(sending, receiving);
         tokio::select! {
             biased;
-            end = &mut asking => match end {
-                // The server is told; what it still has to say is passed on.
-                Asked::ClientClosed | Asked::ServerClosed => answering.await,
-                Asked::ClientGone(error) => Answered::ClientGone(error),
-                Asked::Refused(refusal) => Answered::Refused(refusal),
+            end = &mut sending => match end {
+                // The rest of the server's responses is still passed on.
+                RequestsEnd::ClientClosed | RequestsEnd::ServerClosed => receiving.await,
+                RequestsEnd::ClientGone(error) => ResponsesEnd::ClientGone(error),
+                RequestsEnd::Refused(refusal) => ResponsesEnd::Refused(refusal),
             },
-            end = &mut answering => end,
+            end = &mut receiving => end,
         }
     };
     match ended {
-        Answered::Refused(refusal) => {
+        ResponsesEnd::Refused(refusal) => {
             exchanges.end(not_passed_on(&refusal));
             Err(refusal)
         }
-        Answered::ClientGone(error) => {
+        ResponsesEnd::ClientGone(error) => {
             let error = error.map(|error| error.to_string().into_bytes());
             exchanges.end(CutReason::ClientClosed { error });
             Ok(())
         }
-        Answered::ServerClosed(error) => {
+        ResponsesEnd::ServerClosed(error) => {
             let error = error.map(|error| error.to_string());
-            // On a connection that has been answered on, a client knows what that means and asks again.
+            // After a response on the connection, the client expects such a close and tries again.
             let tell = responses.is_silent && exchanges.unanswered() > 0;
             let told = tell.then(|| BAD_GATEWAY.into());
             exchanges
@@ -97,58 +101,57 @@ async fn passed(client: &mut TcpStream, shared: &Shared, exchanges: &Exchanges) 
             }
             let how = error.map_or(String::new(), |error| format!(": {error}"));
             let why = format!("the server closed the connection without an answer{how}");
-            Err(Refusal::new(BAD_GATEWAY, why))
+            Err(RequestRefusal::new(BAD_GATEWAY, why))
         }
     }
 }
 
-fn not_passed_on(refusal: &Refusal) -> CutReason {
+fn not_passed_on(refusal: &RequestRefusal) -> CutReason {
     CutReason::ClientRefused(refusal.why.clone().into_bytes())
 }
 
-/// Closes a connection so that what was written last arrives: whoever closes while there is something unread takes it back.
+/// Closes a connection so that the last bytes arrive: closing with unread input would reset it, and drop them.
 async fn linger(mut client: TcpStream) {
     if client.shutdown().await.is_err() {
         return;
     }
     let mut rest = vec![0; 4096];
     let drained = async { while matches!(client.read(&mut rest).await, Ok(1..)) {} };
-    let _ = tokio::time::timeout(LINGER, drained).await;
+    let _ = tokio::time::timeout(LINGER_TIMEOUT, drained).await;
 }
 
-/// From the client to the server.
+/// The direction from the client to the server.
 struct Requests<'a> {
-    shared: &'a Shared,
-    exchanges: &'a Exchanges,
-    messages: Messages,
+    context: &'a RelayContext,
+    exchanges: &'a ConnectionExchanges,
+    decoder: HttpDecoder,
     buffer: Vec<u8>,
-    /// What of the buffer is to be passed on, as it is to be passed on.
+    /// The bytes for the server.
     out: Vec<u8>,
-    /// How much of that is up to the end of a request.
+    /// The part of `out` up to the end of the last complete request.
     whole: usize,
-    /// Something came that does not go on. What comes behind it is not looked at.
+    /// Whether something was refused. What follows it is ignored.
     is_refused: bool,
 }
 
-/// How requests ended.
-enum Asked {
-    /// The client says nothing more. It may still listen.
+/// The reason why no more requests are passed on.
+enum RequestsEnd {
+    /// The client has closed its side. It may still read.
     ClientClosed,
-    /// The server takes nothing more. It may still answer.
+    /// The server has closed its side. It may still write.
     ServerClosed,
     ClientGone(Option<io::Error>),
-    Refused(Refusal),
+    Refused(RequestRefusal),
 }
 
 impl<'a> Requests<'a> {
-    fn new(shared: &'a Shared, exchanges: &'a Exchanges) -> Self {
-        let messages = Messages::new();
-        let (buffer, out) = (vec![0; BUFFER], Vec::new());
-        Self { shared, exchanges, messages, buffer, out, whole: 0, is_refused: false }
+    fn new(context: &'a RelayContext, exchanges: &'a ConnectionExchanges) -> Self {
+        let (decoder, buffer) = (HttpDecoder::new(), vec![0; BUFFER_SIZE]);
+        Self { context, exchanges, decoder, buffer, out: Vec::new(), whole: 0, is_refused: false }
     }
 
-    /// Waits for the first request; what is given back is the beginning of what goes to the server.
-    async fn first(&mut self, from: &mut (impl AsyncRead + Unpin)) -> Result<Option<Vec<u8>>, Refusal> {
+    /// Waits for the first request; returns the first bytes for the server.
+    async fn first(&mut self, from: &mut (impl AsyncRead + Unpin)) -> Result<Option<Vec<u8>>, RequestRefusal> {
         while self.out.is_empty() {
             match from.read(&mut self.buffer).await {
                 Ok(0) | Err(_) => return Ok(None),
@@ -167,28 +170,28 @@ impl<'a> Requests<'a> {
         first: Vec<u8>,
         from: &mut (impl AsyncRead + Unpin),
         to: &mut (impl AsyncWrite + Unpin),
-    ) -> Asked {
+    ) -> RequestsEnd {
         self.out = first;
         loop {
             if to.write_all(&self.out).await.is_err() || to.flush().await.is_err() {
-                return Asked::ServerClosed;
+                return RequestsEnd::ServerClosed;
             }
             self.out.clear();
-            self.out.shrink_to(BUFFER);
+            self.out.shrink_to(BUFFER_SIZE);
             if let Some(refusal) = self.exchanges.refusal() {
-                return Asked::Refused(refusal);
+                return RequestsEnd::Refused(refusal);
             }
             let count = match from.read(&mut self.buffer).await {
-                Err(error) => return Asked::ClientGone(Some(error)),
+                Err(error) => return RequestsEnd::ClientGone(Some(error)),
                 Ok(0) => {
                     if self.exchanges.unanswered() == 0 {
-                        return Asked::ClientGone(None);
+                        return RequestsEnd::ClientGone(None);
                     }
-                    // Just as the server would have seen it: for a request of the modern era that is a cancel.
+                    // The server sees the close as without a relay: it cancels a request of the modern era.
                     self.exchanges.client_closed();
                     return match to.shutdown().await {
-                        Ok(()) => Asked::ClientClosed,
-                        Err(_) => Asked::ServerClosed,
+                        Ok(()) => RequestsEnd::ClientClosed,
+                        Err(_) => RequestsEnd::ServerClosed,
                     };
                 }
                 Ok(count) => count,
@@ -197,7 +200,7 @@ impl<'a> Requests<'a> {
         }
     }
 
-    /// Takes what was read. What stands before something that is refused goes on, and is answered first.
+    /// Takes bytes of the client. Complete requests before something that is refused are passed on and answered first.
     fn take(&mut self, count: usize) {
         if !self.is_refused
             && let Err(refusal) = self.rewrite(count)
@@ -208,40 +211,38 @@ impl<'a> Requests<'a> {
         }
     }
 
-    /// Makes of what was read what goes to the server.
-    fn rewrite(&mut self, count: usize) -> Result<(), Refusal> {
+    /// Appends the bytes for the server to `out`.
+    fn rewrite(&mut self, count: usize) -> Result<(), RequestRefusal> {
         self.whole = 0;
         let mut input = &self.buffer[..count];
-        if self.exchanges.is_switched() {
+        if self.exchanges.is_upgraded() {
             self.out.extend_from_slice(input);
             return Ok(());
         }
         loop {
-            let part = self.messages.next(&mut input).map_err(|broken| {
-                let refusal = Refusal::bad(broken.why());
+            let part = self.decoder.next(&mut input).map_err(|broken| {
+                let refusal = RequestRefusal::bad(broken.why());
                 self.exchanges.refused(&refusal.why);
                 refusal
             })?;
             match part {
                 None => return Ok(()),
-                Some(Part::Head(head)) => {
-                    let asks = self.shared.passage.request(&head).inspect_err(|refusal| {
-                        self.exchanges.refused(&refusal.why);
-                    })?;
-                    self.exchanges.asks(&asks);
-                    let Asks { head, follows, .. } = asks;
-                    self.messages.follows(follows);
-                    self.out.extend_from_slice(&head);
+                Some(HttpPart::Head(head)) => {
+                    let request = self.context.rewriter.request(&head);
+                    let request = request.inspect_err(|refusal| self.exchanges.refused(&refusal.why))?;
+                    self.exchanges.request_head(&request);
+                    self.decoder.set_body(request.follows);
+                    self.out.extend_from_slice(&request.head);
                 }
-                Some(Part::Body(bytes)) => {
-                    self.exchanges.asked_more(bytes);
+                Some(HttpPart::Body(bytes)) => {
+                    self.exchanges.request_body(bytes);
                     self.out.extend_from_slice(bytes);
                 }
-                // Empty lines between requests mean nothing to anybody, and before the first one there is nobody yet.
-                Some(Part::Framing(_)) if self.messages.is_between() => {}
-                Some(Part::Framing(bytes)) => self.out.extend_from_slice(bytes),
-                Some(Part::End) => {
-                    self.exchanges.asked_all();
+                // Empty lines between requests have no meaning.
+                Some(HttpPart::Framing(_)) if self.decoder.is_between() => {}
+                Some(HttpPart::Framing(bytes)) => self.out.extend_from_slice(bytes),
+                Some(HttpPart::End) => {
+                    self.exchanges.request_end();
                     self.whole = self.out.len();
                 }
             }
@@ -249,88 +250,85 @@ impl<'a> Requests<'a> {
     }
 }
 
-/// From the server to the client.
+/// The direction from the server to the client.
 struct Responses<'a> {
-    exchanges: &'a Exchanges,
-    /// `None` if what the server sends cannot be understood.
-    messages: Option<Messages>,
-    /// The server has sent nothing yet.
+    exchanges: &'a ConnectionExchanges,
+    /// `None` once the server has sent something that is not HTTP.
+    decoder: Option<HttpDecoder>,
+    /// Whether the server has sent nothing yet.
     is_silent: bool,
 }
 
-/// How responses ended.
-enum Answered {
+/// The reason why no more responses are passed on.
+enum ResponsesEnd {
     ServerClosed(Option<io::Error>),
     ClientGone(Option<io::Error>),
-    Refused(Refusal),
+    Refused(RequestRefusal),
 }
 
 impl<'a> Responses<'a> {
-    fn new(exchanges: &'a Exchanges) -> Self {
-        Self { exchanges, messages: Some(Messages::new()), is_silent: true }
+    fn new(exchanges: &'a ConnectionExchanges) -> Self {
+        Self { exchanges, decoder: Some(HttpDecoder::new()), is_silent: true }
     }
 
-    async fn pass_on(&mut self, mut from: impl AsyncRead + Unpin, to: &mut (impl AsyncWrite + Unpin)) -> Answered {
-        let mut buffer = vec![0; BUFFER];
+    async fn pass_on(&mut self, mut from: impl AsyncRead + Unpin, to: &mut (impl AsyncWrite + Unpin)) -> ResponsesEnd {
+        let mut buffer = vec![0; BUFFER_SIZE];
         loop {
             let count = match from.read(&mut buffer).await {
-                Ok(0) => {
-                    self.finish();
-                    return Answered::ServerClosed(None);
-                }
-                // TLS has an end of its own, and many do not say it.
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    self.finish();
-                    return Answered::ServerClosed(None);
-                }
-                Err(error) => return Answered::ServerClosed(Some(error)),
                 Ok(count) => count,
+                // Many servers leave out the close message of TLS.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
+                Err(error) => return ResponsesEnd::ServerClosed(Some(error)),
             };
-            self.is_silent = false;
-            // First it is passed on, and then it is looked at.
-            if let Err(error) = to.write_all(&buffer[..count]).await {
-                return Answered::ClientGone(Some(error));
+            if count == 0 {
+                self.finish();
+                return ResponsesEnd::ServerClosed(None);
             }
-            if let Some(messages) = &mut self.messages
-                && let Err(why) = look(messages, &buffer[..count], self.exchanges)
+            self.is_silent = false;
+            // The client gets the bytes before they are decoded.
+            if let Err(error) = to.write_all(&buffer[..count]).await {
+                return ResponsesEnd::ClientGone(Some(error));
+            }
+            if let Some(decoder) = &mut self.decoder
+                && let Err(why) = observe(decoder, &buffer[..count], self.exchanges)
             {
-                self.exchanges.unread(why);
-                self.messages = None;
+                self.exchanges.not_http(why);
+                self.decoder = None;
             }
             if let Some(refusal) = self.exchanges.refusal() {
-                return Answered::Refused(refusal);
+                return ResponsesEnd::Refused(refusal);
             }
         }
     }
 
-    /// The server has closed the connection, which is how some bodies end.
+    /// Handles the server's close of the connection, which ends some bodies.
     fn finish(&mut self) {
-        if self.messages.as_ref().is_some_and(Messages::may_end) {
-            self.exchanges.answered_all();
+        if self.decoder.as_ref().is_some_and(HttpDecoder::may_end) {
+            self.exchanges.response_end();
         }
     }
 }
 
-fn look(messages: &mut Messages, mut input: &[u8], exchanges: &Exchanges) -> Result<(), &'static str> {
+fn observe(decoder: &mut HttpDecoder, mut input: &[u8], exchanges: &ConnectionExchanges) -> Result<(), &'static str> {
     loop {
-        match messages.next(&mut input).map_err(|broken| broken.why())? {
+        match decoder.next(&mut input).map_err(|broken| broken.why())? {
             None => return Ok(()),
-            Some(Part::Head(head)) => {
-                let answers = response(&head, exchanges.asked())?;
-                exchanges.answers(&answers, &head);
-                messages.follows(answers.follows);
+            Some(HttpPart::Head(head)) => {
+                let response = response(&head, exchanges.next_kind())?;
+                exchanges.response_head(&response, &head);
+                decoder.set_body(response.follows);
             }
-            Some(Part::Body(bytes)) => exchanges.answered_more(bytes),
-            Some(Part::Framing(_)) => {}
-            Some(Part::End) => exchanges.answered_all(),
+            Some(HttpPart::Body(bytes)) => exchanges.response_body(bytes),
+            Some(HttpPart::Framing(_)) => {}
+            Some(HttpPart::End) => exchanges.response_end(),
         }
     }
 }
 
 const BAD_GATEWAY: &str = "502 Bad Gateway";
 
-/// Each direction of each connection has one.
-const BUFFER: usize = 32 * 1024;
+/// For each direction of each connection.
+const BUFFER_SIZE: usize = 32 * 1024;
 
-/// Long enough for a client on this machine to have read what it was told.
-const LINGER: Duration = Duration::from_secs(1);
+/// Long enough for a client on this machine to read its response.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! A socket of this machine -> connections, each passed on; until a signal ends it.
+//! A listening socket -> connections, each relayed, until a signal stops it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::connection::{Shared, serve};
+use super::connection::{RelayContext, serve};
 
-/// Accepts until `stop` is ready; then everything that is open ends.
-pub(super) async fn listen(tcp: TcpListener, shared: Arc<Shared>, stop: impl Future<Output = ()>) {
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+/// Accepts connections until `stop` is ready; then all open ones end.
+pub(super) async fn listen(tcp: TcpListener, context: Arc<RelayContext>, stop: impl Future<Output = ()>) {
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     tokio::pin!(stop);
     loop {
@@ -24,18 +24,18 @@ pub(super) async fn listen(tcp: TcpListener, shared: Arc<Shared>, stop: impl Fut
             Some(_) = connections.join_next() => continue,
             next = next => next,
         };
-        let shared = Arc::clone(&shared);
+        let context = Arc::clone(&context);
         connections.spawn(async move {
-            serve(client, shared).await;
+            serve(client, context).await;
             drop(permit);
         });
     }
     drop(tcp);
-    // What is open is dropped, and says so.
+    // Dropping an open connection records its end.
     connections.shutdown().await;
 }
 
-/// The next connection. What fails is a client that is gone again, or a lack of something that others will give back.
+/// Accepts the next connection. Errors are temporary: the client has gone, or a resource is used up.
 async fn accept(tcp: &TcpListener) -> TcpStream {
     loop {
         match tcp.accept().await {
@@ -45,5 +45,5 @@ async fn accept(tcp: &TcpListener) -> TcpStream {
     }
 }
 
-/// More than any host opens; each takes 64 KiB and two sockets. Others wait.
-const MOST_CONNECTIONS: usize = 1000;
+/// More than any host opens; each takes 64 KiB and two sockets. Further clients wait.
+const MAX_CONNECTIONS: usize = 1000;

@@ -1,4 +1,4 @@
-//! A client <-> a server at a URL: a reverse proxy that passes on everything as it is but `Host`, which becomes the server's.
+//! A client <-> a server at a URL: a reverse proxy that changes nothing but `Host`, which becomes the server's.
 
 mod connection;
 mod exchanges;
@@ -6,6 +6,7 @@ mod listen;
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use barewire::client::http::Dialer;
@@ -13,81 +14,84 @@ use barewire_proto::http::Access;
 use barewire_proto::transcript::{Note, Stream};
 use tokio::net::TcpListener;
 
-use super::observation::{Copies, Observation};
-use super::queue::ONLY;
+use super::observation::{Observation, ObservationSender};
+use super::queue::SINGLE_CONNECTION;
 use crate::capture::CaptureClock;
-use crate::http::head::{Passage, Proxy};
-use connection::Shared;
-use exchanges::{Eyes, Numbers};
+use crate::http::head::{ForwardProxy, HeadRewriter};
+use connection::RelayContext;
 
 /// A reverse proxy in front of a server at a URL.
 pub struct HttpRelay {
     tcp: TcpListener,
     dialer: Dialer,
-    passage: Passage,
+    rewriter: HeadRewriter,
 }
 
-/// The names and bodies that a relay takes.
+/// The settings of a relay.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct HttpRelaySettings {
-    /// Names that it answers to, besides those of this machine. Needed where other machines can connect.
+    /// Host names that it answers to, besides those of this machine. Required where other machines can connect.
     pub hosts: Vec<String>,
-    /// Whether the server is asked for bodies that are not compressed, whatever the client accepts.
+    /// Whether to request uncompressed bodies from the server, whatever the client accepts.
     pub uncompressed: bool,
 }
 
-/// Why a relay does not listen.
+/// The reason why a relay does not listen.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ListenError {
-    /// The address is none, or cannot be found.
+    /// The address is invalid or cannot be resolved.
     Address(io::Error),
-    /// Other machines can connect to this address, and no host is named.
+    /// Other machines can connect to this address, and no host name is set.
     Open(SocketAddr),
-    /// A host that is named is none.
+    /// A host name is invalid.
     Host(String),
-    /// The address cannot be listened at.
+    /// The address cannot be bound.
     Bind(io::Error),
 }
 
 impl HttpRelay {
-    /// Listens at an address, for the server that `dialer` leads to.
+    /// Listens at an address, for the server that `dialer` connects to.
     pub async fn listen(address: &str, dialer: Dialer, settings: &HttpRelaySettings) -> Result<Self, ListenError> {
         let addresses: Vec<SocketAddr> =
             tokio::net::lookup_host(address).await.map_err(ListenError::Address)?.collect();
-        let passage = passage(&addresses, &dialer, settings)?;
+        let rewriter = rewriter(&addresses, &dialer, settings)?;
         let tcp = TcpListener::bind(&addresses[..]).await.map_err(ListenError::Bind)?;
-        Ok(Self { tcp, dialer, passage })
+        Ok(Self { tcp, dialer, rewriter })
     }
 
-    /// Where it listens.
+    /// The address that it listens at.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.tcp.local_addr()
     }
 
-    /// Passes everything on until `stop` is ready. `say` is called with what people should hear of.
+    /// Relays until `stop` is ready. `say` is called with the events that the user should see.
     pub async fn run(
         self,
         observation: Option<&Observation>,
         stop: impl Future<Output = ()>,
         say: impl Fn(u64, &Note) + Send + Sync + 'static,
     ) {
-        let eyes = Arc::new(Onto {
+        let observer = Arc::new(RelayObserver {
             clock: observation.map_or_else(CaptureClock::start, Observation::clock),
-            copies: observation.map(Observation::copies),
-            say,
+            sender: observation.map(Observation::sender),
+            exchanges: AtomicU64::new(0),
+            say: Box::new(say),
             said: Mutex::default(),
         });
         let url = format!("{}{}", self.dialer.origin(), self.dialer.path_and_query());
-        eyes.note(ONLY, Note::Open(url.into_bytes()));
-        let numbers = Arc::new(Numbers::default());
-        let shared = Arc::new(Shared { dial: self.dialer, passage: self.passage, eyes, numbers });
-        listen::listen(self.tcp, shared, stop).await;
+        observer.note(SINGLE_CONNECTION, Note::Open(url.into_bytes()));
+        let context = RelayContext { dialer: self.dialer, rewriter: self.rewriter, observer };
+        listen::listen(self.tcp, Arc::new(context), stop).await;
     }
 }
 
-fn passage(addresses: &[SocketAddr], dialer: &Dialer, settings: &HttpRelaySettings) -> Result<Passage, ListenError> {
+fn rewriter(
+    addresses: &[SocketAddr],
+    dialer: &Dialer,
+    settings: &HttpRelaySettings,
+) -> Result<HeadRewriter, ListenError> {
     let mut access = Access::loopback();
     if let Some(open) = addresses.iter().find(|address| !is_loopback(address)) {
         if settings.hosts.is_empty() {
@@ -95,52 +99,62 @@ fn passage(addresses: &[SocketAddr], dialer: &Dialer, settings: &HttpRelaySettin
         }
         access = Access::deny_all();
     }
-    // Another address of this machine alone is answered to as well.
+    // Other loopback addresses are answered to as well.
     let own = addresses.iter().filter(|address| is_loopback(address));
     let own = own.map(|address| SocketAddr::new(address.ip(), 0).to_string());
     let own = own.map(|host| host.strip_suffix(":0").unwrap_or(&host).to_owned());
     for host in own.chain(settings.hosts.iter().cloned()) {
         access.allow_host(&host).map_err(|bad| ListenError::Host(bad.to_string()))?;
     }
-    let proxy = dialer.to_proxy().then(|| Proxy {
+    let proxy = dialer.to_proxy().then(|| ForwardProxy {
         origin: dialer.origin(),
         authorization: dialer.proxy_authorization().map(|value| value.as_bytes().to_vec()),
     });
-    Ok(Passage { access, host: dialer.host(), uncompressed: settings.uncompressed, proxy })
+    Ok(HeadRewriter { access, host: dialer.host(), uncompressed: settings.uncompressed, proxy })
 }
 
-/// Whether only this machine can connect there.
+/// Whether only this machine can connect to this address.
 pub fn is_loopback(address: &SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
 
-/// Copies what is seen, and says what people should hear of.
-struct Onto<F> {
+/// Called with the number of an exchange and a warning about it.
+type WarningSink = dyn Fn(u64, &Note) + Send + Sync;
+
+/// Numbers the exchanges of all connections, copies their bytes and events to the observation, and reports warnings.
+struct RelayObserver {
     clock: CaptureClock,
-    /// `None` if nothing looks on.
-    copies: Option<Copies>,
-    say: F,
-    /// What was said last.
+    /// `None` without an observation.
+    sender: Option<ObservationSender>,
+    /// The number of exchanges so far.
+    exchanges: AtomicU64,
+    say: Box<WarningSink>,
+    /// The last warning.
     said: Mutex<Option<Note>>,
 }
 
-impl<F: Fn(u64, &Note) + Send + Sync> Eyes for Onto<F> {
+impl RelayObserver {
+    fn next_exchange(&self) -> u64 {
+        self.exchanges.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     fn bytes(&self, exchange: u64, stream: Stream, bytes: &[u8]) {
-        if let Some(copies) = &self.copies {
-            copies.bytes(exchange, stream, bytes, self.clock.now());
+        if let Some(sender) = &self.sender {
+            sender.bytes(exchange, stream, bytes, self.clock.now());
         }
     }
 
     fn note(&self, exchange: u64, note: Note) {
-        if let Some(copies) = &self.copies {
-            copies.note(exchange, note);
+        if let Some(sender) = &self.sender {
+            sender.note(exchange, note);
         }
     }
 
-    fn trouble(&self, exchange: u64, note: Note) {
+    /// Records an event, and reports it to the user.
+    fn warn(&self, exchange: u64, note: Note) {
         self.note(exchange, note.clone());
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        // A client that tries again and again is told about once.
+        // A client that repeats its mistake is reported once.
         if said.as_ref() != Some(&note) {
             (self.say)(exchange, &note);
             *said = Some(note);

@@ -131,7 +131,7 @@ async fn read_request(
     max_body: usize,
 ) -> Result<Option<ReceivedRequest>, (&'static str, String)> {
     let bad = |why: &str| ("400 Bad Request", format!("{why}\n"));
-    let mut messages = Messages::new();
+    let mut messages = HttpDecoder::new();
     let mut buffer = vec![0; READ_BUFFER];
     let mut request: Option<ReceivedRequest> = None;
     loop {
@@ -147,15 +147,15 @@ async fn read_request(
                     }
                     request = Some(head);
                 }
-                Part::Body(bytes) => {
+                HttpPart::Body(bytes) => {
                     let Some(request) = &mut request else { continue };
                     if request.body.len() + bytes.len() > max_body {
                         return Err(("413 Content Too Large", format!("more than {max_body} bytes\n")));
                     }
                     request.body.extend_from_slice(bytes);
                 }
-                Part::Framing(_) => {}
-                Part::End => return Ok(request),
+                HttpPart::Framing(_) => {}
+                HttpPart::End => return Ok(request),
             }
         }
     }
@@ -185,7 +185,7 @@ fn parse_head(bytes: &[u8]) -> Result<(ReceivedRequest, Follows), (&'static str,
         .collect();
     let request = ReceivedRequest { method, headers, body: Vec::new() };
     let follows = match (request.header("transfer-encoding"), request.header("content-length")) {
-        (Some(coding), None) if coding.eq_ignore_ascii_case("chunked") => Follows::Chunks,
+        (Some(coding), None) if coding.eq_ignore_ascii_case("chunked") => BodyLength::Chunked,
         (None, Some(length)) => {
             let is_number = length.bytes().all(|byte| byte.is_ascii_digit());
             let length = length.parse().ok().filter(|_| is_number);

@@ -1,13 +1,13 @@
-//! A program and its arguments -> a line as it would be typed, without the secrets in it.
+//! A program and its arguments -> a shell line without the secrets in it.
 
 use std::ffi::OsStr;
 
-use super::{Redactor, Secrets};
-use crate::secrets::names::{self, Place};
+use super::{ActiveRedactor, Redactor};
+use crate::secrets::names::{self, NameContext};
 use crate::secrets::view::is_name;
 
 impl Redactor {
-    /// A program and its arguments as they would be typed, and whether something in it was replaced.
+    /// Returns a program and its arguments as a shell line, and whether something in it was replaced.
     pub fn argv<'a>(&mut self, argv: impl IntoIterator<Item = &'a OsStr>) -> (Vec<u8>, bool) {
         let (mut line, mut redacted, mut option) = (Vec::new(), false, None);
         for (index, arg) in argv.into_iter().enumerate() {
@@ -31,9 +31,9 @@ impl Redactor {
     }
 }
 
-impl Secrets {
+impl ActiveRedactor {
     fn argument(&mut self, arg: &[u8]) -> (Vec<u8>, bool) {
-        // `--token=…`, `NAME=…`, `--env=NAME=…`: all that follows is the value, whatever it is made of.
+        // `--token=…`, `NAME=…`, `--env=NAME=…`: everything after the sign is the value.
         let mut from = 0;
         while let Some(equals) = memchr::memchr(b'=', &arg[from..]).map(|at| from + at) {
             let (name, value) = (&arg[from..equals], &arg[equals + 1..]);
@@ -45,11 +45,10 @@ impl Secrets {
             }
             from = equals + 1;
         }
-        // `-H 'Name: value'`, `--header='Name: value'`; and JSON, which is none.
+        // `-H 'Name: value'` and `--header='Name: value'`, but not JSON.
         match memchr::memchr(b':', arg) {
             Some(colon)
-                if arg[..colon].iter().all(|b| is_name(*b) || *b == b'=')
-                    && arg[colon..].starts_with(b": ") =>
+                if arg[..colon].iter().all(|b| is_name(*b) || *b == b'=') && arg[colon..].starts_with(b": ") =>
             {
                 self.head(arg)
             }
@@ -57,14 +56,14 @@ impl Secrets {
         }
     }
 
-    /// What stands for a value, if its name says that it is a secret.
+    /// Replaces a value if it is a secret under this name.
     fn named(&mut self, name: &[u8], value: &[u8]) -> Option<(Vec<u8>, bool)> {
-        let secret = names::secret(name, Place::Assigned)?;
-        secret.fits(value, Place::Assigned).then(|| self.value(value))
+        let secret = names::secret_class(name, NameContext::Assigned)?;
+        secret.fits(value, NameContext::Assigned).then(|| self.value(value))
     }
 }
 
-/// As a shell takes it: in apostrophes, unless nothing in it needs them. What stands for a secret does not.
+/// Appends an argument in the apostrophes that a shell needs; `<` and `>` of a replacement text need none.
 fn quote(arg: &[u8], replaced: bool, line: &mut Vec<u8>) {
     let sign = |b: &u8| b"-_./:=@%+,".contains(b) || (replaced && b"<>".contains(b));
     let plain = |b: &u8| b.is_ascii_alphanumeric() || sign(b) || !b.is_ascii();

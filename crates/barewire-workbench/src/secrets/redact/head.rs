@@ -1,11 +1,11 @@
-//! A line of an HTTP head -> the same without the secret in it: schemes and the names of cookies stay.
+//! A line of an HTTP head -> the same line without the secret in it. Schemes and the names of cookies stay.
 
-use super::{Redactor, Secrets};
-use crate::secrets::names::{self, Place};
+use super::{ActiveRedactor, Redactor};
+use crate::secrets::names::{self, NameContext};
 use crate::secrets::shapes::scheme;
 
 impl Redactor {
-    /// A header whose value is a secret, whatever it is called; and whether it was replaced.
+    /// Returns the line of a header whose value is a secret whatever its name, and whether the value was replaced.
     pub fn secret_header(&mut self, name: &str, value: &str) -> (Vec<u8>, bool) {
         let (value, replaced) = match &mut self.0 {
             None => (value.as_bytes().to_vec(), false),
@@ -15,19 +15,19 @@ impl Redactor {
     }
 }
 
-impl Secrets {
+impl ActiveRedactor {
     pub(super) fn head(&mut self, line: &[u8]) -> (Vec<u8>, bool) {
         let Some(colon) = memchr::memchr(b':', line) else { return self.text(line) };
         let (name, rest) = line.split_at(colon);
         let value_at = 1 + rest[1..].iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
         let value = &rest[value_at..];
-        if !names::header(name).is_some_and(|secret| secret.fits(value, Place::Assigned)) {
+        if !names::header_class(name).is_some_and(|secret| secret.fits(value, NameContext::Assigned)) {
             return self.text(line);
         }
         let mut out = [name, &rest[..value_at]].concat();
         let (shown, redacted) = match name.to_ascii_lowercase().as_slice() {
             b"cookie" => self.cookies(value, usize::MAX),
-            // Behind the first one of a Set-Cookie are Path, Domain and the like.
+            // After the first value of a Set-Cookie come Path, Domain and the like.
             b"set-cookie" => self.cookies(value, 1),
             _ => self.credentials(value),
         };
@@ -35,14 +35,14 @@ impl Secrets {
         (out, redacted)
     }
 
-    /// What stands behind a scheme, if there is one.
+    /// Replaces a value, except for its scheme.
     fn credentials(&mut self, value: &[u8]) -> (Vec<u8>, bool) {
         let (scheme, secret) = value.split_at(scheme(value));
         let (shown, redacted) = self.value(secret);
         ([scheme, &shown].concat(), redacted)
     }
 
-    /// The values of so many cookies.
+    /// Replaces the values of the first `most` cookies.
     fn cookies(&mut self, value: &[u8], most: usize) -> (Vec<u8>, bool) {
         let (mut out, mut redacted) = (Vec::new(), false);
         for (index, part) in value.split(|b| *b == b';').enumerate() {

@@ -1,9 +1,9 @@
-//! What is to be written down -> the same without secrets: each is replaced by `<redacted-N>`, equal ones by the same number.
+//! Text -> the same text with each secret replaced by `<redacted-N>`, equal secrets by the same number.
 //!
-//! How it is used: whoever records makes one [`Redactor`] a file and hands all entries through [`Redactor::entry`], which knows heads
-//! of HTTP, bodies, lines in pieces and what goes on in the next line. What is not an entry has a method of its own: the
-//! command line ([`Redactor::argv`]), and what is quoted in a line ([`Redactor::shown`]).
-//! The text stays what it is but for the secrets: JSON stays JSON, and everything else is byte for byte the same.
+//! A recorder creates one [`Redactor`] for each file and passes all entries through [`Redactor::entry`], which handles HTTP
+//! heads, bodies, lines in pieces and secrets over several lines. Other texts have methods of their own: the command line
+//! ([`Redactor::argv`]), and excerpts within a line ([`Redactor::shown`]). JSON stays JSON, and everything but the secrets
+//! stays byte for byte the same.
 
 mod argv;
 mod head;
@@ -13,32 +13,32 @@ use std::collections::HashMap;
 
 use barewire_proto::transcript::{Bytes, Channel, End, Entry, Event, Note, Stream};
 
-use super::{Detector, Kind, Line, Next, Reader};
-use crate::frames::ended;
+use super::{Continuation, Detector, LineScanner, SecretKind, SecretVisitor};
+use crate::frames::ended_stream;
 use crate::text::shown;
 use memchr::memmem;
-use numbers::{Numbers, Reading};
+use numbers::{SecretHash, SecretNumbers};
 
-pub(crate) use numbers::BEGIN;
+pub(crate) use numbers::REPLACEMENT_PREFIX;
+pub(super) use numbers::is_replacement;
 
-/// Replaces secrets, or leaves everything as it is.
-pub struct Redactor(Option<Secrets>);
+/// Replaces secrets, or leaves everything unchanged.
+pub struct Redactor(Option<ActiveRedactor>);
 
-struct Secrets {
+struct ActiveRedactor {
     detector: Detector,
-    numbers: Numbers,
-    /// Texts of which a piece or a line was seen, and more is to come.
-    unfinished: HashMap<(Stream, Channel), Unfinished>,
+    numbers: SecretNumbers,
+    /// The texts of which more may come.
+    unfinished: HashMap<(Stream, Channel), UnfinishedText>,
 }
 
-struct Unfinished {
-    line: Line,
-    /// The secret that it has come to, as far as it was read.
-    secret: Reading,
-    /// How many lines a private key has gone on for: it has a hundred at most.
+struct UnfinishedText {
+    line: LineScanner,
+    /// The secret at the end of the text so far.
+    secret: SecretHash,
+    /// The number of lines of a private key so far.
     lines: usize,
-    /// The last piece, as far as it can be written; without its bytes if it is written already. What is held back of it is written
-    /// like it.
+    /// The last piece as far as it is decided; without its bytes if it is written already. The rest is written with its marks.
     last: Bytes,
 }
 
@@ -49,29 +49,29 @@ impl Default for Redactor {
 }
 
 impl Redactor {
-    /// One that knows the secrets in our own environment, which the program that is started has as well.
+    /// Creates a redactor that knows the secrets of our environment, which a program that we start has as well.
     pub fn new() -> Self {
         Self::knowing([])
     }
 
-    /// One that knows these as well.
+    /// Creates a redactor that knows these secrets as well.
     pub fn knowing(secrets: impl IntoIterator<Item = Vec<u8>>) -> Self {
         Self::with(Detector::new(secrets))
     }
 
     fn with(detector: Detector) -> Self {
-        Self(Some(Secrets { detector, numbers: Numbers::default(), unfinished: HashMap::new() }))
+        Self(Some(ActiveRedactor { detector, numbers: SecretNumbers::default(), unfinished: HashMap::new() }))
     }
 
-    /// One that leaves everything as it is.
+    /// Creates a redactor that changes nothing.
     pub fn off() -> Self {
         Self(None)
     }
 
-    /// Appends the entry, and what belongs before it, with `redacted` on it where something was replaced.
+    /// Appends the entry without its secrets, after anything that was held back. A changed entry is marked `redacted`.
     ///
-    /// Of a line that comes in pieces the last piece is held back, as a secret may go on in the next one; that, or a [`Note::Gap`] or
-    /// the end of its stream, brings it out.
+    /// The last piece of an unfinished line is held back, because a secret may go on in the next piece. It is written with the
+    /// next piece, a [`Note::Gap`] or the end of its stream.
     pub fn entry(&mut self, entry: Entry, out: &mut Vec<Entry>) {
         let Some(secrets) = &mut self.0 else { return out.push(entry) };
         match entry {
@@ -79,7 +79,7 @@ impl Redactor {
             Entry::Event(Event { channel, note, mut marks }) => {
                 let over = match note {
                     Note::Gap(stream, _) => Some(stream),
-                    _ => ended(&note),
+                    _ => ended_stream(&note),
                 };
                 out.extend(over.and_then(|stream| secrets.rest(stream, &channel)).map(Entry::Bytes));
                 let note = match note {
@@ -104,44 +104,44 @@ impl Redactor {
         }
     }
 
-    /// Returns a text without the secrets in it: a JSON value, a URL, a header, a line of a log. Equal secrets get equal numbers.
+    /// Returns a text without its secrets: a JSON value, a URL, a header, a log line. Equal secrets get equal numbers.
     pub fn text(&mut self, text: &str) -> String {
         let Some(secrets) = &mut self.0 else { return text.to_owned() };
         let (clean, _) = secrets.text(text.as_bytes());
         String::from_utf8_lossy(&clean).into_owned()
     }
 
-    /// What a peer has written, for one line: redacted, escaped, and no wider than `most` columns. In this order: of a secret that is
-    /// cut, or escaped, nobody could say that it is one.
+    /// Returns an excerpt of a peer's text for one line: first redacted, then escaped, then cut to `most` columns. A secret that
+    /// is escaped or cut could not be recognized.
     pub fn shown(&mut self, text: &[u8], most: usize) -> String {
         let Some(secrets) = &mut self.0 else { return shown(text, most) };
         if is_line_of_a_key(text) {
             return shown(&secrets.value(text).0, most);
         }
-        let begin = &text[..text.len().min(EXCERPT)];
+        let begin = &text[..text.len().min(EXCERPT_LIMIT)];
         let more = begin.len() < text.len();
-        if !more && secrets.detector.finds_nothing(begin) && memmem::find(begin, CUT).is_none() {
+        if !more && secrets.detector.finds_nothing(begin) && memmem::find(begin, ELLIPSIS).is_none() {
             return shown(begin, most);
         }
-        // What is held back at its end may be part of a secret.
-        let (mut clean, _) = secrets.read(begin, if more { Next::Piece } else { Next::Nothing });
+        // With more to come, the end is held back: it may be part of a secret.
+        let (mut clean, _) = secrets.read(begin, if more { Continuation::Piece } else { Continuation::Nothing });
         if more {
-            clean.extend_from_slice(CUT);
+            clean.extend_from_slice(ELLIPSIS);
         }
-        shown(&secrets.without_beginnings(clean), most)
+        shown(&secrets.redact_known_prefixes(clean), most)
     }
 }
 
-impl Secrets {
+impl ActiveRedactor {
     fn bytes(&mut self, mut bytes: Bytes, entries: &mut Vec<Entry>) {
         let next = match bytes.end {
-            End::None => Next::Piece,
-            _ if stands_alone(&bytes.payload) => Next::Nothing,
-            _ => Next::Line,
+            End::None => Continuation::Piece,
+            _ if stands_alone(&bytes.payload) => Continuation::Nothing,
+            _ => Continuation::Line,
         };
         let key = |bytes: &Bytes| (bytes.stream, bytes.channel.clone());
-        // As almost all lines are.
-        if next == Next::Nothing
+        // The common case: a message without secrets.
+        if next == Continuation::Nothing
             && (self.unfinished.is_empty() || !self.unfinished.contains_key(&key(&bytes)))
             && self.detector.finds_nothing(&bytes.payload)
         {
@@ -149,8 +149,8 @@ impl Secrets {
         }
         let key = key(&bytes);
         let (mut line, secret, lines) = match self.unfinished.remove(&key) {
-            None => (Line::default(), self.numbers.read(), 0),
-            Some(Unfinished { line, secret, lines, last }) => {
+            None => (LineScanner::default(), self.numbers.start_hash(), 0),
+            Some(UnfinishedText { line, secret, lines, last }) => {
                 if !last.payload.is_empty() {
                     entries.push(Entry::Bytes(last));
                 }
@@ -158,57 +158,55 @@ impl Secrets {
             }
         };
         let out = Vec::with_capacity(bytes.payload.len());
-        let mut pen = Pen { numbers: &mut self.numbers, secret, out, redacted: false };
-        line.push(&bytes.payload, next, &self.detector, &mut pen);
-        let Pen { secret, out, redacted, .. } = pen;
+        let mut visitor = RedactingVisitor { numbers: &mut self.numbers, secret, out, redacted: false };
+        line.push(&bytes.payload, next, &self.detector, &mut visitor);
+        let RedactingVisitor { secret, out, redacted, .. } = visitor;
         bytes.marks.redacted |= redacted;
         bytes.payload = out;
-        if next == Next::Piece {
-            self.unfinished.insert(key, Unfinished { line, secret, lines, last: bytes });
+        if next == Continuation::Piece {
+            self.unfinished.insert(key, UnfinishedText { line, secret, lines, last: bytes });
             return;
         }
-        let lines = if line.is_in_a_key() { lines + 1 } else { 0 };
-        let goes_on = next == Next::Line || lines > 0;
-        if goes_on && lines <= MOST_LINES && self.unfinished.len() < MOST_TEXTS {
+        let lines = if line.ends_in_private_key() { lines + 1 } else { 0 };
+        let goes_on = next == Continuation::Line || lines > 0;
+        if goes_on && lines <= MAX_KEY_LINES && self.unfinished.len() < MAX_OPEN_TEXTS {
             let (stream, channel, marks) = (bytes.stream, bytes.channel.clone(), bytes.marks.clone());
             let last = Bytes { stream, channel, payload: Vec::new(), end: bytes.end, marks };
-            self.unfinished.insert(key, Unfinished { line, secret, lines, last });
+            self.unfinished.insert(key, UnfinishedText { line, secret, lines, last });
         }
         entries.push(Entry::Bytes(bytes));
     }
 
-    /// What was held back of a line that does not go on.
+    /// Returns the held-back end of a line that does not go on.
     fn rest(&mut self, stream: Stream, channel: &Channel) -> Option<Bytes> {
-        let Unfinished { mut line, secret, mut last, .. } =
-            self.unfinished.remove(&(stream, channel.clone()))?;
+        let UnfinishedText { mut line, secret, mut last, .. } = self.unfinished.remove(&(stream, channel.clone()))?;
         let out = std::mem::take(&mut last.payload);
-        let mut pen = Pen { numbers: &mut self.numbers, secret, out, redacted: false };
-        line.push(b"", Next::Nothing, &self.detector, &mut pen);
-        last.marks.redacted |= pen.redacted;
-        last.payload = pen.out;
+        let mut visitor = RedactingVisitor { numbers: &mut self.numbers, secret, out, redacted: false };
+        line.push(b"", Continuation::Nothing, &self.detector, &mut visitor);
+        last.marks.redacted |= visitor.redacted;
+        last.payload = visitor.out;
         last.end = End::None;
         (!last.payload.is_empty()).then_some(last)
     }
 
     fn text(&mut self, text: &[u8]) -> (Vec<u8>, bool) {
-        self.read(text, Next::Nothing)
+        self.read(text, Continuation::Nothing)
     }
 
-    /// Without what is held back, if there is more of it.
-    fn read(&mut self, text: &[u8], next: Next) -> (Vec<u8>, bool) {
-        let secret = self.numbers.read();
+    /// Redacts one text; the end of it is missing if `next` says that more follows.
+    fn read(&mut self, text: &[u8], next: Continuation) -> (Vec<u8>, bool) {
+        let secret = self.numbers.start_hash();
         let out = Vec::with_capacity(text.len());
-        let mut pen = Pen { numbers: &mut self.numbers, secret, out, redacted: false };
-        Line::default().push(text, next, &self.detector, &mut pen);
-        (pen.out, pen.redacted)
+        let mut visitor = RedactingVisitor { numbers: &mut self.numbers, secret, out, redacted: false };
+        LineScanner::default().push(text, next, &self.detector, &mut visitor);
+        (visitor.out, visitor.redacted)
     }
 
-    /// Without what a secret of the environment begins with, where the rest of it was cut off: names in what is told of a message
-    /// are cut before all of it comes here.
-    fn without_beginnings(&mut self, text: Vec<u8>) -> Vec<u8> {
+    /// Replaces the prefixes of known secrets before an ellipsis: some names are cut before they come here.
+    fn redact_known_prefixes(&mut self, text: Vec<u8>) -> Vec<u8> {
         let (mut out, mut from) = (Vec::new(), 0);
-        for cut in memmem::find_iter(&text, CUT) {
-            let length = self.detector.begun(&text[from..cut]);
+        for cut in memmem::find_iter(&text, ELLIPSIS) {
+            let length = self.detector.known_prefix_length(&text[from..cut]);
             out.extend_from_slice(&text[from..cut - length]);
             out.extend(self.value(&text[cut - length..cut]).0);
             from = cut;
@@ -217,47 +215,47 @@ impl Secrets {
         out
     }
 
-    /// All of it is a secret.
+    /// Replaces a value that is a secret as a whole.
     fn value(&mut self, value: &[u8]) -> (Vec<u8>, bool) {
-        if value.is_empty() || value.starts_with(BEGIN.as_bytes()) {
+        if value.is_empty() || is_replacement(value.trim_ascii()) {
             return (value.to_vec(), false);
         }
-        let mut secret = self.numbers.read();
+        let mut secret = self.numbers.start_hash();
         secret.push(value);
         let mut out = Vec::new();
-        self.numbers.put(&secret, &mut out);
+        self.numbers.write_replacement(&secret, &mut out);
         (out, true)
     }
 }
 
-/// Writes what is plain, and numbers in the place of secrets.
-struct Pen<'a> {
-    numbers: &'a mut Numbers,
-    secret: Reading,
+/// Writes plain text as it is, and replacement texts for secrets.
+struct RedactingVisitor<'a> {
+    numbers: &'a mut SecretNumbers,
+    secret: SecretHash,
     out: Vec<u8>,
-    /// Something was replaced.
+    /// Whether something was replaced.
     redacted: bool,
 }
 
-impl Reader for Pen<'_> {
+impl SecretVisitor for RedactingVisitor<'_> {
     fn plain(&mut self, text: &[u8]) {
         self.out.extend_from_slice(text);
     }
 
-    fn secret(&mut self, part: &[u8], _: Kind) {
+    fn secret(&mut self, part: &[u8], _: SecretKind) {
         self.secret.push(part);
-        // Also a piece of which nothing is left is one with a secret in it.
+        // A piece that is dropped as a whole counts as well.
         self.redacted |= !part.is_empty();
     }
 
-    fn end(&mut self, _: Kind) {
+    fn end(&mut self, _: SecretKind) {
         if !self.secret.is_empty() {
-            self.numbers.put(&self.secret, &mut self.out);
-            self.secret = self.numbers.read();
+            self.numbers.write_replacement(&self.secret, &mut self.out);
+            self.secret = self.numbers.start_hash();
         }
     }
 
-    fn number(&mut self, quote: &[u8], number: &[u8], kind: Kind) {
+    fn number(&mut self, quote: &[u8], number: &[u8], kind: SecretKind) {
         self.out.extend_from_slice(quote);
         self.secret(number, kind);
         self.end(kind);
@@ -265,18 +263,18 @@ impl Reader for Pen<'_> {
     }
 }
 
-/// Whether the next line cannot belong to this one, which is a message as it stands on stdio or in an event.
+/// Whether this line is a whole message, as on stdio or in a server-sent event, so that the next line does not belong to it.
 fn stands_alone(line: &[u8]) -> bool {
     let text = match line.strip_prefix(b"data:") {
         Some(data) => data.strip_prefix(b" ").unwrap_or(data),
         None => line,
     };
-    // One of JSON over many lines is indented.
+    // A line of JSON over several lines is indented.
     let text = text.trim_ascii_end();
     matches!(text, [b'{', .., b'}'] | [b'[', .., b']'])
 }
 
-/// Whether all of it is Base64, as a line of a private key is. Where a line stands alone nobody knows what stood before it.
+/// Whether a text is all Base64, like a line of a private key. In a single line, the head of the key is not seen.
 fn is_line_of_a_key(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     let has = |part: fn(&u8) -> bool| text.iter().any(part);
@@ -287,17 +285,17 @@ fn is_line_of_a_key(text: &[u8]) -> bool {
         && has(u8::is_ascii_lowercase)
 }
 
-/// Stands where something was cut off.
-const CUT: &[u8] = "…".as_bytes();
+/// The mark of a text that was cut.
+const ELLIPSIS: &[u8] = "…".as_bytes();
 
-/// More than is ever shown of a line, and than is held back at its end: what stands behind it is not looked at.
-pub const EXCERPT: usize = 16 * 1024;
+/// The longest part of a text that excerpts are made from: more than is ever shown, and than is held back.
+pub const EXCERPT_LIMIT: usize = 16 * 1024;
 
-/// Of a private key; one of 16384 bits has 200 or so.
-const MOST_LINES: usize = 256;
+/// The most lines of a private key; one of 16384 bits has about 200.
+const MAX_KEY_LINES: usize = 256;
 
-/// Streams that are open at once; of each the end of its last line is kept.
-const MOST_TEXTS: usize = 4096;
+/// The most streams of which the end of the last line is kept.
+const MAX_OPEN_TEXTS: usize = 4096;
 
 #[cfg(test)]
 mod tests;

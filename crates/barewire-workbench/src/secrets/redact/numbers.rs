@@ -1,41 +1,41 @@
-//! A secret -> the number that stands for it in one file: equal secrets have equal numbers, and no secret is kept.
+//! A secret -> its replacement text in one file. Equal secrets get equal numbers; only a hash of each secret is kept.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// The numbers that were given so far.
+/// The numbers of the secrets so far.
 #[derive(Default)]
-pub(super) struct Numbers {
+pub(super) struct SecretNumbers {
     keys: RandomState,
     given: HashMap<u64, usize>,
 }
 
-/// A secret that is still being read.
-pub(super) struct Reading {
+/// The hash of a secret that may come in parts.
+pub(super) struct SecretHash {
     hash: <RandomState as BuildHasher>::Hasher,
     empty: bool,
 }
 
-impl Numbers {
-    pub(super) fn read(&self) -> Reading {
-        Reading { hash: self.keys.build_hasher(), empty: true }
+impl SecretNumbers {
+    pub(super) fn start_hash(&self) -> SecretHash {
+        SecretHash { hash: self.keys.build_hasher(), empty: true }
     }
 
-    /// Writes what stands for the secret.
-    pub(super) fn put(&mut self, secret: &Reading, out: &mut Vec<u8>) {
+    /// Appends the replacement text for a secret.
+    pub(super) fn write_replacement(&mut self, secret: &SecretHash, out: &mut Vec<u8>) {
         let key = secret.hash.finish();
-        // Whoever sends more secrets than that is told that they are some, and not which.
-        let next = if self.given.len() < MOST { self.given.len() + 1 } else { 0 };
+        // Beyond the limit all secrets get the number 0.
+        let next = if self.given.len() < MAX_NUMBERS { self.given.len() + 1 } else { 0 };
         let number = match self.given.get(&key) {
             Some(number) => *number,
             None if next == 0 => 0,
             None => *self.given.entry(key).or_insert(next),
         };
-        out.extend_from_slice(format!("{BEGIN}{number}>").as_bytes());
+        out.extend_from_slice(format!("{REPLACEMENT_PREFIX}{number}>").as_bytes());
     }
 }
 
-impl Reading {
+impl SecretHash {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.hash.write(bytes);
         self.empty &= bytes.is_empty();
@@ -46,8 +46,15 @@ impl Reading {
     }
 }
 
-/// What stands for a secret begins like this.
-pub(crate) const BEGIN: &str = "<redacted-";
+/// The start of every replacement text.
+pub(crate) const REPLACEMENT_PREFIX: &str = "<redacted-";
 
-/// Of memory, a mebibyte.
-const MOST: usize = 1 << 15;
+/// Whether this is a complete replacement text, as [`SecretNumbers::write_replacement`] writes it. What only begins like one may be a secret.
+pub(crate) fn is_replacement(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(REPLACEMENT_PREFIX.as_bytes()).and_then(|rest| rest.strip_suffix(b">"));
+    let number = digits.and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<usize>().ok());
+    number.is_some_and(|number| number <= MAX_NUMBERS && digits == Some(number.to_string().as_bytes()))
+}
+
+/// The most secrets with a number of their own: a mebibyte of memory.
+const MAX_NUMBERS: usize = 1 << 15;

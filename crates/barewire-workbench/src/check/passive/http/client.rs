@@ -127,5 +127,5 @@ pub(super) fn check_param_headers(
 }
 
 fn is_redacted(value: &str) -> bool {
-    value.contains(crate::secrets::BEGIN)
+    value.contains(crate::secrets::REPLACEMENT_PREFIX)
 }

@@ -16,7 +16,7 @@ use super::{MessageContext, ObservationState};
 use crate::check::catalogue::Check;
 use crate::check::finding::{Finding, Location, Party};
 use crate::check::ledger::Ledger;
-use crate::operations::{Exchange, Handshake, member};
+use crate::operations::{HttpExchange, Handshake, member};
 use crate::text::shown;
 
 #[derive(Default)]

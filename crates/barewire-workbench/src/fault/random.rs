@@ -1,12 +1,12 @@
-//! A seed -> numbers that look like chance and are the same every time: SplitMix64.
+//! A seed -> pseudorandom numbers that are the same every time: SplitMix64.
 
 use std::ops::Range;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Chance(u64);
+pub(crate) struct SeededRandom(u64);
 
-impl Chance {
-    /// Of the same seed, but independent for each `part`.
+impl SeededRandom {
+    /// Creates a generator; those of the same seed are independent for each `part`.
     pub(crate) fn new(seed: u64, part: u64) -> Self {
         let mut chance = Self(seed ^ part.wrapping_mul(0xd134_2543_de82_ef95));
         chance.next();
@@ -21,12 +21,13 @@ impl Chance {
         z ^ (z >> 31)
     }
 
-    /// A number in the range, which is not empty.
+    /// Returns a number in the range, which must not be empty.
     pub(crate) fn within(&mut self, range: Range<usize>) -> usize {
         let width = (range.end - range.start) as u64;
         range.start + usize::try_from(self.next() % width).expect("it is less than a usize")
     }
 
+    /// Returns `true` in this many of a hundred cases.
     pub(crate) fn percent(&mut self, percent: u8) -> bool {
         self.next() % 100 < u64::from(percent)
     }

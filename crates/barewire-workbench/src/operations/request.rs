@@ -1,41 +1,37 @@
-//! A request -> what is kept of it until it is answered.
+//! A request -> the facts that are kept until it is answered.
 
 use barewire_proto::json::Text;
 use barewire_proto::mcp::RequestParams;
 use barewire_proto::rpc::{Id, Request};
 
-use super::conversation::{LONGEST_NAME, member};
+use super::conversation::{MAX_NAME_LENGTH, member};
 
-/// What is kept of a request.
-pub(super) struct Asked {
+/// The facts about a request.
+pub(super) struct RequestFacts {
     pub(super) id: Id<'static>,
     pub(super) method: String,
     /// The tool, prompt or resource.
     pub(super) about: Option<String>,
     pub(super) token: Option<Id<'static>>,
-    /// It brings what a server has asked for.
-    pub(super) retry: Option<Retry>,
-}
-
-pub(super) struct Retry {
-    /// As it was written.
+    /// Whether it brings the input that the server asked for.
+    pub(super) is_retry: bool,
+    /// The `requestState` of a retry, as written.
     pub(super) state: Option<Box<str>>,
 }
 
-impl Asked {
+impl RequestFacts {
     pub(super) fn of(request: &Request<'_>, params: &RequestParams<'_>) -> Self {
         let about = params.name.or(params.uri).and_then(Text::from_json).map(name_of);
         let token = member(params.meta.json, "progressToken").and_then(Id::from_json).map(Id::into_owned);
-        let state = params.request_state.map(|state| state.as_str().into());
+        let state: Option<Box<str>> = params.request_state.map(|state| state.as_str().into());
         let is_retry = params.input_responses.is_some() || state.is_some();
-        let retry = is_retry.then_some(Retry { state });
         let method = name_of(request.method);
-        Self { id: request.id.clone().into_owned(), method, about, token, retry }
+        Self { id: request.id.clone().into_owned(), method, about, token, is_retry, state }
     }
 }
 
-/// A name with its escapes resolved, cut where no name is that long.
+/// A name with its escapes resolved, cut if it is longer than any name.
 pub(super) fn name_of(text: Text<'_>) -> String {
     let name = text.to_name();
-    if name.len() <= LONGEST_NAME { name.into_owned() } else { name.chars().take(LONGEST_NAME / 4).collect() }
+    if name.len() <= MAX_NAME_LENGTH { name.into_owned() } else { name.chars().take(MAX_NAME_LENGTH / 4).collect() }
 }

@@ -1,0 +1,213 @@
+//! The state of the streams after a program has ended -> how long they are still relayed.
+//!
+//! A process that the program started and that still holds its stdin and stdout may be the real server: a launcher ends, and
+//! the server that it launched goes on. Without a tap, the host would see the exit at once and could go on talking. A tap
+//! cannot both exit and relay, so it relays as long as the host can talk to a process. When that is not possible any more, or
+//! the host has asked us to end, it may be waiting for our exit: then there is a time limit. The program's own output is
+//! always relayed.
+
+use std::time::{Duration, Instant};
+
+/// A program that has ended.
+pub(super) struct AfterExit {
+    /// The bytes of the program's own output on stdout and stderr that are not read yet; `None` once all of it is relayed.
+    unread: [Option<u64>; 2],
+    /// The last time when bytes were relayed.
+    moved: Instant,
+    /// The time limit, and its start.
+    limit: Option<(Limit, Instant)>,
+    /// Whether it was reported that a process is left.
+    reported: bool,
+}
+
+/// The state of the relay.
+pub(super) struct RelayStatus {
+    /// Whether a process reads what the host writes.
+    pub(super) has_listener: bool,
+    pub(super) stdout: OutputStatus,
+    pub(super) stderr: OutputStatus,
+    /// Whether bytes were relayed in any direction since the last status.
+    pub(super) moved: bool,
+    /// Whether a signal has asked us to end.
+    pub(super) end_requested: bool,
+}
+
+/// The state of stdout or stderr.
+pub(super) struct OutputStatus {
+    /// Whether a process holds it and the host reads it.
+    pub(super) is_open: bool,
+    /// Whether bytes are held back, or cannot be written yet.
+    pub(super) is_busy: bool,
+    /// The bytes that were read since the last status.
+    pub(super) read: u64,
+}
+
+/// The next step.
+#[derive(Debug, PartialEq)]
+pub(super) enum ExitAction {
+    /// Relay until this time, or until something happens.
+    Wait(Option<Instant>),
+    /// Relay, and record that the program has left a process behind. Comes once.
+    ReportLeft,
+    Finish,
+}
+
+/// A time limit.
+#[derive(Clone, Copy, PartialEq)]
+struct Limit {
+    /// Without any bytes.
+    silent: Duration,
+    /// In any case.
+    in_all: Duration,
+}
+
+impl AfterExit {
+    /// Starts when the program has ended, with this many unread bytes on stdout and stderr.
+    pub(super) fn new(unread: [u64; 2], now: Instant) -> Self {
+        Self { unread: unread.map(Some), moved: now, limit: None, reported: false }
+    }
+
+    pub(super) fn next_action(&mut self, status: &RelayStatus, now: Instant) -> ExitAction {
+        for (unread, output) in self.unread.iter_mut().zip([&status.stdout, &status.stderr]) {
+            let left = unread.map(|bytes| bytes.saturating_sub(output.read));
+            *unread = left.filter(|bytes| output.is_open && (*bytes > 0 || output.is_busy));
+        }
+        if status.moved {
+            self.moved = now;
+        }
+        if !status.stdout.is_open && !status.stderr.is_open {
+            return ExitAction::Finish;
+        }
+        let has_unread = self.unread.iter().any(Option::is_some);
+        let over = self.limit(status, has_unread, now);
+        if over.is_some_and(|over| over <= now) {
+            return ExitAction::Finish;
+        }
+        if self.reported || has_unread || !status.stdout.is_open {
+            return ExitAction::Wait(over);
+        }
+        let known = self.moved + BRIEF_SILENCE;
+        if known <= now {
+            self.reported = true;
+            return ExitAction::ReportLeft;
+        }
+        ExitAction::Wait(Some(over.map_or(known, |over| over.min(known))))
+    }
+
+    /// The time of the end if nothing more happens.
+    fn limit(&mut self, status: &RelayStatus, has_unread: bool, now: Instant) -> Option<Instant> {
+        let limit = match status {
+            RelayStatus { end_requested: true, .. } => Some(END_REQUESTED_LIMIT),
+            RelayStatus { stdout: OutputStatus { is_open: false, .. }, .. } => Some(STDERR_ONLY_LIMIT),
+            RelayStatus { has_listener: false, .. } => Some(STDOUT_ONLY_LIMIT),
+            _ => None,
+        };
+        let before = self.limit.take();
+        // The program's own output is never cut off.
+        let limit = limit.filter(|_| !has_unread)?;
+        let since = match before {
+            Some((same, since)) if same == limit => since,
+            _ => now,
+        };
+        self.limit = Some((limit, since));
+        let in_all = since + limit.in_all;
+        if status.stdout.is_busy || status.stderr.is_busy {
+            return Some(in_all);
+        }
+        Some(in_all.min(self.moved.max(since) + limit.silent))
+    }
+}
+
+/// Long enough for a process that has output ready.
+const BRIEF_SILENCE: Duration = Duration::from_millis(100);
+
+/// A host that has sent a signal will soon send a stronger one.
+const END_REQUESTED_LIMIT: Limit = Limit { silent: BRIEF_SILENCE, in_all: Duration::from_secs(1) };
+
+/// Without stdout the conversation is over.
+const STDERR_ONLY_LIMIT: Limit = Limit { silent: BRIEF_SILENCE, in_all: Duration::from_secs(1) };
+
+/// A host that has closed stdin gives a server two seconds before it sends a signal; one that sends none is not kept waiting
+/// much longer.
+const STDOUT_ONLY_LIMIT: Limit = Limit { silent: Duration::from_secs(1), in_all: Duration::from_secs(5) };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status() -> RelayStatus {
+        let output = || OutputStatus { is_open: true, is_busy: false, read: 0 };
+        RelayStatus { has_listener: true, stdout: output(), stderr: output(), moved: false, end_requested: false }
+    }
+
+    fn millis(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    /// The time of the end if no bytes come; `None` if there is no end.
+    fn over(after_exit: &mut AfterExit, status: &RelayStatus, start: Instant) -> Option<Duration> {
+        let mut now = start;
+        loop {
+            match after_exit.next_action(status, now) {
+                ExitAction::Wait(None) => return None,
+                ExitAction::Wait(Some(next)) => now = next,
+                ExitAction::ReportLeft => {}
+                ExitAction::Finish => return Some(now - start),
+            }
+        }
+    }
+
+    #[test]
+    fn a_process_that_can_be_talked_to_is_relayed_without_limit() {
+        let start = Instant::now();
+        let mut after_exit = AfterExit::new([0, 0], start);
+        assert_eq!(after_exit.next_action(&status(), start), ExitAction::Wait(Some(start + BRIEF_SILENCE)));
+        assert_eq!(after_exit.next_action(&status(), start + BRIEF_SILENCE), ExitAction::ReportLeft);
+        assert_eq!(after_exit.next_action(&status(), start + BRIEF_SILENCE), ExitAction::Wait(None));
+    }
+
+    #[test]
+    fn other_processes_are_relayed_for_a_limited_time() {
+        let start = Instant::now();
+        let closed = || OutputStatus { is_open: false, is_busy: false, read: 0 };
+        for (status, limit) in [
+            (RelayStatus { has_listener: false, ..status() }, 1000),
+            (RelayStatus { end_requested: true, ..status() }, 100),
+            (RelayStatus { stdout: closed(), ..status() }, 100),
+            (
+                RelayStatus {
+                    has_listener: false,
+                    stdout: OutputStatus { is_busy: true, ..status().stdout },
+                    ..status()
+                },
+                5000,
+            ),
+            (RelayStatus { stdout: closed(), stderr: closed(), ..status() }, 0),
+        ] {
+            let mut after_exit = AfterExit::new([0, 0], start);
+            // The output of the program itself is relayed already.
+            after_exit.unread = [None, None];
+            assert_eq!(over(&mut after_exit, &status, start), Some(millis(limit)));
+        }
+        // A process that never stops writing.
+        let mut after_exit = AfterExit::new([0, 0], start);
+        let talking = RelayStatus { has_listener: false, moved: true, ..status() };
+        let last = (0..).find(|step| after_exit.next_action(&talking, start + millis(10 * step)) == ExitAction::Finish);
+        assert_eq!(last, Some(500));
+    }
+
+    #[test]
+    fn the_output_of_the_program_is_always_relayed() {
+        let start = Instant::now();
+        let mut after_exit = AfterExit::new([100, 0], start);
+        let mut slow = RelayStatus { has_listener: false, ..status() };
+        assert_eq!(over(&mut after_exit, &slow, start), None);
+        // The bytes are read, and not written yet.
+        slow.stdout = OutputStatus { is_busy: true, read: 100, ..slow.stdout };
+        assert_eq!(over(&mut after_exit, &slow, start + millis(20_000)), None);
+        slow.stdout = OutputStatus { is_busy: false, read: 0, ..slow.stdout };
+        assert_eq!(over(&mut after_exit, &slow, start + millis(40_000)), Some(millis(1000)));
+        let told = RelayStatus { end_requested: true, ..status() };
+        assert_eq!(over(&mut AfterExit::new([100, 0], start), &told, start), None);
+    }
+}
