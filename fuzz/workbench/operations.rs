@@ -30,7 +30,7 @@ pub fn check(data: &[u8]) {
 /// The account of a transcript that is handed over entry by entry; `None` if it cannot be read.
 fn from_memory(text: &[u8], limits: FrameLimits) -> Option<Vec<String>> {
     let entries = read_entries("memory", text, &|_| {}).ok()?;
-    let (mut streams, mut observed) = (Streams::new(limits), ObserverSink::new(Account::default()));
+    let (mut streams, mut observed) = (Streams::new(limits), ObserverSink::new(Account::new()));
     for entry in &entries {
         assert!(streams.entry(entry, &mut observed).expect("within the limits"), "an account has no end");
     }
@@ -43,7 +43,7 @@ fn from_file(text: &[u8], limits: FrameLimits) -> Option<Vec<String>> {
     let name = format!("barewire-{}-{:?}.wire", std::process::id(), std::thread::current().id());
     let path = std::env::temp_dir().join(name);
     std::fs::write(&path, text).expect("a file can be written");
-    let mut observed = ObserverSink::new(Account::default());
+    let mut observed = ObserverSink::new(Account::new());
     let reading = FrameReader { file: Some(&path), format: Format::Wire, limits, follow: false, warn: &|_| {} };
     let read = reading.each(&mut observed);
     std::fs::remove_file(&path).expect("it was written");
@@ -51,7 +51,6 @@ fn from_file(text: &[u8], limits: FrameLimits) -> Option<Vec<String>> {
 }
 
 /// All messages and items as text, and a second count of the unfinished operations.
-#[derive(Default)]
 struct Account {
     lines: Vec<String>,
     inspector: Inspector,
@@ -96,11 +95,16 @@ impl Observer for Account {
     fn end(&mut self, operations: &OperationTracker) {
         self.inspector.end(operations);
         self.lines.extend(operations.open().map(|it| format!("open {it:?}")));
-        self.lines.extend(self.inspector.news().iter().map(|finding| format!("{finding:?}")));
+        self.lines.extend(self.inspector.take_findings().iter().map(|finding| format!("{finding:?}")));
     }
 }
 
 impl Account {
+    fn new() -> Self {
+        // The findings are compared too, and only an incremental inspector hands them out.
+        Self { lines: Vec::new(), inspector: Inspector::incremental(), open: BTreeMap::new(), last: 0 }
+    }
+
     fn relation(&mut self, relation: &Relation<'_>) -> String {
         let known = |operation: &Operation| assert!(self.open.contains_key(&operation.number), "{operation:?}");
         match *relation {

@@ -39,6 +39,11 @@ impl Output {
         self.is_terminal
     }
 
+    /// Whether text is written in colour.
+    pub(crate) fn is_coloured(&self) -> bool {
+        self.coloured
+    }
+
     /// Returns everything that `write` writes, instead of printing it.
     pub(crate) fn capture(&mut self, write: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<Vec<u8>> {
         self.captured = Some(Vec::new());

@@ -133,7 +133,7 @@ impl NoAnswer {
                 Self::new(Reason::Unauthorized, what, Some(hint))
             }
             HttpFailure::Forbidden { .. } => Self::new(Reason::Unauthorized, what, None),
-            HttpFailure::Fetch(error) if !error.sent() => Self::new(Reason::NotConnected, what, None),
+            HttpFailure::Fetch(error) if !error.may_have_been_sent() => Self::new(Reason::NotConnected, what, None),
             _ => Self::new(Reason::Http, what, None),
         }
     }

@@ -51,7 +51,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     #[command(flatten)]
-    along: Along,
+    url_headers: UrlHeaders,
     /// The process of the server at --url, to measure its CPU time and memory
     #[arg(long, value_name = "PID", requires = "url")]
     pid: Option<u32>,
@@ -69,7 +69,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "[KEY=]BYTES", value_parser = Payload::parse)]
     payload: Option<Payload>,
     /// Load each server for this long
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::some)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse_nonzero)]
     duration: Duration,
     /// Send this many requests to each server, however long it takes
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
@@ -78,7 +78,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration::parse)]
     warm_up: Duration,
     /// Count a request without an answer after this time as lost
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration::some)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration::parse_nonzero)]
     timeout: Duration,
     /// Use only this revision of MCP
     #[arg(long, value_name = "REVISION", value_parser = Revision::from_str)]
@@ -165,7 +165,7 @@ async fn bench(
 ) -> Result<Exit, Failure> {
     // First: a signal must not leave a started program behind.
     let stop = StopHandle::new();
-    let mut signals = count_signals(&stop).map_err(|error| cannot_begin(&error))?;
+    let mut signals = count_signals(&stop).map_err(|error| runtime_failure(&error))?;
     let settings = args.settings();
     let mut servers = tokio::select! {
         servers = load::connect(targets, plan, &settings) => {
@@ -176,7 +176,7 @@ async fn bench(
     let mut progress_line = ProgressLine::stderr();
     let ending = load::measure(&mut servers, &settings, &stop, &mut |progress| progress_line.show(progress)).await;
     progress_line.clear();
-    let is_stopped = ending.map_err(|error| cannot_begin(&error))? == LoadEnd::Stopped;
+    let is_stopped = ending.map_err(|error| runtime_failure(&error))? == LoadEnd::Stopped;
     let is_measured = servers.iter().any(|server| server.tally.sent > 0);
     if is_measured {
         BenchReport { args, settings: &settings, servers: &servers, is_stopped }.print(output)?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use barewire_workbench::load::Progress;
 use terminal_size::terminal_size_of;
 
-use crate::output::{precisely, shown};
+use crate::output::{shown, took_precisely};
 
 /// The line on stderr, if that is a terminal.
 pub(super) struct ProgressLine {
@@ -46,7 +46,7 @@ impl ProgressLine {
 
 fn line(activity: &str, answers: u64, median: Option<Duration>, bad: u64) -> String {
     let noun = if answers == 1 { "answer" } else { "answers" };
-    let median = median.map_or(String::new(), |it| format!(", p50 {}", precisely(it)));
+    let median = median.map_or(String::new(), |it| format!(", p50 {}", took_precisely(it)));
     let bad = if bad > 0 { format!(", {bad} lost, duplicated or wrong") } else { String::new() };
     format!("{activity}: {answers} {noun}{median}{bad}")
 }

@@ -19,7 +19,7 @@ pub(super) fn targets(args: &Args) -> Result<Vec<LoadTarget>, Failure> {
             self::program(shown(name.as_encoded_bytes(), MAX_NAME_LENGTH), program, words)
         }
         ([], Some(url)) => {
-            let endpoint = args.along.endpoint(url).map_err(|failure| args.named(failure, URL_NAME))?;
+            let endpoint = args.url_headers.endpoint(url).map_err(|failure| args.named(failure, URL_NAME))?;
             LoadTarget::url(URL_NAME, endpoint, args.pid)
         }
         ([], None) => {

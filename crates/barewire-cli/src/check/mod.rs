@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "url")]
     hostile: bool,
     #[command(flatten)]
-    along: Along,
+    url_headers: UrlHeaders,
     /// Call this tool once, with a JSON object as its arguments; can be given several times
     #[arg(long, value_name = "TOOL=ARGS", value_parser = tool_call)]
     call: Vec<(String, serde_json::Value)>,
@@ -80,10 +80,10 @@ pub(crate) struct Args {
     #[arg(long)]
     no_redact: bool,
     /// The time limit of one response; the first gets six times as long
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::some)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse_nonzero)]
     patience: Duration,
     /// The time limit of the whole run
-    #[arg(long, value_name = "TIME", default_value = "300s", value_parser = duration::some)]
+    #[arg(long, value_name = "TIME", default_value = "300s", value_parser = duration::parse_nonzero)]
     timeout: Duration,
     /// List the checks that passed or were skipped, too
     #[arg(long, short)]

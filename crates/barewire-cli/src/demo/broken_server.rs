@@ -31,7 +31,8 @@ pub(super) fn run() -> Result<Exit, Failure> {
     stdout.write_all(b"Weather server listening on stdio...\n").and_then(|()| stdout.flush())?;
     let weather = |City { city }| async move { Structured(Weather { city, celsius: "21 degrees".to_owned() }) };
     let server = Server::new("weather", "1.0").with(Tool::new("weather", "The weather in a city", weather).read_only());
-    let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| failure::cannot_begin(&error))?;
+    let runtime =
+        Builder::new_current_thread().enable_all().build().map_err(|error| failure::runtime_failure(&error))?;
     let served = runtime.block_on(server.serve_stdio());
     served.map(|()| Exit::Clean).map_err(|end| Failure::new(end.to_string()))
 }

@@ -103,7 +103,7 @@ fn sender(method: &Method) -> &'static str {
 }
 
 /// Returns who sends a method, in which revisions, and the capability it needs; one entry if both sides are the same.
-fn senders(method: &Method) -> Vec<(&'static str, Sent, Option<String>)> {
+fn senders(method: &Method) -> Vec<(&'static str, Availability, Option<String>)> {
     let (by_client, by_server) = (method.by_client, method.by_server);
     if let (Some(client), Some(server)) = (by_client, by_server)
         && (client.since, client.until) == (server.since, server.until)

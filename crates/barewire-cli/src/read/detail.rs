@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use barewire_proto::json::{Json, Kind, Member, Text};
 use barewire_proto::mcp::Method;
-use barewire_proto::rpc::{Message, Name, Parsed, Response, Rule, Shape};
+use barewire_proto::rpc::{MemberName, Message, Parsed, Response, Rule, Shape};
 
 use super::link::Link;
 use super::text;
@@ -66,7 +66,7 @@ impl<'a> MessageDetail<'a> {
             count[name as usize] += 1;
         }
         let detail = |member: Member<'a>| {
-            let meaning = match Name::of(member.name) {
+            let meaning = match MemberName::of(member.name) {
                 None => "not a member of JSON-RPC: ignored".into(),
                 Some(name) if count[name as usize] > 1 => "duplicate: nothing says which of the two is meant".into(),
                 Some(name) => meaning(self.kind, name, member.value),
@@ -86,7 +86,7 @@ fn members(output: &mut Output, part: &MessageDetail<'_>) -> io::Result<()> {
         let (name, at) = (output.paint(Tone::Strong, name), output.paint(Tone::Faint, format_args!("@{at:<5}")));
         writeln!(output, "  {name} {at} {}", summary(member.value, 60))?;
         writeln!(output, "  {:<17} {meaning}", "")?;
-        if let Some(Name::Params | Name::Result | Name::Error) = Name::of(member.name) {
+        if let Some(MemberName::Params | MemberName::Result | MemberName::Error) = MemberName::of(member.name) {
             for inner in member.value.members().take(MAX_INNER) {
                 let name = shown(inner.name.raw().as_bytes(), 30);
                 writeln!(output, "  {:<19} {name}: {}", "", summary(inner.value, 50))?;
@@ -101,34 +101,34 @@ fn members(output: &mut Output, part: &MessageDetail<'_>) -> io::Result<()> {
 }
 
 /// Returns the meaning of a member in a message of this kind.
-fn meaning(kind: &str, name: Name, value: Json<'_>) -> String {
+fn meaning(kind: &str, name: MemberName, value: Json<'_>) -> String {
     match (name, value.kind()) {
         (MemberName::Jsonrpc, _) if Text::from_json(value).is_some_and(|text| text == "2.0") => {
             "the version; on every message, and always this string".into()
         }
-        (Name::Jsonrpc, _) => "must be the string \"2.0\"".into(),
-        (Name::Id, Kind::Number | Kind::String) => match kind {
+        (MemberName::Jsonrpc, _) => "must be the string \"2.0\"".into(),
+        (MemberName::Id, Kind::Number | Kind::String) => match kind {
             "result" | "error" => "the request that this answers".into(),
             _ => "the response repeats it, byte for byte".into(),
         },
-        (Name::Id, Kind::Null) => match kind {
+        (MemberName::Id, Kind::Null) => match kind {
             "error" => "the sender could not read the id of the request".into(),
             _ => "null is not an id: leave it out for a notification".into(),
         },
-        (Name::Id, kind) => format!("must be a string or a number, is {kind}"),
-        (Name::Method, Kind::String) => {
+        (MemberName::Id, kind) => format!("must be a string or a number, is {kind}"),
+        (MemberName::Method, Kind::String) => {
             let known = Text::from_json(value).and_then(Text::to_str).and_then(|name| Method::find(&name));
             known.map_or("the method to call", |method| method.summary).to_owned()
         }
-        (Name::Method, kind) => format!("must be a string, is {kind}"),
-        (Name::Params, Kind::Object) => "the parameters, by name".into(),
-        (Name::Params, Kind::Array) => "the parameters, by position".into(),
-        (Name::Params, kind) => {
+        (MemberName::Method, kind) => format!("must be a string, is {kind}"),
+        (MemberName::Params, Kind::Object) => "the parameters, by name".into(),
+        (MemberName::Params, Kind::Array) => "the parameters, by position".into(),
+        (MemberName::Params, kind) => {
             format!("must be an object or an array, is {kind}: leave it out if there are none")
         }
-        (Name::Result, _) => "the request succeeded with this".into(),
-        (Name::Error, Kind::Object) => "the request failed: code, message, perhaps data".into(),
-        (Name::Error, kind) => format!("must be an object with code and message, is {kind}"),
+        (MemberName::Result, _) => "the request succeeded with this".into(),
+        (MemberName::Error, Kind::Object) => "the request failed: code, message, perhaps data".into(),
+        (MemberName::Error, kind) => format!("must be an object with code and message, is {kind}"),
     }
 }
 

@@ -10,13 +10,13 @@ use barewire_proto::transcript::Stream;
 use super::filter::Filter;
 use crate::Failure;
 use barewire_workbench::frames::{Sink, WireFrame, WireItem};
-use barewire_workbench::pipeline::{Observed, Observer};
+use barewire_workbench::pipeline::{Observer, ObserverSink};
 
 /// An observer of all that is read. Frames without a direction get a guessed one first.
 pub(super) struct DirectedObserver<'a, O> {
     filter: &'a Filter,
     guess: DirectionGuess,
-    observed: Observed<O>,
+    observed: ObserverSink<O>,
     /// Whether the input itself gives directions.
     pub(super) has_directions: bool,
 }
@@ -24,7 +24,7 @@ pub(super) struct DirectedObserver<'a, O> {
 impl<'a, O: Observer> DirectedObserver<'a, O> {
     pub(super) fn new(filter: &'a Filter, observer: O) -> Self {
         let guess = DirectionGuess::default();
-        Self { filter, guess, observed: Observed::new(observer), has_directions: false }
+        Self { filter, guess, observed: ObserverSink::new(observer), has_directions: false }
     }
 
     pub(super) fn finish(self) -> O {

@@ -9,7 +9,7 @@ use barewire_proto::transcript::Stream;
 use crate::Failure;
 use barewire_workbench::duration;
 use barewire_workbench::frames::FrameFacts;
-use barewire_workbench::operations::{Outcome, Relation, TrackedMessage};
+use barewire_workbench::operations::{Relation, ResponseOutcome, TrackedMessage};
 
 /// All filters must match. In a batch, all must match the same element.
 #[derive(clap::Args)]

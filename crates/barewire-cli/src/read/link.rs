@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::output::{shown, took};
-use barewire_workbench::operations::{Operation, Outcome, Relation, TrackedMessage};
+use barewire_workbench::operations::{Operation, Relation, ResponseOutcome, TrackedMessage};
 
 /// A [`Relation`] that can be kept until its line is written.
 pub(super) struct Link {
@@ -48,7 +48,7 @@ impl Link {
             Relation::Request { operation, id_in_use } => (Role::Request { id_in_use }, Some(operation), None),
             Relation::Response { operation, latency, late } => {
                 let is = |outcome| operation.answer().is_some_and(|answer| answer.outcome == outcome);
-                let (is_error, input_required) = (is(Outcome::ToolFailed), is(Outcome::InputRequired));
+                let (is_error, input_required) = (is(ResponseOutcome::ToolFailed), is(ResponseOutcome::InputRequired));
                 (Role::Response { late, is_error, input_required }, Some(operation), latency)
             }
             Relation::Progress { operation } => (Role::Progress, Some(operation), None),

@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     #[command(flatten)]
-    along: Along,
+    url_headers: UrlHeaders,
     /// Be the server: answer the client on stdin and stdout from the capture
     #[arg(long, conflicts_with_all = ["program", "url", "map", "notifications", "timeout", "json"])]
     serve: bool,

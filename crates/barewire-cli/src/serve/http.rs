@@ -48,7 +48,7 @@ pub(super) fn run(server: &Server, addr: &str, args: &ServeHttpArgs) -> Result<E
     served
 }
 
-async fn serve(server: &Server, http: Http, addr: &str, args: &ServeHttpArgs) -> Result<Exit, Failure> {
+async fn serve(server: &Server, http: HttpBuilder, addr: &str, args: &ServeHttpArgs) -> Result<Exit, Failure> {
     let listener = http.bind(addr).await.map_err(|error| {
         let failure = Failure::new(format!("cannot serve at {addr}: {error}"));
         match error {

@@ -86,7 +86,7 @@ impl Tap {
     }
 
     /// The output of `barewire read` for its capture.
-    pub(super) fn read(record: &str, name: &str) -> super::said::Said {
+    pub(super) fn read(record: &str, name: &str) -> super::program_output::ProgramOutput {
         let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("tap-http-read-{name}.wire"));
         fs::write(&file, record).expect("written");
         super::program_output::ProgramOutput::of(

@@ -126,7 +126,8 @@ fn requests_before_a_refused_one_are_answered_first() {
 
 #[test]
 fn unsupported_requests_are_refused() {
-    let tap = |options: &[&str]| Said::of(Command::new(PROGRAM).arg("tap").args(options).output().expect("it runs"));
+    let tap =
+        |options: &[&str]| ProgramOutput::of(Command::new(PROGRAM).arg("tap").args(options).output().expect("it runs"));
     let to = ["--to", "http://127.0.0.1:9/mcp"];
     let open = tap(&[&["--http", "0.0.0.0:0"], &to[..]].concat());
     assert!(open.code == Some(2) && open.stderr.contains("--host NAME"), "{}", open.stderr);

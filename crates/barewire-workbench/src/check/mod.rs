@@ -321,7 +321,7 @@ fn inspect(file: Option<&Path>, warn: fn(&Error)) -> Result<Inspector, Error> {
     let mut observed = ObserverSink::new(Inspector::new());
     let limits = FrameLimits { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH };
     // Only this format records the sender of each message.
-    let reading = Reading { file, format: Format::Wire, limits, follow: false, warn: &warn };
+    let reading = FrameReader { file, format: Format::Wire, limits, follow: false, warn: &warn };
     reading.each(&mut observed).map_err(|error| match file.is_some_and(Path::is_file) {
         true => error.with_advice(Advice::CheckCapture),
         false => error,

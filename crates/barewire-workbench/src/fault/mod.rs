@@ -143,7 +143,7 @@ impl FaultInjector {
     pub(crate) fn release(&mut self) -> Vec<FaultAction> {
         let mut actions = Vec::new();
         if let Some((message, _)) = self.held.late {
-            actions.push(FaultAction::Note(Note::Fault(Fault::ReorderUndone { stream: self.stream, message })));
+            actions.push(FaultAction::Note(Note::Fault(InjectedFault::ReorderUndone { stream: self.stream, message })));
         }
         actions.extend(self.held.release());
         actions
@@ -182,7 +182,12 @@ impl FaultInjector {
             let Some(detail) = plan.apply(&spec.kind, chance, &mut frame) else { continue };
             let name = Word::new(spec.name()).expect("letters and hyphens");
             let (stream, detail) = (self.stream, detail.into_bytes());
-            actions.push(FaultAction::Note(Note::Fault(Fault::Applied { stream, message: number, name, detail })));
+            actions.push(FaultAction::Note(Note::Fault(InjectedFault::Applied {
+                stream,
+                message: number,
+                name,
+                detail,
+            })));
         }
         self.carry_out(plan, frame, actions);
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use barewire_proto::frame::{Frame, FrameError};
 use barewire_proto::json::{Json, Kind};
-use barewire_proto::rpc::{ErrorRef, Id, Invalid, Message, MemberName, Parsed, Rule, parse};
+use barewire_proto::rpc::{ErrorRef, Id, Invalid, MemberName, Message, Parsed, Rule, parse};
 use barewire_proto::transcript::Stream;
 
 /// One frame, parsed.

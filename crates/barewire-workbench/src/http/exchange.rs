@@ -72,7 +72,7 @@ async fn carry(
             };
             if count == 0 {
                 let is_whole = decoder.may_end() && !decoder.is_between();
-                let closed = CutReason::ServerClosed { error: None, told: None };
+                let closed = CutReason::ServerClosed { error: None, client_status: None };
                 return if is_whole { Ok(()) } else { Err(closed) };
             }
             let mut input = &buffer[..count];

@@ -55,7 +55,8 @@ impl HttpRequest {
         let (method, params) = parts(body);
         let text = |json: Option<Json<'_>>| json.and_then(Text::from_json).map(|it| it.to_name().into_owned());
         let version = text(params.meta.protocol_version);
-        let name = method.as_deref().and_then(|method| about(method, &params)).and_then(|(_, name)| text(name));
+        let name =
+            method.as_deref().and_then(|method| mcp_name_source(method, &params)).and_then(|(_, name)| text(name));
         // A text that cannot be a header value is left out.
         let version = version.filter(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_graphic()));
         let mut post = Self::post(body, Era::Modern)

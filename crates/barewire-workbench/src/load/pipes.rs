@@ -42,7 +42,7 @@ pub(super) struct WriterHalf(SharedPipes);
 pub(super) fn lend(process: Process) -> (Loan, BorrowedProcess) {
     let parts = process.into_parts();
     let pipes =
-        Pipes { reader: Some(parts.reader), writer: Some(parts.writer), ending: parts.ending, ..Pipes::default() };
+        Pipes { reader: Some(parts.reader), writer: Some(parts.writer), ending: parts.exit, ..Pipes::default() };
     let shared = Arc::new(Mutex::new(pipes));
     (Loan(Arc::clone(&shared)), BorrowedProcess(shared))
 }
@@ -62,7 +62,7 @@ impl Transport for BorrowedProcess {
         let Self(shared) = self;
         let mut parts = Parts::new(ReaderHalf(Arc::clone(&shared)), WriterHalf(Arc::clone(&shared)));
         parts.opened_by_us = true;
-        parts.ending = Some(Box::pin(async move {
+        parts.exit = Some(Box::pin(async move {
             let ending = lock(&shared).ending.take();
             match ending {
                 Some(ending) => ending.await,

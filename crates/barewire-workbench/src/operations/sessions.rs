@@ -21,7 +21,7 @@ impl OperationTracker {
         let channel = event.channel.as_str();
         match &event.note {
             Note::Head(stream, line) if self.exchanges.head(channel, *stream, line) => self.join_session(channel),
-            Note::Closed(Closed::Connection) => self.cancel_on_close(channel, event.marks.time),
+            Note::Closed(StreamClose::Connection) => self.cancel_on_close(channel, event.marks.time),
             Note::Cut { stream: Stream::ToClient, why } if why.by() == Some(Party::Client) => {
                 self.cancel_on_close(channel, event.marks.time);
             }

@@ -65,7 +65,7 @@ impl Program {
         });
         signals.forward(Arc::clone(&shared));
         if let Some(seed) = faults.seed {
-            shared.note(Note::Fault(Fault::Seed(seed)));
+            shared.note(Note::Fault(InjectedFault::Seed(seed)));
         }
         let pump = pump(&mut child, host, faults, wake_receiver, &shared, say)?;
         let (exited, status) = mpsc::channel();

@@ -9,7 +9,7 @@ use super::path_pattern::PathPattern;
 use super::rewrite::strings;
 use super::script::Script;
 use super::value::Value;
-use crate::secrets::BEGIN as REDACTED;
+use crate::secrets::REPLACEMENT_PREFIX as REDACTED;
 
 /// The live values of the server, by the recorded ones. Values are JSON texts; a recorded number has one spelling.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use barewire_workbench::load::{Amount, MeasuredServer, ServerDetails, Tally};
 
 use super::{BenchReport, PERCENTILES, micros, ratio};
 use crate::Failure;
-use crate::output::{Output, Tone, precisely as time, shown, size};
+use crate::output::{Output, Tone, shown, size, took_precisely as time};
 
 /// Prints the measurements of one server.
 pub(super) fn print_one(output: &mut Output, report: &BenchReport<'_>, server: &MeasuredServer) -> Result<(), Failure> {

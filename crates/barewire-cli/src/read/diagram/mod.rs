@@ -50,7 +50,7 @@ impl Picture {
 pub(super) fn run(
     args: &Args,
     format: DiagramFormat,
-    reading: &Reading<'_>,
+    reading: &FrameReader<'_>,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let mut observer = DirectedObserver::new(&args.filter, TimelineBuilder::new(&args.filter, args.events));

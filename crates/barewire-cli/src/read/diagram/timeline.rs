@@ -12,7 +12,7 @@ use crate::read::event::status;
 use crate::read::filter::Filter;
 use crate::read::link::title;
 use barewire_workbench::frames::WireItem;
-use barewire_workbench::operations::{OperationTracker, Outcome, Relation, TrackedMessage};
+use barewire_workbench::operations::{OperationTracker, Relation, ResponseOutcome, TrackedMessage};
 use barewire_workbench::pipeline::Observer;
 
 /// The content of a diagram. Every text in it is escaped.
@@ -89,15 +89,15 @@ pub(super) enum ItemKind {
 }
 
 impl Ending {
-    fn of(outcome: &Outcome) -> Self {
+    fn of(outcome: &ResponseOutcome) -> Self {
         match outcome {
-            Outcome::Result => Self::Result,
-            Outcome::ToolFailed => Self::ToolFailed,
-            Outcome::InputRequired => Self::InputRequired,
-            Outcome::Error { code, message } => {
+            ResponseOutcome::Result => Self::Result,
+            ResponseOutcome::ToolFailed => Self::ToolFailed,
+            ResponseOutcome::InputRequired => Self::InputRequired,
+            ResponseOutcome::Error { code, message } => {
                 Self::Error(format!("{code} {}", shown(message.as_bytes(), 40)).trim_end().to_owned())
             }
-            Outcome::Bad => Self::Unreadable,
+            ResponseOutcome::Unreadable => Self::Unreadable,
         }
     }
 

@@ -10,7 +10,8 @@ use super::figures::{FailureKey, FailureKind, MAX_NAMED, Summary};
 use crate::read::event::status;
 use barewire_workbench::frames::{FrameFacts, WireFrame, WireItem};
 use barewire_workbench::operations::{
-    Conversation, MessagePosition, Operation, OperationTracker, Outcome, Participant, Relation, Round, TrackedMessage,
+    Conversation, MessagePosition, Operation, OperationTracker, Participant, Relation, ResponseOutcome, Round,
+    TrackedMessage,
 };
 use barewire_workbench::pipeline::Observer;
 
@@ -159,11 +160,11 @@ fn answered(summary: &mut Summary, operation: &Operation) {
     let Some(answer) = operation.answer() else { return };
     let failed = match &answer.outcome {
         // Another round follows.
-        Outcome::InputRequired => return,
-        Outcome::Result => None,
-        Outcome::ToolFailed => Some((FailureKind::IsError, None)),
-        Outcome::Error { code, message } => Some((FailureKind::Code(*code), Some(message.clone()))),
-        Outcome::Bad => Some((FailureKind::Unreadable, None)),
+        ResponseOutcome::InputRequired => return,
+        ResponseOutcome::Result => None,
+        ResponseOutcome::ToolFailed => Some((FailureKind::IsError, None)),
+        ResponseOutcome::Error { code, message } => Some((FailureKind::Code(*code), Some(message.clone()))),
+        ResponseOutcome::Unreadable => Some((FailureKind::Unreadable, None)),
     };
     if let Some((kind, message)) = failed {
         summary.fail(failure(operation, kind, message), operation.asked().frame);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::output::as_told;
+use crate::output::displayed_duration;
 use barewire_workbench::operations::{Operation, Participant};
 
 #[derive(Default)]

@@ -9,11 +9,11 @@ use super::Args;
 use super::direction::DirectedObserver;
 use crate::output::Output;
 use crate::{Exit, Failure};
-use barewire_workbench::frames::Reading;
+use barewire_workbench::frames::FrameReader;
 use collect::SummaryCollector;
 use figures::Summary;
 
-pub(super) fn run(args: &Args, reading: &Reading<'_>, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn run(args: &Args, reading: &FrameReader<'_>, output: &mut Output) -> Result<Exit, Failure> {
     let mut observer = DirectedObserver::new(&args.filter, SummaryCollector::default());
     reading.each(&mut observer)?;
     let has_directions = observer.has_directions;

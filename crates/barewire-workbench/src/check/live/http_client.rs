@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use barewire_proto::mcp::{Era, Revision};
-use barewire_proto::transcript::{Channel, StreamClose, Framing, Note, Stream, UnreadReason, Word};
+use barewire_proto::transcript::{Channel, Framing, Note, Stream, StreamClose, UnreadReason, Word};
 use serde_json::Value;
 use tokio::time::timeout_at;
 
@@ -191,7 +191,7 @@ impl RecordingClient {
         let Some(exchange) = self.exchanges.get(&number).filter(|_| self.client.is_open(number)) else {
             return;
         };
-        self.recording.event(&exchange.channel, Note::Closed(Closed::Connection));
+        self.recording.event(&exchange.channel, Note::Closed(StreamClose::Connection));
         self.body_end(exchange);
         self.client.close(number);
     }

@@ -8,7 +8,7 @@ use barewire_proto::rpc::{Message, Params};
 use super::MessageContext;
 use crate::check::catalogue::flow::{LATE_ANSWER, PROGRESS_RULES};
 use crate::check::ledger::Ledger;
-use crate::operations::{ResponseOutcome, Relation, member};
+use crate::operations::{Relation, ResponseOutcome, member};
 
 #[derive(Default)]
 pub(super) struct FlowChecks {
@@ -106,7 +106,7 @@ impl FlowChecks {
 }
 
 fn check_late_response(context: &MessageContext<'_>, operation: &crate::operations::Operation, ledger: &mut Ledger) {
-    let is_error = operation.answer().is_some_and(|answer| matches!(answer.outcome, Outcome::Error { .. }));
+    let is_error = operation.answer().is_some_and(|answer| matches!(answer.outcome, ResponseOutcome::Error { .. }));
     let cancelled = operation.cancelled.and_then(|at| at.time);
     if !is_error && is_late(context, cancelled) {
         let detail = format!("{} is answered with a result after its cancellation", operation.title());

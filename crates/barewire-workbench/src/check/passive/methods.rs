@@ -45,7 +45,7 @@ fn check_method(context: &MessageContext<'_>, name: &str, ledger: &mut Ledger) {
         return;
     }
     ledger.inspected(&METHOD_IN_REVISION);
-    let Some(sent) = method.sent(sender, revision) else {
+    let Some(sent) = method.availability(sender, revision) else {
         // Another check reports the requests of a modern server.
         let has_own_check = sender == Side::Server && revision.is_modern() && context.request.is_some();
         if method.extension.is_none() && !has_own_check {

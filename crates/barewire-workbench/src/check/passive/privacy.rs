@@ -14,7 +14,9 @@ use super::MessageContext;
 use crate::check::catalogue::privacy::PAYLOAD_EXPOSURE;
 use crate::check::finding::{Finding, Location, Party, stream_location};
 use crate::check::ledger::Ledger;
-use crate::secrets::{Continuation, Detector, LineScanner, NameContext, REPLACEMENT_PREFIX, SecretKind, SecretVisitor, looks_generated};
+use crate::secrets::{
+    Continuation, Detector, LineScanner, NameContext, REPLACEMENT_PREFIX, SecretKind, SecretVisitor, looks_generated,
+};
 
 pub(super) struct PrivacyCheck {
     detector: Detector,
@@ -66,7 +68,7 @@ impl PrivacyCheck {
         let channel = bytes.channel.as_str();
         let line = bytes.payload.as_slice();
         // The finding was reported at the first line of the key.
-        if self.keys.contains(channel) && bytes.marks.redacted && line.starts_with(BEGIN.as_bytes()) {
+        if self.keys.contains(channel) && bytes.marks.redacted && line.starts_with(REPLACEMENT_PREFIX.as_bytes()) {
             return;
         }
         self.keys.remove(channel);
@@ -85,12 +87,12 @@ impl PrivacyCheck {
     /// Finds the secrets in a text, including those that were redacted while recording.
     fn spans(&self, text: &[u8], is_redacted: bool) -> SecretSpans {
         let mut spans = SecretSpans::default();
-        let mut line = Line::default();
-        line.push(text, Next::Nothing, &self.detector, &mut spans);
-        spans.key_goes_on = line.is_in_a_key();
+        let mut line = LineScanner::default();
+        line.push(text, Continuation::Nothing, &self.detector, &mut spans);
+        spans.key_goes_on = line.ends_in_private_key();
         if is_redacted {
             let replaced = |start| SecretSpan { start, end: start, kind: None };
-            spans.spans.extend(memmem::find_iter(text, BEGIN).map(replaced));
+            spans.spans.extend(memmem::find_iter(text, REPLACEMENT_PREFIX).map(replaced));
         }
         spans
     }
@@ -109,10 +111,10 @@ struct SecretSpan {
     start: usize,
     end: usize,
     /// `None` if it was redacted while recording.
-    kind: Option<Kind>,
+    kind: Option<SecretKind>,
 }
 
-impl Reader for SecretSpans {
+impl SecretVisitor for SecretSpans {
     fn plain(&mut self, text: &[u8]) {
         self.at += text.len();
     }
@@ -136,7 +138,7 @@ impl Reader for SecretSpans {
 impl SecretSpan {
     fn describe(&self) -> String {
         match self.kind {
-            Some(kind) => kind.told(),
+            Some(kind) => kind.description(),
             None => "a secret, redacted while recording".to_owned(),
         }
     }
@@ -146,13 +148,13 @@ impl SecretSpan {
     fn is_one(&self, text: &[u8], path: &str) -> bool {
         let value = &text[self.start..self.end];
         match self.kind {
-            None | Some(Kind::Known) => true,
+            None | Some(SecretKind::Known) => true,
             // Of a private key, the first line has only the header.
-            Some(Kind::Shaped { .. }) => !value.is_empty() || self.end == text.len(),
-            Some(Kind::Named(Place::Member)) if path.ends_with("/token") || path.ends_with("/pass") => {
-                looks_made(value)
+            Some(SecretKind::Shaped { .. }) => !value.is_empty() || self.end == text.len(),
+            Some(SecretKind::Named(NameContext::Member)) if path.ends_with("/token") || path.ends_with("/pass") => {
+                looks_generated(value)
             }
-            Some(Kind::Named(Place::Member)) => {
+            Some(SecretKind::Named(NameContext::Member)) => {
                 value.len() >= MIN_SECRET && !value.contains(&b' ') && !DESCRIPTIONS.contains(&value)
             }
             Some(SecretKind::Named(_)) => looks_generated(value),

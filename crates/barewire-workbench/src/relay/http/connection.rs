@@ -58,8 +58,8 @@ async fn relay(
     // The server is connected only when there is a request.
     let Some(first) = requests.first(&mut from_client).await? else { return Ok(()) };
     let wire = context.dialer.connect().await.map_err(|error| {
-        let told = Some(BAD_GATEWAY.into());
-        exchanges.end(CutReason::Failed { error: error.to_string().into_bytes(), told });
+        let client_status = Some(BAD_GATEWAY.into());
+        exchanges.end(CutReason::Failed { error: error.to_string().into_bytes(), client_status });
         RequestRefusal::new(BAD_GATEWAY, format!("the request was not passed on: {error}"))
     })?;
     let (from_server, mut to_server) = tokio::io::split(wire);

@@ -168,7 +168,7 @@ impl ConnectionExchanges {
         let mut state = self.state();
         let response = state.response.iter().map(|body| body.number);
         for number in response.chain(state.waiting.iter().map(|exchange| exchange.number)) {
-            self.observer.note(number, Note::Closed(Closed::Connection));
+            self.observer.note(number, Note::Closed(StreamClose::Connection));
         }
         state.end.get_or_insert(CutReason::ClientClosed { error: None });
     }

@@ -91,7 +91,7 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
     }
     drop(parts.writer);
     let mut ending = pin!(async {
-        match parts.ending {
+        match parts.exit {
             Some(ending) => ending.await,
             None => None,
         }

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
-use crate::http::messages::{Follows, Messages, Part};
+use crate::http::decoder::{BodyLength, HttpDecoder, HttpPart};
 use crate::replay::framing::framed;
 
 pub(super) struct ReceivedRequest {
@@ -139,9 +139,9 @@ async fn read_request(
         let mut input = &buffer[..count];
         while let Some(part) = messages.next(&mut input).map_err(|broken| bad(broken.why()))? {
             match part {
-                Part::Head(bytes) => {
+                HttpPart::Head(bytes) => {
                     let (head, follows) = parse_head(&bytes)?;
-                    messages.follows(follows);
+                    messages.set_body(follows);
                     if head.header("expect").is_some_and(|it| it.eq_ignore_ascii_case("100-continue")) {
                         let _ = client.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await;
                     }
@@ -163,7 +163,7 @@ async fn read_request(
 
 /// Parses a complete head. Refuses hosts that are no loopback names: a web page could have rebound its name to this
 /// machine.
-fn parse_head(bytes: &[u8]) -> Result<(ReceivedRequest, Follows), (&'static str, String)> {
+fn parse_head(bytes: &[u8]) -> Result<(ReceivedRequest, BodyLength), (&'static str, String)> {
     let bad = |why: &str| ("400 Bad Request", format!("{why}\n"));
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
@@ -189,9 +189,9 @@ fn parse_head(bytes: &[u8]) -> Result<(ReceivedRequest, Follows), (&'static str,
         (None, Some(length)) => {
             let is_number = length.bytes().all(|byte| byte.is_ascii_digit());
             let length = length.parse().ok().filter(|_| is_number);
-            Follows::Length(length.ok_or_else(|| bad("Content-Length is not a number"))?)
+            BodyLength::Known(length.ok_or_else(|| bad("Content-Length is not a number"))?)
         }
-        (None, None) => Follows::Nothing,
+        (None, None) => BodyLength::None,
         _ => return Err(bad("Transfer-Encoding and Content-Length do not say where the body ends")),
     };
     Ok((request, follows))

@@ -8,7 +8,7 @@ use tokio::io::AsyncReadExt;
 use tokio::time::{sleep, timeout};
 
 use super::{CHUNK, Exited, Link, ServerConnection};
-use crate::platform::processes::{Process, all};
+use crate::platform::processes::{ProcessInfo, list_processes};
 
 /// The end of a process.
 pub(in crate::check::live) struct ProcessEnd {
@@ -92,11 +92,11 @@ impl ServerConnection {
     /// The processes of the group that are still running. They get a moment to end after the server.
     async fn orphans(&mut self) -> Vec<String> {
         let Some(leader) = self.pipes().and_then(|pipes| pipes.pid()) else { return Vec::new() };
-        let is_orphan = |process: &Process| process.group == leader && process.pid != leader && !process.is_dead;
+        let is_orphan = |process: &ProcessInfo| process.group == leader && process.pid != leader && !process.is_dead;
         let deadline = Instant::now() + ORPHAN_GRACE;
         loop {
-            let orphans = all().into_iter().filter(is_orphan);
-            let orphans: Vec<String> = orphans.map(|Process { pid, name, .. }| format!("{pid} {name}")).collect();
+            let orphans = list_processes().into_iter().filter(is_orphan);
+            let orphans: Vec<String> = orphans.map(|ProcessInfo { pid, name, .. }| format!("{pid} {name}")).collect();
             if orphans.is_empty() || Instant::now() >= deadline {
                 return orphans;
             }

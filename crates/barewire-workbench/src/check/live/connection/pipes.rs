@@ -71,7 +71,7 @@ impl ServerPipes {
         recording.open(channel, argv);
         let parts = process.into_parts();
         let (reader, writer) = (Box::pin(parts.reader), Box::pin(parts.writer));
-        Ok(Self { reader, writer: Some(writer), exit: parts.ending, server, stderr })
+        Ok(Self { reader, writer: Some(writer), exit: parts.exit, server, stderr })
     }
 
     /// Serves a server of this process over memory.

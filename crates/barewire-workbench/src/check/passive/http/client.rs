@@ -13,7 +13,7 @@ use crate::check::catalogue::http::{
 use crate::check::ledger::Ledger;
 use crate::check::passive::MessageContext;
 use crate::check::passive::tools::ToolChecks;
-use crate::operations::{Exchange, member};
+use crate::operations::{HttpExchange, member};
 use crate::text::shown;
 
 impl FinishedExchange<'_> {
@@ -98,7 +98,7 @@ impl FinishedExchange<'_> {
 /// Checks that headers repeat the arguments for which a tool requires it, so that proxies can go by them.
 pub(super) fn check_param_headers(
     context: &MessageContext<'_>,
-    exchange: &Exchange,
+    exchange: &HttpExchange,
     tools: &ToolChecks,
     ledger: &mut Ledger,
 ) {

@@ -9,14 +9,14 @@ use barewire_proto::http::mcp_name_source;
 use barewire_proto::json::Text;
 use barewire_proto::mcp::{RequestParams, Revision, Side, code};
 use barewire_proto::rpc::Message;
-use barewire_proto::transcript::{StreamClose, Event, Note, Stream};
+use barewire_proto::transcript::{Event, Note, Stream, StreamClose};
 
 use super::tools::ToolChecks;
 use super::{MessageContext, ObservationState};
 use crate::check::catalogue::Check;
 use crate::check::finding::{Finding, Location, Party};
 use crate::check::ledger::Ledger;
-use crate::operations::{HttpExchange, Handshake, member};
+use crate::operations::{Handshake, HttpExchange, member};
 use crate::text::shown;
 
 #[derive(Default)]
@@ -110,14 +110,14 @@ impl HttpChecks {
     pub(super) fn event(
         &mut self,
         event: &Event,
-        exchange: Option<&Exchange>,
+        exchange: Option<&HttpExchange>,
         state: &mut ObservationState,
         ledger: &mut Ledger,
     ) {
         let Some(exchange) = exchange else { return };
         let channel = event.channel.as_str();
         match &event.note {
-            Note::Closed(Closed::Connection) | Note::Cut { .. } if self.messages.len() < MAX_EXCHANGES => {
+            Note::Closed(StreamClose::Connection) | Note::Cut { .. } if self.messages.len() < MAX_EXCHANGES => {
                 self.messages.entry(channel.to_owned()).or_default().is_cut = true;
             }
             Note::Eof(Stream::ToClient) => {
@@ -132,7 +132,7 @@ impl HttpChecks {
     fn finish(
         &mut self,
         channel: &str,
-        exchange: &Exchange,
+        exchange: &HttpExchange,
         messages: &ExchangeMessages,
         state: &mut ObservationState,
         ledger: &mut Ledger,
@@ -191,7 +191,7 @@ impl HttpChecks {
 /// A finished exchange.
 struct FinishedExchange<'a> {
     channel: &'a str,
-    exchange: &'a Exchange,
+    exchange: &'a HttpExchange,
     messages: &'a ExchangeMessages,
     state: &'a ObservationState,
     ledger: &'a mut Ledger,
@@ -251,7 +251,7 @@ impl PostedMessage {
                 posted.method = request.method.to_name().into_owned();
                 posted.id = Some(request.id.as_str().to_owned());
                 posted.version = params.meta.protocol_version.and_then(text);
-                posted.name = about(&posted.method, &params).and_then(|(_, whom)| whom).and_then(text);
+                posted.name = mcp_name_source(&posted.method, &params).and_then(|(_, whom)| whom).and_then(text);
             }
             Ok(Message::Notification(notification)) => {
                 posted.kind = PostedKind::Notification;
