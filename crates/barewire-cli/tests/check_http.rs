@@ -113,7 +113,7 @@ fn nothing_is_found_in_barewire_serve() {
 
 #[test]
 fn a_401_gives_the_hint_to_send_a_token() {
-    let server = Served::new(&["--bearer-env", TOKEN]);
+    let server = HttpServer::new(&["--bearer-env", TOKEN]);
     let (report, output) = check(&["--url", &server.url]);
     assert_eq!(output.status.code(), Some(3), "{report}");
     assert_eq!(with_status(&report, "fail"), BTreeSet::new());
@@ -154,7 +154,7 @@ impl Drop for File {
 
 #[test]
 fn the_capture_has_no_token() {
-    let server = Served::new(&["--bearer-env", TOKEN]);
+    let server = HttpServer::new(&["--bearer-env", TOKEN]);
     let file = File::new("check-http-record", "");
     let (_, output) = check(&["--url", &server.url, "--bearer-env", TOKEN, "--record", file.name()]);
     assert_eq!(output.status.code(), Some(0));
