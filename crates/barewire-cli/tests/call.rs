@@ -181,8 +181,8 @@ fn the_other_framing_is_recognised_and_spoken() {
         r#"read -r request; printf 'Content-Length: 36\r\n\r\n{"jsonrpc":"2.0","id":1,"result":{}}'; cat >/dev/null"#;
     let printed = call_script(&["ping"], script);
     assert_eq!((printed.code, &*printed.stdout), (Some(2), ""));
-    let expected = "barewire: the other side speaks Content-Length framing, as language servers do, and not one message a \
-                line\nhint: try --framing content-length\n";
+    let expected = "barewire: the peer sends Content-Length headers, as language servers do; expected one message a line\n\
+                hint: try --framing content-length\n";
     assert!(printed.stderr.ends_with(expected), "{}", printed.stderr);
     call_script(&["ping", "--framing", "content-length"], script).has(0, "{}\n", "");
 }

@@ -11,9 +11,9 @@ const PLACES: [(&str, usize, &str); 8] = [
     ("peer/dispatch/received.rs", 1, "a frame of a stream"),
     ("peer/service.rs", 1, "the params of a message whose carrier did not read them"),
     ("server/http/service.rs", 1, "the body of a POST, with its params"),
-    ("client/http/carrier.rs", 1, "a message of a server over HTTP"),
-    ("client/http/listing.rs", 1, "an answer that does not pass through the engine"),
-    ("client/http/outgoing.rs", 2, "an outgoing message, for its headers"),
+    ("client/http/connection.rs", 1, "a message of a server over HTTP"),
+    ("client/http/tool_lookup.rs", 1, "an answer that does not pass through the engine"),
+    ("client/http/mirrored.rs", 2, "an outgoing message, for its headers"),
     ("client/http/post.rs", 1, "an outgoing batch, for its ids"),
 ];
 

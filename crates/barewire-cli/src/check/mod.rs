@@ -122,7 +122,7 @@ gets it only with --hostile. A tool is called only if it declares readOnlyHint, 
 arguments. A check that is skipped for lack of permission does not make the run incomplete.
 
 Each finding names the party at fault, the frame and the byte, numbered as in barewire read. A check
-that depends on a failed one is skipped. Checks that need input of their own do not run on a capture.
+that depends on a failed one is skipped. Checks that send input do not run on a capture.
 
 Reports and captures show secrets as <redacted-1>, <redacted-2> and so on, as barewire tap does,
 unless --no-redact is given. Only you can read the files.
