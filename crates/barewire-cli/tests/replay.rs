@@ -279,8 +279,7 @@ fn unusable_captures_are_refused_before_a_program_is_started() {
         ">(redacted) {\"jsonrpc\":\"2.0\",\"method\":\"a\",\"params\":{\"key\":\"<redacted-1>\"}}\n",
     );
     let said = shell(&redacted, &[], &touch);
-    let hint =
-        "hint: --allow-redacted replays the replaced text as it is, and accepts any response in its place\n";
+    let hint = "hint: --allow-redacted replays the replaced text as it is, and accepts any response in its place\n";
     said.has(2, "", &format!("barewire: cannot replay {redacted}: frame 1 has a redacted secret\n{hint}"));
     let gap = written("gap", "> {\"jsonrpc\":\"2.0\",\"method\":\"a\"}\n@ gap < 10\n");
     let said = shell(&gap, &[], &touch);

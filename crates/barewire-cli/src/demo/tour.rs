@@ -66,7 +66,7 @@ pub(super) const CHECK: Chapter = Chapter {
 
 /// Runs the commands of these chapters, in a temporary folder, and writes each with what it prints.
 pub(super) fn show(chapters: &[Chapter], output: &mut Output) -> Result<Exit, Failure> {
-    let program = Program::find()?;
+    let program = OwnProgram::find()?;
     let folder = TemporaryFolder::create()?;
     for chapter in chapters {
         super::heading(output, chapter.heading)?;
@@ -86,12 +86,12 @@ pub(super) fn show(chapters: &[Chapter], output: &mut Output) -> Result<Exit, Fa
 }
 
 /// This program, and a search path on which it is the first `barewire`.
-struct Program {
+struct OwnProgram {
     path: PathBuf,
     search_path: std::ffi::OsString,
 }
 
-impl Program {
+impl OwnProgram {
     fn find() -> Result<Self, Failure> {
         let cannot =
             |why: &dyn std::fmt::Display| Failure::new(format!("the tour cannot start this program again: {why}"));

@@ -215,7 +215,12 @@ mod tests {
         let known: Vec<&str> = METHODS.iter().map(|method| method.name).collect();
         assert_eq!(described, known);
         for method in METHODS {
-            assert_eq!(members(method.name).result.is_empty(), method.kind == MethodKind::Notification, "{}", method.name);
+            assert_eq!(
+                members(method.name).result.is_empty(),
+                method.kind == MethodKind::Notification,
+                "{}",
+                method.name
+            );
             assert_ne!(sender(method), "neither side", "{}", method.name);
         }
     }

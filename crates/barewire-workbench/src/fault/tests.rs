@@ -17,7 +17,12 @@ fn actions(spec: &str, seed: u64) -> Vec<FaultAction> {
 /// The event of a dropped message to the client.
 fn drop_of(message: u64) -> FaultAction {
     let name = Word::new("drop").expect("a word");
-    FaultAction::Note(Note::Fault(InjectedFault::Applied { stream: Stream::ToClient, message, name, detail: Vec::new() }))
+    FaultAction::Note(Note::Fault(InjectedFault::Applied {
+        stream: Stream::ToClient,
+        message,
+        name,
+        detail: Vec::new(),
+    }))
 }
 
 /// The actions in one line: written bytes in quotes, events as they are.

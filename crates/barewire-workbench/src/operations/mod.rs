@@ -21,7 +21,7 @@ use barewire_proto::rpc::Parsed;
 use barewire_proto::transcript::Stream;
 
 use crate::frames::{MessageResult, WireFrame, WireItem};
-use pair::{MessageContext, PairResult};
+use pair::{PairResult, PairingContext};
 use state::ConversationState;
 
 pub use conversation::{Conversation, Handshake, Participant, member};
@@ -176,7 +176,7 @@ impl OperationTracker {
         }
         facts.over_http = over_http;
 
-        let pair = self.pair(MessageContext { name: &name, channel, sender, at }, message);
+        let pair = self.pair(PairingContext { name: &name, channel, sender, at }, message);
         let conversation = &self.conversations[&name].facts;
         let operation = |number: u64| &self.open[&number];
         let relation = match pair {

@@ -11,7 +11,7 @@ use crate::frames::MessageResult;
 
 /// The place of a message.
 #[derive(Clone, Copy)]
-pub(super) struct MessageContext<'a> {
+pub(super) struct PairingContext<'a> {
     /// The name of its conversation, which is entered already.
     pub(super) name: &'a str,
     pub(super) channel: &'a str,
@@ -33,8 +33,8 @@ pub(super) enum PairResult {
 }
 
 impl OperationTracker {
-    pub(super) fn pair(&mut self, context: MessageContext<'_>, message: &MessageResult<'_>) -> PairResult {
-        let MessageContext { name, sender, .. } = context;
+    pub(super) fn pair(&mut self, context: PairingContext<'_>, message: &MessageResult<'_>) -> PairResult {
+        let PairingContext { name, sender, .. } = context;
         match message {
             Ok(Message::Request(request)) => {
                 let params = RequestParams::read(request.params);
@@ -65,7 +65,7 @@ impl OperationTracker {
     }
 
     /// An invalid message may still be the request that an error answers, or the response to a request.
-    fn invalid(&mut self, context: MessageContext<'_>, invalid: &Invalid<'_>) -> PairResult {
+    fn invalid(&mut self, context: PairingContext<'_>, invalid: &Invalid<'_>) -> PairResult {
         match (invalid.shape, &invalid.id) {
             (Shape::Request, Some(id)) => {
                 let (id, method) = (id.clone().into_owned(), invalid.method.map_or(String::new(), name_of));
@@ -81,8 +81,8 @@ impl OperationTracker {
         }
     }
 
-    fn request(&mut self, context: MessageContext<'_>, request: RequestFacts) -> PairResult {
-        let MessageContext { name, channel, sender: asker, at } = context;
+    fn request(&mut self, context: PairingContext<'_>, request: RequestFacts) -> PairResult {
+        let PairingContext { name, channel, sender: asker, at } = context;
         let round = Round { id: request.id.clone(), asked: at, answered: None };
         let number = match self.take_suspended(asker, &request) {
             Some(number) => {
@@ -135,8 +135,8 @@ impl OperationTracker {
         self.suspended.remove(at)
     }
 
-    fn response(&mut self, context: MessageContext<'_>, id: &Id<'_>, outcome: ResponseOutcome) -> PairResult {
-        let MessageContext { name, channel, sender, at } = context;
+    fn response(&mut self, context: PairingContext<'_>, id: &Id<'_>, outcome: ResponseOutcome) -> PairResult {
+        let PairingContext { name, channel, sender, at } = context;
         let key = (sender.other(), id.clone().into_owned());
         let number = match self.conversation(name).answer(&key) {
             ResponseTarget::Operation(number) => number,
@@ -158,8 +158,8 @@ impl OperationTracker {
         PairResult::Response { number, late }
     }
 
-    fn notification(&mut self, context: MessageContext<'_>, notification: &Notification<'_>) -> PairResult {
-        let MessageContext { name, sender, at, .. } = context;
+    fn notification(&mut self, context: PairingContext<'_>, notification: &Notification<'_>) -> PairResult {
+        let PairingContext { name, sender, at, .. } = context;
         let params = notification.params.map(Params::json);
         let method = name_of(notification.method);
         let conversation = self.conversation(name);

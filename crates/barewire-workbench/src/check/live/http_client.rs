@@ -23,7 +23,7 @@ pub(super) struct RecordingClient {
     pub(super) client: SessionClient,
     recording: Recording,
     /// All exchanges, including finished ones, by their number.
-    exchanges: HashMap<u64, RecordedExchange>,
+    exchanges: HashMap<u64, SentExchange>,
     /// The exchange of each request, by the text of its id.
     requests: HashMap<String, u64>,
     /// Requests whose missing response the probe reports itself. Some of them are not sent yet.
@@ -31,7 +31,7 @@ pub(super) struct RecordingClient {
 }
 
 /// A request, and its response so far.
-struct RecordedExchange {
+struct SentExchange {
     channel: Channel,
     is_get: bool,
     /// The length so far of an encoded body, whose messages and secrets cannot be read. `None` if it is not encoded.
@@ -130,7 +130,7 @@ impl RecordingClient {
         }
         self.recording.event(&channel, Note::Eof(Stream::ToServer));
         let reply = HttpReply { channel: channel.as_str().to_owned(), ..HttpReply::default() };
-        self.exchanges.insert(number, RecordedExchange { channel, is_get: request.verb == "GET", unread: None, reply });
+        self.exchanges.insert(number, SentExchange { channel, is_get: request.verb == "GET", unread: None, reply });
         number
     }
 
@@ -197,7 +197,7 @@ impl RecordingClient {
     }
 
     /// Records the end of a response's body.
-    fn body_end(&self, exchange: &RecordedExchange) -> Vec<LocatedFrame> {
+    fn body_end(&self, exchange: &SentExchange) -> Vec<LocatedFrame> {
         if let Some(bytes) = exchange.unread.filter(|bytes| *bytes > 0) {
             self.recording.event(&exchange.channel, Note::Gap(Stream::ToClient, bytes));
         }

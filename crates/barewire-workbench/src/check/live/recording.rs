@@ -24,7 +24,7 @@ pub(super) struct Recording(Rc<RefCell<RecordingState>>);
 
 struct RecordingState {
     clock: CaptureClock,
-    pipeline: Pipeline<FrameCollector>,
+    pipeline: Pipeline<RecordingSink>,
 }
 
 /// One frame, and its location.
@@ -35,12 +35,12 @@ pub(super) struct LocatedFrame {
 }
 
 /// The passive checks, and the frames that the probes have not taken yet.
-struct FrameCollector {
+struct RecordingSink {
     inspector: Inspector,
     frames: Vec<LocatedFrame>,
 }
 
-impl Observer for FrameCollector {
+impl Observer for RecordingSink {
     fn message(&mut self, message: &TrackedMessage<'_>) {
         self.inspector.message(message);
     }
@@ -89,7 +89,7 @@ impl Recording {
         self.push(|pipeline, time| pipeline.secret_header(channel, name, value, time));
     }
 
-    fn push(&self, record: impl FnOnce(&mut Pipeline<FrameCollector>, Duration)) -> Vec<LocatedFrame> {
+    fn push(&self, record: impl FnOnce(&mut Pipeline<RecordingSink>, Duration)) -> Vec<LocatedFrame> {
         let RecordingState { clock, pipeline } = &mut *self.0.borrow_mut();
         record(pipeline, clock.now());
         if let Some(capture) = pipeline.capture().filter(|capture| capture.waiting() > FLUSH_BYTES) {
@@ -121,9 +121,9 @@ impl Recording {
     }
 }
 
-fn pipeline(capture: Option<CaptureWriter>) -> Pipeline<FrameCollector> {
+fn pipeline(capture: Option<CaptureWriter>) -> Pipeline<RecordingSink> {
     let limits = FrameLimits { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH };
-    Pipeline::new(limits, capture, FrameCollector { inspector: Inspector::of_our_own(), frames: Vec::new() })
+    Pipeline::new(limits, capture, RecordingSink { inspector: Inspector::of_our_own(), frames: Vec::new() })
 }
 
 /// Gathers lines, so that not every line is a write.

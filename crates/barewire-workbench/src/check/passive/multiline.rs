@@ -38,17 +38,17 @@ impl MultilineMessages {
         let is_piece = finding.as_ref().is_some_and(|finding| finding.check == &STDOUT_PURITY);
         let mut decided = Vec::new();
         if let Some(mut open) = self.open.remove(channel) {
-            match if is_piece { open.append(text) } else { Continuation::Broken } {
-                Continuation::Open => {
+            match if is_piece { open.append(text) } else { MultilineState::Broken } {
+                MultilineState::Open => {
                     self.open.insert(channel.to_owned(), open);
                     return decided;
                 }
-                Continuation::Complete => {
+                MultilineState::Complete => {
                     let detail = format!("the message spans {} lines", open.lines);
                     decided.push(Finding { check: &ONE_MESSAGE_A_LINE, detail, ..open.first });
                     return decided;
                 }
-                Continuation::Broken => decided.push(open.first),
+                MultilineState::Broken => decided.push(open.first),
             }
         }
         let Some(finding) = finding else { return decided };
@@ -69,14 +69,14 @@ impl MultilineMessages {
     }
 }
 
-enum Continuation {
+enum MultilineState {
     Open,
     Complete,
     Broken,
 }
 
 impl PartialMessage {
-    fn append(&mut self, line: &[u8]) -> Continuation {
+    fn append(&mut self, line: &[u8]) -> MultilineState {
         self.text.push(b'\n');
         self.text.extend_from_slice(line);
         self.lines += 1;
@@ -84,15 +84,15 @@ impl PartialMessage {
         let is_closed = self.nesting.open == 0;
         // Parsed only when it may be complete or its length has doubled, so that the cost stays linear.
         if !is_closed && self.text.len() < 2 * self.parsed && self.text.len() < MAX_TEXT {
-            return Continuation::Open;
+            return MultilineState::Open;
         }
         self.parsed = self.text.len();
         match Json::parse(&self.text) {
-            Ok(_) => Continuation::Complete,
+            Ok(_) => MultilineState::Complete,
             Err(syntax) if !is_closed && syntax.at >= self.text.len() && self.text.len() < MAX_TEXT => {
-                Continuation::Open
+                MultilineState::Open
             }
-            Err(_) => Continuation::Broken,
+            Err(_) => MultilineState::Broken,
         }
     }
 }
