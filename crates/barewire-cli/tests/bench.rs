@@ -1,9 +1,9 @@
 //! `barewire bench` with good servers, and with servers that lose, repeat, mix up and delay answers.
 #![cfg(unix)]
 
-mod eventually;
-mod http_server;
-mod program_output;
+use crate::eventually;
+use crate::http_server;
+use crate::program_output;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

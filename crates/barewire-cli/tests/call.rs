@@ -1,8 +1,8 @@
 //! `barewire call` with real programs and sockets: its output, and the processes it leaves behind.
 #![cfg(unix)]
 
-mod eventually;
-mod program_output;
+use crate::eventually;
+use crate::program_output;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

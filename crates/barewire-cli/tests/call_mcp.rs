@@ -1,8 +1,8 @@
 //! `barewire call` as an MCP client: at a terminal, in a pipe, cancelled, and with misbehaving servers.
 #![cfg(unix)]
 
-mod eventually;
-mod program_output;
+use crate::eventually;
+use crate::program_output;
 #[path = "call_mcp/terminal.rs"]
 mod terminal;
 

@@ -3,8 +3,8 @@
 
 #![cfg(unix)]
 
-mod checked;
-mod http_server;
+use crate::checked;
+use crate::http_server;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};

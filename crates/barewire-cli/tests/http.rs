@@ -1,8 +1,8 @@
 //! `barewire serve --http` and `barewire call --url` over a real socket.
 #![cfg(unix)]
 
-mod http_server;
-mod program_output;
+use crate::http_server;
+use crate::program_output;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

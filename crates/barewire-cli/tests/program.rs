@@ -6,13 +6,10 @@ use std::process::{Command, Output, Stdio};
 /// `TRYCMD=overwrite cargo test -p barewire-cli` rewrites the expected output; review it with `git diff`.
 #[test]
 fn sessions() {
-    let own = std::path::Path::new(env!("CARGO_BIN_EXE_barewire")).parent().expect("it lies in a folder");
-    // The sessions start `barewire serve`, so the program must be in PATH.
-    let path = format!("{}:{}", own.display(), std::env::var("PATH").unwrap_or_default());
     // The width of the developer's terminal must not matter.
     let cases = trycmd::TestCases::new();
     cases
-        .env("PATH", path)
+        .env("PATH", path())
         .env("COLUMNS", "")
         .case("tests/cmd/*.trycmd")
         .case("../../docs/call.md")
@@ -20,16 +17,27 @@ fn sessions() {
         .case("../../docs/check.md");
 }
 
-/// The session in the README is the output of the program.
+/// The sessions in the README are the output of the program.
 #[test]
-fn the_session_in_the_readme() {
+fn the_sessions_in_the_readme() {
     let readme = include_str!("../../../README.md");
-    let session = readme.split("```console\n$ barewire ").nth(1).and_then(|rest| rest.split("```").next());
-    let (command, shown) = session.expect("the README shows a session").split_once('\n').expect("and its output");
-    let args: Vec<&str> = command.split(' ').collect();
-    let output = barewire().args(args).current_dir("tests/cmd/files").output().expect("it runs");
-    let printed = [output.stdout, output.stderr].concat();
-    assert_eq!(String::from_utf8_lossy(&printed), shown);
+    let sessions: Vec<&str> = readme.split("```console\n$ barewire ").skip(1).collect();
+    assert_eq!(sessions.len(), 2);
+    for session in sessions {
+        let (session, _) = session.split_once("```").expect("the block ends");
+        let (command, shown) = session.split_once('\n').expect("a command and its output");
+        let mut program = barewire();
+        program.args(command.split(' ')).env("PATH", path()).current_dir("tests/cmd/files");
+        let output = program.output().expect("it runs");
+        let printed = [output.stdout, output.stderr].concat();
+        assert_eq!(String::from_utf8_lossy(&printed), shown);
+    }
+}
+
+/// A search path with the program, because sessions start `barewire serve` and the like.
+fn path() -> String {
+    let own = std::path::Path::new(env!("CARGO_BIN_EXE_barewire")).parent().expect("it lies in a folder");
+    format!("{}:{}", own.display(), std::env::var("PATH").unwrap_or_default())
 }
 
 fn barewire() -> Command {

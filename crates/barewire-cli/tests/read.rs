@@ -1,6 +1,6 @@
 //! `barewire read` with growing files, in pipes, and in the sessions of its guide.
 
-mod eventually;
+use crate::eventually;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};

@@ -2,7 +2,7 @@
 //! silent or dead.
 #![cfg(unix)]
 
-mod program_output;
+use crate::program_output;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

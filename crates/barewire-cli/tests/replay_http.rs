@@ -1,11 +1,9 @@
 //! `barewire replay` over HTTP: captures of programs and of URLs, replayed to programs and to URLs.
 #![cfg(unix)]
 
-#[allow(dead_code, reason = "others use more of it")]
-#[path = "tap_http/ends.rs"]
-mod ends;
-mod eventually;
-mod program_output;
+use crate::eventually;
+use crate::program_output;
+use crate::tap_http::ends;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

@@ -5,7 +5,7 @@
 mod bytes;
 #[path = "tap/ends.rs"]
 mod ends;
-mod eventually;
+use crate::eventually;
 #[path = "tap/faults.rs"]
 mod faults;
 #[path = "tap/leaving.rs"]

@@ -4,10 +4,9 @@
 #[path = "tap_http/bodies.rs"]
 mod bodies;
 #[path = "tap_http/ends.rs"]
-mod ends;
-mod eventually;
-#[allow(dead_code, reason = "others use more of it")]
-mod program_output;
+pub(crate) mod ends;
+use crate::eventually;
+use crate::program_output;
 #[path = "tap_http/refused.rs"]
 mod refused;
 

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Waits until `holds` returns true.
-#[allow(dead_code, reason = "not every test waits for both")]
 #[track_caller]
 pub(super) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -20,7 +19,6 @@ pub(super) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// Waits until a process has made `count` more system calls: "syscr" counts reads, "syscw" writes.
-#[allow(dead_code, reason = "not every test waits for both")]
 #[track_caller]
 pub(super) fn system_calls_grow(process: &Child, kind: &str, count: u64) {
     let calls = || -> Option<u64> {

@@ -10,7 +10,6 @@ pub(super) const TOKEN: &str = "BAREWIRE_TEST_TOKEN";
 pub(super) struct HttpServer {
     pub(super) process: Child,
     pub(super) url: String,
-    #[allow(dead_code, reason = "not every test reads it")]
     pub(super) announcement: Vec<String>,
 }
 

@@ -13,25 +13,25 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::eventually::eventually;
 
-pub(super) const PROGRAM: &str = env!("CARGO_BIN_EXE_barewire");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_barewire");
 
 /// A tap that runs until it is dropped.
-pub(super) struct Tap {
+pub(crate) struct Tap {
     process: Child,
-    pub(super) url: String,
+    pub(crate) url: String,
     /// Host and port.
-    pub(super) at: String,
+    pub(crate) at: String,
     said: Arc<Mutex<String>>,
     record: PathBuf,
 }
 
 impl Tap {
     /// One to this URL, which records.
-    pub(super) fn to(url: &str, name: &str) -> Self {
+    pub(crate) fn to(url: &str, name: &str) -> Self {
         Self::with(url, name, &[])
     }
 
-    pub(super) fn with(url: &str, name: &str, options: &[&str]) -> Self {
+    pub(crate) fn with(url: &str, name: &str, options: &[&str]) -> Self {
         let record = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("tap-http-{name}.wire"));
         let _ = fs::remove_file(&record);
         let mut command = Command::new(PROGRAM);
@@ -55,30 +55,30 @@ impl Tap {
     }
 
     /// Its stderr, once that contains this text.
-    pub(super) fn says(&self, what: &str) -> String {
+    pub(crate) fn says(&self, what: &str) -> String {
         let said = || self.said.lock().expect("unpoisoned").clone();
         eventually(what, || said().contains(what));
         said()
     }
 
-    pub(super) fn connect(&self) -> Client {
+    pub(crate) fn connect(&self) -> Client {
         Client::new(TcpStream::connect(&self.at).expect("connected"))
     }
 
     /// The path of its capture.
-    pub(super) fn record(&self) -> &std::path::Path {
+    pub(crate) fn record(&self) -> &std::path::Path {
         &self.record
     }
 
     /// The most memory that it has had, in KiB.
-    pub(super) fn most_memory(&self) -> Option<u64> {
+    pub(crate) fn most_memory(&self) -> Option<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
         line.trim().strip_suffix(" kB")?.trim().parse().ok()
     }
 
     /// Ends it, and gives what it has recorded.
-    pub(super) fn end(mut self) -> String {
+    pub(crate) fn end(mut self) -> String {
         let pid = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw).expect("a pid");
         kill_process(pid, Signal::TERM).expect("it is there");
         assert_eq!(self.process.wait().expect("it ended").code(), Some(0));
@@ -86,7 +86,7 @@ impl Tap {
     }
 
     /// The output of `barewire read` for its capture.
-    pub(super) fn read(record: &str, name: &str) -> super::program_output::ProgramOutput {
+    pub(crate) fn read(record: &str, name: &str) -> super::program_output::ProgramOutput {
         let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("tap-http-read-{name}.wire"));
         fs::write(&file, record).expect("written");
         super::program_output::ProgramOutput::of(
@@ -103,7 +103,7 @@ impl Drop for Tap {
 }
 
 /// A server that does this with each connection. Gives its URL.
-pub(super) fn server(each: impl Fn(Client) + Send + Sync + 'static) -> String {
+pub(crate) fn server(each: impl Fn(Client) + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
     let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
     let each = Arc::new(each);
@@ -117,26 +117,26 @@ pub(super) fn server(each: impl Fn(Client) + Send + Sync + 'static) -> String {
 }
 
 /// One end of a connection.
-pub(super) struct Client {
+pub(crate) struct Client {
     reader: BufReader<TcpStream>,
     writer: TcpStream,
 }
 
 impl Client {
-    pub(super) fn new(stream: TcpStream) -> Self {
+    pub(crate) fn new(stream: TcpStream) -> Self {
         stream.set_nodelay(true).expect("a socket");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
         Self { reader: BufReader::new(stream.try_clone().expect("a socket")), writer: stream }
     }
 
     #[track_caller]
-    pub(super) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.writer.write_all(bytes.as_ref()).expect("it is read");
     }
 
     /// Up to the empty line, with it; empty if the connection is closed.
     #[track_caller]
-    pub(super) fn head(&mut self) -> String {
+    pub(crate) fn head(&mut self) -> String {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             if self.reader.read_line(&mut head).expect("it comes") == 0 {
@@ -147,32 +147,32 @@ impl Client {
     }
 
     #[track_caller]
-    pub(super) fn exactly(&mut self, count: usize) -> String {
+    pub(crate) fn exactly(&mut self, count: usize) -> String {
         let mut bytes = vec![0; count];
         self.reader.read_exact(&mut bytes).expect("it comes");
         String::from_utf8(bytes).expect("text")
     }
 
     /// Everything up to the end of the connection; what was reset has ended as well.
-    pub(super) fn rest(&mut self) -> Vec<u8> {
+    pub(crate) fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         let _ = self.reader.read_to_end(&mut rest);
         rest
     }
 
-    pub(super) fn read(&mut self, into: &mut [u8]) -> usize {
+    pub(crate) fn read(&mut self, into: &mut [u8]) -> usize {
         self.reader.read(into).expect("it comes")
     }
 }
 
 /// A server of ours that runs until it is dropped.
-pub(super) struct Served {
+pub(crate) struct Served {
     process: Child,
-    pub(super) url: String,
+    pub(crate) url: String,
 }
 
 impl Served {
-    pub(super) fn new(options: &[&str]) -> Self {
+    pub(crate) fn new(options: &[&str]) -> Self {
         let mut command = Command::new(PROGRAM);
         command.args(["serve", "--http", "127.0.0.1:0"]).args(options).env(super::TOKEN, super::SECRET);
         let mut process =

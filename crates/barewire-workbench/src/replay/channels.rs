@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    const TWO: &str = "@x1 head > POST /mcp HTTP/1.1\n@x1 head < HTTP/1.1 404 Not CaptureChannels\n\
+    const TWO: &str = "@x1 head > POST /mcp HTTP/1.1\n@x1 head < HTTP/1.1 404 Not Found\n\
         @x2 head > POST /mcp HTTP/1.1\n@x2 head < HTTP/1.1 200 OK\n@x2 head < Mcp-Session-Id: a\n\
         @x3 head > POST /mcp HTTP/1.1\n@x3 head > mcp-session-id: a\n";
 

@@ -36,7 +36,7 @@ impl Service for ClientService {
         match revision {
             _ if method == "ping" => Ok(empty_result()),
             // MCP 2025-11-25, basic/lifecycle: only pings before the handshake is complete.
-            None => Err(ErrorObject::new(Code::INVALID_REQUEST, "Invalid Request: nothing is revision yet").into()),
+            None => Err(ErrorObject::new(Code::INVALID_REQUEST, "Invalid Request: nothing is agreed yet").into()),
             Some(revision) => {
                 let known = Method::find(method).and_then(|method| method.availability(Side::Server, revision));
                 if known.is_none() {

@@ -176,7 +176,7 @@ fn parse_head(bytes: &[u8]) -> Result<(ReceivedRequest, BodyLength), (&'static s
         .map_err(|rejection| ("403 Forbidden", format!("{}\n", rejection.error.message)))?;
     let path = parsed.path.unwrap_or_default();
     if path.split('?').next() != Some(HTTP_PATH) {
-        return Err(("404 Not CaptureChannels", format!("nothing at this path: the endpoint is {HTTP_PATH}\n")));
+        return Err(("404 Not Found", format!("nothing at this path: the endpoint is {HTTP_PATH}\n")));
     }
     let method = parsed.method.unwrap_or_default().to_owned();
     let headers: Vec<(String, String)> = pairs

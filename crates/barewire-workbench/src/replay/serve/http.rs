@@ -132,7 +132,7 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
     ) -> Result<(), (&'static str, String)> {
         let mut id = request.header("mcp-session-id").unwrap_or_default().to_owned();
         if !id.is_empty() && !self.sessions.contains_key(&id) {
-            return Err(("404 Not CaptureChannels", "no such session\n".to_owned()));
+            return Err(("404 Not Found", "no such session\n".to_owned()));
         }
         match request.method.as_str() {
             "POST" => {}
