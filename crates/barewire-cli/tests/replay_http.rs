@@ -1,7 +1,6 @@
 //! `barewire replay` over HTTP: captures of programs and of URLs, replayed to programs and to URLs.
 #![cfg(unix)]
 
-use crate::eventually;
 use crate::program_output;
 use crate::tap_http::ends;
 

@@ -45,7 +45,7 @@ fn capitalized(text: &str) -> String {
 const INTRODUCTION: &str = "\
 # Checks
 
-Generated from the catalogue in `crates/barewire-workbench/src/check/catalogue`; `BLESS=1 cargo test -p barewire-cli --test check` \
+Generated from the catalogue in `crates/barewire-workbench/src/check/catalogue`; `BLESS=1 cargo test -p barewire-cli --test all check::` \
 writes it anew. `barewire check --list` and `barewire check --explain ID` show the same.
 
 The same checks run in three places: on a live server (`barewire check -- PROGRAM…` or `barewire check --url URL`), on a capture \
