@@ -107,8 +107,8 @@ impl Invocation {
         self.call.name()
     }
 
-    /// Returns the arguments as the client wrote them. They have not been checked against the schema yet. `None` for a
-    /// resource.
+    /// Returns the arguments as the client wrote them. They have not been checked against the schema yet. Resource
+    /// reads have no arguments.
     pub fn arguments(&self) -> Option<&str> {
         self.call.arguments_json()
     }
