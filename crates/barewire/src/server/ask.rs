@@ -1,5 +1,5 @@
-//! Questions to the user or the model behind the client: the params to send, the capability that the client needs, and
-//! how to read the answer.
+//! Questions that a handler asks the user or the model through the client: the params to send, the client capability
+//! that each question needs, and how the answer is read.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -19,8 +19,9 @@ use super::seal;
 use crate::peer::CallError;
 use crate::schema::{self, Constraints, Form, form_of};
 
-/// A question for [`Call::ask`](super::Call::ask): [`Elicit`], [`ElicitForm`] with a schema written by hand, [`Visit`],
-/// [`CreateMessageParams`] for the model, or [`Roots`].
+/// A question for [`Call::ask`](super::Call::ask): a form ([`Elicit`], or [`ElicitForm`] with a schema written by
+/// hand), a web page to visit ([`Visit`]), a question to the model ([`CreateMessageParams`]), or the client's folders
+/// ([`Roots`]).
 pub trait Question: sealed::Askable {}
 
 impl<Q: sealed::Askable> Question for Q {}
@@ -28,19 +29,19 @@ impl<Q: sealed::Askable> Question for Q {}
 pub(super) mod sealed {
     use super::*;
 
-    /// The parts of a question that `Call::ask` uses.
+    /// The methods of a question that `Call::ask` uses.
     pub trait Askable: Send {
         /// The type of the answer.
         type Answer: Send;
         /// The JSON-RPC method of the question.
         fn method(&self) -> &'static str;
-        /// Returns the params for this revision.
+        /// Returns the params of the request, as this revision defines them.
         fn params(&self, revision: Revision) -> Result<Option<Box<RawValue>>, AskError>;
         /// Returns the capability that the client must have declared.
         fn required_capability(&self) -> ClientCapability;
-        /// Whether a client with these capabilities can be asked in this revision.
+        /// Whether this question can be sent to a client with these capabilities in this revision.
         fn can_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool;
-        /// Reads the client's result.
+        /// Parses the client's result into the answer.
         fn read(&self, answer: &RawValue) -> Result<Self::Answer, AskError>;
     }
 }
@@ -57,9 +58,10 @@ pub enum AskError {
     Refused(ErrorObject),
     /// The answer does not match the question.
     Unreadable(String),
-    /// The question cannot be asked: its type makes no valid form, or the revision does not have it.
+    /// The question cannot be asked: no valid form can be generated from its type, or the client's revision does not
+    /// support this kind of question.
     Misuse(String),
-    /// No answer arrived: the connection ended, or it took too long.
+    /// No answer arrived: the connection ended, or the question timed out.
     Unanswered(String),
 }
 
@@ -68,7 +70,7 @@ impl fmt::Display for AskError {
         match self {
             Self::Declined => f.write_str("the user declined to answer"),
             Self::Cancelled => f.write_str("the user dismissed the question"),
-            // The code is left out: a model reads this text.
+            // The error code is omitted, because a model reads this text.
             Self::Refused(error) => write!(f, "the client could not answer: {}", error.message),
             Self::Unreadable(what) => write!(f, "the answer is not what was asked for: {what}"),
             Self::Misuse(what) => write!(f, "the question cannot be asked: {what}"),
@@ -142,7 +144,7 @@ impl<T: JsonSchema + DeserializeOwned + Send> sealed::Askable for Elicit<T> {
     }
 }
 
-/// A form with a schema written by hand. The answer is returned as it arrived: the handler has to check it.
+/// A form with a schema written by hand. The answer is not checked against that schema: the handler must check it.
 impl sealed::Askable for ElicitForm {
     type Answer = Object;
 
@@ -167,7 +169,7 @@ impl sealed::Askable for ElicitForm {
     }
 }
 
-/// The params of a form, with the member that distinguishes it from a URL.
+/// The params of a form, with `mode`, which distinguishes a form from a URL.
 #[derive(Serialize)]
 struct WithMode<T> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,13 +178,13 @@ struct WithMode<T> {
     params: T,
 }
 
-/// Revisions without URL elicitation do not name the mode.
+/// Returns the `mode` of a form. It is `None` in revisions without URL elicitation, which have no `mode`.
 fn mode(revision: Revision) -> Option<&'static str> {
     revision.has_url_elicitation().then_some("form")
 }
 
-/// A web page for the user to visit. The answer says only that the user agreed to visit it. The data entered there does
-/// not come back through MCP.
+/// A web page for the user to visit. The answer says only that the user agreed to visit the page. Data that the user
+/// enters there is not sent through MCP.
 #[derive(Debug, Clone)]
 pub struct Visit {
     message: String,
@@ -190,7 +192,7 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// Creates the question from the reason shown to the user and the address of the page.
+    /// Creates the question. `message` tells the user why to visit the page; `url` is its address.
     pub fn new(message: impl Into<String>, url: impl Into<String>) -> Self {
         Self { message: message.into(), url: url.into() }
     }
@@ -266,7 +268,7 @@ fn wants_tools(params: &CreateMessageParams) -> bool {
     params.tools.is_some() || params.tool_choice.is_some()
 }
 
-/// A question for the folders that the client works in.
+/// A question to the client: which folders it works in (`roots/list`).
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::exhaustive_structs, reason = "`roots/list` takes no parameters")]
 pub struct Roots;
@@ -298,7 +300,7 @@ impl sealed::Askable for Roots {
 
 /// Reads the user's response to a form or a page.
 fn elicited(answer: &RawValue) -> Result<ElicitResult, AskError> {
-    // serde would also accept an array of the member values.
+    // serde would also deserialize the struct from an array of its field values.
     if !answer.get().starts_with('{') {
         return Err(AskError::Unreadable("the answer to a form must be an object".to_owned()));
     }

@@ -1,4 +1,5 @@
-//! The call that a handler may take besides its arguments, and through which it reaches the client.
+//! [`Call`], which a handler can take besides its arguments: it describes the request, and sends messages and questions
+//! to the client.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -38,12 +39,13 @@ struct CallState {
     meta: Option<Box<str>>,
     subject: CallSubject,
     rounds: Rounds,
-    /// The last amount of progress that was sent. The lock is held while a notification is sent, so that two tasks
-    /// cannot overtake each other.
+    /// The last amount of progress that was sent. The lock is held while a notification is sent, so that notifications
+    /// from two tasks are sent in the order of their amounts.
     progress: Mutex<Option<f64>>,
 }
 
-/// The tool, prompt or resource of the call and its arguments. Sealed state is bound to both.
+/// The tool, prompt or resource of the call and its arguments. Sealed state is valid only for the same name and
+/// arguments.
 struct CallSubject {
     name: Box<str>,
     arguments: Option<Box<str>>,
@@ -92,7 +94,7 @@ impl Call {
         self.0.subject.arguments.as_deref()
     }
 
-    /// Returns the arguments, if there are any. They must be an object.
+    /// Returns the arguments, if there are any, or an error if they are not an object.
     pub(super) fn arguments(&self) -> Result<Option<Json<'_>>, Failure> {
         let text = self.arguments_json();
         require_object(text.map(|text| Json::parse(text.as_bytes()).expect("the request was parsed as JSON")))
@@ -107,7 +109,8 @@ impl Call {
         self.0.revision
     }
 
-    /// Returns the name and version that the client claims. They are not verified: use them only for display and logs.
+    /// Returns the client's name and version, as the client states them. They are not verified: use them only for
+    /// display and logs.
     pub fn client_info(&self) -> Option<Implementation> {
         match &self.0.client {
             CallClient::Legacy(client) => client.info.clone(),
@@ -124,8 +127,8 @@ impl Call {
         }
     }
 
-    /// Returns the authenticated sender of the request. `None` unless the server is reached over HTTP and has
-    /// [`HttpBuilder::authenticate`](super::http::HttpBuilder::authenticate).
+    /// Returns the authenticated sender of the request. It is `None` unless the request came over HTTP and the server
+    /// uses [`HttpBuilder::authenticate`](super::http::HttpBuilder::authenticate).
     #[cfg(feature = "http")]
     pub fn principal(&self) -> Option<&super::http::Principal> {
         self.0.context.caller()
@@ -152,8 +155,8 @@ impl Call {
     }
 
     /// Sends a progress notification, if the client asked for them: the amount done, the total, and a message for
-    /// people. An amount that is not greater than the one sent before is skipped, and so is one that JSON cannot
-    /// express.
+    /// people. Nothing is sent for an amount that is not greater than the previous one, or that JSON cannot express
+    /// (infinity, NaN).
     ///
     /// ```
     /// # async fn handler(call: barewire::server::Call, files: Vec<String>) -> Result<(), barewire::server::ToolError> {
@@ -188,7 +191,7 @@ impl Call {
         self.log_as(level, None, data).await
     }
 
-    /// Like [`Self::log`], with the name of a logger.
+    /// Like [`Self::log`], with the name of the logger that the message comes from.
     pub async fn log_as(
         &self,
         level: LoggingLevel,
@@ -204,7 +207,7 @@ impl Call {
         }
         let min_level = match &self.0.client {
             CallClient::Legacy(client) => Some(client.log_level()),
-            // MCP 2026-07-28, server/utilities/logging: no messages for a request that does not ask for them.
+            // MCP 2026-07-28, server/utilities/logging: no log messages are sent for a request that sets no log level.
             CallClient::ModernMeta { log_level, .. } => *log_level,
         };
         if min_level.is_none_or(|min_level| level < min_level) {
@@ -213,9 +216,9 @@ impl Call {
         self.0.context.notify("notifications/message", LogParams { level, logger, data }).await
     }
 
-    /// Closes the HTTP connection of this call and lets the client come back for the answer after `retry`: for long
-    /// work that should not hold a connection all the time. Only clients of 2025-11-25 that call over HTTP can come
-    /// back; for all others this does nothing.
+    /// Closes the HTTP connection of this call, and tells the client to reconnect after `retry` to get the answer. Use
+    /// it for long work that should not keep a connection open. It works only for clients of 2025-11-25 over HTTP; for
+    /// all other clients it does nothing.
     pub fn hang_up(&self, retry: Duration) {
         if self.0.revision.has_polling() {
             self.0.context.hang_up(retry);
@@ -228,16 +231,17 @@ impl Call {
         self.0.context.cancellation()
     }
 
-    /// Asks the user or the model behind the client, in any era.
+    /// Asks the user or the model a question through the client, and returns the answer. Works in both eras.
     ///
     /// A legacy client gets a request, and the handler waits for its response. A modern client cannot get requests: the
     /// call ends here with the question, the client sends the call again with the answer, and the handler runs again
-    /// from its beginning. This time the same line returns the answer. So code before a question may run more than
-    /// once: put side effects after the last question, or into [`Self::once`]. Questions that are asked concurrently,
-    /// as in `join!`, are sent together.
+    /// from its beginning. In this second run, the same `ask` returns the answer. So code before a question may run
+    /// more than once: put side effects after the last question, or into [`Self::once`]. Questions that are asked
+    /// concurrently, as in `join!`, are sent together.
     ///
-    /// `key` names the question within this call. Asking again under the same key asks a new question. If the client
-    /// has not declared the capability that the question needs, the call ends with an error that names it.
+    /// `key` identifies the question within this call. A second `ask` with the same key is a new question. If the
+    /// client has not declared the capability that the question needs, the call ends with an error that names the
+    /// capability.
     pub async fn ask<Q: Question>(&self, key: &str, question: Q) -> Result<Q::Answer, AskError> {
         if !question.can_ask(self.client_capabilities(), self.0.revision) {
             self.0.rounds.report_missing_capability(question.required_capability());
@@ -253,7 +257,8 @@ impl Call {
             return question.read(&answer);
         }
         let read = |answer: &RawValue| match question.read(answer) {
-            // An unreadable answer is asked for again: MCP 2026-07-28, basic/patterns/mrtr, "Error Handling".
+            // If the answer cannot be read, the question is asked again: MCP 2026-07-28, basic/patterns/mrtr, "Error
+            // Handling".
             Err(AskError::Unreadable(_)) => None,
             read => Some(read),
         };
@@ -265,8 +270,8 @@ impl Call {
         self.wait_for_end().await
     }
 
-    /// Waits for the end of the call. The handler itself is dropped before that; only a task that outlives it sees the
-    /// error.
+    /// Waits until the call has ended, and returns an error. The handler itself is dropped before that, so only a task
+    /// that outlives the handler gets the error.
     async fn wait_for_end<T>(&self) -> Result<T, AskError> {
         self.0.context.finished().await;
         Err(AskError::Unanswered("the call has ended".to_owned()))
@@ -285,8 +290,9 @@ impl Call {
         params
     }
 
-    /// Runs `work` once, however often the handler runs: the result travels with the questions. `work` must finish
-    /// before a question is asked. If it is still running then, it is dropped, and starts over in the next round.
+    /// Runs `work` once per call, even if the handler runs several times: the result is stored in the sealed state that
+    /// the client sends back with its answers. `work` must finish before a question is asked; if it is still running
+    /// then, it is dropped, and starts again in the next round.
     pub async fn once<T, F>(&self, key: &str, work: F) -> Result<T, serde_json::Error>
     where
         T: Serialize + DeserializeOwned,
@@ -300,17 +306,18 @@ impl Call {
         Ok(result)
     }
 
-    /// Returns the value that [`Self::keep`] stored under this key, in this round or an earlier one.
+    /// Returns the value that [`Self::keep`] stored with this key, in this round or an earlier one.
     pub fn state<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, serde_json::Error> {
         self.0.rounds.state(key)
     }
 
-    /// Stores a value for later rounds. It travels with the questions, sealed.
+    /// Stores a value for later rounds of this call. The value is sealed and sent to the client with the questions; the
+    /// client sends it back with the answers.
     pub fn keep(&self, key: &str, value: &impl Serialize) -> Result<(), serde_json::Error> {
         self.0.rounds.keep(key, value)
     }
 
-    /// Seals the state that travels through the client.
+    /// Seals the state that the client sends back in the next round.
     pub(super) fn seal(&self, plain: &[u8]) -> Result<String, Failure> {
         let state = &*self.0;
         let bound_to = state.subject.binding(&state.context);
@@ -322,7 +329,7 @@ impl Call {
     }
 }
 
-/// Parses the client's capabilities. A malformed member is ignored; the others count.
+/// Parses the client's capabilities. A malformed member is ignored; the others are used.
 fn parse_capabilities(json: Json<'_>) -> ClientCapabilities {
     if let Ok(capabilities) = json.to() {
         return capabilities;
@@ -381,5 +388,6 @@ impl fmt::Debug for Call {
     }
 }
 
-/// The time to answer a question: a person has to read and consider it, and a model may have to wait for a person.
+/// The timeout of a question to a legacy client: a person has to read and consider it, and a model may have to wait for
+/// a person.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(10 * 60);

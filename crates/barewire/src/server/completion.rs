@@ -11,17 +11,18 @@ use std::sync::Arc;
 pub struct CompletionRequest {
     /// The text typed so far.
     pub value: String,
-    /// The other arguments that already have a value, by name. Since 2025-06-18.
+    /// Maps the name of each other argument that already has a value to that value. Clients send these since
+    /// 2025-06-18.
     pub arguments: BTreeMap<String, String>,
 }
 
-/// A completion function for each argument that has one.
+/// Maps the names of arguments to their completion functions.
 #[derive(Clone, Default)]
 pub(super) struct Completers(HashMap<String, Arc<CompletionFn>>);
 
 type CompletionFn = dyn Fn(CompletionRequest) -> CompletionFuture + Send + Sync;
 
-/// A running completion; it resolves to the possible values.
+/// The future of a completion function. It resolves to the possible values.
 pub(super) type CompletionFuture = Pin<Box<dyn Future<Output = Vec<String>> + Send>>;
 
 impl Completers {

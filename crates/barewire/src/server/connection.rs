@@ -1,5 +1,5 @@
-//! One connection of a server: each incoming message -> its era, whether it is allowed now, and the method that serves
-//! it.
+//! One connection of a server: determines the era of each incoming request, checks that the handshake allows it at this
+//! point, and starts the method that serves it.
 
 use std::sync::Arc;
 #[cfg(feature = "http")]
@@ -28,19 +28,22 @@ use crate::peer::{BoxedHandler, Context, IncomingParams, Service};
 pub(super) struct ConnectionService {
     shared: Arc<ServerShared>,
     legacy: Handshake,
-    /// Receives the revision that `initialize` negotiated.
+    /// Set to the revision that `initialize` negotiates.
     #[cfg(feature = "http")]
     negotiated: Option<Arc<OnceLock<Revision>>>,
-    /// The handshake is complete, and change notifications to the client have not been started yet.
+    /// Whether the handshake is complete, but the task that sends change notifications to the client has not been
+    /// started yet.
     announcements_pending: bool,
-    /// The client of a legacy connection, once there is one.
+    /// The client of a legacy connection. `None` until `initialize`, or until a lenient server gets a first legacy
+    /// request.
     legacy_client: Option<Arc<LegacyClient>>,
-    /// Each open `subscriptions/listen` holds a clone, so the reference count is the number of them plus one.
+    /// Counts the open `subscriptions/listen` requests: each holds a clone, so the reference count is their number plus
+    /// one.
     open_listens: Arc<()>,
     /// The entries of the registry at `version`.
     entries: Arc<RegistryEntries>,
     version: u64,
-    /// The tool that was called last. Often the next call is for the same tool.
+    /// The name and entry of the tool that was called last: a cache, because the next call is often for the same tool.
     last_tool: Option<(Box<str>, Arc<Tool>)>,
 }
 
@@ -55,7 +58,8 @@ pub(super) struct IncomingRequest<'a> {
     pub(super) open_listens: &'a Arc<()>,
 }
 
-/// The client of a request: a legacy client has state on the connection, a modern one describes itself in each request.
+/// The client of a request. The state of a legacy client belongs to the connection; a modern client describes itself in
+/// each request.
 pub(super) enum ClientEra<'a> {
     Legacy(&'a Arc<LegacyClient>),
     Modern(ModernMeta<'a>),
@@ -78,7 +82,7 @@ impl ConnectionService {
         }
     }
 
-    /// Stores the negotiated revision in `negotiated` as soon as it is known.
+    /// Sets `negotiated` to the negotiated revision when `initialize` is served.
     #[cfg(feature = "http")]
     pub(super) fn with_negotiated(mut self, negotiated: Arc<OnceLock<Revision>>) -> Self {
         self.negotiated = Some(negotiated);
@@ -89,7 +93,7 @@ impl ConnectionService {
         HandshakePolicy::new(&shared.settings.revisions).lenient(shared.settings.lenient)
     }
 
-    /// Takes the entries of the registry again if they have changed.
+    /// Updates this connection's copy of the registry's entries if they have changed.
     #[inline]
     fn refresh(&mut self) {
         let version = self.shared.registry.version();
@@ -103,7 +107,7 @@ impl ConnectionService {
         let init: InitializeParams = crate::params::read(params)?;
         let event = HandshakeEvent::Initialize(&init.protocol_version);
         let revision = self.step(event)?;
-        // Subscriptions that a lenient server accepted before `initialize` stay.
+        // Subscriptions that a lenient server accepted before `initialize` stay active.
         let watch = self.legacy_client.take().map(|client| Arc::clone(&client.watch));
         self.legacy_client = Some(Arc::new(LegacyClient::new(Some(init.client_info), init.capabilities, watch)));
         #[cfg(feature = "http")]
@@ -116,7 +120,8 @@ impl ConnectionService {
         Ok(ready(result, ResultFormat::new(revision, Arc::clone(&self.shared), None)))
     }
 
-    /// Advances the handshake, and returns the revision in which this message is served.
+    /// Advances the legacy handshake. Returns the revision in which this message is served, or an error if it is
+    /// refused.
     #[inline]
     fn step(&mut self, event: HandshakeEvent<'_>) -> Result<Revision, Failure> {
         match self.legacy.step(event, Self::policy(&self.shared)) {
@@ -126,7 +131,8 @@ impl ConnectionService {
         }
     }
 
-    /// Handles a notification in its turn among other notifications.
+    /// Handles a notification, in the order of arrival. After the handshake, starts the task that sends change
+    /// notifications.
     fn handle_notification(&mut self, context: &Context) -> Result<BoxedHandler, Failure> {
         if std::mem::take(&mut self.announcements_pending)
             && let Some(client) = &self.legacy_client
@@ -134,7 +140,7 @@ impl ConnectionService {
             self.shared.registry.add_watch(&client.watch);
             tokio::spawn(listen::announce_to_legacy_client(Arc::clone(&client.watch), context.clone()));
         }
-        // The engine handles all other notifications that have a meaning; the rest are ignored.
+        // The engine handles cancellation and progress. All other notifications are ignored.
         Err(Failure::method_not_found())
     }
 }
@@ -171,7 +177,7 @@ impl Service for ConnectionService {
         let client = match modern {
             Some(modern) => ClientEra::Modern(modern),
             None => {
-                // Only a client that a lenient server serves before `initialize` has no state yet.
+                // There is no client state yet only if a lenient server serves a request before `initialize`.
                 legacy_client = self
                     .legacy_client
                     .get_or_insert_with(|| Arc::new(LegacyClient::new(None, ClientCapabilities::default(), None)));
@@ -193,10 +199,11 @@ impl Service for ConnectionService {
         methods::serve_method(&request, params)
     }
 
-    /// Handles `notifications/initialized` on arrival, not in its turn: the requests after it may then be served.
+    /// Handles `notifications/initialized` as soon as it arrives, before notifications that are still queued: the
+    /// requests that follow it are served only after it.
     fn notification_arrived(&mut self, notification: &Notification<'_>) {
         if notification.method == INITIALIZED {
-            // A notification has no response, so an early or repeated one is ignored silently.
+            // A notification has no response, so `initialized` that comes early or again is ignored silently.
             let effect = self.legacy.step(HandshakeEvent::Initialized, Self::policy(&self.shared));
             self.announcements_pending |= matches!(effect, HandshakeEffect::Serve(_));
         }
@@ -214,13 +221,13 @@ impl IncomingRequest<'_> {
         ResultFormat::new(self.revision, Arc::clone(self.shared), cache)
     }
 
-    /// Returns the arguments, if there are any. They must be an object.
+    /// Returns the arguments, if there are any, or an error if they are not an object.
     #[inline]
     pub(super) fn arguments(&self) -> Result<Option<Json<'_>>, Failure> {
         require_object(self.params.arguments)
     }
 
-    /// Returns a member that is required and must be a string.
+    /// Returns this member of the params, or an error if it is missing or not a string.
     pub(super) fn required_string(
         &self,
         name: &str,
@@ -292,7 +299,7 @@ fn record_trace_context(params: &RequestParams<'_>) {
     }
 }
 
-/// Sets the lowest level of log messages that a legacy client wants.
+/// Handles `logging/setLevel`: sets the lowest level of log messages that a legacy client wants.
 pub(super) fn set_level(client: &LegacyClient, params: Option<Params<'_>>) -> Result<EmptyResult, Failure> {
     let SetLevelParams { level, .. } = crate::params::read(params)?;
     client.set_log_level(level);

@@ -1,8 +1,10 @@
-//! The members that the definitions of tools, resources and prompts share, and the revisions that have them.
+//! The members that the definitions of tools, resources and prompts have in common: their builder methods, and their
+//! removal for revisions that do not support them.
 
 use barewire_proto::mcp::{Icon, Meta, Revision};
 
-/// Generates the named builder methods. Each sets one member of `definition`.
+/// Generates the builder methods with the given names. Most of them set the member of `definition` that has the same
+/// name.
 macro_rules! definition_setters {
     ($($what:ident)*) => { $(definition_setters!(@ $what);)* };
     (@ title) => {
@@ -62,7 +64,8 @@ macro_rules! definition_setters {
         }
     };
     (@ complete) => {
-        /// Sets the function that proposes values for an argument or a variable.
+        /// Sets the function that proposes values for this argument of the prompt, or this variable of the URI
+        /// template.
         #[must_use]
         pub fn complete<F>(
             mut self,
@@ -80,7 +83,7 @@ macro_rules! definition_setters {
 
 pub(super) use definition_setters;
 
-/// Removes the members that this revision does not have.
+/// Sets the members that this revision does not support to `None`.
 pub(super) fn remove_unsupported(
     revision: Revision,
     title: &mut Option<String>,

@@ -1,4 +1,4 @@
-//! Functions and closures with different parameters -> one trait, [`Handler`].
+//! The trait [`Handler`], which async functions and closures with any of four parameter lists implement.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use super::{Call, IncomingRequest};
 use crate::Failure;
 
-/// An async function or closure behind a tool, a resource or a prompt. It takes nothing, its arguments, a [`Call`], or
-/// a [`Call`] and its arguments.
+/// An async function or closure behind a tool, a resource or a prompt. Its parameters are: none, the arguments, a
+/// [`Call`], or a [`Call`] and the arguments.
 ///
 /// `M` lets the compiler tell these four signatures apart.
 #[diagnostic::on_unimplemented(
@@ -20,11 +20,11 @@ use crate::Failure;
     note = "its future and everything that it captures must be `Send` and `'static`"
 )]
 pub trait Handler<M>: Send + Sync + 'static {
-    /// The type of its arguments.
+    /// The type of the handler's arguments.
     type Arguments;
-    /// The type that its future resolves to.
+    /// The type that the handler's future resolves to.
     type Output;
-    /// The future that it returns.
+    /// The future that the handler returns.
     type Future: Future<Output = Self::Output> + Send + 'static;
     /// [`Call`], or `()` if the handler does not take one.
     type Context: HandlerContext;
@@ -44,11 +44,11 @@ pub(super) mod sealed {
 
     /// A value that can be made from a request before its handler starts.
     pub trait FromRequest: Sized {
-        /// Reads from the request only what it needs: `()` reads nothing.
+        /// Creates the value from the request. `()` does not read the request.
         #[expect(private_interfaces, reason = "sealed")]
         fn from_request(request: &IncomingRequest<'_>) -> Result<Self, Failure>;
 
-        /// Makes the value from a `Call` that exists already.
+        /// Creates the value from an existing `Call`.
         fn from_call(call: &Call) -> Self;
 
         /// Returns the `Call`, if the handler takes one.
@@ -84,7 +84,7 @@ pub(super) mod sealed {
     }
 }
 
-/// Marks a handler that takes nothing: `|| async { … }`.
+/// Marks a handler without parameters: `|| async { … }`.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "a marker, of which there is never a value")]
 pub struct TakesNothing;

@@ -1,5 +1,5 @@
-//! The future of an MCP handler -> the work that the engine polls, and its result -> JSON as the client's revision has
-//! it.
+//! Wraps the future of an MCP handler for the engine to poll, and writes its result as JSON in the form of the client's
+//! revision.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,21 +26,22 @@ use crate::peer::{BoxedHandler, Raw, StartedHandler};
 
 /// The result of an MCP method.
 pub(super) trait McpResult: Serialize + Send + 'static {
-    /// Removes or replaces what this revision does not have.
+    /// Removes or replaces the parts of the result that this revision does not support.
     fn remove_unsupported(&mut self, revision: Revision) {
         let _ = revision;
     }
 
-    /// Takes the `_meta` out of the result. It is written together with the members that the server adds to `_meta`.
+    /// Takes the `_meta` out of the result, so that it can be written together with the members that the server adds to
+    /// it.
     fn take_meta(&mut self) -> Option<Meta>;
 
-    /// Takes the cache policy that the result sets for itself out of it.
+    /// Takes the result's own cache policy out of the result, if it has one.
     fn take_cache(&mut self) -> Option<CachePolicy> {
         None
     }
 
-    /// Returns the outcome of a legacy call whose client lacks capabilities: an error, unless a result of this type can
-    /// express it.
+    /// Returns the outcome of a legacy call whose client lacks these capabilities: an error, or a result that reports
+    /// the failure if this type of result can do so.
     fn missing_capabilities(capabilities: &ClientCapabilities) -> Result<Self, Failure>
     where
         Self: Sized,
@@ -49,24 +50,24 @@ pub(super) trait McpResult: Serialize + Send + 'static {
     }
 }
 
-/// The format of one result.
+/// How one result is written as JSON: the revision, the cache policy and additional members.
 pub(super) struct ResultFormat {
     revision: Revision,
     shared: Arc<ServerShared>,
-    /// The cache policy, for results that may be cached.
+    /// The cache policy to send. `None` for methods whose results have none.
     cache: Option<CachePolicy>,
-    /// Whether the result may set another cache policy for itself.
+    /// Whether the result's own cache policy, if it has one, replaces `cache`.
     result_may_set_cache: bool,
-    /// A member for `_meta` besides the server's name, as JSON.
+    /// An additional member for `_meta`, as JSON.
     meta: Option<String>,
 }
 
 pin_project! {
-    /// A handler's future and its outcome.
+    /// A handler's future, and its outcome once the future is ready.
     struct HandlerWork<F, T> {
         #[pin]
         future: F,
-        // The call that the handler was given, if it takes one: only such a handler can ask questions.
+        // The `Call` of the handler, if it takes one. Only a handler with a `Call` can ask questions.
         call: Option<Call>,
         format: ResultFormat,
         outcome: Option<Result<HandlerOutcome<T>, Failure>>,
@@ -88,7 +89,7 @@ struct InputRequired {
     request_state: Option<String>,
 }
 
-/// Boxes a handler that has not run yet.
+/// Boxes the future of a handler for the engine.
 pub(super) fn serve<F, T>(future: F, call: Option<Call>, format: ResultFormat) -> BoxedHandler
 where
     F: Future<Output = Result<T, Failure>> + Send + 'static,
@@ -97,7 +98,7 @@ where
     Box::pin(HandlerWork { future, call, format, outcome: None })
 }
 
-/// Boxes a result that exists already.
+/// Boxes a result that needs no handler.
 pub(super) fn ready<T: McpResult>(result: T, format: ResultFormat) -> BoxedHandler {
     serve(std::future::ready(Ok(result)), None, format)
 }
@@ -192,7 +193,7 @@ impl ResultFormat {
         self
     }
 
-    /// Returns the members that are added to the result's own, as JSON; `None` if there are none.
+    /// Returns the JSON members to add to the result's own members. `None` if there are none to add.
     fn extra_members(&self, result: &mut impl McpResult) -> Option<Cow<'_, str>> {
         let (meta, own) = (result.take_meta(), result.take_cache());
         if !self.revision.has_result_type() {
@@ -294,7 +295,7 @@ impl McpResult for ReadResourceResult {
     }
 }
 
-// Their contents are fitted to the revision where they are made.
+// These results need no `remove_unsupported`: they are created for the revision of the request.
 mcp_results!(CompleteResult DiscoverResult InitializeResult);
 mcp_results!(ListToolsResult ListPromptsResult ListResourcesResult ListResourceTemplatesResult);
 

@@ -1,5 +1,5 @@
-//! Layers: functions around every tool call, prompt and resource read, one inside the other, with the handler
-//! innermost.
+//! Layers: functions that wrap every tool call, prompt and resource read. The first layer wraps the second, and so on;
+//! the last one wraps the handler.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -15,11 +15,12 @@ use super::{Call, IncomingRequest, Prompt, ProtocolError, Resource, Template, To
 use crate::Failure;
 use crate::peer::BoxedHandler;
 
-/// An async function or closure around every tool call, prompt and resource read. It takes an [`Invocation`] and the
-/// [`NextLayer`], and returns the result of the next layer or its own. See [`Server::layer`](super::Server::layer).
+/// An async function or closure that wraps every tool call, prompt and resource read. It takes an [`Invocation`] and
+/// the [`NextLayer`], and returns the result of the next layer or a result of its own. See
+/// [`Server::layer`](super::Server::layer).
 ///
-/// Every such function implements this trait. The trait exists as a return type: `fn rate_limit(calls: u32) -> impl
-/// Layer`.
+/// All functions and closures with this signature implement the trait. Use the trait as a return type: `fn
+/// rate_limit(calls: u32) -> impl Layer`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a layer",
     label = "not a layer",
@@ -39,7 +40,7 @@ where
     type Future = F;
 }
 
-/// One tool call, prompt request or resource read on its way through the layers.
+/// One tool call, prompt request or resource read, as a layer receives it.
 #[derive(Debug)]
 pub struct Invocation {
     call: Call,
@@ -70,10 +71,10 @@ pub enum InvocationResult {
     Resource(ReadResourceResult),
 }
 
-/// The layers inside this one, and the handler.
+/// The rest of the chain: the layers that the current layer wraps, and the handler.
 pub struct NextLayer {
     layers: Layers,
-    /// The index of the next layer. The handler comes after the last one.
+    /// The index of the next layer. If there is no layer at this index, the handler is next.
     index: usize,
     entry: InvocationTarget,
 }
@@ -84,10 +85,10 @@ pub(super) struct Layers(Arc<Vec<Arc<BoxedLayer>>>);
 
 type BoxedLayer = dyn Fn(Invocation, NextLayer) -> ResultFuture<InvocationResult, ProtocolError> + Send + Sync;
 
-/// A running handler or layer.
+/// The future of a running handler or layer.
 pub(super) type ResultFuture<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 
-/// The tool, prompt or resource whose handler is innermost.
+/// The tool, prompt or resource whose handler runs after the last layer.
 pub(super) enum InvocationTarget {
     Tool(Arc<Tool>),
     Prompt(Arc<Prompt>),
@@ -96,7 +97,7 @@ pub(super) enum InvocationTarget {
 }
 
 impl Invocation {
-    /// Returns whether this is for a tool, a prompt or a resource.
+    /// Returns the kind of the invocation: a tool call, a prompt request or a resource read.
     pub fn kind(&self) -> InvocationKind {
         self.kind
     }
@@ -106,20 +107,20 @@ impl Invocation {
         self.call.name()
     }
 
-    /// Returns the arguments as the client wrote them. They are not checked against the schema yet. A resource has
-    /// none.
+    /// Returns the arguments as the client wrote them. They have not been checked against the schema yet. Resource
+    /// reads have no arguments.
     pub fn arguments(&self) -> Option<&str> {
         self.call.arguments_json()
     }
 
-    /// Returns the call. Through it a layer can do all that a handler can: ask the user, or log.
+    /// Returns the [`Call`]. It lets a layer do all that a handler can do, such as ask the user or log.
     pub fn call(&self) -> &Call {
         &self.call
     }
 
-    /// Returns a refusal, for a layer that does not run the next one. For a tool this is a result with `isError`, which
-    /// the model reads. For a prompt or a resource it is the error -32600, because their results cannot report a
-    /// failure.
+    /// Returns the refusal that a layer returns instead of running the next layer. For a tool this is a result with
+    /// `isError`, which the model reads. For a prompt or a resource it is the error -32600, because their results
+    /// cannot report a failure.
     pub fn refuse(&self, why: impl Into<String>) -> Result<InvocationResult, ProtocolError> {
         match self.kind {
             InvocationKind::Tool => Ok(InvocationResult::Tool(CallToolResult::error(why.into()))),
@@ -138,10 +139,11 @@ impl InvocationResult {
 }
 
 impl NextLayer {
-    /// Runs the layers inside this one and the handler. A panic of the handler is returned as a protocol error.
+    /// Runs the next layers and the handler, and returns their result. A panic of the handler is returned as a protocol
+    /// error.
     ///
-    /// In the modern era a question ends the handler here: this future never resolves, the layer is dropped, and it
-    /// runs again in the next round.
+    /// When the handler asks a modern client a question, this future never resolves: the layer and the handler are
+    /// dropped, and both run again when the client sends the answer.
     pub async fn run(self, invocation: Invocation) -> Result<InvocationResult, ProtocolError> {
         let Self { layers, index, entry } = self;
         match layers.0.get(index).map(Arc::clone) {
@@ -217,7 +219,7 @@ pub(super) fn serve_layered<T: LayerResult>(
     Ok(serve(outcome, Some(call), format))
 }
 
-/// A result that can be taken out of an [`InvocationResult`].
+/// A type of result that an [`InvocationResult`] can hold.
 pub(super) trait LayerResult: McpResult {
     fn from_invocation_result(served: InvocationResult) -> Option<Self>
     where

@@ -1,4 +1,4 @@
-//! A legacy client: what it declared in `initialize`, and the settings and subscriptions that it has requested since.
+//! The state of a legacy client: its name and capabilities from `initialize`, its log level and its subscriptions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -10,7 +10,7 @@ use super::watch::ChangeWatch;
 /// The client of a legacy connection.
 #[derive(Debug)]
 pub(super) struct LegacyClient {
-    /// `None` if the client is served before `initialize`.
+    /// The client's name and version. `None` if the client is served before `initialize`.
     pub(super) info: Option<Implementation>,
     pub(super) capabilities: ClientCapabilities,
     pub(super) watch: Arc<ChangeWatch>,
@@ -18,8 +18,8 @@ pub(super) struct LegacyClient {
 }
 
 impl LegacyClient {
-    /// Creates the state from the members of `initialize`. `watch` holds the subscriptions from before it, if there are
-    /// any.
+    /// Creates the state from the members of `initialize`. `watch` holds the subscriptions that were made before
+    /// `initialize`, if there are any.
     pub(super) fn new(
         info: Option<Implementation>,
         capabilities: ClientCapabilities,

@@ -1,5 +1,5 @@
-//! Change notifications: `subscriptions/listen` of modern clients, a request that is answered when it ends, and the
-//! notifications that legacy clients get without a request.
+//! Change notifications. A modern client requests them with `subscriptions/listen`, which is answered only when the
+//! subscription ends; a legacy client gets them without a request.
 
 use std::sync::Arc;
 
@@ -15,21 +15,23 @@ use crate::Failure;
 use crate::peer::{BoxedHandler, CallError, Context};
 use crate::until::until;
 
-/// Starts a listen: sends the acknowledgement, then changes, until the client cancels or the connection ends.
+/// Starts a `subscriptions/listen`: sends the acknowledgement, then change notifications, until the client cancels the
+/// request or the connection closes.
 pub(super) fn start(request: &IncomingRequest<'_>, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure> {
     let SubscriptionParams { notifications, .. } = crate::params::read(params)?;
     let honoured = supported_filter(request, notifications)?;
     let open = Arc::clone(request.open_listens);
-    // The count includes the connection's own clone and the one just made.
+    // The reference count includes the connection's own reference and the clone made in the line above.
     if Arc::strong_count(&open) > MAX_LISTENS + 1 {
         let what = format!("this connection already has {MAX_LISTENS} open subscriptions");
         return Err(Failure::invalid_params(what));
     }
     let watch = Arc::new(ChangeWatch::new(honoured.clone()));
-    // Registered before the acknowledgement is sent, so that no change after it is missed.
+    // The watch is registered before the acknowledgement is sent, so that no change after the acknowledgement is
+    // missed.
     request.shared.registry.add_watch(&watch);
     let context = request.context.clone();
-    // The id is copied as the client wrote it: a JSON reader might change a number.
+    // The id is copied as text: parsing and writing it again might change how a number is written.
     let id = context.id().unwrap_or("null");
     let member = format!(r#""{}":{id}"#, key::SUBSCRIPTION_ID);
     let meta = RawValue::from_string(format!("{{{member}}}"));
@@ -72,12 +74,12 @@ fn supported_filter(request: &IncomingRequest<'_>, wanted: SubscriptionFilter) -
     Ok(honoured)
 }
 
-/// Sends changes to a legacy client until its connection ends.
+/// Sends change notifications to a legacy client until its connection closes.
 pub(super) async fn announce_to_legacy_client(watch: Arc<ChangeWatch>, context: Context) {
     until(send_changes(&watch, &context, None), context.closing()).await;
 }
 
-/// Sends changes until sending fails.
+/// Sends change notifications until sending fails.
 async fn send_changes(watch: &ChangeWatch, context: &Context, meta: Option<&RawValue>) -> Result<(), CallError> {
     #[derive(Serialize)]
     struct ChangeParams<'a> {
@@ -96,6 +98,7 @@ async fn send_changes(watch: &ChangeWatch, context: &Context, meta: Option<&RawV
     }
 }
 
-/// The most listens that a connection may have open. They end only when the client cancels them, so they must stay
-/// below the limit for requests in flight: at that limit no further message would be read, not even a cancellation.
+/// The maximum number of open `subscriptions/listen` requests of a connection. They end only when the client cancels
+/// them, so this must be less than the limit for requests in flight: at that limit no further message is read, not even
+/// a cancellation.
 const MAX_LISTENS: usize = 256;

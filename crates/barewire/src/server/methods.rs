@@ -1,4 +1,5 @@
-//! A request that is allowed -> its result: all methods but `initialize` and `tools/call`.
+//! The methods of a server: a request that the handshake allows -> its result. `initialize`, `ping` and `tools/call`
+//! are in `connection`.
 
 use std::sync::Arc;
 
@@ -19,8 +20,8 @@ use crate::Failure;
 use crate::log::quoted;
 use crate::peer::BoxedHandler;
 
-/// Serves a request. A method that the revision does not have, or whose capability the server does not offer, is
-/// answered with "method not found".
+/// Serves a request. The error is "method not found" if the revision does not have the method, or the server lacks the
+/// capability that the method needs.
 pub(super) fn serve_method(request: &IncomingRequest<'_>, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure> {
     use ServerCapability::{Completions, Logging, Prompts, Resources, ResourcesSubscribe, Tools};
     let offers = |capability| request.offers(capability);
@@ -100,7 +101,7 @@ fn list<T, L>(
     Ok((page.into_iter().map(|entry| listed(entry)).collect(), next.map(|next| page::write_cursor(name, next))))
 }
 
-/// Reads a resource: the one at the URI, or else the first template that matches it.
+/// Serves `resources/read`: reads the resource with this URI, or else uses the first template that matches the URI.
 fn read(request: &IncomingRequest<'_>) -> Result<BoxedHandler, Failure> {
     #[derive(Serialize)]
     struct ResourceNotFoundData<'a> {
@@ -136,7 +137,7 @@ fn complete(request: &IncomingRequest<'_>, params: Option<Params<'_>>) -> Result
         }
         CompleteReference::Resource { uri, .. } => match request.entries.templates.find(uri) {
             Some(template) => &template.completers,
-            // A resource without variables has nothing to complete.
+            // The URI of a resource, not of a template: it has no variables to complete.
             None if request.entries.resources.find(uri).is_some() => {
                 return Ok(ready(CompleteResult::default(), request.format(None)));
             }

@@ -26,8 +26,8 @@
 //!   registry ─ watch ─ listen          handler_work                        change notifications; how results are written
 //! ```
 //!
-//! A handler is written once and serves clients of both eras. [`Call::ask`] describes the one difference that a handler
-//! can notice: how a question to the user is asked.
+//! A handler is written once and serves clients of both eras. A handler notices the era only when it asks the user a
+//! question: see [`Call::ask`].
 
 mod ask;
 mod call;
@@ -90,9 +90,9 @@ use crate::transport::Transport;
 /// An MCP server: the tools, resources and prompts that it offers. One value serves any number of connections.
 ///
 /// A clone is an independent copy: an entry that is added to the clone, by a method or through a [`ServerHandle`], is
-/// not added to the original, nor the other way round. Serving many connections needs no clone: [`Self::serve`],
-/// [`Self::connection`] and `http` take `&self`, and all their connections serve this one server. A handle of the
-/// server changes it for all of them.
+/// not added to the original, and an entry added to the original is not added to the clone. Serving many connections
+/// needs no clone: [`Self::serve`], [`Self::connection`] and `http` take `&self`, and all their connections serve this
+/// one server. A [`ServerHandle`] changes the server for all these connections.
 ///
 /// ```
 /// use barewire::Server;
@@ -114,21 +114,22 @@ impl Clone for Server {
 }
 
 impl Server {
-    /// Returns a second `Server` with the same registry, for a connection or listener to hold: handles change both.
+    /// Returns a second `Server` that shares this one's registry, for an HTTP listener or service to own. A handle of
+    /// either changes the entries of both.
     #[cfg(feature = "http")]
     fn share(&self) -> Self {
         Self { settings: self.settings.clone(), registry: Arc::clone(&self.registry) }
     }
 
-    /// Creates a server that offers nothing yet.
+    /// Creates a server without tools, resources or prompts.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self { settings: ServerSettings::new(name.into(), version.into()), registry: Arc::default() }
     }
 
-    /// Adds a tool. [`Tool`] has more settings than a name, a description and a handler.
+    /// Adds a tool. For a tool with more settings, create a [`Tool`] and add it with [`Self::with`].
     ///
     /// # Panics
-    /// In the cases of [`Tool::new`].
+    /// In the same cases as [`Tool::new`].
     #[must_use]
     #[track_caller]
     pub fn tool<M, H>(self, name: impl Into<String>, description: impl Into<String>, handler: H) -> Self
@@ -141,7 +142,8 @@ impl Server {
         self.with(Tool::new(name, description, handler))
     }
 
-    /// Adds a [`Tool`], a [`Resource`], a [`Template`] or a [`Prompt`]. It replaces an entry of the same name.
+    /// Adds a [`Tool`], a [`Resource`], a [`Template`] or a [`Prompt`]. An existing entry of the same kind and name (or
+    /// URI) is replaced.
     #[must_use]
     pub fn with(self, entry: impl Into<ServerEntry>) -> Self {
         entry.into().add_to(&self.registry);
@@ -169,7 +171,7 @@ impl Server {
         self
     }
 
-    /// Serves only these revisions. The default is all of them.
+    /// Sets the revisions of the protocol that are served. The default is all revisions.
     #[must_use]
     pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
         self.settings.revisions = revisions.into_iter().collect();
@@ -192,36 +194,36 @@ impl Server {
         self
     }
 
-    /// Sets how long clients may cache lists and resource contents, and whether they may share them. The default is no
-    /// caching.
+    /// Sets how long clients may cache lists and resource contents, and whether several users may share a cached
+    /// result. The default is no caching.
     #[must_use]
     pub fn cache(mut self, cache: CachePolicy) -> Self {
         self.settings.cache = cache;
         self
     }
 
-    /// Sets the key that seals the state which travels through the client between two rounds of a call. Every process
-    /// with the same key can continue the call. The default is a random key: only this process can continue it.
+    /// Sets the key that seals the state which a modern client holds between two rounds of a call. Every process with
+    /// the same key can continue the call. The default is a random key: then only this process can continue the call.
     #[must_use]
     pub fn state_key(mut self, key: [u8; 32]) -> Self {
         self.settings.sealer = Arc::new(seal::Sealer::with_key(key).into());
         self
     }
 
-    /// Sets how long a client has to come back with answers. The default is an hour.
+    /// Sets the time that a modern client has to send the call again with the answers to a question. The default is an
+    /// hour.
     #[must_use]
     pub fn state_lifetime(mut self, lifetime: Duration) -> Self {
         self.settings.state_lifetime = lifetime;
         self
     }
 
-    /// Puts a layer around every tool call, prompt and resource read, including entries that are added later: for
-    /// logging, timing, rate limits and permissions that are written once. The layer that is added first is the
-    /// outermost.
+    /// Adds a layer: a function that wraps every tool call, prompt and resource read, also of entries that are added
+    /// later. Use it for logging, timing, rate limits or permissions. The layer that is added first is the outermost.
     ///
-    /// A layer runs only for entries that the server has. It runs before the arguments are checked, and it receives the
-    /// outcome, also of a handler that panicked. In the modern era it runs again in each round of a call, as the
-    /// handler does. When the client cancels the request, the layer is dropped with the handler.
+    /// A layer does not run for an unknown tool, prompt or resource. It runs before the arguments are checked, and it
+    /// gets the result of the handler, also if the handler panicked. In the modern era the layer and the handler run
+    /// again in each round of a call. When the client cancels the request, both are dropped.
     ///
     /// ```
     /// use std::time::Instant;
@@ -251,14 +253,14 @@ impl Server {
         self
     }
 
-    /// Returns a handle that changes the tools, resources and prompts while they are served. From the first call of
-    /// this method on, the server declares to clients that its lists may change.
+    /// Returns a handle that adds and removes tools, resources and prompts while the server runs. After the first call
+    /// of this method, the server declares to new clients that its lists may change.
     pub fn handle(&self) -> ServerHandle {
         self.registry.make_changeable();
         ServerHandle { registry: Arc::clone(&self.registry) }
     }
 
-    /// Serves stdin and stdout until the client closes them. Returns `Ok` if the connection ended in order.
+    /// Serves stdin and stdout until the client closes them. Returns `Ok` if the connection was closed cleanly.
     pub async fn serve_stdio(self) -> Result<(), Error> {
         match crate::transport::stdio() {
             Ok(stdio) => self.serve(stdio).await,
@@ -266,12 +268,13 @@ impl Server {
         }
     }
 
-    /// Serves one connection until the client ends it. Awaiting the result gives `Ok` if the connection ended in order.
+    /// Serves one connection until the client closes it. Awaiting the returned value gives `Ok` if the connection was
+    /// closed cleanly.
     pub fn serve(&self, transport: impl Transport) -> RunningConnection {
         self.connection(transport).run()
     }
 
-    /// Returns a connection that will serve this server, so that limits and other settings can be set before it runs.
+    /// Returns a connection to this server that is not running yet, so that limits and other settings can be set first.
     pub fn connection<T: Transport>(&self, transport: T) -> Connection<T> {
         let shared = ServerShared::new(self.settings.clone(), Arc::clone(&self.registry));
         Connection::new(transport).conventions(Conventions::MCP).service(ConnectionService::new(Arc::new(shared)))
@@ -284,39 +287,40 @@ impl fmt::Debug for Server {
     }
 }
 
-/// A handle that changes what a server offers while it is served. Cheap to clone.
+/// A handle that adds and removes tools, resources and prompts while the server runs. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ServerHandle {
     registry: Arc<Registry>,
 }
 
 impl ServerHandle {
-    /// Adds a [`Tool`], a [`Resource`], a [`Template`] or a [`Prompt`]. It replaces an entry of the same name.
+    /// Adds a [`Tool`], a [`Resource`], a [`Template`] or a [`Prompt`]. An existing entry of the same kind and name (or
+    /// URI) is replaced.
     pub fn add(&self, entry: impl Into<ServerEntry>) {
         entry.into().add_to(&self.registry);
     }
 
-    /// Removes a tool. Returns `false` if there is none of this name.
+    /// Removes a tool. Returns `false` if there is no tool with this name.
     pub fn remove_tool(&self, name: &str) -> bool {
         self.registry.change(ListKind::Tools, |entries| entries.tools.remove(name))
     }
 
-    /// Removes a prompt. Returns `false` if there is none of this name.
+    /// Removes a prompt. Returns `false` if there is no prompt with this name.
     pub fn remove_prompt(&self, name: &str) -> bool {
         self.registry.change(ListKind::Prompts, |entries| entries.prompts.remove(name))
     }
 
-    /// Removes a resource. Returns `false` if there is none at this URI.
+    /// Removes a resource. Returns `false` if there is no resource with this URI.
     pub fn remove_resource(&self, uri: &str) -> bool {
         self.registry.change(ListKind::Resources, |entries| entries.resources.remove(uri))
     }
 
-    /// Removes a template. Returns `false` if there is none with this text.
+    /// Removes a resource template. Returns `false` if there is no template with exactly this text.
     pub fn remove_template(&self, template: &str) -> bool {
         self.registry.change(ListKind::Resources, |entries| entries.templates.remove(template))
     }
 
-    /// Reports that the resource at this URI has new contents. Every client that is subscribed to it gets a
+    /// Reports that the resource at this URI has new contents. Every client that is subscribed to the resource gets a
     /// notification.
     pub fn updated(&self, uri: &str) {
         self.registry.updated(uri);
@@ -382,7 +386,7 @@ impl From<Prompt> for ServerEntry {
     }
 }
 
-/// The reason why a tool, resource template or prompt cannot be offered.
+/// The reason why a tool, resource template or prompt could not be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadEntry(String);
 

@@ -1,4 +1,4 @@
-//! Cursors: the position in a list <-> text that is opaque to clients.
+//! The cursors of paginated lists: the number of the last entry of a page <-> text that is opaque to clients.
 
 use barewire_proto::json::{Json, Text};
 use base64::Engine;
@@ -6,18 +6,19 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 
 use crate::Failure;
 
-/// Writes the cursor for the entries of `list` after this number.
+/// Returns the cursor of the page that starts after the entry number `after` of the list named `list`.
 pub(super) fn write_cursor(list: &str, after: u64) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(format!("{list} {after}"))
 }
 
-/// Reads a cursor of `list`. Without a cursor the list starts at its beginning.
+/// Parses a cursor of the list named `list`. Returns the number of the entry after which the page starts; 0 without a
+/// cursor.
 pub(super) fn parse_cursor(list: &str, cursor: Option<Json<'_>>) -> Result<u64, Failure> {
     let Some(cursor) = cursor else { return Ok(0) };
     let text = Text::from_json(cursor).and_then(Text::to_str);
     let read = text.and_then(|text| {
         let plain = String::from_utf8(BASE64_URL_SAFE_NO_PAD.decode(&*text).ok()?).ok()?;
-        // `u64::MAX` would overflow: the page starts at the number after it.
+        // `u64::MAX` would overflow, because the page starts at `after + 1`.
         plain.strip_prefix(list)?.strip_prefix(' ')?.parse().ok().filter(|after| *after < u64::MAX)
     });
     read.ok_or_else(|| Failure::invalid_params(format!("this is no cursor of {list}")))

@@ -4,7 +4,7 @@ use barewire_proto::mcp::Revision;
 use serde::Serialize;
 use serde_json::Number;
 
-/// An amount done: an integer of up to 64 bits, or a float. An integer is sent as an integer.
+/// The amount of work done: an integer of up to 64 bits, which is sent as an integer, or a float.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an amount of progress",
     label = "not a number",
@@ -12,7 +12,7 @@ use serde_json::Number;
 )]
 pub trait ProgressAmount: sealed::IntoNumber {}
 
-/// A total amount: a number as in [`ProgressAmount`], or `None` if it is not known.
+/// The total amount of work: a number as in [`ProgressAmount`], or `None` if the total is not known.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a total of progress",
     label = "not a number",
@@ -32,7 +32,7 @@ pub(super) mod sealed {
     use serde_json::Number;
 
     pub trait IntoNumber {
-        /// Returns `None` also for numbers that JSON does not have: infinities and NaN.
+        /// Returns the number. `None` if there is none, or if JSON cannot express it (infinity, NaN).
         fn into_number(self) -> Option<Number>;
     }
 
@@ -114,7 +114,8 @@ macro_rules! texts {
 
 texts!(&str String &String);
 
-// As above, the only `Option`, so that a bare `None` can be inferred.
+// This is the only `Option` that implements `ProgressMessage`, so that the compiler can infer the type of a bare
+// `None`.
 impl AsText for Option<&str> {
     fn as_text(&self) -> Option<&str> {
         *self

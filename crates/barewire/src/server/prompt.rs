@@ -50,8 +50,8 @@ pub struct Prompt {
     pub(super) completers: Completers,
 }
 
-/// A value that a prompt can return: text from the user, a [`PromptMessage`], several of them, or a whole
-/// [`GetPromptResult`]; or a `Result` of any of these.
+/// A value that the handler of a prompt can return: text (sent as one message from the user), one or several
+/// [`PromptMessage`]s, a whole [`GetPromptResult`], or a `Result` of any of these.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a prompt",
     label = "returns a type that is not a result of a prompt",
@@ -63,11 +63,11 @@ pub trait IntoPrompt {
     fn into_prompt(self) -> Result<GetPromptResult, Failure>;
 }
 
-/// A prompt's handler, whatever its type.
+/// The handler of a prompt, with its Rust type erased.
 trait PromptHandler: Send + Sync {
     fn get(&self, request: &IncomingRequest<'_>, description: Option<&str>) -> Result<BoxedHandler, Failure>;
 
-    /// Starts the handler for a request that has passed through the layers.
+    /// Starts the handler after the layers have run.
     fn start_layered(
         &self,
         call: &Call,
@@ -124,12 +124,12 @@ where
     }
 }
 
-/// Reads the arguments as the type that the handler takes.
+/// Deserializes the arguments into the type that the handler takes.
 fn read<T: DeserializeOwned>(arguments: Option<Json<'_>>) -> Result<T, Failure> {
     text_arguments::read(string_arguments(arguments)?).map_err(|error| Failure::invalid_params(error.to_string()))
 }
 
-/// Returns the arguments by name. On the wire they all must be strings.
+/// Returns the names and values of the arguments, or an error if a value is not a string.
 fn string_arguments(arguments: Option<Json<'_>>) -> Result<TextArguments<'_>, Failure> {
     let Some(arguments) = arguments else { return Ok(Vec::new()) };
     let members = arguments.members().map(|member| match Text::from_json(member.value).and_then(Text::to_str) {
@@ -140,11 +140,11 @@ fn string_arguments(arguments: Option<Json<'_>>) -> Result<TextArguments<'_>, Fa
 }
 
 impl Prompt {
-    /// Creates a prompt whose arguments are a Rust type. The fields and their descriptions are listed as the prompt's
-    /// arguments.
+    /// Creates a prompt whose arguments are a Rust type. Clients see the fields of this type and their descriptions as
+    /// the arguments of the prompt.
     ///
     /// # Panics
-    /// If the schema of the type is not one of an object.
+    /// If the type's schema does not describe an object.
     #[track_caller]
     pub fn new<M, H>(name: impl Into<String>, description: impl Into<String>, handler: H) -> Self
     where
@@ -179,7 +179,7 @@ impl Prompt {
 
     definition_setters!(title icon meta complete);
 
-    /// Returns the definition without the members that this revision does not have.
+    /// Returns the definition for a list, without the members that this revision does not support.
     pub(super) fn listed(&self, revision: Revision) -> mcp::Prompt {
         let mut prompt = self.definition.clone();
         remove_unsupported(revision, &mut prompt.title, &mut prompt.icons, &mut prompt.meta);
@@ -193,13 +193,13 @@ impl Prompt {
         self.handler.get(request, self.definition.description.as_deref())
     }
 
-    /// Runs a request that has passed through the layers.
+    /// Runs the handler after the layers have run.
     pub(super) async fn run_layered(&self, call: &Call) -> Result<GetPromptResult, Failure> {
         self.handler.start_layered(call, self.definition.description.as_deref())?.await
     }
 }
 
-/// Turns the properties of a schema into prompt arguments.
+/// Returns the prompt arguments that correspond to the properties of a schema.
 fn arguments(schema: &str) -> Vec<PromptArgument> {
     #[derive(serde::Deserialize)]
     struct ObjectSchema {

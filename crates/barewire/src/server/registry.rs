@@ -1,5 +1,5 @@
-//! The tools, resources and prompts of a server, which may change while it runs, and the watches that are notified of
-//! changes.
+//! The tools, resources and prompts of a server, which may change while the server runs, and the watches that are
+//! notified of changes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -15,20 +15,21 @@ pub(super) struct Registry {
     entries: RwLock<Arc<RegistryEntries>>,
     /// Incremented by each change, so that a connection can see whether its copy of the entries is current.
     version: AtomicU64,
-    /// Whether a [`ServerHandle`](super::ServerHandle) exists that can change the entries.
+    /// Whether a [`ServerHandle`](super::ServerHandle) has been created, so that the entries may change.
     is_changeable: AtomicBool,
     watches: Mutex<Watches>,
 }
 
-/// The watches to notify of changes, by number.
+/// The watches that are notified of changes.
 #[derive(Default)]
 struct Watches {
-    /// Each watch removes itself when it is dropped, so none of these stays dead.
+    /// Maps the number of each watch to the watch. A watch removes itself when it is dropped, so dead references do not
+    /// accumulate.
     by_number: BTreeMap<u64, Weak<ChangeWatch>>,
     last: u64,
 }
 
-/// The entries at one moment.
+/// A snapshot of all entries.
 #[derive(Clone, Default)]
 pub(super) struct RegistryEntries {
     pub(super) tools: EntryList<Tool>,
@@ -37,7 +38,7 @@ pub(super) struct RegistryEntries {
     pub(super) prompts: EntryList<Prompt>,
 }
 
-/// A list whose changes clients can be notified of.
+/// A kind of list. Clients can be notified when a list of this kind changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListKind {
     Tools,
@@ -48,13 +49,14 @@ pub(super) enum ListKind {
 /// Entries by name, in the order in which they were added. Every client sees the same order.
 pub(super) struct EntryList<T> {
     by_name: HashMap<Arc<str>, (u64, Arc<T>)>,
-    /// A number is never reused, so a page can continue after an entry that was removed.
+    /// Maps the number of each entry to the entry. Numbers are never reused, so a page can start after an entry that
+    /// has since been removed.
     by_number: BTreeMap<u64, Arc<T>>,
     last: u64,
 }
 
 impl Registry {
-    /// Returns a registry with the same entries that changes independently. No connection watches it yet.
+    /// Returns an independent copy of the registry with the same entries and no watches.
     pub(super) fn detached_copy(&self) -> Self {
         Self { entries: RwLock::new(self.entries()), is_changeable: self.is_changeable().into(), ..Self::default() }
     }
@@ -64,7 +66,7 @@ impl Registry {
         Arc::clone(&self.entries.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the number of changes so far.
+    /// Returns the number of changes of the entries so far.
     #[inline]
     pub(super) fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
@@ -80,7 +82,7 @@ impl Registry {
         self.is_changeable.load(Ordering::Acquire)
     }
 
-    /// Changes the entries. If `change` returns true, all watches are notified.
+    /// Runs `change` on the entries. If it returns true, the version is incremented and all watches are notified.
     pub(super) fn change(&self, kind: ListKind, change: impl FnOnce(&mut RegistryEntries) -> bool) -> bool {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let changed = change(Arc::make_mut(&mut entries));
@@ -99,7 +101,7 @@ impl Registry {
         self.notify_watches(|watch| watch.resource_updated(uri));
     }
 
-    /// Notifies this watch of changes from now on, until it is dropped.
+    /// Registers a watch. It is notified of changes until it is dropped.
     pub(super) fn add_watch(self: &Arc<Self>, watch: &Arc<ChangeWatch>) {
         let mut watches = self.lock_watches();
         let number = watches.last + 1;
@@ -109,7 +111,7 @@ impl Registry {
         }
     }
 
-    /// Stops notifying the watch with this number.
+    /// Removes the watch with this number.
     pub(super) fn remove_watch(&self, number: u64) {
         self.lock_watches().by_number.remove(&number);
     }
@@ -119,15 +121,15 @@ impl Registry {
     }
 
     fn notify_watches(&self, notify: impl Fn(&ChangeWatch)) {
-        // The watches are notified without the lock. This may hold the last reference to a watch, and dropping a watch
-        // takes the lock.
+        // The lock is released before the watches are notified. This vector may hold the last reference to a watch, and
+        // dropping a watch takes the lock.
         let watches: Vec<_> = self.lock_watches().by_number.values().filter_map(Weak::upgrade).collect();
         watches.iter().for_each(|watch| notify(watch));
     }
 }
 
 impl<T> EntryList<T> {
-    /// Adds an entry at the end, or replaces the one of this name in its place.
+    /// Adds an entry at the end, or replaces the entry with this name, keeping its position.
     pub(super) fn add(&mut self, name: &str, entry: T) {
         let entry = Arc::new(entry);
         let number = match self.by_name.get(name) {
@@ -141,7 +143,7 @@ impl<T> EntryList<T> {
         self.by_number.insert(number, entry);
     }
 
-    /// Removes an entry. Returns `false` if there is none of this name.
+    /// Removes an entry. Returns `false` if there is no entry with this name.
     pub(super) fn remove(&mut self, name: &str) -> bool {
         let Some((number, _)) = self.by_name.remove(name) else { return false };
         self.by_number.remove(&number);
@@ -160,8 +162,8 @@ impl<T> EntryList<T> {
         self.by_number.values()
     }
 
-    /// Returns at most `size` entries after this number, and the number after which the next page starts, if there is
-    /// one.
+    /// Returns at most `size` entries after the entry number `after`, and, if more follow, the number of the last entry
+    /// returned.
     pub(super) fn page(&self, after: u64, size: usize) -> (Vec<&Arc<T>>, Option<u64>) {
         let mut left = self.by_number.range(after + 1..);
         let page: Vec<(u64, &Arc<T>)> = left.by_ref().take(size).map(|(number, entry)| (*number, entry)).collect();

@@ -20,7 +20,7 @@ use super::{BadEntry, CachePolicy, Call, Handler, IncomingRequest};
 use crate::Failure;
 use crate::peer::BoxedHandler;
 
-/// A resource at a URI: the definition that clients see, and its contents or a handler that returns them.
+/// A resource with a URI: the definition that clients see, and its contents or a handler that returns them.
 ///
 /// ```
 /// use barewire::server::{Resource, Server};
@@ -38,7 +38,7 @@ pub struct Resource {
     cache: Option<CachePolicy>,
 }
 
-/// Resources at all URIs that match a template, such as `note://{id}`: RFC 6570.
+/// A resource template: all resources whose URIs match a URI template (RFC 6570), such as `note://{id}`.
 ///
 /// ```
 /// use barewire::server::{Server, Template};
@@ -59,8 +59,8 @@ pub struct Template {
     cache: Option<CachePolicy>,
 }
 
-/// A value that a resource can return: text, bytes, [`ResourceContents`], several of them, or a whole
-/// [`ReadResourceResult`]; or a `Result` of any of these.
+/// A value that the handler of a resource can return: text, bytes, one or several [`ResourceContents`], a whole
+/// [`ReadResourceResult`], or a `Result` of any of these.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the contents of a resource",
     label = "returns a type that is not the contents of a resource",
@@ -68,19 +68,19 @@ pub struct Template {
             or a `Result` of one of these, with an error that turns into a `Failure`"
 )]
 pub trait IntoContents {
-    /// Converts the value into the result for this URI.
+    /// Converts the value into the result of `resources/read` for this URI.
     fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResourceResult, Failure>;
 }
 
-/// A resource's handler, whatever its type.
+/// The handler of a resource or a template, with its Rust type erased.
 trait ResourceHandler: Send + Sync {
-    /// Starts a read. Returns `None` if the variables do not fit the handler's arguments.
+    /// Starts a read. Returns `None` if the variables cannot be deserialized into the handler's arguments.
     fn read(&self, reading: ResourceRead<'_>, variables: TextArguments<'_>) -> Option<Result<BoxedHandler, Failure>>;
 
-    /// Whether the variables fit the handler's arguments.
+    /// Whether the variables can be deserialized into the handler's arguments.
     fn accepts(&self, variables: TextArguments<'_>) -> bool;
 
-    /// Starts a read that has passed through the layers. The variables must fit.
+    /// Starts the handler after the layers have run. `accepts` must have returned true for the variables.
     fn start_layered(
         &self,
         call: &Call,
@@ -143,7 +143,7 @@ where
     }
 }
 
-/// Returns the contents that the handler's future resolves to.
+/// Runs the handler's future and converts its output into the result of the read.
 fn handler_contents<F>(
     handler: F,
     uri: &str,
@@ -161,14 +161,14 @@ fn read_format(request: &IncomingRequest<'_>, cache: Option<CachePolicy>) -> Res
     let format = request.format(Some(cache.unwrap_or(request.shared.settings.cache)));
     match (request.params.input_responses, request.params.request_state) {
         (None, None) => format,
-        // Answers of the user went into the contents, and they are not part of a cache key: MCP 2026-07-28,
-        // server/utilities/caching.
+        // The contents may depend on answers of the user, which are not part of the cache key, so they must not be
+        // cached: MCP 2026-07-28, server/utilities/caching.
         _ => format.uncached(),
     }
 }
 
 impl Resource {
-    /// Creates a resource whose handler returns the contents each time it is read.
+    /// Creates a resource. The handler runs at each read and returns the contents.
     pub fn new<M, H>(uri: impl Into<String>, name: impl Into<String>, handler: H) -> Self
     where
         M: 'static,
@@ -199,7 +199,7 @@ impl Resource {
 
     definition_setters!(title description mime_type icon annotations meta cache);
 
-    /// Returns the definition without the members that this revision does not have.
+    /// Returns the definition for a list, without the members that this revision does not support.
     pub(super) fn listed(&self, revision: Revision) -> mcp::Resource {
         let mut resource = self.definition.clone();
         remove_unsupported(revision, &mut resource.title, &mut resource.icons, &mut resource.meta);
@@ -211,7 +211,7 @@ impl Resource {
         self.reader.read(ResourceRead { request, uri, mime_type, cache: self.cache }, Vec::new())
     }
 
-    /// Starts the layers around a read.
+    /// Starts a read with its layers.
     pub(super) fn read_layered(self: &Arc<Self>, request: &IncomingRequest<'_>) -> Result<BoxedHandler, Failure> {
         serve_layered::<ReadResourceResult>(
             request,
@@ -220,15 +220,15 @@ impl Resource {
         )
     }
 
-    /// Runs a read that has passed through the layers.
+    /// Runs the handler after the layers have run.
     pub(super) async fn run_layered(&self, call: &Call) -> Result<ReadResourceResult, Failure> {
         self.reader.start_layered(call, self.definition.mime_type.as_deref(), Vec::new())?.await
     }
 }
 
 impl Template {
-    /// Creates a template for resources whose contents a handler returns. The variables of the URI are the handler's
-    /// arguments.
+    /// Creates a resource template. The handler runs at each read of a matching URI; its arguments are the variables of
+    /// the URI.
     ///
     /// # Panics
     /// If `template` is not a valid URI template.
@@ -263,21 +263,21 @@ impl Template {
 
     definition_setters!(title description mime_type icon annotations meta cache complete);
 
-    /// Returns the definition without the members that this revision does not have.
+    /// Returns the definition for a list, without the members that this revision does not support.
     pub(super) fn listed(&self, revision: Revision) -> mcp::ResourceTemplate {
         let mut template = self.definition.clone();
         remove_unsupported(revision, &mut template.title, &mut template.icons, &mut template.meta);
         template
     }
 
-    /// Reads the resource at this URI. Returns `None` if the template does not match it.
+    /// Reads the resource with this URI. Returns `None` if the template does not match the URI.
     pub(super) fn read(&self, request: &IncomingRequest<'_>, uri: &str) -> Option<Result<BoxedHandler, Failure>> {
         let variables = self.variables(uri)?;
         let mime_type = self.definition.mime_type.as_deref();
         self.reader.read(ResourceRead { request, uri, mime_type, cache: self.cache }, variables)
     }
 
-    /// Starts the layers around a read of this URI. Returns `None` if the template does not match it.
+    /// Starts a read of this URI with its layers. Returns `None` if the template does not match the URI.
     pub(super) fn read_layered(
         self: &Arc<Self>,
         request: &IncomingRequest<'_>,
@@ -291,13 +291,13 @@ impl Template {
         matches.then(start)
     }
 
-    /// Runs a read that has passed through the layers.
+    /// Runs the handler after the layers have run.
     pub(super) async fn run_layered(&self, call: &Call) -> Result<ReadResourceResult, Failure> {
         let variables = self.variables(call.name()).expect("the template matched before the layers ran");
         self.reader.start_layered(call, self.definition.mime_type.as_deref(), variables)?.await
     }
 
-    /// Returns the variables of a URI. Returns `None` if the template does not match it.
+    /// Returns the values of the template's variables in this URI, or `None` if the template does not match the URI.
     fn variables<'a>(&'a self, uri: &'a str) -> Option<TextArguments<'a>> {
         let variables = self.template.matches(uri)?;
         Some(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect())

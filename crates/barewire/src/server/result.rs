@@ -15,11 +15,11 @@ use serde_json::value::RawValue;
 
 use crate::{Failure, schema};
 
-/// A value that a tool can return: text, numbers, JSON, [`Content`], [`Structured`], a whole [`CallToolResult`], `()`,
-/// or a `Result` of any of these.
+/// A value that the handler of a tool can return: text, numbers, JSON, [`Content`], [`Structured`], a whole
+/// [`CallToolResult`], `()`, or a `Result` of any of these.
 ///
-/// An `Err` becomes a result with `isError`: the model reads it and may try again. Only [`ProtocolError`] becomes a
-/// JSON-RPC error, which most hosts do not show to a model.
+/// An `Err` becomes a result with `isError`: the model reads its text and may try again. Only [`ProtocolError`] becomes
+/// a JSON-RPC error, which most hosts do not show to a model.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
     label = "returns a type that is not a result of a tool",
@@ -31,7 +31,7 @@ pub trait IntoToolResult {
     /// Converts the value into the result of `tools/call`.
     fn into_tool_result(self) -> Result<CallToolResult, ProtocolError>;
 
-    /// Returns the schema of the structured content, if this type has one.
+    /// Returns the JSON Schema of the structured content, for types whose structured content has a schema.
     fn output_schema() -> Option<Box<RawValue>> {
         None
     }
@@ -44,14 +44,14 @@ pub trait IntoToolResult {
 #[expect(clippy::exhaustive_structs, reason = "a wrapper of one value: `Structured(value)`")]
 pub struct Structured<T>(pub T);
 
-/// The reason why a tool failed, for the model to read. `?` converts any error into one.
+/// The reason why a tool failed, for the model to read. `?` converts any error into a `ToolError`.
 ///
-/// It has no error code, because it is part of the result.
+/// A `ToolError` has no error code, because it is sent as a result with `isError`, not as a JSON-RPC error.
 pub struct ToolError(String);
 
-/// A request that cannot be served: a JSON-RPC error with a code.
+/// A JSON-RPC error with a code, for a request that cannot be served at all.
 ///
-/// This type does not implement [`Error`], and `?` does not convert errors into it. So a tool that only failed does not
+/// This type does not implement [`Error`], and `?` does not convert errors into it. So the failure of a tool does not
 /// become a protocol error by accident.
 #[derive(Debug)]
 pub struct ProtocolError(pub(super) Failure);
@@ -89,12 +89,13 @@ impl fmt::Debug for ToolError {
 }
 
 impl ProtocolError {
-    /// The request is invalid: -32602.
+    /// Creates the error -32602: the params of the request are invalid.
     pub fn invalid_params(what: impl Into<String>) -> Self {
         Self(Failure::invalid_params(what))
     }
 
-    /// Something failed inside the server: -32603. The client gets `exception`; `what` is only logged.
+    /// Creates the error -32603: something failed inside the server. The client gets `exception`; `what` is only
+    /// logged.
     pub fn internal(exception: impl Into<String>, what: impl Into<String>) -> Self {
         Self(Failure::internal(exception, what))
     }
@@ -104,7 +105,7 @@ impl ProtocolError {
         self.0.code()
     }
 
-    /// Creates an error with a code of the application. The code must be outside the reserved range.
+    /// Creates an error with an application-defined code, which must be outside the range that JSON-RPC reserves.
     pub fn application(code: i64, message: impl Into<String>) -> Result<Self, ReservedCode> {
         Ok(Self(ErrorObject::new(Code::application(code)?, message).into()))
     }
@@ -171,7 +172,8 @@ impl IntoToolResult for Cow<'static, str> {
     }
 }
 
-/// Text, and structured content if the value is an object. There is no output schema that it could break.
+/// The result is the JSON as text, and also as structured content if the value is an object. The tool then has no
+/// output schema.
 impl IntoToolResult for Value {
     fn into_tool_result(self) -> Result<CallToolResult, ProtocolError> {
         structured(&self, self.is_object())
@@ -238,7 +240,7 @@ impl<T: IntoToolResult> IntoToolResult for Result<T, ProtocolError> {
     }
 }
 
-/// Removes or replaces the parts of a result that this revision does not have.
+/// Removes or replaces the parts of a result that this revision does not support.
 pub(super) fn remove_unsupported(result: &mut CallToolResult, revision: Revision) {
     if let Some(content) = &result.structured_content
         && !(revision.has_structured_scalars() || revision.has_structured_content() && content.get().starts_with('{'))
@@ -252,7 +254,7 @@ pub(super) fn remove_unsupported(result: &mut CallToolResult, revision: Revision
     }
 }
 
-/// Replaces content of a type that this revision does not have with text.
+/// Replaces content of a type that this revision does not support with text.
 pub(super) fn replace_unsupported(content: &mut Content, revision: Revision) {
     match content {
         Content::Audio(audio) if !revision.has_audio() => {

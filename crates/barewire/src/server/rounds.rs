@@ -1,8 +1,9 @@
-//! The rounds of a call: a handler's questions -> answers that came with this request or an earlier one, or none yet.
+//! The rounds of a call: the questions that a handler asks, and the answers that came with this request or an earlier
+//! one.
 //!
 //! A modern client cannot be asked during a call. The call ends with the handler's questions, the client sends the call
 //! again with the answers, and the handler runs again from its beginning: MCP 2026-07-28, basic/patterns/mrtr. The
-//! state of earlier rounds travels in `requestState`, which only this server can read.
+//! client sends the state of earlier rounds back in `requestState`, which only this server can read.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,25 +22,26 @@ pub(super) struct Rounds {
 
 #[derive(Debug, Default)]
 struct RoundsState {
-    /// The answers that came with this request. The handler may not ask for all of them.
+    /// Maps keys of questions to the answers that came with this request. The handler need not use all of them.
     answers: JsonByKey,
     carried: CarriedState,
-    /// The number of times that each key has been asked in this run of the handler.
+    /// Maps each key to the number of questions that this run of the handler has asked with it.
     times_asked: BTreeMap<String, u32>,
-    /// The questions of this round, in the order in which they were asked.
+    /// The keys and questions of this round, in the order in which they were asked.
     questions: Vec<(String, QuestionMessage)>,
     /// All capabilities that the handler's questions need and the client lacks.
     missing_capabilities: Option<ClientCapabilities>,
-    /// The waker of the task that polls the handler. A question may come from another task.
+    /// The waker of the task that polls the handler. It is woken when another task asks a question.
     waker: Option<Waker>,
-    /// Whether questions are held back. A handler on a thread of its own is polled there; that thread releases the
-    /// questions when a poll is over, so that the questions of one poll are sent together.
+    /// Whether questions are held back. If the handler runs on a separate thread, that thread releases the questions
+    /// after each poll of the handler, so that all questions of one poll are sent together.
     questions_held: bool,
 }
 
 type JsonByKey = BTreeMap<String, Box<RawValue>>;
 
-/// The state that travels from round to round.
+/// The state that is kept from one round to the next: earlier answers, results of `Call::once` and values of
+/// `Call::keep`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct CarriedState {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -50,7 +52,7 @@ struct CarriedState {
     state: JsonByKey,
 }
 
-/// A question as it is sent.
+/// A question as it is sent to the client.
 #[derive(Debug, Serialize)]
 pub(super) struct QuestionMessage {
     pub(super) method: &'static str,
@@ -61,27 +63,27 @@ pub(super) struct QuestionMessage {
 /// The reason why a handler cannot continue in this round.
 #[derive(Debug)]
 pub(super) enum Interrupt {
-    /// It needs answers. `carried` is the state for the next round, if there is any.
+    /// The handler needs answers. `carried` is the JSON of the state for the next round, if there is any.
     Input { questions: Vec<(String, QuestionMessage)>, carried: Option<String> },
-    /// It needs capabilities that the client has not declared.
+    /// The handler needs capabilities that the client has not declared.
     MissingCapabilities(ClientCapabilities),
 }
 
 impl Rounds {
-    /// Starts a round with the client's answers and the state that the last round sent along.
+    /// Starts a round with the client's answers and the state of the previous rounds, as JSON.
     pub(super) fn new(answers: JsonByKey, carried: Option<&[u8]>) -> Result<Self, serde_json::Error> {
         let carried = carried.map(serde_json::from_slice).transpose()?.unwrap_or_default();
         Ok(Self { state: Mutex::new(RoundsState { answers, carried, ..RoundsState::default() }) })
     }
 
     fn lock(&self) -> MutexGuard<'_, RoundsState> {
-        // A panic cannot leave this half changed: no code that holds the lock panics midway.
+        // A poisoned lock is safe to use: no code that holds it can panic in the middle of a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the key for the next question under `key`. A handler that asks again under the same key wants a new
-    /// answer, so the key gets a number. The handler asks in the same order in every round, and so finds all its
-    /// answers.
+    /// Returns the unique key for the next question with `key`: `key` itself, then `key#2`, `key#3` and so on, because
+    /// each question needs its own answer. The handler asks in the same order in every round, so each question gets the
+    /// same unique key again.
     pub(super) fn key(&self, key: &str) -> String {
         let mut state = self.lock();
         let times = state.times_asked.entry(key.to_owned()).or_default();
@@ -92,8 +94,8 @@ impl Rounds {
         }
     }
 
-    /// Returns the answer under this key, if `read` can read it. The answer is then carried to later rounds, and a
-    /// later answer does not replace it.
+    /// Returns the answer with this key, if there is one and `read` can read it. That answer is kept for later rounds,
+    /// and an answer that comes later does not replace it.
     pub(super) fn answer<T>(&self, key: &str, read: impl Fn(&RawValue) -> Option<T>) -> Option<T> {
         let mut state = self.lock();
         if let Some(read) = state.carried.answers.get(key).and_then(|answer| read(answer)) {
@@ -105,7 +107,7 @@ impl Rounds {
         Some(read)
     }
 
-    /// Adds a question and wakes the task that polls the handler. That task ends the round.
+    /// Adds a question, and wakes the task that polls the handler, so that it ends the round.
     pub(super) fn ask(&self, key: &str, question: QuestionMessage) {
         let mut state = self.lock();
         if state.questions.iter().all(|(known, _)| known != key) {
@@ -114,19 +116,19 @@ impl Rounds {
         self.wake(state);
     }
 
-    /// Records that the client lacks a capability, and wakes the task that polls the handler. That task ends the call.
+    /// Records that the client lacks a capability, and wakes the task that polls the handler, so that it ends the call.
     pub(super) fn report_missing_capability(&self, capability: ClientCapability) {
         let mut state = self.lock();
         state.missing_capabilities.get_or_insert_default().declare(capability);
         self.wake(state);
     }
 
-    /// Holds questions back until [`Self::release_questions`]: another thread polls the handler from now on.
+    /// Holds questions back until [`Self::release_questions`]. Used for a handler that another thread polls.
     pub(super) fn hold_questions(&self) {
         self.lock().questions_held = true;
     }
 
-    /// Releases the questions asked so far, to be sent together.
+    /// Releases the questions asked so far. They are sent together.
     pub(super) fn release_questions(&self) {
         let mut state = self.lock();
         if state.missing_capabilities.is_some() || !state.questions.is_empty() {
@@ -146,7 +148,8 @@ impl Rounds {
         }
     }
 
-    /// Returns the reason why the handler cannot continue, if there is one. Otherwise `waker` is woken when there is.
+    /// Returns the reason why the handler cannot continue in this round. If there is none, returns `None`, and `waker`
+    /// will be woken when there is one.
     pub(super) fn poll_interrupt(&self, waker: &Waker) -> Option<Interrupt> {
         let mut state = self.lock();
         if !state.questions_held
@@ -167,7 +170,7 @@ impl Rounds {
         Some(Interrupt::Input { questions, carried })
     }
 
-    /// Returns the result that `Call::once` stored under this key.
+    /// Returns the result that `Call::once` stored with this key.
     pub(super) fn once_result<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, serde_json::Error> {
         self.lock().carried.once.get(key).map(|value| serde_json::from_str(value.get())).transpose()
     }
@@ -179,7 +182,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// Returns the value that `Call::keep` stored under this key.
+    /// Returns the value that `Call::keep` stored with this key.
     pub(super) fn state<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, serde_json::Error> {
         self.lock().carried.state.get(key).map(|value| serde_json::from_str(value.get())).transpose()
     }

@@ -1,5 +1,5 @@
-//! State of the server <-> sealed text that passes through the client (`requestState`). The client cannot read it. It
-//! is rejected if it was changed, has expired, or comes with another request.
+//! The server's state <-> encrypted text that the client stores and sends back (`requestState`). The client cannot read
+//! the text. The text is rejected if it was changed, has expired, or comes with a different request.
 //!
 //! ```text
 //! version, nonce, XChaCha20-Poly1305(expiry, state), tag     in URL-safe Base64; the binding is the associated data
@@ -17,13 +17,14 @@ use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
 
 use crate::schema::canonical;
 
-/// The secret key.
+/// Seals and opens state with a secret key.
 pub(crate) struct Sealer {
     cipher: XChaCha20Poly1305,
 }
 
 impl Sealer {
-    /// Creates a random key. No other process can open what it seals, and neither can this one after a restart.
+    /// Creates a sealer with a random key. No other process can open its texts, and neither can this program after a
+    /// restart.
     pub(crate) fn random() -> Result<Self, SealError> {
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(|_| SealError::NoRandomness)?;
@@ -35,7 +36,7 @@ impl Sealer {
         Self { cipher: XChaCha20Poly1305::new(&key.into()) }
     }
 
-    /// Seals `plain`. The text can be opened with the same binding for `lifetime` from `now` on.
+    /// Seals `plain`. The text can be opened only with the same binding, and until `lifetime` after `now`.
     pub(crate) fn seal(
         &self,
         plain: &[u8],
@@ -46,7 +47,7 @@ impl Sealer {
         if plain.len() > MAX_STATE_BYTES {
             return Err(SealError::TooLong { limit: MAX_STATE_BYTES });
         }
-        // 24 random bytes do not repeat in practice, even if many processes draw them under the same key.
+        // 24 random bytes do not repeat in practice, even if many processes generate nonces for the same key.
         let mut nonce = [0; NONCE_BYTES];
         getrandom::fill(&mut nonce).map_err(|_| SealError::NoRandomness)?;
         let mut inside = Vec::with_capacity(EXPIRY_BYTES + plain.len());
@@ -89,23 +90,22 @@ impl fmt::Debug for Sealer {
     }
 }
 
-/// Returns a name that is unique and cannot be guessed.
+/// Returns a random name, which is unique and cannot be guessed.
 pub(crate) fn random_name() -> Result<String, SealError> {
     let mut name = [0; 16];
     getrandom::fill(&mut name).map_err(|_| SealError::NoRandomness)?;
     Ok(BASE64.encode(name))
 }
 
-/// The request that a state belongs to. It is compared by value: JSON that is written differently but has the same
-/// value is equal.
+/// The request that a state belongs to. JSON arguments are compared by value, however they are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Binding {
     associated: Vec<u8>,
 }
 
 impl Binding {
-    /// Binds to a method, its name or URI, its arguments, and the authenticated sender, if there is one. Absent
-    /// arguments are equal to an empty object.
+    /// Creates the binding to a method, a name or URI, the arguments, and the authenticated sender, if there is one.
+    /// Absent arguments are equal to an empty object.
     pub(crate) fn new(method: &str, name_or_uri: &str, arguments: Option<Json<'_>>, principal: Option<&str>) -> Self {
         let mut associated = vec![VERSION];
         canonical::push_bytes(&mut associated, method.as_bytes());
@@ -148,9 +148,10 @@ impl Error for SealError {}
 /// The reason why a sealed text could not be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenError {
-    /// It was sealed with this key and binding, but has expired.
+    /// The text was sealed with this key and binding, but has expired.
     Expired,
-    /// It was not sealed with this key, was changed, or belongs to another request. These cannot be told apart.
+    /// The text was not sealed with this key, was changed, or belongs to another request. These cases cannot be
+    /// distinguished.
     Unreadable,
 }
 
@@ -166,22 +167,22 @@ impl fmt::Display for OpenError {
 impl Error for OpenError {}
 
 fn seconds(time: SystemTime) -> u64 {
-    // A clock before 1970 has never been set.
+    // A system clock before 1970 has never been set; it counts as 1970.
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// The first byte of a sealed text, so that a later format can be recognised.
+/// The version of the format: the first byte of a sealed text, before it is encoded.
 const VERSION: u8 = 1;
 const NONCE_BYTES: usize = 24;
 const HEAD_BYTES: usize = 1 + NONCE_BYTES;
 const EXPIRY_BYTES: usize = 8;
 const TAG_BYTES: usize = 16;
 
-/// The client sends the state back with every retry, and a host may store it. Larger state belongs in a store of the
-/// server.
+/// The maximum size of the state. The client sends the state back in every round, and a host may store it, so larger
+/// state should be stored on the server.
 const MAX_STATE_BYTES: usize = 64 * 1024;
 
-/// The longest text that a sealer makes. A longer one is rejected without decoding.
+/// The maximum length of a sealed text. A longer text is rejected without decoding.
 const MAX_SEALED_CHARS: usize = (HEAD_BYTES + EXPIRY_BYTES + MAX_STATE_BYTES + TAG_BYTES).div_ceil(3) * 4;
 
 #[cfg(test)]
@@ -248,7 +249,8 @@ mod tests {
         for now in [1061, u64::from(u32::MAX)] {
             assert_eq!(sealer().open(&sealed, &binding("{}"), at(now)), Err(OpenError::Expired), "{now}");
         }
-        // Expired and for another request: only the request that it belongs to learns that it has expired.
+        // An expired text with another request is `Unreadable`, not `Expired`: only the request that the text belongs
+        // to is told that it has expired.
         assert_eq!(sealer().open(&sealed, &binding("[]"), at(2000)), Err(OpenError::Unreadable));
         let forever = sealer().seal(b"x", &binding("{}"), at(1000), Duration::MAX).expect("sealed");
         assert!(sealer().open(&forever, &binding("{}"), at(1 << 40)).is_ok());

@@ -20,24 +20,26 @@ use crate::Failure;
 pub(super) struct ServerSettings {
     pub(super) info: Implementation,
     pub(super) instructions: Option<String>,
-    /// In ascending order.
+    /// The revisions that are served, in ascending order.
     pub(super) revisions: Vec<Revision>,
     pub(super) lenient: bool,
     pub(super) page_size: usize,
     pub(super) cache: CachePolicy,
-    /// Created on first use. All connections share it, because a client may come back over another connection.
+    /// The sealer of state, created on first use. All connections share it, because a client may send the next round on
+    /// another connection.
     pub(super) sealer: Arc<OnceLock<Sealer>>,
     pub(super) state_lifetime: Duration,
     pub(super) layers: Layers,
 }
 
-/// How long a client may cache a result, and whether it may share it between users. Sent to modern clients only.
+/// How long a client may cache a result, and whether it may use the cached result for other users. Sent to modern
+/// clients only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CachePolicy {
-    /// The time for which the result may be cached. A change notification ends it early.
+    /// The time for which the result may be cached. A change notification makes the cached result invalid before that.
     pub time: Duration,
-    /// Whether all users get the same result.
+    /// Whether all users get the same result, so that a cache may share it between them.
     pub scope: CacheScope,
 }
 
@@ -47,9 +49,9 @@ pub(super) struct ServerShared {
     pub(super) registry: Arc<Registry>,
     /// The name and version of the server as JSON.
     pub(super) info_json: String,
-    /// The members that start every modern result.
+    /// The JSON members at the start of every modern result that is complete.
     pub(super) complete: String,
-    /// The members that start a modern result that asks for input.
+    /// The JSON members at the start of a modern result that asks for input.
     pub(super) input_required: String,
 }
 
@@ -70,25 +72,25 @@ impl ServerSettings {
 }
 
 impl CachePolicy {
-    /// No caching.
+    /// Forbids caching.
     pub const fn none() -> Self {
         Self { time: Duration::ZERO, scope: CacheScope::Private }
     }
 
-    /// Caching for this long, only for the user that made the request.
+    /// Allows caching for this time, only for the user that made the request.
     pub const fn private(time: Duration) -> Self {
         Self { time, scope: CacheScope::Private }
     }
 
-    /// Caching for this long, shared between users: all of them get the same result.
+    /// Allows caching for this time, shared between users. Use it only if all users get the same result.
     pub const fn public(time: Duration) -> Self {
         Self { time, scope: CacheScope::Public }
     }
 
-    /// Returns the policy as JSON members of a result.
+    /// Returns the policy as JSON members, with a comma before each.
     pub(super) fn members(self) -> String {
         let scope = self.scope.as_str();
-        // JavaScript clients can count to 2^53, and longer times than that do not matter.
+        // JavaScript represents integers exactly only up to 2^53, and longer times make no difference.
         let time = u64::try_from(self.time.as_millis()).unwrap_or(MAX_SAFE_INTEGER).min(MAX_SAFE_INTEGER);
         format!(r#","ttlMs":{time},"cacheScope":"{scope}""#)
     }
@@ -102,7 +104,7 @@ impl ServerShared {
         Self { settings, registry, info_json: info, complete, input_required }
     }
 
-    /// Returns the sealer of state that travels through clients.
+    /// Returns the sealer of the state that clients send back, and creates it on first use.
     pub(super) fn sealer(&self) -> Result<&Sealer, Failure> {
         if self.settings.sealer.get().is_none() {
             let sealer = Sealer::random().map_err(|error| Failure::internal("State", error.to_string()))?;
@@ -129,8 +131,8 @@ impl ServerShared {
         serde_json::to_value(&self.settings.info).expect("names and text are JSON")
     }
 
-    /// Whether the server has a capability. A server that may still get entries has the capability before they are
-    /// added.
+    /// Whether the server declares a capability. A server whose entries may change declares the capability even while
+    /// it has no such entries.
     #[inline]
     pub(super) fn offers(&self, entries: &RegistryEntries, capability: ServerCapability) -> bool {
         let changeable = self.registry.is_changeable();
@@ -175,10 +177,10 @@ impl fmt::Debug for ServerShared {
     }
 }
 
-/// More entries than most servers have, and few enough for one message.
+/// The default number of entries in a page: more than most servers have, and few enough for one message.
 const DEFAULT_PAGE_SIZE: usize = 100;
 
-/// Long enough for a user who has left the desk.
+/// The default lifetime of sealed state: long enough for a user who is away for a while before answering.
 const DEFAULT_STATE_LIFETIME: Duration = Duration::from_secs(60 * 60);
 
 /// The largest integer that every JSON reader represents exactly.

@@ -1,5 +1,5 @@
-//! Named strings -> a Rust type. The arguments of a prompt and the variables of a URI are text on the wire, whatever
-//! their type.
+//! Named strings -> a Rust type. On the wire, the arguments of a prompt and the variables of a URI are always strings,
+//! also if the handler takes numbers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,23 +8,23 @@ use serde::de::value::{Error, MapDeserializer};
 use serde::de::{DeserializeOwned, Deserializer, EnumAccess, IntoDeserializer, VariantAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
-/// Strings by name.
+/// Names and their values, all as text.
 pub(super) type TextArguments<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
 
-/// Deserializes a type from named strings. For a field that is a number or a `bool`, the string is parsed.
+/// Deserializes a type from named strings. If a field is a number or a `bool`, its string is parsed.
 pub(super) fn read<T: DeserializeOwned>(strings: TextArguments<'_>) -> Result<T, TextArgumentsError> {
     let strings: Vec<(Cow<'_, str>, TextValue<'_>)> =
         strings.into_iter().map(|(name, text)| (name, TextValue(text))).collect();
     let nothing = strings.is_empty();
     let read = T::deserialize(MapDeserializer::new(strings.into_iter()));
     read.or_else(|error: Error| {
-        // A type without fields, such as `()`, accepts an empty list.
+        // Without any strings, a type without fields, such as `()`, can still be deserialized.
         let unit = || T::deserialize(IntoDeserializer::<Error>::into_deserializer(())).ok();
         nothing.then(unit).flatten().ok_or_else(|| TextArgumentsError(error.to_string()))
     })
 }
 
-/// The reason why the strings do not fit the type.
+/// The reason why the strings cannot be deserialized into the type.
 #[derive(Debug)]
 pub(super) struct TextArgumentsError(String);
 
@@ -34,7 +34,7 @@ impl fmt::Display for TextArgumentsError {
     }
 }
 
-/// One string.
+/// The deserializer of one string.
 struct TextValue<'a>(Cow<'a, str>);
 
 impl<'de> IntoDeserializer<'de, Error> for TextValue<'_> {
@@ -50,7 +50,7 @@ macro_rules! parsed {
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
             match self.0.parse() {
                 Ok(value) => visitor.$visit(value),
-                // The visitor then reports which type it expected.
+                // Given a string, the visitor fails with an error that names the type it expected.
                 Err(_) => visitor.visit_str(&self.0),
             }
         }

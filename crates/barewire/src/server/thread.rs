@@ -1,4 +1,4 @@
-//! A handler that computes or blocks -> a thread of its own. The handler is dropped if its request is cancelled.
+//! Runs a handler that computes or blocks on a separate thread. The handler is dropped if its request is cancelled.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -10,8 +10,8 @@ use tokio::sync::{Semaphore, oneshot};
 use super::Call;
 use crate::Failure;
 
-/// Runs `work` on a thread. If the returned future is dropped, `work` is dropped at its next `await`, or never starts.
-/// Questions that `work` asks through `call` in one poll are sent together.
+/// Runs `work` on a separate thread. If the returned future is dropped, `work` is dropped at its next `await`, or does
+/// not start. Questions that `work` asks through `call` in one poll are sent together.
 pub(super) async fn run<T: Send + 'static>(
     work: impl Future<Output = Result<T, Failure>> + Send + 'static,
     call: Option<Call>,
@@ -51,5 +51,6 @@ pub(super) async fn run<T: Send + 'static>(
     }
 }
 
-/// tokio's default number of blocking threads. More handlers than that would only wait for a thread.
+/// Limits the number of concurrent handlers to tokio's default number of blocking threads: more handlers would only
+/// wait for a thread.
 static THREAD_PERMITS: Semaphore = Semaphore::const_new(512);

@@ -46,17 +46,17 @@ pub struct Tool {
     pub(super) definition: mcp::Tool,
     handler: Arc<dyn ToolHandler>,
     on_thread: bool,
-    /// The arguments that clients repeat in HTTP headers. Computed on first use.
+    /// The arguments that clients repeat in HTTP headers (`x-mcp-header`). Computed on first use.
     #[cfg(feature = "http")]
     header_params: std::sync::OnceLock<Option<HeaderParams>>,
 }
 
 impl Tool {
-    /// Creates a tool whose arguments are a Rust type. The input schema and the checks on arguments come from that
-    /// type.
+    /// Creates a tool whose arguments are a Rust type. The input schema and the checks of the arguments are generated
+    /// from that type.
     ///
     /// # Panics
-    /// If the schema of the type is not one of an object, or contains a pattern that is not a regular expression.
+    /// If the type's schema does not describe an object, or contains a pattern that is not a valid regular expression.
     #[track_caller]
     pub fn new<M, H>(name: impl Into<String>, description: impl Into<String>, handler: H) -> Self
     where
@@ -89,8 +89,8 @@ impl Tool {
         Ok(Self::of(definition, handler))
     }
 
-    /// Creates a tool from a definition and keeps its schemas as they are written. The arguments are not checked: the
-    /// handler gets them as JSON and checks them itself.
+    /// Creates a tool from a definition, whose schemas are sent to clients unchanged. The arguments are not checked:
+    /// the handler gets them as JSON and checks them itself.
     pub fn unchecked<M, H>(definition: mcp::Tool, handler: H) -> Self
     where
         M: 'static,
@@ -101,8 +101,8 @@ impl Tool {
         Self::of(definition, handler)
     }
 
-    /// Like [`Self::unchecked`], but checks the arguments against the definition's input schema first. References are
-    /// followed only inside that schema.
+    /// Like [`Self::unchecked`], but checks the arguments against the definition's input schema first. A `$ref` must
+    /// refer to a part of the same schema.
     #[cfg(feature = "jsonschema")]
     pub fn checked<M, H>(definition: mcp::Tool, handler: H) -> Result<Self, BadEntry>
     where
@@ -128,30 +128,30 @@ impl Tool {
 
     definition_setters!(title icon meta);
 
-    /// Sets all annotations: what the tool does to its environment. A client may distrust them.
+    /// Sets all annotations, which describe what the tool does to its environment. Clients need not trust them.
     #[must_use]
     pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
         self.definition.annotations = Some(annotations);
         self
     }
 
-    /// Declares that the tool changes nothing. Without this, clients assume that it does.
+    /// Declares that the tool changes nothing. Without this declaration, clients assume that it changes something.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.annotations_mut().read_only_hint = Some(true);
         self
     }
 
-    /// Declares whether the tool may destroy data, such as by deleting it; `false` means that it only adds. Without
-    /// this, clients assume `true`.
+    /// Declares whether the tool may destroy data, such as by deleting it; `false` means that it only adds data.
+    /// Without this declaration, clients assume `true`.
     #[must_use]
     pub fn destructive(mut self, is_destructive: bool) -> Self {
         self.annotations_mut().destructive_hint = Some(is_destructive);
         self
     }
 
-    /// Declares that a second call with the same arguments changes nothing more. Without this, clients assume that it
-    /// does.
+    /// Declares that a second call with the same arguments changes nothing more. Without this declaration, clients
+    /// assume that every call changes something.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.annotations_mut().idempotent_hint = Some(true);
@@ -159,7 +159,7 @@ impl Tool {
     }
 
     /// Declares whether the tool reaches outside the server, such as to the web; `false` means that it works only with
-    /// the server's own data. Without this, clients assume `true`.
+    /// the server's own data. Without this declaration, clients assume `true`.
     #[must_use]
     pub fn open_world(mut self, is_open: bool) -> Self {
         self.annotations_mut().open_world_hint = Some(is_open);
@@ -170,16 +170,16 @@ impl Tool {
         self.definition.annotations.get_or_insert_default()
     }
 
-    /// Runs the handler on a thread of its own. For handlers that compute or block: on the connection's task they would
-    /// delay all other messages of that connection.
+    /// Runs the handler on a separate thread. Use this for a handler that computes for long or blocks: on the
+    /// connection's task it would delay all other messages of that connection.
     #[must_use]
     pub fn blocking(mut self) -> Self {
         self.on_thread = true;
         self
     }
 
-    /// Returns the arguments that clients repeat in HTTP headers. If their annotations in the schema are invalid, this
-    /// is `None`, and clients do not call the tool over HTTP.
+    /// Returns the arguments that clients repeat in HTTP headers. `None` if the `x-mcp-header` annotations in the
+    /// schema are invalid; clients then do not call the tool over HTTP.
     #[cfg(feature = "http")]
     pub(super) fn header_params(&self) -> Option<&HeaderParams> {
         let read = || {
@@ -189,7 +189,7 @@ impl Tool {
         self.header_params.get_or_init(read).as_ref()
     }
 
-    /// Returns the definition without the members that this revision does not have.
+    /// Returns the definition for a list, without the members that this revision does not support.
     pub(super) fn listed(&self, revision: Revision) -> mcp::Tool {
         let mut tool = self.definition.clone();
         remove_unsupported(revision, &mut tool.title, &mut tool.icons, &mut tool.meta);
@@ -207,13 +207,13 @@ impl Tool {
         tool
     }
 
-    /// Starts a call.
+    /// Starts a call without layers.
     #[inline]
     pub(super) fn start(&self, request: &IncomingRequest<'_>) -> Result<BoxedHandler, Failure> {
         self.handler.start(request, self.on_thread)
     }
 
-    /// Runs a call that has passed through the layers.
+    /// Runs the handler after the layers have run.
     pub(super) async fn run_layered(&self, call: &Call) -> Result<CallToolResult, Failure> {
         self.handler.start_layered(call, self.on_thread)?.await
     }
@@ -235,11 +235,11 @@ fn is_of_object(schema: &RawValue) -> bool {
     serde_json::from_str::<SchemaType<'_>>(schema.get()).is_ok_and(|schema| schema.kind == "object")
 }
 
-/// A tool's handler, whatever its type.
+/// The handler of a tool, with its Rust type erased.
 trait ToolHandler: Send + Sync {
     fn start(&self, request: &IncomingRequest<'_>, on_thread: bool) -> Result<BoxedHandler, Failure>;
 
-    /// Starts the handler for a call that has passed through the layers.
+    /// Starts the handler after the layers have run.
     fn start_layered(&self, call: &Call, on_thread: bool) -> Result<ResultFuture<CallToolResult, Failure>, Failure>;
 }
 
@@ -324,8 +324,8 @@ impl<H, M> RawTool<H, M> {
     }
 }
 
-/// Answers arguments that break the schema: with a tool result that the model can read, or with a protocol error in
-/// revisions that require one.
+/// Returns the answer to arguments that do not match the schema: a tool result that the model can read, or a protocol
+/// error in revisions that require an error.
 fn bad_arguments_result(bad: &BadArguments, revision: Revision) -> Result<CallToolResult, Failure> {
     if revision.bad_arguments_are_tool_errors() {
         return Ok(CallToolResult::error(format!("Invalid arguments: {bad}")));
@@ -337,7 +337,7 @@ fn finished(result: CallToolResult) -> ResultFuture<CallToolResult, Failure> {
     Box::pin(std::future::ready(Ok(result)))
 }
 
-/// Boxes the result of a handler that was started behind layers.
+/// Boxes the future of a handler that runs inside layers.
 fn layered_result<F>(future: F, call: &Call, on_thread: bool) -> ResultFuture<CallToolResult, Failure>
 where
     F: Future + Send + 'static,

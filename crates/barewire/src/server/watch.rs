@@ -1,7 +1,9 @@
-//! Changes of a server's entries -> notifications to interested clients, at most one of a kind pending at a time.
+//! Changes of a server's entries -> notifications to the clients that want them. Of each kind of notification, at most
+//! one is pending per client.
 //!
-//! A change only sets a mark, and the task that sends notifications takes all marks at once. So a client that reads
-//! slowly gets one notification for a hundred changes, and its memory cost is bounded by its subscriptions.
+//! A change only sets a flag, and the task that sends notifications takes all flags at once. So a client that reads
+//! slowly may get one notification for a hundred changes, and the memory for it is bounded by the number of its
+//! subscriptions.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -11,12 +13,13 @@ use tokio::sync::Notify;
 
 use super::registry::{ListKind, Registry};
 
-/// The changes that one client, or one of its listens, is interested in and has not been notified of yet.
+/// The subscriptions of a legacy client, or of one `subscriptions/listen` of a modern client, and the changes that it
+/// has not been notified of yet.
 #[derive(Debug)]
 pub(super) struct ChangeWatch {
     state: Mutex<WatchState>,
     changed: Notify,
-    /// The registry that notifies this watch, and the number of the watch there.
+    /// The registry that notifies this watch, and the number of the watch in that registry.
     registration: OnceLock<(Weak<Registry>, u64)>,
 }
 
@@ -26,7 +29,7 @@ struct WatchState {
     changes: Changes,
 }
 
-/// The changes since the last notification.
+/// The changes since notifications were last sent.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Changes {
     pub(super) tools: bool,
@@ -36,13 +39,13 @@ pub(super) struct Changes {
 }
 
 impl ChangeWatch {
-    /// Creates a watch for the changes that `filter` names.
+    /// Creates a watch for the changes that `filter` selects.
     pub(super) fn new(filter: SubscriptionFilter) -> Self {
         let state = WatchState { filter, changes: Changes::default() };
         Self { state: Mutex::new(state), changed: Notify::new(), registration: OnceLock::new() }
     }
 
-    /// Sets the registry that notifies this watch. Returns `false` if it has one already.
+    /// Sets the registry that notifies this watch. Returns `false` if the watch already has a registry.
     pub(super) fn set_registration(&self, registry: &Arc<Registry>, number: u64) -> bool {
         self.registration.set((Arc::downgrade(registry), number)).is_ok()
     }
@@ -74,7 +77,7 @@ impl ChangeWatch {
         }
     }
 
-    /// Subscribes to a resource. Returns `false` if there are too many subscriptions.
+    /// Subscribes to a resource. Returns `false` if that would exceed the limits for subscriptions.
     pub(super) fn subscribe(&self, uri: &str) -> bool {
         let mut state = self.lock();
         let uris = &mut state.filter.resource_subscriptions;
@@ -95,7 +98,7 @@ impl ChangeWatch {
         state.changes.updated.remove(uri);
     }
 
-    /// Waits for changes, and takes them.
+    /// Waits until there are changes, then returns and clears them.
     pub(super) async fn changes(&self) -> Changes {
         loop {
             let changes = std::mem::take(&mut self.lock().changes);
@@ -118,7 +121,7 @@ impl Drop for ChangeWatch {
 }
 
 impl Changes {
-    /// Returns the notifications to send: the method, and the URI of the resource if it is about one.
+    /// Returns the notifications to send: the method of each, and the URI if it is about a resource.
     pub(super) fn notifications(self) -> impl Iterator<Item = (&'static str, Option<String>)> {
         let lists = [
             (self.tools, "notifications/tools/list_changed"),
@@ -131,15 +134,15 @@ impl Changes {
     }
 }
 
-/// Whether these subscriptions stay within the limits.
+/// Whether subscriptions to these URIs are within the limits.
 pub(super) fn is_within_limits<'a>(uris: impl Iterator<Item = &'a str>) -> bool {
     let (count, bytes) = uris.fold((0, 0), |(count, bytes), uri| (count + 1, bytes + uri.len()));
     count <= MAX_SUBSCRIPTIONS && bytes <= MAX_SUBSCRIPTION_BYTES
 }
 
-/// The most resources that one client may subscribe to: more than any host shows, and every update looks at each of
-/// them.
+/// The maximum number of resources that one client may subscribe to: more than any host shows. It is limited because
+/// every update searches the subscriptions of every client.
 pub(super) const MAX_SUBSCRIPTIONS: usize = 1000;
 
-/// The limit for the length of all subscribed URIs together: a kilobyte for each.
+/// The maximum length of all subscribed URIs together, in bytes: about a kilobyte for each.
 const MAX_SUBSCRIPTION_BYTES: usize = 1 << 20;

@@ -1,4 +1,5 @@
-//! Authentication: the head of a request, before its body is read -> the principal that sent it, or a refusal.
+//! Authentication: the head of a request -> the principal that sent the request, or a refusal. The body has not been
+//! read yet.
 
 use std::fmt;
 use std::future::Future;
@@ -11,8 +12,8 @@ use subtle::{Choice, ConstantTimeEq};
 
 /// A check that identifies the sender of a request. It runs before the body is read.
 ///
-/// It sees everything but the body, so schemes that sign the method and the URI work too. The credentials go no
-/// further: handlers get the [`Principal`], and no other server gets the token.
+/// The check gets the whole head of the request, so schemes that sign the method and the URI work too. The credentials
+/// are not passed on: handlers get the [`Principal`], and no other server gets the token.
 ///
 /// ```
 /// use barewire::server::http::{RequestHead, Authenticate, AuthenticateFuture, AuthError, Principal};
@@ -34,7 +35,7 @@ pub trait Authenticate: Send + Sync + 'static {
     fn authenticate<'a>(&'a self, head: &'a RequestHead<'a>) -> AuthenticateFuture<'a>;
 }
 
-/// A running check.
+/// The future of a running check.
 pub type AuthenticateFuture<'a> = Pin<Box<dyn Future<Output = Result<Principal, AuthError>> + Send + 'a>>;
 
 /// The head of a request.
@@ -43,14 +44,14 @@ pub type AuthenticateFuture<'a> = Pin<Box<dyn Future<Output = Result<Principal, 
 pub struct RequestHead<'a> {
     /// `POST`, `GET` or `DELETE`.
     pub method: &'a Method,
-    /// The URI with scheme and host: from the request line if it has them, else from `Host` and the scheme that clients
-    /// use.
+    /// The URI with scheme and host. If the request line has none, they are the `Host` header and `http`, or `https`
+    /// with [`HttpBuilder::behind_tls`](super::HttpBuilder::behind_tls).
     pub uri: &'a Uri,
     /// All headers.
     pub headers: &'a HeaderMap,
 }
 
-/// The sender of a request.
+/// The authenticated sender of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
     name: Arc<str>,
@@ -58,31 +59,31 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// Creates a principal. Requests with the same name come from the same principal: sessions and sealed state are
-    /// bound to it.
+    /// Creates a principal. Two principals with the same name are the same sender: sessions and sealed state are bound
+    /// to the name.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), scopes: Vec::new() }
     }
 
-    /// Sets its scopes.
+    /// Sets the scopes that the principal has.
     #[must_use]
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = scopes.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Returns its name.
+    /// Returns the name of the principal.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it has this scope.
+    /// Whether the principal has this scope.
     pub fn has_scope(&self, scope: &str) -> bool {
         self.scopes.iter().any(|known| known == scope)
     }
 }
 
-/// The refusal of a request because of its sender.
+/// The refusal of a request whose sender is not authenticated or not allowed.
 #[derive(Debug, Clone)]
 pub struct AuthError {
     pub(super) status: StatusCode,
@@ -97,40 +98,40 @@ impl AuthError {
         Self { status, what: what.to_owned(), error, scopes: Vec::new(), challenges: Vec::new() }
     }
 
-    /// The request has no credentials: 401.
+    /// Creates the refusal of a request without credentials: 401.
     pub fn unauthorized() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "authentication is required: send Authorization: Bearer <token>", None)
     }
 
-    /// The credentials are not valid: 401.
+    /// Creates the refusal of a request whose credentials are not valid: 401.
     pub fn invalid_token() -> Self {
         let what = "the token is not valid: get another one";
         Self::new(StatusCode::UNAUTHORIZED, what, Some("invalid_token"))
     }
 
-    /// The sender lacks these scopes: 403.
+    /// Creates the refusal of a request whose sender lacks these scopes: 403.
     pub fn insufficient_scope<S: Into<String>>(scopes: impl IntoIterator<Item = S>) -> Self {
         let what = "the token does not allow this: get one with the scopes of the challenge";
         let denied = Self::new(StatusCode::FORBIDDEN, what, Some("insufficient_scope"));
         Self { scopes: scopes.into_iter().map(Into::into).collect(), ..denied }
     }
 
-    /// Names these scopes in the challenge.
+    /// Sets the scopes that the `WWW-Authenticate` challenge names.
     #[must_use]
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = scopes.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Adds a `WWW-Authenticate` challenge. Without any, the response has one for bearer tokens.
+    /// Adds a `WWW-Authenticate` challenge. If none is added, the response has a challenge for bearer tokens.
     #[must_use]
     pub fn challenge(mut self, challenge: HeaderValue) -> Self {
         self.challenges.push(challenge);
         self
     }
 
-    /// Returns the `WWW-Authenticate` headers. The default is one for bearer tokens that points to the metadata: RFC
-    /// 9728, section 5.1.
+    /// Returns the `WWW-Authenticate` headers. The default is a challenge for bearer tokens with the URL of the
+    /// metadata: RFC 9728, section 5.1.
     pub(super) fn www_authenticate(&self, metadata: Option<&str>) -> Vec<HeaderValue> {
         if !self.challenges.is_empty() {
             return self.challenges.clone();
@@ -141,7 +142,7 @@ impl AuthError {
         challenge.error_description = self.error.map(|_| self.what.as_str());
         challenge.scope = Some(scope.as_str()).filter(|scope| !scope.is_empty());
         challenge.resource_metadata = metadata;
-        // Text that a header cannot hold is left out. The status is enough.
+        // If a scope or the URL cannot be written in a header, the challenge is a plain `Bearer`.
         let value = challenge.value().unwrap_or_else(|_| "Bearer".to_owned());
         HeaderValue::try_from(value).into_iter().collect()
     }
@@ -149,7 +150,8 @@ impl AuthError {
 
 /// A fixed list of tokens and their principals.
 ///
-/// A request's token is compared with all of them, and each comparison takes the same time wherever the two differ.
+/// A request's token is compared with every token of the list, and the time of each comparison does not depend on where
+/// the two tokens differ.
 #[derive(Default)]
 pub struct BearerTokens {
     tokens: Vec<(Box<[u8]>, Principal)>,
@@ -182,7 +184,7 @@ impl BearerTokens {
         };
         let mut found = None;
         for (token, principal) in &self.tokens {
-            // The loop goes on after a match, so that the time does not reveal which token matched.
+            // The loop continues after a match, so that the time does not reveal which token matched.
             let is_same: Choice = token.ct_eq(given);
             if bool::from(is_same) && !token.is_empty() {
                 found = Some(principal);
@@ -197,7 +199,7 @@ impl BearerTokens {
     }
 }
 
-/// Returns the token of `Authorization: Bearer`, if there is one.
+/// Returns the token of the header `Authorization: Bearer <token>`, if there is one.
 fn bearer(headers: &HeaderMap) -> Result<Option<&[u8]>, AuthError> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Ok(None) };

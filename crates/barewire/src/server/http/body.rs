@@ -80,14 +80,15 @@ impl fmt::Debug for Body {
     }
 }
 
-/// Appends a message as an event. A message is one line of JSON, so this cannot fail.
+/// Appends a message to `out` as a server-sent event. A message is one line of JSON, so this cannot fail.
 pub(super) fn event(out: &mut Vec<u8>, id: Option<EventId>, message: &[u8]) {
     let id = id.map(|id| id.to_string());
     let message = std::str::from_utf8(message).expect("messages are JSON");
     frame::sse_event(out, None, id.as_deref(), message).expect("messages are on one line");
 }
 
-/// A timer for comments on a quiet stream, so that no proxy between server and client closes the connection.
+/// A timer for the comments that are sent when a stream has been silent for a while, so that no proxy closes the
+/// connection as idle.
 pub(super) struct KeepAlive {
     every: Duration,
     timer: Pin<Box<Sleep>>,
@@ -98,7 +99,7 @@ impl KeepAlive {
         Self { every, timer: Box::pin(tokio::time::sleep_until(later(Instant::now(), every))) }
     }
 
-    /// Restarts the timer, after something was sent.
+    /// Restarts the timer. Called after something was sent.
     pub(super) fn reset(&mut self) {
         self.timer.as_mut().reset(later(Instant::now(), self.every));
     }
@@ -107,7 +108,7 @@ impl KeepAlive {
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Bytes> {
         std::task::ready!(self.timer.as_mut().poll(context));
         self.reset();
-        // Polled once, so that the new deadline wakes the task.
+        // The restarted timer must be polled once, so that it wakes this task.
         let _ = self.timer.as_mut().poll(context);
         Poll::Ready(Bytes::from_static(b": keep-alive\n\n"))
     }

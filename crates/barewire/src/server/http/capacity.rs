@@ -1,16 +1,16 @@
-//! Limits on how much of something exists at once: requests, sessions, bytes.
+//! Counters with a limit, for the requests, sessions or bytes that exist at the same time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A limit and the amount in use.
+/// A limit, and the amount that is in use. Clones share the amount.
 #[derive(Debug, Clone)]
 pub(super) struct Capacity {
     used: Arc<AtomicUsize>,
     limit: usize,
 }
 
-/// A reserved amount, released on drop.
+/// A reserved part of a [`Capacity`]. It is released on drop.
 #[derive(Debug)]
 pub(super) struct CapacityGuard {
     used: Arc<AtomicUsize>,

@@ -29,9 +29,9 @@ pub(super) struct HttpEndpoint {
     pub(super) events: Arc<dyn EventStore>,
     pub(super) sessions: Sessions,
     pub(super) session_count: Capacity,
-    /// Requests being served, and open streams.
+    /// The number of requests being served and of open streams.
     pub(super) exchanges: Capacity,
-    /// Bytes of bodies that are being read or served.
+    /// The number of bytes in long request bodies that are being read or served.
     pub(super) bodies: Capacity,
     pub(super) spare: SpareDispatchers,
     pub(super) shutdown: ShutdownSignal,
@@ -45,12 +45,12 @@ impl HttpEndpoint {
         &self.shared.settings.revisions
     }
 
-    /// Returns the settings for a standalone request of the modern era.
+    /// Returns the connection settings for a modern request, which is served without a session.
     pub(super) fn standalone_settings(&self) -> ConnectionSettings {
         self.settings(ConnectionService::new(Arc::clone(&self.shared)))
     }
 
-    /// Returns the settings for a legacy session.
+    /// Returns the connection settings for a legacy session.
     pub(super) fn session_settings(&self, negotiated: Arc<OnceLock<Revision>>) -> ConnectionSettings {
         self.settings(ConnectionService::new(Arc::clone(&self.shared)).with_negotiated(negotiated))
     }
@@ -64,7 +64,7 @@ impl HttpEndpoint {
         settings
     }
 
-    /// Starts the shutdown: nothing new is accepted, and running requests finish.
+    /// Starts the shutdown: no new requests are accepted, and running requests may finish.
     pub(super) fn close(&self) {
         self.shutdown.begin();
         for session in self.sessions.all() {
@@ -72,7 +72,7 @@ impl HttpEndpoint {
         }
     }
 
-    /// Ends all sessions at once.
+    /// Ends all sessions immediately, without waiting for running requests.
     pub(super) fn abandon(&self) {
         for session in self.sessions.all() {
             session.end();

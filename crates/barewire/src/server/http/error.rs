@@ -1,4 +1,4 @@
-//! The reasons why a server cannot be served over HTTP.
+//! The errors of starting a server over HTTP.
 
 use std::fmt;
 use std::io;
@@ -6,18 +6,18 @@ use std::net::SocketAddr;
 
 use super::BadAccess;
 
-/// The reason why a server cannot be served over HTTP.
+/// The reason why a server could not be started over HTTP.
 #[non_exhaustive]
 pub enum HttpError {
     /// Listening on the address failed.
     Bind(io::Error),
-    /// Other machines can reach the address, and no host names were given.
+    /// Other machines can reach the address, but [`HttpBuilder::hosts`](super::HttpBuilder::hosts) was not called.
     NoHosts(SocketAddr),
     /// A host or an origin is not valid.
     Access(BadAccess),
     /// The URL of the protected resource is not valid.
     Resource,
-    /// Streams without HTTP are not allowed in this configuration.
+    /// [`HttpBuilder::every_framing`](super::HttpBuilder::every_framing) is not allowed with the other settings.
     EveryFraming(&'static str),
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for HttpError {
     }
 }
 
-/// The same text as [`fmt::Display`], because a `main` that returns an error prints this.
+/// Prints the same text as [`fmt::Display`], because a `main` that returns an error prints its `Debug` text.
 impl fmt::Debug for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

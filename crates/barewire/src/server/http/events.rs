@@ -1,4 +1,5 @@
-//! Events that were sent on the streams of a session, stored for a client that lost its connection and comes back.
+//! Storage for the events that were sent on the streams of a session, for a client that lost its connection and resumes
+//! the stream.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -11,24 +12,26 @@ use bytes::Bytes;
 
 /// A store of sent events, from which a legacy client can resume a broken stream.
 ///
-/// Storing must be quick, because the server does not wait for it: a store on another machine writes in the background.
-/// An event that is missing on resumption is lost to that client, and nothing else happens.
+/// [`Self::keep`] must return quickly, because the server calls it before it sends each event: a store on another
+/// machine should write in the background. If an event is missing when a client resumes, the client does not get that
+/// event.
 pub trait EventStore: Send + Sync + 'static {
-    /// Stores a message that was sent under this id in this session. The ids of one stream only increase.
+    /// Stores a message that is sent with this event id in this session. The ids of one stream only increase.
     fn keep(&self, session: &str, id: EventId, message: Bytes);
 
-    /// Returns the messages sent on the same stream after this id, in order. `None` if they are no longer known, or the
-    /// id never was.
+    /// Returns the messages that were sent on the same stream after this id, in order. `None` if some of them are no
+    /// longer stored, or the id is unknown.
     fn after<'a>(&'a self, session: &'a str, id: EventId) -> ReplayFuture<'a>;
 
     /// Drops the events of a session that has ended.
     fn forget(&self, session: &str);
 }
 
-/// Events being fetched.
+/// The future of [`EventStore::after`].
 pub type ReplayFuture<'a> = Pin<Box<dyn Future<Output = Option<Vec<(EventId, Bytes)>>> + Send + 'a>>;
 
-/// An event store in memory. It keeps the latest events of each session, within a limit for all sessions.
+/// An event store in memory. It keeps the latest events, within a limit for each session and a limit for all sessions
+/// together.
 pub struct MemoryEvents {
     index: Mutex<EventIndex>,
     per_session: usize,
@@ -38,7 +41,8 @@ pub struct MemoryEvents {
 #[derive(Default)]
 struct EventIndex {
     sessions: HashMap<Arc<str>, SessionEventLog>,
-    /// The session of each stored event, oldest event first: the next to drop from when there are too many.
+    /// The name of the session of each stored event, oldest event first. When the store is full, events are dropped in
+    /// this order.
     order: VecDeque<Arc<str>>,
     events: usize,
     bytes: usize,
@@ -51,7 +55,7 @@ struct SessionEventLog {
 }
 
 impl MemoryEvents {
-    /// Creates a store with a limit in bytes for each session, and one for all sessions together.
+    /// Creates a store with limits in bytes: for each session, and for all sessions together.
     pub fn new(per_session: usize, in_all: usize) -> Self {
         Self { index: Mutex::default(), per_session, in_all }
     }
@@ -66,7 +70,8 @@ impl MemoryEvents {
         let mut of_stream = log.events.iter().filter(|(known, _)| known.stream == id.stream);
         let after: Vec<(EventId, Bytes)> =
             of_stream.clone().filter(|(known, _)| known.sequence > id.sequence).cloned().collect();
-        // The numbers of a stream have no gaps: if the next one is missing, it was dropped.
+        // The sequence numbers of a stream have no gaps: if the number after `id` is missing, that event was dropped
+        // from the store.
         let is_whole = match after.first() {
             Some((first, _)) => first.sequence == id.sequence + 1,
             None => of_stream.next_back().is_some_and(|(last, _)| last.sequence == id.sequence),
@@ -76,7 +81,7 @@ impl MemoryEvents {
 }
 
 impl Default for MemoryEvents {
-    /// A mebibyte for each session, and 64 for all.
+    /// The limits are 1 MiB for each session and 64 MiB for all sessions.
     fn default() -> Self {
         Self::new(1 << 20, 64 << 20)
     }
@@ -104,7 +109,7 @@ impl EventStore for MemoryEvents {
             Some((name, _)) => Arc::clone(name),
             None => session.into(),
         };
-        // A short message may be a slice of a larger buffer, which it would keep alive.
+        // A short message is copied: it may be a slice of a larger buffer, which would otherwise stay allocated.
         let message = if message.len() < MAX_COPIED_MESSAGE { Bytes::copy_from_slice(&message) } else { message };
         let size = message.len() + EVENT_OVERHEAD;
         index.bytes += size;
@@ -121,7 +126,8 @@ impl EventStore for MemoryEvents {
             let Some(oldest) = index.order.pop_front() else { break };
             index.evict(&oldest);
         }
-        // Names of events that were dropped for their session's limit are still in the list.
+        // When an event is dropped because of its session's limit, the session's name stays in `order`. Such names are
+        // removed here.
         if index.order.len() > 2 * index.events + MAX_STALE_NAMES {
             let mut left: HashMap<Arc<str>, usize> =
                 index.sessions.iter().map(|(name, log)| (Arc::clone(name), log.events.len())).collect();
@@ -162,13 +168,13 @@ impl fmt::Debug for MemoryEvents {
     }
 }
 
-/// The memory of an event besides its bytes.
+/// The approximate memory of an event besides its message, in bytes.
 const EVENT_OVERHEAD: usize = 64;
 
 /// Messages shorter than this are copied when they are stored.
 const MAX_COPIED_MESSAGE: usize = 1024;
 
-/// The number of names of dropped events that may be in the list before it is cleaned up.
+/// The number of names of dropped events that `order` may contain before they are removed.
 const MAX_STALE_NAMES: usize = 1024;
 
 #[cfg(test)]

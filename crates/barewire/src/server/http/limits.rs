@@ -8,34 +8,36 @@ use crate::peer;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpLimits {
-    /// Open connections. More are accepted only after some have ended.
+    /// The maximum number of open connections. At the limit, no connection is accepted until another one closes.
     pub connections: usize,
-    /// Legacy sessions.
+    /// The maximum number of legacy sessions.
     pub sessions: usize,
     /// The time after which an unused session ends.
     pub session_idle: Duration,
-    /// Requests being served, and open streams. A legacy request counts until it is answered, even if its client has
-    /// disconnected.
+    /// The maximum number of requests being served and of open streams together. A legacy request counts until it is
+    /// answered, even if its client has disconnected.
     pub exchanges: usize,
-    /// Bytes of one body.
+    /// The maximum length of one request body, in bytes.
     pub body: usize,
-    /// Bytes of all long bodies together.
+    /// The maximum length of all long request bodies together, in bytes.
     pub bodies: usize,
-    /// Bytes of a request's head.
+    /// The maximum length of a request's head, in bytes.
     pub head: usize,
-    /// The time for a head to arrive, and for a connection to be without one.
+    /// The maximum time until the head of the next request has arrived. It also limits how long a connection may be
+    /// idle.
     pub head_timeout: Duration,
-    /// The time for a body to arrive.
+    /// The maximum time until a request body has arrived.
     pub body_timeout: Duration,
-    /// The time in which a client must read some of what is written to it.
+    /// The maximum time for which a client may read no byte of what is written to it.
     pub write_timeout: Duration,
-    /// The interval of keep-alive comments on a quiet stream. A response that is not ready by then becomes a stream.
+    /// The interval of keep-alive comments on a stream without other traffic. A response that is not ready after this
+    /// time becomes a stream.
     pub keep_alive: Duration,
-    /// The time after which a legacy client should reconnect when its connection breaks.
+    /// The time that a legacy client is asked to wait before it reconnects after its connection broke.
     pub retry: Duration,
     /// The time that running requests have to finish when the server shuts down.
     pub grace: Duration,
-    /// The limits of each session, and of each standalone request.
+    /// The limits of each legacy session, and of each modern request, which is served like a connection of its own.
     pub engine: peer::ConnectionLimits,
 }
 

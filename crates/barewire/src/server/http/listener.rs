@@ -29,12 +29,13 @@ use crate::Server;
 use crate::transport::{Parts, accept};
 use crate::until::until;
 
-/// A port on which a server listens for HTTP.
+/// A server that listens on a TCP port for HTTP connections.
 #[must_use = "nothing is served until it runs"]
 pub struct HttpListener {
     tcp: TcpListener,
     router: Router,
-    /// The server for connections that do not use HTTP, if they are allowed.
+    /// The server for connections without HTTP. `None` unless
+    /// [`HttpBuilder::every_framing`](super::HttpBuilder::every_framing) allows them.
     framed_server: Option<Server>,
 }
 
@@ -43,7 +44,7 @@ pub struct HttpListener {
 pub struct StopHandle(HttpService);
 
 impl StopHandle {
-    /// Stops accepting connections, and lets running requests finish.
+    /// Starts a graceful shutdown: no new connections are accepted, and running requests may finish.
     pub fn stop(&self) {
         self.0.close();
     }
@@ -61,7 +62,7 @@ impl HttpListener {
         Ok(Self { tcp, router, framed_server })
     }
 
-    /// Returns the address it listens on: with the actual port, if port 0 was requested.
+    /// Returns the address that the listener is bound to. If port 0 was requested, it has the actual port.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.tcp.local_addr()
     }
@@ -79,14 +80,14 @@ impl HttpListener {
         StopHandle(self.router.service.clone())
     }
 
-    /// Serves until [`StopHandle::stop`] is called. Then it stops accepting connections, ends streams after their final
-    /// messages, lets running requests finish, and aborts those that take longer than the grace period.
+    /// Serves until [`StopHandle::stop`] is called. Then the listener stops accepting connections, ends streams after
+    /// their final messages, lets running requests finish, and aborts requests that take longer than the grace period.
     pub async fn run(self) {
         let Self { tcp, router, framed_server } = self;
         let endpoint = Arc::clone(&router.service.0);
         let most = endpoint.limits.connections.min(MAX_CONNECTIONS);
         let room = Arc::new(Semaphore::new(most));
-        // Also runs if this future is dropped before the shutdown is over.
+        // Ends all sessions when this function returns, or when its future is dropped.
         let _abandon = AbandonOnDrop(Arc::clone(&endpoint));
         loop {
             let next = async {
@@ -98,14 +99,14 @@ impl HttpListener {
         }
         drop(tcp);
         let most = u32::try_from(most).unwrap_or(u32::MAX);
-        // Each connection holds one permit.
+        // Each connection holds one permit, so all permits are free when all connections have closed.
         let all_done = async {
             let _ = room.acquire_many(most).await;
         };
         let _ = tokio::time::timeout(endpoint.limits.grace.saturating_add(SHUTDOWN_SLACK), all_done).await;
     }
 
-    /// Like [`Self::run`], but stops when `stop` is ready.
+    /// Like [`Self::run`], but also starts the shutdown when `stop` is ready.
     pub async fn run_until(self, stop: impl Future<Output = ()>) {
         let stop_handle = self.stop_handle();
         let (mut stop, mut run) = (pin!(stop), pin!(self.run()));
@@ -127,7 +128,7 @@ impl fmt::Debug for HttpListener {
     }
 }
 
-/// Ends all sessions of a listener that no longer runs.
+/// Ends all sessions of a listener when it stops running.
 struct AbandonOnDrop(Arc<HttpEndpoint>);
 
 impl Drop for AbandonOnDrop {
@@ -139,7 +140,7 @@ impl Drop for AbandonOnDrop {
 
 /// Serves one connection.
 async fn serve(mut stream: TcpStream, router: Router, framed_server: Option<Server>, _permit: OwnedSemaphorePermit) {
-    // A response is written whole, so waiting for more bytes to fill the packet has no use.
+    // A response is written in one piece, so delaying packets to fill them (Nagle's algorithm) would only cost time.
     if stream.set_nodelay(true).is_err() {
         return;
     }
@@ -163,7 +164,7 @@ async fn serve(mut stream: TcpStream, router: Router, framed_server: Option<Serv
                 peer.shut_down().await;
             };
             let (mut running, mut shutdown) = (pin!(running), pin!(shutdown));
-            // The reason why the connection ended concerns only the client.
+            // The reason why the connection ended is not logged: it matters only to the client.
             let _ = poll_fn(|context| {
                 let _ = shutdown.as_mut().poll(context);
                 running.as_mut().poll(context)
@@ -173,7 +174,7 @@ async fn serve(mut stream: TcpStream, router: Router, framed_server: Option<Serv
         Some(Ok(Ok(None))) => {
             endpoint.log.report(format_args!("connection closed: its first bytes are neither HTTP nor a message"));
         }
-        // The connection ended, or sent its first bytes too late.
+        // The connection closed or failed, or its first bytes came too late.
         _ => {}
     }
 }
@@ -191,16 +192,16 @@ where
         .header_read_timeout(limits.head_timeout)
         .max_buf_size(limits.head.max(MIN_HEAD_BYTES));
     let mut connection = pin!(builder.serve_connection(stream, router));
-    // A client that disconnects is not worth a log message.
+    // The result is ignored: a client that disconnects is not logged.
     if until(connection.as_mut(), endpoint.shutdown.wait()).await.is_some() {
         return;
     }
     connection.as_mut().graceful_shutdown();
-    // Requests that are not finished by then are aborted.
+    // Requests that are not finished after the grace period are aborted.
     let _ = tokio::time::timeout(limits.grace, connection).await;
 }
 
-/// Routes its path to the service, and answers 404 elsewhere.
+/// Passes requests for `path` to the service, and answers all others with 404.
 #[derive(Clone)]
 struct Router {
     service: HttpService,
@@ -224,11 +225,11 @@ impl hyper::service::Service<Request<Incoming>> for Router {
     }
 }
 
-/// A bound that a tokio semaphore can count.
+/// The maximum for `HttpLimits::connections`. tokio's semaphores can count this many permits.
 const MAX_CONNECTIONS: usize = 1 << 20;
 
-/// The smallest buffer that hyper accepts.
+/// The minimum buffer size that hyper accepts.
 const MIN_HEAD_BYTES: usize = 8 * 1024;
 
-/// The time for connections to end after the grace period.
+/// The additional time that connections have to close after the grace period.
 const SHUTDOWN_SLACK: Duration = Duration::from_millis(500);

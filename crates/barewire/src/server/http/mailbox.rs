@@ -22,7 +22,7 @@ use super::EventStore;
 use super::capacity::CapacityGuard;
 use crate::peer::{Exchange, MessageKind, Outlet, Permits, Room};
 
-/// A message that waits to be written.
+/// A message that is queued for the response.
 pub(super) struct MailboxMessage {
     pub(super) id: EventId,
     pub(super) message: Bytes,
@@ -30,7 +30,7 @@ pub(super) struct MailboxMessage {
     permits: Option<Permits>,
 }
 
-/// The messages of one HTTP response.
+/// The queue of messages of one HTTP response.
 pub(super) struct Mailbox {
     stream: u64,
     shared: MailboxShared,
@@ -42,7 +42,7 @@ pub(super) struct Mailbox {
 pub(super) struct MailboxShared {
     pub(super) session: Arc<str>,
     pub(super) events: Arc<dyn EventStore>,
-    /// The bytes that wait in all mailboxes of the session.
+    /// The number of bytes that are queued in all mailboxes of the session.
     pub(super) waiting: Arc<AtomicUsize>,
 }
 
@@ -50,19 +50,21 @@ pub(super) struct MailboxShared {
 struct MailboxState {
     waiting: VecDeque<MailboxMessage>,
     phase: ResponsePhase,
-    /// The sequence number of the last message.
+    /// The sequence number of the last message that was added.
     last: u64,
-    /// Whether the priming event has been sent. It gives the client an id to resume from.
+    /// Whether the priming event has been sent: an empty event whose id the client can resume from before it gets a
+    /// message.
     is_primed: bool,
-    /// No message follows.
+    /// Whether the mailbox is finished: no more messages will be added.
     is_finished: bool,
-    /// The current reader, if there is one. A new reader replaces it.
+    /// The number of the current reader (the connection that gets the messages), if there is one. A new reader replaces
+    /// it.
     reader: Option<u64>,
     last_reader: u64,
-    /// Closes the connection; the client comes back after this time.
+    /// If set, the connection is to be closed, and the client asked to reconnect after this time.
     hang_up: Option<Duration>,
     waker: Option<Waker>,
-    /// Counts as a running request until the mailbox is finished.
+    /// Makes the mailbox count as a running request until it is finished.
     guard: Option<CapacityGuard>,
 }
 
@@ -74,7 +76,7 @@ impl MailboxState {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum ResponsePhase {
-    /// No response has started, not even a status.
+    /// The HTTP response has not started: not even its status has been sent.
     #[default]
     Pending,
     /// The response is a stream of events.
@@ -87,14 +89,14 @@ enum ResponsePhase {
 pub(super) enum ResponseStart {
     /// One JSON body.
     Answer(MailboxMessage),
-    /// A stream with this reader.
+    /// A stream of events, read by the reader with this number.
     Stream(u64),
 }
 
 /// The next part of a stream.
 pub(super) enum StreamItem {
     Messages(Vec<MailboxMessage>),
-    /// Close the connection; the client comes back after this time.
+    /// The connection is to be closed. The client is asked to reconnect after this time.
     HangUp(Duration),
     End,
 }
@@ -109,7 +111,7 @@ impl Mailbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the client can still read a message that is pushed.
+    /// Whether the client can still get messages that are added.
     fn is_reachable(&self) -> bool {
         self.lock().phase != ResponsePhase::Gone
     }
@@ -135,7 +137,7 @@ impl Mailbox {
         wake(state);
     }
 
-    /// Limits the messages that wait without a reader, by dropping the oldest.
+    /// Drops the oldest messages while the queue exceeds the limits for messages without a reader.
     fn drop_oldest_unread(&self, state: &mut MailboxState) {
         let mut bytes: usize = state.waiting.iter().map(|queued| queued.message.len()).sum();
         while state.waiting.len() > MAX_UNREAD_MESSAGES || (bytes > MAX_UNREAD_BYTES && state.waiting.len() > 1) {
@@ -145,7 +147,7 @@ impl Mailbox {
         }
     }
 
-    /// Attaches permits to the last message. They are released when the message is taken.
+    /// Attaches permits to the last message that was added. They are released when that message has been written.
     fn attach_permits(&self, permits: Permits) {
         let mut state = self.lock();
         if (state.reader.is_some() || state.phase == ResponsePhase::Pending)
@@ -155,21 +157,21 @@ impl Mailbox {
         }
     }
 
-    /// Marks the mailbox as finished.
+    /// Marks the mailbox as finished: no more messages will be added.
     pub(super) fn finish(&self) {
         let mut state = self.lock();
         (state.is_finished, state.guard) = (true, None);
         wake(state);
     }
 
-    /// Closes the connection, if there is one, as soon as all waiting messages are written.
+    /// Closes the client's connection, if it has one, after all queued messages are written.
     fn hang_up(&self, retry: Duration) {
         let mut state = self.lock();
         state.hang_up = Some(retry);
         wake(state);
     }
 
-    /// Waits until the form of the response is known.
+    /// Waits until it is known whether the response is one JSON body or a stream.
     pub(super) fn poll_start(&self, context: &mut Context<'_>) -> Poll<ResponseStart> {
         let mut state = self.lock();
         match state.waiting.front() {
@@ -195,7 +197,7 @@ impl Mailbox {
     fn start_stream(&self, state: &mut MailboxState) -> u64 {
         if state.phase != ResponsePhase::Streaming {
             state.phase = ResponsePhase::Streaming;
-            // Event 0 is the one that the client resumes from if it gets no other.
+            // Event 0 is stored for a client that got no other event: it resumes after event 0.
             let first = EventId { stream: self.stream, sequence: 0 };
             self.shared.events.keep(&self.shared.session, first, Bytes::new());
             for queued in &state.waiting {
@@ -206,14 +208,14 @@ impl Mailbox {
         state.reader = Some(state.last_reader);
         state.hang_up = state.hang_up.filter(|_| state.last_reader == 1);
         if let Some(waker) = state.waker.take() {
-            // Wakes the previous reader, which then sees that it was replaced.
+            // Wakes the previous reader, so that it notices that it was replaced.
             waker.wake();
         }
         state.last_reader
     }
 
-    /// Returns the id of the priming event, once. Returns `None` if a message has already been taken: an id belongs to
-    /// only one event.
+    /// Returns the id of the priming event the first time. Returns `None` after that, and if a message has already been
+    /// taken.
     pub(super) fn take_priming_id(&self) -> Option<EventId> {
         let mut state = self.lock();
         let is_first = state.last_taken() == 0 && !std::mem::replace(&mut state.is_primed, true);
@@ -225,12 +227,13 @@ impl Mailbox {
         self.lock().phase == ResponsePhase::Streaming
     }
 
-    /// Returns the sequence number of the last message that a reader has taken or has missed.
+    /// Returns the sequence number of the last message that is no longer in the queue: a reader took it, or it was
+    /// dropped.
     pub(super) fn last_taken(&self) -> u64 {
         self.lock().last_taken()
     }
 
-    /// Waits for the next part of the stream.
+    /// Waits for the next part of the stream. Returns `End` to a reader that was replaced.
     pub(super) fn poll_next(&self, reader: u64, context: &mut Context<'_>) -> Poll<StreamItem> {
         let mut state = self.lock();
         if state.reader != Some(reader) {
@@ -252,7 +255,8 @@ impl Mailbox {
         Poll::Pending
     }
 
-    /// Removes the reader. Messages that waited for it remain in the event store, if they are there.
+    /// Removes the reader. Its queued messages are dropped, except those of the GET stream. A client that resumes gets
+    /// them from the event store.
     pub(super) fn detach_reader(&self, reader: Option<u64>) {
         let mut state = self.lock();
         if state.reader != reader {
@@ -281,7 +285,7 @@ fn wake(mut state: MutexGuard<'_, MailboxState>) {
     }
 }
 
-/// The mailboxes of a session that can still get messages.
+/// The open mailboxes of a session: those that can still get messages.
 pub(super) struct Mailboxes {
     open: Mutex<HashMap<u64, Arc<Mailbox>>>,
     /// The mailbox for messages that belong to no request: the stream that the client opens with GET.
@@ -318,7 +322,7 @@ impl Mailboxes {
         self.lock().get(&stream).cloned()
     }
 
-    /// Marks all mailboxes as finished.
+    /// Marks all mailboxes of the session as finished.
     pub(super) fn finish(&self) {
         for mailbox in self.lock().drain().map(|(_, mailbox)| mailbox) {
             mailbox.finish();
@@ -327,7 +331,7 @@ impl Mailboxes {
     }
 }
 
-/// The outlet of a session: puts its messages into its mailboxes.
+/// The outlet of a session: adds each outgoing message to the mailbox of its exchange.
 pub(super) struct SessionOutlet {
     mailboxes: Arc<Mailboxes>,
     room: Room,
@@ -353,8 +357,8 @@ impl Outlet for SessionOutlet {
         };
         let mailbox = match mailbox {
             Some(mailbox) if is_answer || mailbox.is_reachable() => mailbox,
-            // A response without a mailbox is dropped, and so is a notification about a request whose client has
-            // disconnected.
+            // A response without a mailbox is dropped. A notification about a request is dropped if the client
+            // disconnected before the response started.
             _ if is_answer || (exchange != Exchange::NONE && sent == MessageKind::Notification) => {
                 self.last = None;
                 return;
@@ -389,12 +393,12 @@ impl Outlet for SessionOutlet {
     }
 }
 
-/// The stream for messages that belong to no request.
+/// The number of the GET stream, for messages that belong to no request.
 pub(super) const UNSOLICITED: u64 = 0;
 
-/// The bytes that are reserved for a message. Most are shorter.
+/// The initial size of the buffer for a message, in bytes. Most messages are shorter.
 const USUAL_MESSAGE_BYTES: usize = 256;
 
-/// The limits for messages that wait until the client opens a stream with GET.
+/// The limits for messages that are queued until the client opens a stream with GET.
 const MAX_UNREAD_MESSAGES: usize = 256;
 const MAX_UNREAD_BYTES: usize = 64 * 1024;

@@ -5,7 +5,8 @@ use serde::Serialize;
 
 /// The metadata of a server that requires tokens.
 ///
-/// It is served below `/.well-known/oauth-protected-resource`, and every challenge contains its address.
+/// The metadata is served below `/.well-known/oauth-protected-resource`, and every `WWW-Authenticate` challenge for
+/// bearer tokens contains its URL.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ProtectedResource {
     resource: String,
@@ -19,27 +20,28 @@ pub struct ProtectedResource {
 }
 
 impl ProtectedResource {
-    /// Creates the metadata for a server at this URL, as clients see it: `https://example.com/mcp`.
+    /// Creates the metadata for the server at this URL. It must be the URL that clients use, such as
+    /// `https://example.com/mcp`.
     pub fn new(resource: impl Into<String>) -> Self {
         let resource = resource.into();
         Self { resource, bearer_methods_supported: ["header"], ..Self::default() }
     }
 
-    /// Adds an issuer whose tokens the server accepts.
+    /// Adds an authorization server (its issuer URL) whose tokens this server accepts.
     #[must_use]
     pub fn authorization_server(mut self, issuer: impl Into<String>) -> Self {
         self.authorization_servers.push(issuer.into());
         self
     }
 
-    /// Sets the scopes that exist.
+    /// Sets the scopes that tokens for this server can have.
     #[must_use]
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes_supported = scopes.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets the name that is shown to the user.
+    /// Sets the name of this server that is shown to the user.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.resource_name = Some(name.into());
@@ -58,7 +60,7 @@ pub(super) struct Metadata {
 }
 
 impl Metadata {
-    /// Returns `None` if the resource is not a URL with scheme and host.
+    /// Creates the document. Returns `None` if the resource is not a URL with scheme and host.
     pub(super) fn new(resource: &ProtectedResource) -> Option<Self> {
         let uri: http::Uri = resource.resource.parse().ok()?;
         let (scheme, authority) = (uri.scheme()?, uri.authority()?);
@@ -67,8 +69,8 @@ impl Metadata {
         Some(Self { url: format!("{scheme}://{authority}{path}"), path, json })
     }
 
-    /// Whether the document is served at this path: below the path of the resource, or at the root, where clients look
-    /// next.
+    /// Whether the document is served at this path: the well-known path followed by the resource's path, or the
+    /// well-known path alone, which clients try next.
     pub(super) fn is_at(&self, path: &str) -> bool {
         path == self.path || path == WELL_KNOWN
     }

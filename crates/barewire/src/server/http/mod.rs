@@ -9,8 +9,8 @@
 //! # }
 //! ```
 //!
-//! [`Server::http`] has all settings. It also gives a [tower service](HttpService), for programs that already have an
-//! HTTP server.
+//! [`Server::http`] returns a builder with all settings. It can also create a [tower service](HttpService), for
+//! programs that already have an HTTP server.
 //!
 //! ```text
 //! listener ─ service ─ (admit, authenticate, receive, plan) ─┬─ standalone ── one response or its events     modern
@@ -67,13 +67,14 @@ use session::Sessions;
 use shutdown::ShutdownSignal;
 use standalone::SpareDispatchers;
 
-/// The settings of a server over HTTP, to be bound to an address or turned into a service.
+/// The settings of a server over HTTP. [`Self::bind`] starts a listener with them; [`Self::service`] creates a tower
+/// service.
 #[must_use = "nothing is served yet"]
 pub struct HttpBuilder {
     server: Server,
     path: String,
     access: Access,
-    /// Whether host names were given.
+    /// Whether [`Self::hosts`] or [`Self::any_host`] was called.
     hosts_given: bool,
     access_error: Option<BadAccess>,
     authenticate: Option<Arc<dyn Authenticate>>,
@@ -87,7 +88,8 @@ pub struct HttpBuilder {
 }
 
 impl Server {
-    /// Serves over HTTP at `/mcp`, to this machine only, until the process ends. [`Self::http`] has more settings.
+    /// Serves over HTTP at the path `/mcp`, to clients on this machine only, until the process ends. [`Self::http`] has
+    /// more settings.
     pub async fn serve_http(&self, addr: impl ToSocketAddrs) -> Result<(), Error> {
         self.http().bind(addr).await?.run().await;
         Ok(())
@@ -114,15 +116,15 @@ impl Server {
 }
 
 impl HttpBuilder {
-    /// Sets the path. The default is `/mcp`. Only a [`HttpListener`] uses it: a service answers at the path it is
-    /// mounted at.
+    /// Sets the path of the server. The default is `/mcp`. It is used only by [`Self::bind`]: a service answers at the
+    /// path where it is mounted.
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.path = path.into();
         self
     }
 
-    /// Allows requests to these hosts, besides the names of this machine: `example.com` for any port, or
-    /// `example.com:8080`. Required for a listener that other machines can reach.
+    /// Allows requests whose `Host` is one of these, besides the loopback names of this machine: `example.com` for any
+    /// port, or `example.com:8080`. Required for a listener that other machines can reach.
     pub fn hosts<S: AsRef<str>>(mut self, hosts: impl IntoIterator<Item = S>) -> Self {
         for host in hosts {
             let allowed = self.access.allow_host(host.as_ref());
@@ -132,14 +134,15 @@ impl HttpBuilder {
         self
     }
 
-    /// Allows requests to any host. Only for a server behind a proxy that checks the host itself.
+    /// Allows requests with any `Host`. Use this only behind a proxy that checks the host itself.
     pub fn any_host(mut self) -> Self {
         self.access.allow_any_host();
         self.hosts_given = true;
         self
     }
 
-    /// Allows web pages from these origins, such as `https://app.example.com`, besides those of this machine.
+    /// Allows requests from web pages of these origins, such as `https://app.example.com`, besides those of this
+    /// machine.
     pub fn origins<S: AsRef<str>>(mut self, origins: impl IntoIterator<Item = S>) -> Self {
         for origin in origins {
             let allowed = self.access.allow_origin(origin.as_ref());
@@ -148,13 +151,13 @@ impl HttpBuilder {
         self
     }
 
-    /// Serves only requests whose sender this check identifies.
+    /// Requires authentication: a request is served only if this check identifies its sender.
     pub fn authenticate(mut self, authenticate: impl Authenticate) -> Self {
         self.authenticate = Some(Arc::new(authenticate));
         self
     }
 
-    /// Serves metadata that tells clients where to get a token.
+    /// Serves the metadata document that tells clients where to get a token.
     pub fn protected_resource(mut self, resource: ProtectedResource) -> Self {
         self.resource = Some(resource);
         self
@@ -167,37 +170,40 @@ impl HttpBuilder {
     }
 
     /// Also serves connections without HTTP: one message a line, or with `Content-Length` headers. The first bytes of a
-    /// connection show which it is. Not allowed with authentication or on an address that other machines can reach,
-    /// because such a stream carries neither a host nor a token.
+    /// connection show which protocol it uses. Not allowed with authentication or on an address that other machines can
+    /// reach, because a connection without HTTP has neither a `Host` nor a token.
     pub fn every_framing(mut self) -> Self {
         self.every_framing = true;
         self
     }
 
-    /// Sets the limits.
+    /// Sets the limits for sizes, numbers and times.
     pub fn limits(mut self, limits: HttpLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Sets the store for the events of legacy streams. The default is the memory of this process.
+    /// Sets the store for sent events, from which legacy clients resume broken streams. The default stores them in
+    /// memory.
     pub fn events(mut self, events: impl EventStore) -> Self {
         self.events = Arc::new(events);
         self
     }
 
-    /// Sets the hook that carries trace context in and out.
+    /// Sets the hook that connects the trace context of requests with the tracing of this program.
     pub fn trace(mut self, trace: impl Trace) -> Self {
         self.trace = Some(Arc::new(trace));
         self
     }
 
-    /// Returns a service to be mounted. It accepts only the names of this machine, unless [`Self::hosts`] adds others.
+    /// Creates a service that can be mounted in an HTTP server. It accepts only the loopback names of this machine as
+    /// `Host`, unless [`Self::hosts`] adds others.
     pub fn service(self) -> Result<HttpService, HttpError> {
         self.endpoint().map(|endpoint| HttpService(Arc::new(endpoint)))
     }
 
-    /// Listens on an address. If other machines can reach the address, [`Self::hosts`] is required.
+    /// Starts listening on an address. If other machines can reach the address, [`Self::hosts`] or [`Self::any_host`]
+    /// is required.
     pub async fn bind(self, addr: impl ToSocketAddrs) -> Result<HttpListener, HttpError> {
         let addrs: Vec<_> = tokio::net::lookup_host(addr).await.map_err(HttpError::Bind)?.collect();
         let open = addrs.iter().find(|addr| !addr.ip().to_canonical().is_loopback()).copied();
@@ -212,7 +218,7 @@ impl HttpBuilder {
         if self.every_framing && self.authenticate.is_some() {
             return Err(HttpError::EveryFraming("together with authentication"));
         }
-        // A listener on another loopback address also accepts that address as a host.
+        // A listener on a loopback address such as 127.0.0.2 also accepts that address as a `Host`.
         let mut this = self;
         for addr in addrs.iter().filter(|addr| addr.ip().to_canonical().is_loopback()) {
             let host = SocketAddr::new(addr.ip(), 0).to_string();

@@ -1,4 +1,5 @@
-//! The body of a request, read within the limits for its length, for the bytes of all bodies, and for time.
+//! Reads the body of a request within the limits for its length, for the length of all bodies together, and for the
+//! time.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -14,13 +15,13 @@ use tokio::time::Sleep;
 use super::capacity::CapacityGuard;
 use super::endpoint::HttpEndpoint;
 
-/// A body. It counts towards the limit for all bodies until it is dropped.
+/// The body of a request. It counts towards the limit for all bodies together until it is dropped.
 pub(super) struct ReceivedBody {
     pub(super) bytes: Bytes,
     _guard: Option<CapacityGuard>,
 }
 
-/// Reads a body.
+/// Reads the body of a request, or returns the reason why it is refused.
 pub(super) async fn receive<B>(
     mut body: Pin<&mut B>,
     headers: &HeaderMap,
@@ -35,9 +36,9 @@ where
     if length.is_some_and(|length| length > limits.body) {
         return Err(Rejection::too_long(limits.body));
     }
-    // Only bytes that have arrived count, not the announced length. Short bodies do not count.
+    // Reserves memory for a long body: for the bytes that have arrived, not for the announced length.
     let mut guard = None;
-    // Only a body that does not arrive at once needs a timer.
+    // The timer is created only if the body has not arrived completely at the first poll.
     let mut timer: Option<Pin<Box<Sleep>>> = None;
     let mut first: Option<Bytes> = None;
     let mut all = BytesMut::new();
@@ -91,5 +92,6 @@ where
     Ok(ReceivedBody { bytes, _guard: guard })
 }
 
-/// Bodies up to this length do not count towards the limit: they are hardly larger than the memory of their connection.
+/// Bodies up to this length do not count towards the limit for all bodies: they need hardly more memory than their
+/// connection does.
 const UNCOUNTED_BODY_BYTES: usize = 64 * 1024;

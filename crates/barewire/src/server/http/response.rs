@@ -1,4 +1,4 @@
-//! HTTP responses: one body, none, events, or a refusal.
+//! Builds HTTP responses: with a JSON body, without a body, with a stream of events, or a refusal.
 
 use barewire_proto::http::{Rejection, RejectionRule};
 use bytes::Bytes;
@@ -43,7 +43,7 @@ pub(super) fn event_stream(body: Body) -> Response<Body> {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-    // MCP 2026-07-28, basic/transports/streamable-http, "Receiving Messages".
+    // Tells proxies not to buffer the stream: MCP 2026-07-28, basic/transports/streamable-http, "Receiving Messages".
     headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
     response
 }

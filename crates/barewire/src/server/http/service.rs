@@ -1,4 +1,5 @@
-//! An HTTP request -> its response: admit, authenticate, read, plan, serve.
+//! An HTTP request -> its response. The steps: check the head, authenticate the sender, read the body, plan how to
+//! serve it, serve it.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -28,16 +29,17 @@ use crate::peer::{AnyCaller, MessageKind};
 /// A server as a [tower service](tower_service::Service), to be mounted in axum, hyper or any other server that takes
 /// one.
 ///
-/// It answers at the path it is mounted at. Clones share the same server.
+/// The service answers at the path where it is mounted. Clones share the same server and sessions.
 #[derive(Clone)]
 pub struct HttpService(pub(super) Arc<HttpEndpoint>);
 
-/// A running response.
+/// The future of a response.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
 impl HttpService {
     /// Shuts the service down: it accepts no new requests, ends streams after their final messages, and lets running
-    /// requests finish. A [`HttpListener`](super::HttpListener) does this by itself.
+    /// requests finish. With a [`HttpListener`](super::HttpListener), use its [`StopHandle`](super::StopHandle)
+    /// instead.
     pub fn close(&self) {
         self.0.close();
     }
@@ -117,7 +119,7 @@ where
     }
 }
 
-/// Identifies the sender, if the server has authentication.
+/// Identifies the sender of a request. Returns `None` if the server has no authentication.
 async fn authenticate(endpoint: &HttpEndpoint, head: &http::request::Parts) -> Result<Option<Arc<Principal>>, Refusal> {
     let Some(authenticate) = &endpoint.authenticate else { return Ok(None) };
     let uri = absolute_uri(&head.uri, &head.headers, endpoint.scheme);
@@ -140,7 +142,7 @@ fn auth_refusal(endpoint: &HttpEndpoint, error: &AuthError) -> Refusal {
     response
 }
 
-/// Returns the URI with scheme and host.
+/// Returns the URI of a request with scheme and host, taken from `scheme` and the `Host` header if the URI has none.
 fn absolute_uri(uri: &Uri, headers: &HeaderMap, scheme: &str) -> Uri {
     if uri.authority().is_some() {
         return uri.clone();
@@ -167,7 +169,7 @@ where
         )));
     }
     let received = receive::receive(body, headers.0, endpoint).await.map_err(refusal)?;
-    // The only place that parses the body. All later steps use this result.
+    // The body is parsed only here. All later steps use this result.
     let message = ParsedMessage::read(received.bytes.clone(), endpoint.limits.engine.depth);
     let plan = plan(headers, &message, endpoint.supported()).map_err(|rejection| {
         if let Parsed::Invalid(invalid) = &message.parsed() {
@@ -176,7 +178,8 @@ where
         refusal(rejection)
     })?;
     let caller = principal.clone().map(|principal| principal as AnyCaller);
-    // Reserved before any work starts, so that a refused client can safely send the request again.
+    // The capacity is reserved before any work starts, so a client that is refused here can safely send the request
+    // again.
     let guard = endpoint.exchanges.reserve_one().ok_or_else(too_many_exchanges)?;
     match plan {
         Plan::Modern(_) => {
@@ -197,7 +200,7 @@ where
     }
 }
 
-/// Checks the headers that repeat arguments of a tool.
+/// Checks that the `Mcp-Param-*` headers match the arguments of the tool call.
 fn check_params(
     endpoint: &HttpEndpoint,
     headers: &HeaderMapView<'_>,
@@ -207,7 +210,7 @@ fn check_params(
     if request.method != "tools/call" {
         return Ok(());
     }
-    // The plan has checked that this header matches the body.
+    // `plan` has checked that the `Mcp-Name` header matches the body.
     let name = single(headers, mcp::NAME).ok().flatten().and_then(|name| mirror::decode(name).ok());
     let entries = endpoint.shared.registry.entries();
     let header_params = name.and_then(|name| entries.tools.find(&name)?.header_params());
@@ -220,7 +223,7 @@ fn check_params(
 }
 
 /// Returns the status of a modern response: MCP 2026-07-28, basic/transports/streamable-http, "Protocol Version Header"
-/// and "Server Validation". The specification names no status for other errors, and such requests could be served: 200.
+/// and "Server Validation". Other errors have the status 200, because the specification names no status for them.
 fn modern_status(error: Option<Code>) -> StatusCode {
     match error {
         Some(Code::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
@@ -235,7 +238,7 @@ fn find_session(endpoint: &HttpEndpoint, id: &str, principal: Option<&Principal>
     endpoint.sessions.find(id, principal).ok_or_else(|| refusal(Rejection::session_gone()))
 }
 
-/// Returns the rejection of a message whose session has ended or never existed.
+/// Returns the rejection of a message with the id of a session that has ended or never existed.
 fn session_gone_refusal(parsed: &Parsed<'_>) -> Rejection {
     let rejection = Rejection::session_gone();
     match parsed {
@@ -272,7 +275,7 @@ async fn initialize(
     Ok(response)
 }
 
-/// Whether a message gets a response.
+/// Whether a message must be answered. Returns a refusal for a batch if the session's revision has no batches.
 fn expects_response(parsed: &Parsed<'_>, session: &Session) -> Result<bool, Refusal> {
     match parsed {
         Parsed::Message(message) => Ok(matches!(message, Message::Request(_))),
@@ -310,7 +313,7 @@ async fn post_in_session(
     }
 }
 
-/// Opens the GET stream of a session, or resumes a broken stream.
+/// Opens the GET stream of a session, or resumes the stream that `last_event_id` belongs to.
 async fn open_stream(
     endpoint: &Arc<HttpEndpoint>,
     session: &Arc<Session>,
@@ -328,12 +331,13 @@ async fn open_stream(
         refusal(Rejection::new(RejectionRule::EventGone, why))
     };
     let id = EventId::parse(last).ok_or_else(unknown)?;
-    // Fetched before this connection takes the stream over, because another connection may still read it.
+    // The events are fetched before this connection takes over the stream, because another connection may still be
+    // reading it.
     let before = endpoint.events.after(&session.id, id).await;
     let mailbox = session.find_stream(id.stream).filter(|mailbox| mailbox.is_stream());
     let mut replay = match (before, &mailbox) {
         (Some(before), _) => before,
-        // No event followed, so the store need not have any.
+        // The client already has all events, so it does not matter that the store has none.
         (None, Some(mailbox)) if mailbox.last_taken() == id.sequence => Vec::new(),
         (None, _) => return Err(unknown()),
     };
@@ -341,7 +345,8 @@ async fn open_stream(
     let is_open = mailbox.is_some();
     let events = SessionEvents::resume(mailbox, id, session, endpoint, guard);
     if is_open {
-        // The events sent in the meantime. Later ones arrive on this stream.
+        // Adds the events that were sent while the first ones were fetched. Later events are sent on this stream
+        // directly.
         replay.extend(endpoint.events.after(&session.id, last).await.unwrap_or_default());
     }
     Ok(event_stream(Body::session(events.replay(replay))))

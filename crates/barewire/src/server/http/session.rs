@@ -1,4 +1,4 @@
-//! Legacy sessions: one MCP connection each, whose messages arrive in many HTTP exchanges.
+//! Legacy sessions. A session is one MCP connection whose messages arrive in many HTTP requests.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -22,7 +22,7 @@ use super::mailbox::{Mailbox, MailboxShared, Mailboxes, ResponseStart, SessionOu
 use crate::peer::{AnyCaller, Delivery, EndReason, Exchange, Exchanges, later};
 use crate::until::until;
 
-/// All sessions of a server.
+/// All open sessions of a server.
 #[derive(Default)]
 pub(super) struct Sessions {
     open: Mutex<HashMap<Arc<str>, Arc<Session>>>,
@@ -33,18 +33,18 @@ pub(super) struct Session {
     pub(super) id: Arc<str>,
     exchanges: Exchanges<SessionOutlet>,
     mailboxes: Arc<Mailboxes>,
-    /// The principal that opened the session. Requests from others are not part of it.
+    /// The name of the principal that opened the session. Other principals cannot use the session.
     principal: Option<Arc<str>>,
     negotiated: Arc<OnceLock<Revision>>,
     last_exchange: AtomicU64,
-    /// The number of exchanges in progress.
+    /// The number of HTTP exchanges of this session in progress.
     active_uses: AtomicUsize,
     last_used: Mutex<Instant>,
-    /// Counts towards the limit for sessions.
+    /// Makes the session count towards the limit for sessions.
     _guard: CapacityGuard,
 }
 
-/// An exchange in progress. It keeps the session from expiring.
+/// Marks an HTTP exchange in progress. The session does not expire while one exists.
 pub(super) struct SessionUse(Arc<Session>);
 
 impl Sessions {
@@ -52,8 +52,8 @@ impl Sessions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the session with this id, if it is open and belongs to this principal. For any other principal it does
-    /// not exist.
+    /// Returns the session with this id, if it is open and belongs to this principal; otherwise `None`, as for an
+    /// unknown id.
     pub(super) fn find(&self, id: &str, principal: Option<&Principal>) -> Option<Arc<Session>> {
         let session = self.lock().get(id).cloned()?;
         let is_theirs = session.principal.as_deref() == principal.map(Principal::name);
@@ -68,7 +68,7 @@ impl Sessions {
         self.lock().remove(id);
     }
 
-    /// Ends a session. Its id is unknown from now on.
+    /// Ends a session and removes it, so that its id is unknown.
     pub(super) fn end(&self, session: &Session) {
         self.remove(&session.id);
         session.end();
@@ -80,8 +80,8 @@ impl Sessions {
 }
 
 impl Session {
-    /// Creates a session that is not listed yet. Returns `None` if there are too many, or if the system has no random
-    /// bytes for its id.
+    /// Creates a session that is not in [`Sessions`] yet. Returns `None` if there are too many sessions, or if the
+    /// system returns no random bytes for the id.
     pub(super) fn new(endpoint: &Arc<HttpEndpoint>, principal: Option<&Principal>) -> Option<Arc<Self>> {
         let guard = endpoint.session_count.reserve_one()?;
         let mut random = [0; 24];
@@ -105,18 +105,19 @@ impl Session {
         }))
     }
 
-    /// Returns the negotiated revision.
+    /// Returns the revision that `initialize` negotiated. `None` before that.
     pub(super) fn revision(&self) -> Option<Revision> {
         self.negotiated.get().copied()
     }
 
-    /// Marks the session as in use.
+    /// Marks the session as in use until the returned value is dropped.
     pub(super) fn begin_use(self: &Arc<Self>) -> SessionUse {
         self.active_uses.fetch_add(1, Ordering::AcqRel);
         SessionUse(Arc::clone(self))
     }
 
-    /// Handles a message. If it expects a response, that arrives in the returned mailbox.
+    /// Passes a message to the session. If the message expects a response, the response is added to the returned
+    /// mailbox.
     pub(super) fn post(
         &self,
         message: ParsedMessage<Bytes>,
@@ -140,13 +141,13 @@ impl Session {
         self.mailboxes.find(stream)
     }
 
-    /// Ends the session at once.
+    /// Ends the session immediately, without waiting for running requests.
     pub(super) fn end(&self) {
         self.exchanges.end(EndReason::Shutdown);
         self.mailboxes.finish();
     }
 
-    /// Lets running requests finish.
+    /// Starts the shutdown of the session: running requests may finish, and the GET stream ends.
     pub(super) fn begin_shutdown(&self) {
         self.exchanges.begin_end();
         self.mailboxes.unsolicited.finish();
@@ -161,7 +162,7 @@ impl Session {
         *self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drives the session until it ends, or has been unused for too long.
+    /// Runs the session until it ends, or until it has been unused for longer than the limit.
     pub(super) async fn run(self: Arc<Self>, endpoint: Weak<HttpEndpoint>) {
         let Some(idle) = endpoint.upgrade().map(|endpoint| endpoint.limits.session_idle) else { return };
         let expires = async {
@@ -183,7 +184,8 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// The events are dropped only now: an exchange that was still in progress may have stored some.
+    /// Drops the stored events. This is not done when the session ends, because an exchange that is still in progress
+    /// may store more.
     fn drop(&mut self) {
         self.mailboxes.forget();
     }
@@ -196,7 +198,8 @@ impl Drop for SessionUse {
     }
 }
 
-/// Waits until the form of the response is known. If the client disconnects meanwhile, its request continues.
+/// Waits until it is known whether the response is one JSON body or a stream. If the client disconnects before that,
+/// its request continues.
 pub(super) async fn response_start(mailbox: &Arc<Mailbox>, endpoint: &HttpEndpoint) -> ResponseStart {
     struct DisconnectOnDrop<'a>(Option<&'a Mailbox>);
     impl Drop for DisconnectOnDrop<'_> {
@@ -218,27 +221,27 @@ pub(super) async fn response_start(mailbox: &Arc<Mailbox>, endpoint: &HttpEndpoi
     first
 }
 
-/// The events of one stream of a session.
+/// The events of one stream of a session, as one connection reads them.
 pub(super) struct SessionEvents {
     mailbox: Option<Arc<Mailbox>>,
     reader: u64,
-    /// Stored events that are sent again first.
+    /// Stored events that are sent again before any new event.
     replay: VecDeque<(EventId, Bytes)>,
     /// The sequence number of the last event sent on this connection.
     last: u64,
-    /// The bytes that the stream starts with.
+    /// The bytes that the stream starts with, if they have not been sent yet.
     first: Option<Bytes>,
-    /// All events have been sent, and the connection closes.
+    /// Whether all events have been sent, so that the connection closes.
     is_finished: bool,
     keep_alive: KeepAlive,
     session_use: SessionUse,
-    /// A GET stream counts as a running request while it is open.
+    /// Makes a GET stream count as a running request while it is open.
     _guard: Option<CapacityGuard>,
 }
 
 impl SessionEvents {
-    /// Starts a stream from its beginning. In revisions with resumable streams it starts with an event that has only an
-    /// id.
+    /// Starts a stream from its beginning. In revisions with priming events the stream starts with an event that has
+    /// only an id, from which the client can resume.
     pub(super) fn begin(
         mailbox: Arc<Mailbox>,
         reader: u64,
@@ -259,8 +262,8 @@ impl SessionEvents {
         Self::new(Some(mailbox), reader, first, session, endpoint, guard)
     }
 
-    /// Resumes a stream after this event. New messages go to this stream from now on, so none is missed while the
-    /// stored events are fetched.
+    /// Resumes a stream after the event `last`. This connection gets all new messages of the stream immediately, so
+    /// none is missed while the stored events are fetched.
     pub(super) fn resume(
         mailbox: Option<Arc<Mailbox>>,
         last: EventId,
@@ -274,7 +277,7 @@ impl SessionEvents {
         events
     }
 
-    /// Sets the stored events that are sent again first.
+    /// Sets the stored events that are sent again before any new event.
     pub(super) fn replay(mut self, events: Vec<(EventId, Bytes)>) -> Self {
         self.replay = events.into();
         self
@@ -352,5 +355,5 @@ impl Drop for SessionEvents {
     }
 }
 
-/// The bytes of an event besides its message.
+/// The approximate number of bytes of an event besides its message.
 const EVENT_FIELDS_BYTES: usize = 48;

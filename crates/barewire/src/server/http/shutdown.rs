@@ -1,4 +1,4 @@
-//! The shutdown of a server, signalled to all its tasks.
+//! The signal that tells all tasks of a server to shut down.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,11 +6,11 @@ use std::task::{Context, Poll};
 
 use tokio::sync::watch;
 
-/// The sender of the signal.
+/// The sender of the shutdown signal.
 #[derive(Debug)]
 pub(super) struct ShutdownSignal(watch::Sender<bool>);
 
-/// A receiver of the signal. It is ready once; after that it stays pending.
+/// A receiver of the shutdown signal. It returns ready once, and is pending after that.
 pub(super) struct ShutdownWait(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
 
 impl ShutdownSignal {
@@ -35,7 +35,7 @@ impl ShutdownSignal {
     pub(super) fn subscribe(&self) -> ShutdownWait {
         let mut receiver = self.0.subscribe();
         ShutdownWait(Some(Box::pin(async move {
-            // An error means that the sender is gone, which also ends the wait.
+            // An error means that the sender was dropped, which also counts as the signal.
             let _ = receiver.wait_for(|begun| *begun).await;
         })))
     }

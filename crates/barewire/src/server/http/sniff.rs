@@ -1,4 +1,5 @@
-//! The first bytes of a connection -> its protocol: HTTP, one message a line, or `Content-Length` headers.
+//! Detects the protocol of a connection from its first bytes: HTTP, one message per line, or messages with
+//! `Content-Length` headers.
 
 use std::io;
 use std::pin::Pin;
@@ -15,7 +16,8 @@ pub(super) enum DetectedProtocol {
     Framed(Framing),
 }
 
-/// Reads until the protocol is known. Returns it with the bytes read so far, or `None` if it is not supported.
+/// Reads until the protocol is known. Returns the protocol and the bytes read so far, or `None` if the protocol is not
+/// supported.
 pub(super) async fn sniff(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<(DetectedProtocol, Vec<u8>)>> {
     let mut first = Vec::with_capacity(MAX_SNIFFED_BYTES);
     loop {
@@ -41,9 +43,10 @@ enum Detection {
     Unknown,
 }
 
-/// A message starts with a bracket, an HTTP method is letters and a space, and a header is letters, dashes and a colon.
+/// Detects the protocol: a message starts with a brace or bracket, an HTTP request with letters and a space, and a
+/// `Content-Length` frame with letters, dashes and a colon.
 fn detect(first: &[u8]) -> Detection {
-    // A byte order mark is skipped on a stream of lines. No other protocol starts with one.
+    // A byte order mark is skipped: a stream of lines may start with one, the other protocols do not.
     let first = match first.strip_prefix(BOM) {
         Some(first) => first,
         None if BOM.starts_with(first) => return Detection::NeedMore,
@@ -131,7 +134,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for PrefixedStream<S> {
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Enough for an HTTP method or a header name and the character after it, with blank lines before.
+/// The maximum number of bytes that are read to detect the protocol: enough for some blank lines, an HTTP method or a
+/// header name, and the character after it.
 const MAX_SNIFFED_BYTES: usize = 64;
 
 #[cfg(test)]
@@ -170,7 +174,7 @@ mod tests {
         }
     }
 
-    /// Returns a reader that gives at most `step` bytes at a time.
+    /// Returns a reader that returns at most `step` bytes per read.
     fn tokio_test_reader(bytes: &[u8], step: usize) -> impl AsyncRead + Unpin + use<'_> {
         struct Steps<'a>(&'a [u8], usize);
         impl AsyncRead for Steps<'_> {

@@ -1,4 +1,4 @@
-//! A request of the modern era, which needs no session.
+//! Serves a modern request, which needs no session.
 //!
 //! An immediate response is one JSON body. A response that is preceded by other messages becomes a stream of events,
 //! and so does a slow one, so that keep-alive comments can be sent. When the client closes the connection, the handler
@@ -26,7 +26,7 @@ pub(super) enum StandaloneResponse {
     Events(Box<StandaloneEvents>),
 }
 
-/// The outlet of one request: a queue of its messages.
+/// The outlet of one request: a queue of the messages to send.
 pub(super) struct StandaloneOutlet {
     waiting: VecDeque<StandaloneMessage>,
     bytes: usize,
@@ -75,7 +75,7 @@ impl StandaloneOutlet {
     }
 }
 
-/// Serves a request. It counts as a running request until `guard` is dropped.
+/// Serves a request. The request counts as running until `guard` is dropped.
 pub(super) async fn serve(
     endpoint: &Arc<HttpEndpoint>,
     caller: Option<AnyCaller>,
@@ -122,7 +122,7 @@ fn answer(dispatcher: &mut Dispatcher<StandaloneOutlet>) -> StandaloneResponse {
 }
 
 /// Dispatchers that have finished a request, to be reused for the next one. Most requests are answered at once, and
-/// creating a dispatcher would be a third of the work for them.
+/// creating a dispatcher would be a third of the work for such a request.
 #[derive(Default)]
 #[expect(clippy::vec_box, reason = "each is more than a kilobyte, and is only passed on")]
 pub(super) struct SpareDispatchers(Mutex<Vec<Box<Dispatcher<StandaloneOutlet>>>>);
@@ -132,7 +132,7 @@ impl SpareDispatchers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    /// Stores a dispatcher, if it is reusable.
+    /// Stores a dispatcher for the next request, if it is reusable.
     fn put(&self, dispatcher: Box<Dispatcher<StandaloneOutlet>>) {
         if !dispatcher.is_reusable() {
             return;
@@ -146,7 +146,7 @@ impl SpareDispatchers {
 
 /// The event stream of one request.
 pub(super) struct StandaloneEvents {
-    /// `None` after the response.
+    /// The dispatcher that runs the request. `None` after the response was sent.
     dispatcher: Option<Box<Dispatcher<StandaloneOutlet>>>,
     first: Option<Bytes>,
     keep_alive: KeepAlive,
@@ -184,11 +184,11 @@ impl StandaloneEvents {
     }
 }
 
-/// The number of the only exchange.
+/// The number of the exchange. A standalone request has only one.
 const ONLY_EXCHANGE: Exchange = Exchange(1);
 
-/// The most dispatchers that are stored: more than are in use at the same moment, which is about one for each thread.
+/// The maximum number of stored dispatchers: more than are in use at the same time, which is about one for each thread.
 const MAX_SPARE_DISPATCHERS: usize = 64;
 
-/// The bytes that are reserved for a message. Most are shorter.
+/// The initial size of the buffer for a message, in bytes. Most messages are shorter.
 const USUAL_MESSAGE_BYTES: usize = 256;

@@ -11,11 +11,11 @@ use tokio::time::{Instant, Sleep};
 
 use crate::peer::later;
 
-/// A stream that returns an error when no written byte has been taken for the timeout.
+/// A stream that returns an error when the peer has read no byte of a pending write for `timeout`.
 pub(super) struct WriteTimeout<S> {
     stream: S,
     timeout: Duration,
-    /// Runs while the client takes no byte.
+    /// Runs while a write is pending. `None` when no write is pending.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -24,7 +24,7 @@ impl<S> WriteTimeout<S> {
         Self { stream, timeout, timer: None }
     }
 
-    /// Starts or checks the timer while a write is pending.
+    /// If the write is pending, starts the timer, or returns an error if the timer has expired.
     fn check_timeout<T>(&mut self, polled: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
             self.timer = None;
