@@ -20,10 +20,10 @@ use crate::Failure;
 use crate::peer::ConnectionLimits;
 use crate::transport::{Child, Transport};
 
-/// A client before it connects.
+/// Builds a [`Client`]: sets its handlers, timeouts and limits, and connects it.
 ///
-/// A server may send exactly the requests that the builder has closures for: the client declares those capabilities, in
-/// the form of the negotiated revision, and the same closures answer in both eras.
+/// A server may only send the requests that the builder has closures for. The client declares the matching capabilities
+/// in the form that the negotiated revision defines. The same closures answer legacy and modern servers.
 ///
 /// ```no_run
 /// use barewire::Client;
@@ -80,8 +80,9 @@ impl Builder {
         self
     }
 
-    /// Handles `elicitation/create` requests for a form. An accepted answer gets the form's default for each field it
-    /// leaves out. If the closure fails, a modern server receives the action `cancel`.
+    /// Handles `elicitation/create` requests for a form. Fields that are missing from an accepted answer get the form's
+    /// defaults. If the closure fails, a modern server receives the action `cancel`, and a legacy server an error
+    /// response.
     pub fn on_elicit<F>(mut self, handle: impl Fn(ElicitForm) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<ElicitResult, Failure>> + Send + 'static,
@@ -148,21 +149,22 @@ impl Builder {
         self
     }
 
-    /// Starts with this era, which the server had last time ([`Client::era`]), and skips the `server/discover` request
-    /// for a legacy server. If the server's era has changed, the client finds the new one.
+    /// Tries this era first: the one that [`Client::era`] returned when this server was last used. For a legacy server
+    /// that saves the `server/discover` request. If the server's era has changed, the client detects the new era.
     pub fn era(mut self, era: Era) -> Self {
         self.settings.preference = RevisionPreference::LastKnownEra(era);
         self
     }
 
-    /// Sets how long to wait for the response to `server/discover`, instead of 2 seconds. A legacy server may not
-    /// respond to it at all. A server at a URL always responds, so there the call timeout applies.
+    /// Sets how long to wait for the response to `server/discover` before the client tries `initialize`; the default is
+    /// 2 seconds. Some legacy servers never respond to `server/discover`. Servers at a URL always respond, so for them
+    /// the call timeout applies instead.
     pub fn probe_timeout(mut self, timeout: Duration) -> Self {
         self.settings.probe_timeout = timeout;
         self
     }
 
-    /// Sets how long a call waits for its response, instead of 60 seconds. Each call can set its own timeout.
+    /// Sets how long a call waits for its response; the default is 60 seconds. Each call can set its own timeout.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.settings.timeout = Some(timeout);
         self
@@ -180,8 +182,8 @@ impl Builder {
         self
     }
 
-    /// Starts the server again after it has ended. Applies to servers started by [`Self::spawn`]. A server at a URL is
-    /// reconnected to in any case; there this sets when and how often.
+    /// Restarts a server that was started by [`Self::spawn`] after it has ended. To a server at a URL the client always
+    /// reconnects; for such a server, `restart` sets when and how often.
     ///
     /// Calls in flight fail, because their outcome is unknown; later calls go to the new server. The log level,
     /// subscriptions and listens are restored.
@@ -190,8 +192,8 @@ impl Builder {
         self
     }
 
-    /// Also sends requests that the server has not declared or that the revision does not have. For testing a server's
-    /// reaction.
+    /// Also sends requests whose capability the server has not declared, or that the negotiated revision does not
+    /// define. Useful for testing how a server reacts.
     pub fn lenient(mut self) -> Self {
         self.settings.lenient = true;
         self
@@ -208,10 +210,10 @@ impl Builder {
         self.connect(ConnectionSource::once(transport)).await
     }
 
-    /// Connects to a server at a URL. Pass an [`Endpoint`] to set headers, tokens, TLS or a proxy. The client finds out
-    /// the server's era and transport.
+    /// Connects to a server at a URL. Pass an [`Endpoint`] to set headers, tokens, TLS or a proxy. The client detects
+    /// the server's era and its transport (Streamable HTTP or HTTP+SSE).
     ///
-    /// When the server ends a session, the client opens a new one and sends the call that failed because of it once
+    /// If a call fails because the server has ended the session, the client opens a new session and sends the call once
     /// more.
     #[cfg(feature = "http")]
     pub async fn http(self, endpoint: impl Into<Endpoint>) -> Result<Client, ClientError> {
@@ -235,8 +237,9 @@ impl std::fmt::Debug for Builder {
     }
 }
 
-/// Long enough for a server that starts on a busy machine, short enough for a user who waits for a legacy server.
+/// The default timeout of `server/discover`: long enough for a server that starts on a busy machine, short enough for a
+/// user who waits for a legacy server that never responds to it.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The default of the official SDKs.
+/// The default timeout of a call, the same as in the official SDKs.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);

@@ -4,9 +4,10 @@ use barewire_proto::mcp::{Object, Revision};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Adds the default of each field that has no value. A schema that cannot be read adds nothing.
+/// Adds the default of each form field that is missing from `values`. Adds nothing if the schema cannot be parsed.
 ///
-/// Multiple choice came with 2025-11-25; earlier revisions have no list values in forms, so list defaults are skipped.
+/// Fields whose value is a list (multiple choice) were added in 2025-11-25; for earlier revisions, list defaults are
+/// skipped.
 pub(super) fn fill(schema: &RawValue, values: &mut Object, revision: Revision) {
     let is_allowed = |value: &Value| revision.has_url_elicitation() || !value.is_array();
     let Ok(schema) = serde_json::from_str::<Value>(schema.get()) else { return };

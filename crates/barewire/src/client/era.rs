@@ -1,4 +1,4 @@
-//! A connection -> the negotiation: the server's era, the revision, and the server's capabilities.
+//! A connection -> the server's era, the negotiated revision and the server's capabilities.
 
 use std::time::Duration;
 
@@ -13,13 +13,14 @@ use super::handlers::Handlers;
 use super::params::{CallParams, Members, modern_meta};
 use crate::peer::{CallError, ConnectionEnd, Peer, Raw};
 
-/// A server's description of itself. Not verified: show it to people, and use it to decide which requests to send.
+/// A server's description of itself. The client does not verify it: use it for display and to decide which requests to
+/// send, not for security decisions.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ServerInfo {
     /// The negotiated revision.
     pub revision: Revision,
-    /// The server's name and version. Optional for a modern server.
+    /// The server's name and version; `None` if a modern server does not send them.
     pub implementation: Option<Implementation>,
     /// The server's capabilities.
     pub capabilities: ServerCapabilities,
@@ -27,12 +28,12 @@ pub struct ServerInfo {
     pub instructions: Option<String>,
 }
 
-/// The revisions to negotiate, and where to start.
+/// The revisions that the client accepts, and the era that it tries first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RevisionPreference {
     /// Any supported revision; start with `server/discover`.
     Any,
-    /// Any supported revision; start with this era, which the server had last time.
+    /// Any supported revision; start with this era, because the server had it last time.
     LastKnownEra(Era),
     /// Only this revision.
     Exactly(Revision),
@@ -47,14 +48,14 @@ pub(super) struct HandshakeSettings<'a> {
     pub(super) timeout: Option<Duration>,
 }
 
-/// A server's era, as shown by its response to `server/discover`.
+/// The outcome of a `server/discover` request.
 pub(super) enum ProbeResult {
     Modern(Box<ServerInfo>),
-    /// Not modern. The error is the reason; `None` if the server lists only legacy revisions or sent an unreadable
-    /// result.
+    /// The server is legacy. Holds the error of the request; `None` if the server listed only legacy revisions or sent
+    /// a result that cannot be parsed.
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP uses the error"))]
     Legacy(Option<CallError>),
-    /// The server ended the connection.
+    /// The server closed the connection.
     Closed(ConnectionEnd),
 }
 
@@ -80,12 +81,13 @@ impl RevisionPreference {
     fn choose(self, theirs: &[String]) -> Result<Revision, ClientError> {
         let ours = self.revisions();
         let both = theirs.iter().filter_map(|theirs| Revision::parse(theirs)).filter(|it| ours.contains(it));
-        // Modern revisions sort after legacy ones.
+        // Modern revisions sort after legacy revisions, so `max` prefers them.
         both.max().ok_or_else(|| ClientError::Version { ours, theirs: theirs.to_vec() })
     }
 }
 
-/// Sends `server/discover`. Any response that a modern server would not give counts as a sign of a legacy server.
+/// Sends `server/discover`. If the server responds in a way that no modern server would, or not in time, it counts as
+/// legacy.
 pub(super) async fn probe(
     peer: &Peer,
     preference: RevisionPreference,
@@ -119,8 +121,8 @@ pub(super) async fn probe(
                 }
                 (revision, last_error) = (chosen, Some(error));
             }
-            // MCP 2026-07-28, stdio, "Backward Compatibility": no `initialize` after an error that only a modern server
-            // sends.
+            // MCP 2026-07-28, stdio, "Backward Compatibility": `initialize` is not sent after an error that only modern
+            // servers send.
             Err(CallError::Refused(error)) if code::is_modern(error.code) => {
                 return Err(ClientError::Refused { method: DISCOVER.to_owned(), error });
             }
@@ -143,7 +145,8 @@ pub(super) async fn initialize(
     let offered = preference.first_offer(Era::Legacy);
     let capabilities = settings.handlers.capabilities(offered);
     let params = InitializeParams::new(offered, capabilities, settings.info.clone());
-    // MCP 2025-11-25, basic/utilities/cancellation: "The initialize request MUST NOT be cancelled by clients".
+    // MCP 2025-11-25, basic/utilities/cancellation: "The initialize request MUST NOT be cancelled by clients". `quiet`
+    // sends no cancellation on a timeout.
     let call = peer.call::<InitializeResult>(INITIALIZE, params).quiet();
     let call = match settings.timeout {
         Some(timeout) => call.timeout(timeout),
@@ -185,14 +188,14 @@ impl ServerInfo {
     }
 }
 
-/// The error for a server that does not support the one acceptable revision.
+/// Returns the error for a server that does not support the only revision that the client accepts.
 pub(super) fn revision_not_supported(revision: Revision) -> ClientError {
     let what =
         format!("its response is not one of a {revision} server; remove .revision(..) to negotiate the revision");
     ClientError::fault(DISCOVER, what)
 }
 
-/// The versions listed in an "unsupported protocol version" error.
+/// Returns the versions that an "unsupported protocol version" error lists.
 fn supported_versions(error: &ErrorObject) -> Vec<String> {
     #[derive(Deserialize)]
     struct UnsupportedVersionData {
@@ -206,6 +209,6 @@ pub(super) const DISCOVER: &str = "server/discover";
 pub(super) const INITIALIZE: &str = "initialize";
 const INITIALIZED: &str = "notifications/initialized";
 
-/// The most `server/discover` requests to a server that keeps refusing the versions it lists: one for each modern
-/// version known here, and one more.
+/// The maximum number of `server/discover` requests to a server that keeps refusing the versions it lists as supported:
+/// more than the number of modern versions that this client knows.
 const MAX_PROBES: usize = 3;

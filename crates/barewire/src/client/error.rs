@@ -32,7 +32,8 @@ pub enum ClientError {
     Handshake {
         /// The reason.
         why: Box<ClientError>,
-        /// The end of the connection: output of the server that is not a message, and its stderr.
+        /// The end of the connection, with any stdout output of the server that is not a message, and the end of its
+        /// stderr.
         closed: ConnectionEnd,
     },
     /// The client and the server have no revision in common.
@@ -60,14 +61,15 @@ pub enum ClientError {
     TimedOut {
         /// The method that was called.
         method: String,
-        /// The timeout; `None` if two time limits applied.
+        /// The timeout that expired; `None` if the call also had a total limit, because it is unknown which of the two
+        /// expired.
         after: Option<Duration>,
     },
-    /// The connection has ended. For a server process this holds its exit status and the end of its stderr.
+    /// The connection has ended. For a server process, the value holds the exit status and the end of stderr.
     Closed(ConnectionEnd),
-    /// The server kept ending and is not started again.
+    /// The server ended repeatedly, and the client does not start it again.
     GaveUp {
-        /// The number of starts.
+        /// The number of starts in a row.
         starts: u32,
         /// The error of the last start.
         last: Box<ClientError>,
@@ -79,16 +81,16 @@ pub enum ClientError {
         /// The capability, such as `resources.subscribe`.
         capability: &'static str,
     },
-    /// The negotiated revision does not have this method, so it was not sent.
+    /// The negotiated revision does not define this method, so the request was not sent.
     NotInRevision {
         /// The method that was called.
         method: String,
         /// The negotiated revision.
         revision: Revision,
     },
-    /// The params cannot be sent.
+    /// The params of the call cannot be sent. The text is the reason.
     Params(String),
-    /// A handler for a request of the server failed, and so did the call that needed its answer.
+    /// A handler for a request of the server failed, so the call that needed the handler's answer failed too.
     Handler {
         /// The method of the server's request.
         method: String,
@@ -98,7 +100,7 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Converts the error of a call to `method`.
+    /// Converts the error of a call to `method` with the timeout `after`.
     pub(super) fn from_call(method: &str, after: Option<Duration>, error: CallError) -> Self {
         let method = method.to_owned();
         #[cfg(feature = "http")]
@@ -122,8 +124,8 @@ impl ClientError {
         Self::Fault { method: method.to_owned(), what: what.into() }
     }
 
-    /// Adds the end of the connection to an error during the handshake. Errors that explain themselves stay as they
-    /// are.
+    /// Adds the end of the connection to a refusal, a protocol fault or a timeout during the handshake. Other errors
+    /// already contain their cause and are returned unchanged.
     pub(super) fn during_handshake(self, closed: ConnectionEnd) -> Self {
         match self {
             why @ (Self::Refused { .. } | Self::Fault { .. } | Self::TimedOut { .. }) => {
@@ -152,7 +154,7 @@ impl ClientError {
         }
     }
 
-    /// The end of the connection, if that is the cause.
+    /// The end of the connection, if this error holds it.
     pub fn connection_end(&self) -> Option<&ConnectionEnd> {
         match self {
             Self::Closed(closed) | Self::Handshake { closed, .. } => Some(closed),
@@ -257,5 +259,6 @@ fn list(f: &mut fmt::Formatter<'_>, names: impl Iterator<Item = String>) -> fmt:
     f.write_str(&names.join(", "))
 }
 
-/// The most versions to list: more than there are revisions, but not all that a server might make up.
+/// The maximum number of versions in an error message: more than there are MCP revisions. A server may list any number
+/// of versions.
 const MAX_VERSIONS_SHOWN: usize = 12;

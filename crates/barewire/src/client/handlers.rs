@@ -16,9 +16,10 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::defaults;
 use crate::Failure;
 
-/// Returns the answer of a user who accepts a form. `values` must serialize to an object.
+/// Returns the elicitation result for a form that the user has accepted. `values` are the field values and must
+/// serialize to an object.
 ///
-/// Fields that are left out get the defaults of the form.
+/// The client fills in the form's defaults for missing fields before it sends the result.
 ///
 /// ```
 /// use barewire::client::accept;
@@ -36,7 +37,8 @@ pub fn accept(values: impl Serialize) -> Result<ElicitResult, serde_json::Error>
 type RequestHandler<P, T> = Arc<dyn Fn(P) -> AnswerFuture<T> + Send + Sync>;
 pub(super) type AnswerFuture<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
 
-/// The caller's handlers for requests of the server. The client declares exactly these.
+/// The caller's handlers for requests of the server. The client declares exactly the capabilities that these handlers
+/// provide.
 #[derive(Clone, Default)]
 pub(super) struct Handlers {
     pub(super) form: Option<RequestHandler<ElicitForm, ElicitResult>>,
@@ -52,9 +54,9 @@ pub(super) struct Handlers {
 /// The reason why a request cannot be passed to a handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RequestRejection {
-    /// There is no handler for this capability, so the client did not declare it.
+    /// There is no handler for the named capability, so the client did not declare it.
     NotDeclared(&'static str),
-    /// The params are not valid.
+    /// The params are not valid. The text is the reason.
     Params(String),
 }
 
@@ -67,7 +69,7 @@ where
 }
 
 impl Handlers {
-    /// The capabilities to declare, in the form of this revision.
+    /// Returns the capabilities to declare, in the form that this revision defines.
     pub(super) fn capabilities(&self, revision: Revision) -> ClientCapabilities {
         use ClientCapability as C;
         let offered = [
@@ -75,7 +77,7 @@ impl Handlers {
             (C::RootsListChanged, self.roots.is_some()),
             (C::Sampling, self.sample.is_some()),
             (C::SamplingTools, self.sample.is_some() && self.sample_tools),
-            // 2025-06-18 has forms, but no `form` member in the capability.
+            // In 2025-06-18 the elicitation capability means forms, and has no `form` member.
             (C::Elicitation, self.form.is_some()),
             (C::ElicitationForm, self.form.is_some()),
             (C::ElicitationUrl, self.url.is_some()),

@@ -1,5 +1,5 @@
-//! A transport, a program or a URL -> a connection with its handshake done. A program or a URL can be connected to
-//! again.
+//! A transport, a program or a URL -> a connection whose handshake is complete. Programs and URLs can be connected to
+//! more than once.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -29,13 +29,13 @@ use crate::peer::ConnectionSettings;
 use crate::peer::{Connection, ConnectionLimits, EndReason, Peer};
 use crate::transport::{Child, Transport};
 
-/// A connection whose handshake is done.
+/// A connection whose handshake is complete.
 pub(super) struct Link {
     pub(super) number: u64,
     pub(super) peer: Peer,
     pub(super) server: ServerInfo,
     pub(super) since: Instant,
-    /// The time the server has spent, without the time of our own answers.
+    /// Measures the time that the server takes, without the time that the client takes to answer the server's requests.
     pub(super) stopwatch: Arc<Stopwatch>,
     /// Becomes true when the HTTP session ends. The channel closes when the connection's tasks have finished.
     #[cfg(feature = "http")]
@@ -43,7 +43,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Whether new calls need another connection.
+    /// Whether this connection has ended, so that new calls need a new connection.
     pub(super) fn is_over(&self) -> bool {
         #[cfg(feature = "http")]
         if self.session_ended.as_ref().is_some_and(|ended| *ended.borrow()) {
@@ -52,7 +52,7 @@ impl Link {
         self.peer.is_closed()
     }
 
-    /// Waits briefly until the HTTP connection has ended its session.
+    /// Waits, with a timeout, until the tasks of the HTTP connection have ended the session and finished.
     #[cfg(feature = "http")]
     pub(super) async fn wait_for_session_end(&self) {
         let Some(mut session_ended) = self.session_ended.clone() else { return };
@@ -60,7 +60,8 @@ impl Link {
             tokio::time::timeout(2 * FAREWELL_TIMEOUT, async { while session_ended.changed().await.is_ok() {} }).await;
     }
 
-    /// Returns an error if this method may not be sent to the server.
+    /// Returns an error if this method may not be sent to the server: the revision does not define it, or the server
+    /// has not declared its capability.
     pub(super) fn check_allowed(&self, method: &str) -> Result<(), ClientError> {
         let revision = self.server.revision;
         let Some(known) = Method::find(method) else { return Ok(()) };
@@ -101,7 +102,7 @@ pub(super) struct UndrivenConnection {
     http: Option<Arc<HttpConnection>>,
 }
 
-/// The parts that every connection of a client needs.
+/// The service, limits and log for a new connection.
 pub(super) struct ConnectionSetup {
     service: ClientService,
     limits: ConnectionLimits,
@@ -135,8 +136,8 @@ impl ConnectionSource {
         }
     }
 
-    /// The restart policy without an explicit setting. A server at a URL is never given up: a session can end and a
-    /// server can be unreachable for a while.
+    /// The restart policy if the caller has set none. For a server at a URL the client never stops retrying, because a
+    /// session can end and a server can be unreachable for a while.
     pub(super) fn default_restart(&self) -> Option<Restart> {
         #[cfg(feature = "http")]
         if let Self::Http(_) = self {
@@ -145,7 +146,8 @@ impl ConnectionSource {
         None
     }
 
-    /// Whether the server responds to every request, so that silence is not a sign of a legacy server.
+    /// Whether the server always responds, as HTTP servers do. If so, a missing response to `server/discover` does not
+    /// mean that the server is legacy.
     fn always_responds(&self) -> bool {
         #[cfg(feature = "http")]
         if let Self::Http(_) = self {
@@ -165,7 +167,7 @@ impl ConnectionSetup {
             .answer_unreadable(false)
             .log(self.log)
             .open();
-        // The peer reports the end of the connection to its callers.
+        // The driver's result is not needed, because the peer reports the end of the connection to its callers.
         let driver = Box::pin(async move { drop(driver.await) });
         UndrivenConnection {
             peer,
@@ -240,7 +242,8 @@ impl ClientShared {
         let connected = self.source.connect(setup)?;
         let (peer, driver) = (connected.peer, connected.driver);
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
-        // The task must not keep the client alive: dropping the last client ends the connection.
+        // The reference is weak, because the task must not keep the client alive: dropping the last client ends the
+        // connection.
         let shared = Arc::downgrade(self);
         tokio::spawn(async move {
             driver.await;
@@ -275,7 +278,7 @@ impl ClientShared {
         }
     }
 
-    /// Finds out the server's era and negotiates the revision.
+    /// Detects the server's era and negotiates the revision.
     async fn negotiate(
         &self,
         pending: &PendingConnection,
@@ -311,9 +314,9 @@ impl ClientShared {
         }
     }
 
-    /// Sends `initialize` to a server that seems to be legacy. If the server refuses, it may be modern: its era may
-    /// have changed since last time, or it was slow to answer the first probe. The second probe has the full call
-    /// timeout.
+    /// Sends `initialize` to a server that seems to be legacy. If the server refuses, it may be modern after all: its
+    /// era may have changed since last time, or it was too slow for the first `server/discover`. So `server/discover`
+    /// is sent with the full call timeout.
     async fn initialize_or_probe(
         &self,
         pending: &PendingConnection,
@@ -344,15 +347,15 @@ impl ClientShared {
 }
 
 impl PendingConnection {
-    /// Sets the negotiated revision of the connection.
+    /// Stores the negotiated revision in the connection, and returns `server` unchanged.
     pub(super) fn set_revision(&self, server: ServerInfo) -> ServerInfo {
         let _ = self.revision.set(server.revision);
         server
     }
 }
 
-/// Opens a new session after the server has ended one, so that few unsolicited notifications are missed. If that fails,
-/// the next call tries again.
+/// Waits until the server ends the session, and then opens a new one at once, so that few unsolicited notifications are
+/// missed. If opening fails, the next call tries again.
 #[cfg(feature = "http")]
 async fn reopen_ended_session(shared: Weak<ClientShared>, number: u64, mut session_ended: watch::Receiver<bool>) {
     if session_ended.wait_for(|ended| *ended).await.is_err() {
@@ -367,7 +370,7 @@ async fn reopen_ended_session(shared: Weak<ClientShared>, number: u64, mut sessi
 
 /// The reason why the negotiation failed.
 enum NegotiationError {
-    /// The server ended the connection on `server/discover`.
+    /// The server closed the connection when it received `server/discover`.
     ClosedAtProbe,
     Client(ClientError),
 }

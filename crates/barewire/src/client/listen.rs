@@ -1,4 +1,4 @@
-//! `subscriptions/listen` of the modern era -> a stream of notifications, from the acknowledgement to the end.
+//! A `subscriptions/listen` request of the modern era (a "listen") -> a stream of its notifications.
 
 use std::fmt;
 use std::future::{Future, IntoFuture, poll_fn};
@@ -21,7 +21,8 @@ use super::ring::{Ring, RingRead, RingReader};
 use super::{Client, ClientError, ClientShared};
 use crate::peer::{CallError, Raw};
 
-/// An open `subscriptions/listen` request and the notifications that belong to it. Dropping it cancels the request.
+/// An open `subscriptions/listen` request and the notifications that belong to it. Dropping this value cancels the
+/// request.
 ///
 /// [`Client::notifications`] receives the same notifications as well.
 pub struct Listen {
@@ -30,17 +31,17 @@ pub struct Listen {
     _client: Client,
 }
 
-/// The way a listen ended.
+/// The reason why a listen ended.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ListenEnd {
-    /// The server ended it in order, with a response to the request.
+    /// The server ended the listen normally, with a response to the request.
     Graceful,
-    /// The server cancelled it without a response.
+    /// The server cancelled the listen without a response.
     Cancelled,
-    /// The server refused it, for example after a restart.
+    /// The server refused the listen, for example when the client reopened it after a restart.
     Refused(ErrorObject),
-    /// The connection ended.
+    /// The connection ended, or the listen could not be reopened on the next connection.
     Lost(ClientError),
 }
 
@@ -59,12 +60,12 @@ impl Listen {
         }
     }
 
-    /// The way the listen ended; `None` while it is open.
+    /// The reason why the listen ended; `None` while it is open.
     pub fn end(&self) -> Option<ListenEnd> {
         self.handle.state.progress.borrow().end.clone()
     }
 
-    /// Waits for the end of the listen.
+    /// Waits for the end of the listen, and returns the reason.
     pub async fn ended(&self) -> ListenEnd {
         let mut progress = self.handle.state.progress.subscribe();
         let ended = progress.wait_for(|progress| progress.end.is_some()).await;
@@ -81,7 +82,7 @@ impl fmt::Debug for Listen {
     }
 }
 
-/// Keeps a listen open until it is dropped.
+/// Keeps a listen open. Dropping the handle cancels the listen.
 pub(super) struct ListenHandle {
     state: Arc<ListenState>,
     task: AbortHandle,
@@ -99,7 +100,8 @@ impl Drop for ListenHandle {
     }
 }
 
-/// The notifications and the progress of a listen, shared by its task and its readers.
+/// The notifications of a listen, and whether it has been acknowledged or has ended. Shared by the listen's task and
+/// its readers.
 pub(super) struct ListenState {
     ring: Ring<ServerNotification>,
     progress: watch::Sender<ListenProgress>,
@@ -127,7 +129,7 @@ impl ListenState {
 }
 
 impl Client {
-    /// Subscribes to notifications of a modern server, and waits for the acknowledgement.
+    /// Subscribes to notifications of a modern server, and waits for the server's acknowledgement.
     ///
     /// Legacy servers send list changes without a request, and resource changes after [`Self::subscribe`].
     pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Listen, ClientError> {
@@ -137,7 +139,8 @@ impl Client {
 }
 
 impl ClientShared {
-    /// Opens a listen, and returns the acknowledged filter.
+    /// Opens a listen, waits for the acknowledgement, and returns the handle, the notifications and the acknowledged
+    /// filter.
     pub(super) async fn listen(
         self: &Arc<Self>,
         filter: SubscriptionFilter,
@@ -156,8 +159,8 @@ impl ClientShared {
         Ok((handle, reader, acknowledged))
     }
 
-    /// Starts the task of a listen without waiting for the acknowledgement. If `is_awaited` is false, the task logs a
-    /// refusal.
+    /// Starts the task of a listen without waiting for the acknowledgement. If `is_awaited` is false, no caller waits
+    /// for the acknowledgement, so the task logs a refusal.
     pub(super) fn spawn_listen(
         self: &Arc<Self>,
         link: Arc<Link>,
@@ -215,7 +218,7 @@ struct ListenTask {
 impl ListenTask {
     /// Runs the listen to its end, reopening it on each new connection.
     async fn run(mut self, mut link: Arc<Link>) {
-        // The number of failed attempts in a row.
+        // The number of consecutive failed attempts.
         #[cfg(feature = "http")]
         let mut failures = 0;
         loop {
@@ -238,7 +241,8 @@ impl ListenTask {
                     }
                     None => self.wait_for_loss().await,
                 },
-                // The HTTP stream broke, as proxies do to long streams. Notifications may have been missed.
+                // The HTTP stream broke off; proxies often close long-lived streams. Notifications may have been
+                // missed.
                 #[cfg(feature = "http")]
                 Err(error) if self.has_lost_stream(&error) => {
                     failures = if began.elapsed() >= STABLE_AFTER { 0 } else { failures + 1 };
@@ -295,7 +299,8 @@ impl ListenTask {
         is_lost && self.state.progress.borrow().acknowledged.is_some()
     }
 
-    /// Waits before the next attempt, longer each time; false if the client is ending.
+    /// Waits before the next attempt, longer after each failure. Returns false if the client is shutting down or was
+    /// dropped.
     #[cfg(feature = "http")]
     async fn wait_before_retry(&mut self, failures: u32) -> bool {
         let pause = FIRST_RETRY_PAUSE.saturating_mul(1 << failures.min(8)).min(MAX_RETRY_PAUSE);
@@ -303,7 +308,7 @@ impl ListenTask {
             && self.shared.strong_count() > 0
     }
 
-    /// Waits for the client's end and returns its reason.
+    /// Waits until the client has ended, and returns the reason.
     async fn wait_for_loss(&mut self) -> ListenEnd {
         let ended = self.link_state.wait_for(|state| matches!(state, LinkState::Ended { .. })).await;
         match ended.as_deref() {
@@ -315,19 +320,20 @@ impl ListenTask {
 
 async fn wait_until_ending(state: &mut watch::Receiver<LinkState>) {
     if state.wait_for(LinkState::is_ending).await.is_err() {
-        // The client was dropped. The callers notice that by other means: the call ends, or the weak reference is dead.
+        // The client was dropped. The callers notice that in another way: their call ends, or their weak reference is
+        // dead.
         std::future::pending::<()>().await;
     }
 }
 
-/// The pause before a listen that lost its stream is reopened: the first one, doubled with each failure up to the
-/// maximum.
+/// The pause before a listen that lost its stream is reopened. It doubles with each failure in a row, up to
+/// [`MAX_RETRY_PAUSE`].
 #[cfg(feature = "http")]
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(250);
 #[cfg(feature = "http")]
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
 
-/// A stream that lasted this long resets the failure count.
+/// A stream that was open for at least this long resets the count of failures.
 #[cfg(feature = "http")]
 const STABLE_AFTER: Duration = Duration::from_secs(10);
 

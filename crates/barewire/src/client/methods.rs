@@ -30,7 +30,7 @@ impl Client {
 
     /// Calls a tool. `arguments` must serialize to an object, or be `()`.
     ///
-    /// A failure of the tool is also a result; see [`CallToolResult::is_error`].
+    /// If the tool itself fails, that is a result and not an `Err`; see [`CallToolResult::is_error`].
     pub fn call_tool(&self, name: impl AsRef<str>, arguments: impl Serialize) -> Request<CallToolResult> {
         self.with_arguments("tools/call", name.as_ref(), &arguments)
     }
@@ -141,8 +141,8 @@ impl Client {
 impl Client {
     /// Requests log messages of this level and above. They arrive in [`Self::notifications`].
     ///
-    /// A legacy server receives the level once. A modern server receives it with every later request, and sends the log
-    /// messages of that request.
+    /// A legacy server receives the level once. For a modern server, the client adds the level to every later request,
+    /// and the server sends the log messages that belong to that request.
     pub async fn set_log_level(&self, level: LoggingLevel) -> Result<(), ClientError> {
         let link = self.0.link().await?;
         if link.server.revision.is_modern() {
@@ -158,12 +158,14 @@ impl Client {
         Ok(())
     }
 
-    /// Sends `ping`, which a legacy server answers. The modern era has no such request; use any other one.
+    /// Sends `ping` to a legacy server. The modern era has no `ping`; any other request, such as [`Self::discover`],
+    /// serves the same purpose.
     pub fn ping(&self) -> Request<Raw> {
         Request::new(self, "ping", Ok(CallParams::None))
     }
 
-    /// Sends `server/discover` to a modern server again. The first response is in [`Self::server_info`].
+    /// Sends `server/discover` to a modern server once more. [`Self::server_info`] holds the response that was received
+    /// while connecting.
     pub fn discover(&self) -> Request<DiscoverResult> {
         Request::new(self, "server/discover", Ok(CallParams::None))
     }

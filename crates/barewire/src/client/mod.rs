@@ -14,8 +14,8 @@
 //! # client.shutdown().await; Ok(()) }
 //! ```
 //!
-//! The client finds out the server's era: it sends `server/discover` first, and `initialize` if the response is not one
-//! of a modern server. Everything in this module works in both eras, or its documentation says which one it needs.
+//! The client detects the server's era: it first sends `server/discover`, and then `initialize` if the server turns out
+//! not to be modern. Everything in this module works in both eras, unless its documentation says which era it needs.
 //!
 //! ```text
 //! methods ─ request ─ rounds ─┐                       calls: one request, or several until there is a result
@@ -90,7 +90,7 @@ struct ClientShared {
     /// The number of connections opened so far.
     connections: AtomicU64,
     log_level: Mutex<Option<LoggingLevel>>,
-    /// The subscribed resource URIs. In the modern era each has its own open listen.
+    /// Maps each subscribed resource URI to its open listen; `None` in the legacy era, which has no listens.
     subscriptions: Mutex<BTreeMap<String, Option<ListenHandle>>>,
     log: Log,
 }
@@ -149,7 +149,7 @@ impl Client {
         self.0.latest_link().server.revision
     }
 
-    /// The server's era. Passing it to [`Builder::era`] next time saves the detection.
+    /// The server's era. Pass it to [`Builder::era`] next time to save the detection.
     pub fn era(&self) -> Era {
         self.revision().era()
     }
@@ -159,13 +159,13 @@ impl Client {
         self.server_info().capabilities
     }
 
-    /// The server's instructions for a model.
+    /// The server's instructions for a model that uses it.
     pub fn instructions(&self) -> Option<String> {
         self.server_info().instructions
     }
 
-    /// A stream of the server's notifications from now on. The first stream of a client also gets the notifications
-    /// that arrived before it was made.
+    /// Returns a stream of the server's notifications from now on. The first stream of a client also yields the
+    /// notifications that arrived before the stream was created.
     ///
     /// A modern server sends only the notifications that were requested with [`Self::listen`], [`Self::subscribe`] or
     /// [`Self::set_log_level`].
@@ -174,7 +174,8 @@ impl Client {
     }
 
     /// Shuts the connection down: starts no new calls, waits briefly for the calls in flight, and ends the connection
-    /// and the server process that was started for it. Returns `Ok` if the connection ended in order, now or earlier.
+    /// and the server process that was started for it. Returns `Ok` if the connection was closed cleanly, now or
+    /// earlier.
     pub async fn shutdown(&self) -> Result<(), Error> {
         let link = self.0.latest_link();
         // This state change ends the open listens, so the shutdown does not wait for them.
@@ -193,8 +194,8 @@ impl Client {
         end.into_result()
     }
 
-    /// Waits for the end of the connection and returns `Ok` if it ended in order. A restart of the server is not an
-    /// end.
+    /// Waits for the end of the connection, and returns `Ok` if the connection was closed cleanly. A restart of the
+    /// server does not count as the end.
     pub async fn closed(&self) -> Result<(), Error> {
         let mut state = self.0.state.subscribe();
         let ended = state.wait_for(|state| matches!(state, LinkState::Ended { .. })).await;
@@ -205,14 +206,14 @@ impl Client {
         }
     }
 
-    /// The way the last connection ended, in order or not; `None` while it is open.
+    /// The end of the latest connection, with its reason; `None` while the connection is open.
     pub fn end(&self) -> Option<ConnectionEnd> {
         self.0.latest_link().peer.end()
     }
 }
 
 impl ClientShared {
-    /// The current connection, or the last one.
+    /// Returns the current connection, or the last one if the client has ended.
     fn latest_link(&self) -> Arc<Link> {
         let state = self.state.borrow();
         Arc::clone(state.link().expect("a client exists only after its first connection"))

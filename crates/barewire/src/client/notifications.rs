@@ -26,7 +26,7 @@ pub enum ServerNotification {
     ResourcesListChanged,
     /// A subscribed resource has changed.
     ResourceUpdated {
-        /// The resource; it may be below the subscribed URI.
+        /// The URI of the changed resource. It may be a sub-resource of the subscribed URI.
         uri: String,
     },
     /// A log message.
@@ -69,17 +69,17 @@ impl std::fmt::Debug for Notifications {
     }
 }
 
-/// Distributes the server's notifications. Outlives the single connections.
+/// Distributes the server's notifications to their readers. It stays the same when the client reconnects.
 pub(super) struct NotificationHub {
     ring: Ring<ServerNotification>,
-    /// Collects notifications from the start, for the first stream that is requested.
+    /// Holds all notifications from the start, until the first call of `notifications` takes it.
     early_reader: Mutex<Option<RingReader<ServerNotification>>>,
     listens: Mutex<Vec<ListenEntry>>,
 }
 
 /// A listen that is open on a connection.
 struct ListenEntry {
-    /// The request id, once the request is written.
+    /// The id of the listen request; empty until the request is written.
     id: Arc<OnceLock<CallId>>,
     state: Arc<ListenState>,
 }
@@ -128,14 +128,15 @@ impl NotificationHub {
 
     /// Handles a notification. In the modern era it may belong to a listen.
     pub(super) fn handle(&self, method: &str, params: Option<Params<'_>>, is_modern: bool) -> Result<(), Failure> {
-        // Progress of a finished call. The engine delivers the progress of open calls to their callers.
+        // The call has finished, so its progress is dropped. The engine delivers the progress of open calls to their
+        // callers.
         if method == "notifications/progress" {
             return Ok(());
         }
         let json = params.map(Params::json);
         let bytes = json.map_or(0, |json| json.as_bytes().len()) + method.len() + NOTIFICATION_OVERHEAD;
         let listen = match json.filter(|_| is_modern).and_then(subscription_id) {
-            // The listen has ended or never existed.
+            // A notification of a listen that has ended or never existed is dropped.
             Some(id) => match CallId::from_id(&id).and_then(|call| self.find(call)) {
                 None => return Ok(()),
                 listen => listen,
@@ -160,7 +161,7 @@ impl NotificationHub {
     }
 }
 
-/// Removes a listen from the hub when it is dropped.
+/// The registration of a listen. Dropping it removes the listen from the hub.
 pub(super) struct ListenRegistration {
     hub: Arc<NotificationHub>,
     id: Arc<OnceLock<CallId>>,
@@ -197,7 +198,7 @@ impl ServerNotification {
     }
 }
 
-/// The subscription id in a notification's `_meta`.
+/// Returns the subscription id in a notification's `_meta`.
 fn subscription_id(params: Json<'_>) -> Option<Id<'_>> {
     let meta = params.members().filter(|member| member.name == "_meta").last()?.value;
     let id = meta.members().filter(|member| member.name == key::SUBSCRIPTION_ID).last()?.value;
@@ -209,12 +210,13 @@ fn parse_params<T: serde::de::DeserializeOwned>(params: Option<Json<'_>>) -> Res
     params.to().map_err(|error| unreadable_params(&error.to_string()))
 }
 
-/// The failure of a notification is only logged.
+/// Returns the failure for a notification with invalid params. It is only logged, because a notification has no
+/// response.
 fn unreadable_params(what: &str) -> Failure {
     Failure::internal("Notification", format!("the server's params are not valid: {what}"))
 }
 
-/// The names of the parts of `wanted` that are not in `given`.
+/// Returns the flag names and resource URIs of `wanted` that are missing from `given`.
 pub(super) fn missing_from(wanted: &SubscriptionFilter, given: &SubscriptionFilter) -> Vec<String> {
     let flags = [
         (wanted.tools_list_changed && !given.tools_list_changed, "toolsListChanged"),
@@ -228,12 +230,13 @@ pub(super) fn missing_from(wanted: &SubscriptionFilter, given: &SubscriptionFilt
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
-/// The most notifications that wait for a reader: more than a program that reads at all falls behind.
+/// The maximum number of notifications that are stored for a reader. A program that reads its notifications at all does
+/// not fall this far behind.
 pub(super) const NOTIFICATION_BUFFER: usize = 256;
 
-/// The most bytes of waiting notifications. A server decides how long its log messages are, but not how much memory
-/// they take.
+/// The maximum number of bytes that are stored for a reader, so that a server with long log messages cannot use up the
+/// client's memory.
 pub(super) const NOTIFICATION_BUFFER_BYTES: usize = 1024 * 1024;
 
-/// The approximate memory of a notification besides its text.
+/// The approximate number of bytes that a notification takes in memory besides its text.
 const NOTIFICATION_OVERHEAD: usize = 64;

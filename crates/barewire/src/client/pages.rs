@@ -19,7 +19,8 @@ use super::request::{CallOptions, Request, parse_result};
 use super::{Client, ClientError};
 use crate::peer::{FromResult, Raw, shown};
 
-/// A request for all pages of a list, one after the other. Nothing is sent until it is awaited.
+/// A request for all pages of a list, which are requested one after the other. Nothing is sent until this value is
+/// awaited.
 #[must_use = "nothing is sent until it is awaited"]
 pub struct Pages<P> {
     client: Client,
@@ -27,7 +28,7 @@ pub struct Pages<P> {
     page: PhantomData<fn() -> P>,
 }
 
-/// The result type of a list request: one page.
+/// The result type of a list request. It holds one page of the list.
 pub trait Page: sealed::ListPage {}
 
 impl<P: sealed::ListPage> Page for P {}
@@ -100,7 +101,8 @@ impl<P: Page + FromResult> IntoFuture for Pages<P> {
             let (mut all, mut seen, mut cursor) = (Vec::new(), HashSet::new(), None::<String>);
             let (fault, mut bytes) = (|what: String| Err(ClientError::fault(P::METHOD, what)), 0);
             for _ in 0..MAX_PAGES {
-                // Requested as raw text, because the size of the parsed page says nothing about the size of its text.
+                // Requested as raw text to count its bytes, because the size of the text cannot be derived from the
+                // parsed page.
                 let mut call = Request::<Raw>::new(&self.client, P::METHOD, cursor_params(cursor.as_deref()));
                 call.options = self.options.clone();
                 let page = call.await?;
@@ -127,10 +129,10 @@ impl<P> fmt::Debug for Pages<P> {
     }
 }
 
-/// The most pages of a list that the client reads. No usable list has more; a server that makes up a new cursor each
-/// time would never end.
+/// The maximum number of pages that the client reads of one list. No usable list has more pages, and a server that
+/// sends a new cursor each time would never end its list.
 pub const MAX_PAGES: usize = 1000;
 
-/// The most bytes that the pages of a list may take before the last one: two messages of the default maximum size. A
-/// server decides how long each page is, but not how much memory all of them take.
+/// The maximum total size in bytes of the pages of a list, without the last page: two messages of the default maximum
+/// size. It keeps a server with many long pages from using up the client's memory.
 pub const MAX_LIST_BYTES: usize = 128 * 1024 * 1024;

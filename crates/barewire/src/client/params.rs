@@ -1,4 +1,4 @@
-//! The params of a call -> the text to send, with the `_meta` members that the revision and the caller want.
+//! The params of a call -> the text to send, with the `_meta` members of the revision and of the caller.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ pub(super) enum CallParams {
     #[default]
     None,
     Members(Members),
-    /// MCP has no array params, but a test may send them to a server.
+    /// An array. MCP has no array params, but a test may send them to a server.
     Array(Box<RawValue>),
 }
 
 impl CallParams {
-    /// Serializes `params`: an object, an array or nothing.
+    /// Serializes `params`, which must be an object, an array or null.
     pub(super) fn from_value(params: &(impl Serialize + ?Sized)) -> Result<Self, String> {
         let raw = to_raw_value(params).map_err(|error| error.to_string())?;
         match kind(&raw) {
@@ -32,7 +32,7 @@ impl CallParams {
         }
     }
 
-    /// Returns an object with those of these members that are not null.
+    /// Returns params with these members. Members that are null are left out.
     pub(super) fn members<const N: usize>(
         members: [(&str, serde_json::Result<Box<RawValue>>); N],
     ) -> Result<Self, String> {
@@ -57,8 +57,8 @@ impl CallParams {
         }
     }
 
-    /// Returns the params with `more` members, and with `meta` added to `_meta`. Members that the caller wrote in
-    /// `_meta` stay as they are.
+    /// Returns the params with `more` added to their members and `meta` added to `_meta`. If `_meta` already has a
+    /// member of the same name, the existing value is kept.
     pub(super) fn with(&self, more: Members, meta: Members) -> Result<Self, String> {
         if more.is_empty() && meta.is_empty() {
             return Ok(self.clone());
@@ -92,7 +92,7 @@ impl Serialize for CallParams {
     }
 }
 
-/// Serializes the arguments of a tool or a prompt: an object or nothing.
+/// Serializes the arguments of a tool or a prompt, which must be an object or null.
 pub(super) fn arguments(arguments: &impl Serialize) -> Result<Box<RawValue>, String> {
     let arguments = to_raw_value(arguments).map_err(|error| error.to_string())?;
     match kind(&arguments) {
@@ -101,7 +101,7 @@ pub(super) fn arguments(arguments: &impl Serialize) -> Result<Box<RawValue>, Str
     }
 }
 
-/// The `_meta` members of every modern request: revision, client and capabilities.
+/// Returns the `_meta` members of a modern request: revision, client, capabilities and, if there is one, the log level.
 pub(super) fn modern_meta(
     revision: Revision,
     info: &Implementation,

@@ -7,12 +7,12 @@ use barewire_proto::mcp::ProgressParams;
 use super::ring::{Ring, RingRead, RingReader};
 use crate::peer::Raw;
 
-/// The progress of a call. See [`Request::with_progress`](super::Request::with_progress).
+/// A stream of the progress updates of a call. See [`Request::with_progress`](super::Request::with_progress).
 pub struct ProgressUpdates(RingReader<ProgressParams>);
 
 impl ProgressUpdates {
-    /// Waits for the next update; `None` once the call has ended. A slow reader misses older updates, which the newer
-    /// ones replace.
+    /// Waits for the next update; `None` once the call has ended. If the reader is too slow, the oldest updates are
+    /// dropped.
     pub async fn next(&mut self) -> Option<ProgressParams> {
         loop {
             match self.0.next().await? {
@@ -29,7 +29,7 @@ impl std::fmt::Debug for ProgressUpdates {
     }
 }
 
-/// The receiver of a call's progress: one for all rounds of the call.
+/// The receiver of a call's progress updates. All rounds of the call share one receiver.
 #[derive(Clone)]
 pub(super) struct ProgressSink(Arc<Mutex<dyn FnMut(ProgressParams) + Send>>);
 
@@ -38,7 +38,7 @@ impl ProgressSink {
         Self(Arc::new(Mutex::new(handle)))
     }
 
-    /// Returns a sink and the stream that it feeds.
+    /// Returns a sink, and a stream of the updates that are reported to the sink.
     pub(super) fn channel() -> (Self, ProgressUpdates) {
         let ring = Ring::new(PROGRESS_BUFFER, PROGRESS_BUFFER_BYTES);
         let reader = ring.reader();
@@ -49,7 +49,7 @@ impl ProgressSink {
         (Self::new(push), ProgressUpdates(reader))
     }
 
-    /// Reports the params of a progress notification. Params that cannot be read are ignored.
+    /// Passes the params of a progress notification to the receiver. Params that cannot be parsed are ignored.
     pub(super) fn report(&self, progress: &Raw) {
         if let Ok(progress) = progress.to() {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)(progress);
@@ -57,8 +57,8 @@ impl ProgressSink {
     }
 }
 
-/// The most updates that wait for a reader. A progress bar that reads this slowly only needs the newest.
+/// The maximum number of updates that are stored for a reader. A reader that is so slow only needs the newest updates.
 const PROGRESS_BUFFER: usize = 64;
 
-/// The most bytes of waiting updates.
+/// The maximum number of bytes that are stored for a reader.
 const PROGRESS_BUFFER_BYTES: usize = 64 * 1024;

@@ -41,7 +41,7 @@ pub(super) struct CallOptions {
     progress: Option<ProgressSink>,
     meta: Members,
     log_level: Option<LoggingLevel>,
-    /// The error in the options, reported when the call is awaited.
+    /// The error in an invalid option, such as a `_meta` that is not an object. Reported when the call is awaited.
     error: Option<String>,
     raw_result: bool,
 }
@@ -66,9 +66,9 @@ impl<R> Request<R> {
         Self { client: client.clone(), method: method.into(), params, options, result: PhantomData }
     }
 
-    /// Sets how long to wait for the response, instead of the client's setting. If the server sends requests of its
-    /// own, the time that the client takes to answer them does not count. In the modern era the timeout applies to each
-    /// round.
+    /// Sets how long to wait for the response, instead of the client's setting. The time that the client takes to
+    /// answer requests of the server does not count. In the modern era, where a call that requires input is sent in
+    /// several rounds, the timeout applies to each round.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.set_timeout(timeout);
         self
@@ -87,7 +87,7 @@ impl<R> Request<R> {
     }
 
     /// Requests progress notifications and calls `handle` with each. The closure runs on the task that reads messages,
-    /// so it must be quick.
+    /// so it must return quickly.
     pub fn on_progress(mut self, handle: impl FnMut(ProgressParams) + Send + 'static) -> Self {
         self.options.progress = Some(ProgressSink::new(handle));
         self
@@ -124,8 +124,8 @@ impl<R> Request<R> {
         self
     }
 
-    /// Requests log messages of this level and above for this call. The legacy era has one level for all calls,
-    /// [`Client::set_log_level`]; there this has no effect.
+    /// Requests log messages of this level and above for this call. Has no effect in the legacy era, which has one
+    /// level for all calls: [`Client::set_log_level`].
     pub fn log_level(mut self, level: LoggingLevel) -> Self {
         self.options.log_level = Some(level);
         self
@@ -133,7 +133,7 @@ impl<R> Request<R> {
 }
 
 impl Request<Raw> {
-    /// Returns the first result unchanged, whatever its `resultType`: also one that requires input.
+    /// Returns the server's first result unchanged, even if its `resultType` says that the server requires input.
     pub fn raw_result(mut self) -> Self {
         self.options.raw_result = true;
         self
@@ -171,8 +171,8 @@ impl<R: FromResult> IntoFuture for Request<R> {
             let link = client.0.link_for(&method).await?;
             let mut call = ActiveCall { shared: &client.0, link, method: &method, params, options };
             let result = match rounds::run(&call).await {
-                // The server has not handled the request, so it can be sent again. A second such error has another
-                // cause.
+                // The session ended before the server handled the request, so the request is sent again in a new
+                // session, once. A second such error has another cause.
                 Err(error) if error.is_session_ended() => {
                     call.link = client.0.link_for(&method).await?;
                     rounds::run(&call).await?
@@ -184,9 +184,9 @@ impl<R: FromResult> IntoFuture for Request<R> {
     }
 }
 
-/// Parses a result as its type.
+/// Parses a result into the type `R`.
 pub(super) fn parse_result<R: FromResult>(method: &str, result: Raw) -> Result<R, ClientError> {
-    // Serde would also accept an array of the member values.
+    // Without this check, serde would also accept an array with the values of the members.
     let is_typed = TypeId::of::<R>() != TypeId::of::<Raw>();
     if is_typed && !result.as_str().is_some_and(|text| text.starts_with('{')) {
         return Err(ClientError::fault(method, "its result must be an object"));
@@ -205,10 +205,11 @@ pub(super) struct ActiveCall<'a> {
 }
 
 impl ActiveCall<'_> {
-    /// Sends the request and waits for the response. `round` holds the members of a later round.
+    /// Sends the request and waits for the response. From the second round on, `round` holds the members to add: the
+    /// input responses and the request state.
     pub(super) async fn send_round(&self, round: Option<Members>) -> Result<Raw, ClientError> {
         let options = &self.options;
-        // The caller's own values of these members were for the first round.
+        // From the second round on, the caller's own values of these members are left out.
         let params = match &round {
             Some(_) => self.params.without(&rounds::ROUND_MEMBERS),
             None => self.params.clone(),
@@ -220,7 +221,8 @@ impl ActiveCall<'_> {
             CallTimeout::After(timeout) => Some(timeout),
             CallTimeout::Never => None,
         };
-        // A legacy server may send requests before it responds. The time until it has our answers does not count.
+        // A legacy server may send requests before it responds. The time that the client takes to answer them does not
+        // count.
         let stopwatch = &self.link.stopwatch;
         let limits = Arc::new(TimeLimits::new(stopwatch, timeout, options.max_total));
         let mut call = self.link.peer.call::<Raw>(self.method, params).no_timeout();
@@ -233,9 +235,9 @@ impl ActiveCall<'_> {
                 }
             });
         }
-        // Dropping the call cancels it.
+        // If a limit expires, the call is dropped, which cancels it.
         let response = stopwatch.within(&limits, call.into_future()).await.unwrap_or(Err(CallError::TimedOut));
-        // With two limits it is not known which one expired.
+        // With two limits it is unknown which one expired.
         let after = timeout.filter(|_| options.max_total.is_none());
         response.map_err(|error| ClientError::from_call(self.method, after, error))
     }
@@ -251,7 +253,8 @@ impl ClientShared {
         Ok(link)
     }
 
-    /// The `_meta` members of a request: those of the revision and those of the caller.
+    /// Returns the `_meta` members of a request: those that the revision requires, and `more`, the members of the
+    /// caller.
     pub(super) fn meta(&self, link: &Link, level: Option<LoggingLevel>, more: &Members) -> Members {
         let revision = link.server.revision;
         let mut meta = Members::new();

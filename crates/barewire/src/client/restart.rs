@@ -16,8 +16,8 @@ use crate::peer::Raw;
 
 /// The policy for starting a server again after it has ended.
 ///
-/// The first restart is immediate; later ones follow pauses that double. A server that runs for a minute resets the
-/// count. One that keeps ending is given up.
+/// The first restart is immediate. Before each further restart there is a pause, which doubles each time. If a server
+/// has run for a minute, the count of restarts begins again. After too many restarts in a row the client gives up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Restart {
     pub(super) at_once: bool,
@@ -42,8 +42,8 @@ impl Restart {
         Self { at_once: true, ..Self::at_next_call() }
     }
 
-    /// The policy for servers at a URL. They are never given up: other clients can still reach them, and so can this
-    /// one.
+    /// The policy for servers at a URL. The client never gives up, because such a server can become reachable again at
+    /// any time.
     #[cfg(feature = "http")]
     pub(super) const FOR_URLS: Self = Self {
         at_once: false,
@@ -52,14 +52,14 @@ impl Restart {
         max_pause: Duration::from_secs(2),
     };
 
-    /// Gives up after this many starts in a row, instead of 5.
+    /// Gives up after this many starts in a row; the default is 5.
     #[must_use]
     pub const fn give_up_after(mut self, starts: u32) -> Self {
         self.max_starts = starts;
         self
     }
 
-    /// Sets the pause before the second restart and the longest pause, instead of 250 ms and 30 s.
+    /// Sets the pause before the second restart and the maximum pause; the defaults are 250 ms and 30 s.
     #[must_use]
     pub const fn pauses(mut self, first: Duration, longest: Duration) -> Self {
         (self.first_pause, self.max_pause) = (first, longest);
@@ -78,16 +78,16 @@ impl Restart {
     }
 }
 
-/// The current connection of a client.
+/// The state of a client's connection.
 #[derive(Clone)]
 pub(super) enum LinkState {
     /// The first connection is being opened.
     Opening,
-    /// A connection. It may have ended without being replaced yet.
+    /// The client has a connection. It may have ended without having been replaced yet.
     Open(Arc<Link>),
-    /// A connection that is being shut down.
+    /// The connection is being shut down.
     Closing(Arc<Link>),
-    /// The last connection has ended.
+    /// The last connection has ended, and with it the client.
     Ended { error: ClientError, link: Arc<Link> },
 }
 
@@ -99,13 +99,13 @@ impl LinkState {
         }
     }
 
-    /// Whether no new calls are accepted.
+    /// Whether the client is shutting down or has ended, so that it accepts no new calls.
     pub(super) fn is_ending(&self) -> bool {
         matches!(self, Self::Closing(_) | Self::Ended { .. })
     }
 }
 
-/// The number of starts in a row, and the time of the last one.
+/// The number of starts in a row, and the time of the last start.
 #[derive(Debug, Default)]
 pub(super) struct RestartCount {
     count: u32,
@@ -113,17 +113,18 @@ pub(super) struct RestartCount {
 }
 
 impl ClientShared {
-    /// The restart policy, if the connection can be reopened.
+    /// The restart policy; `None` if an ended connection is not reopened.
     pub(super) fn restart(&self) -> Option<Restart> {
         self.settings.restart.filter(|_| self.source.can_reconnect()).or_else(|| self.source.default_restart())
     }
 
-    /// Returns the connection, reopened if it has ended and the policy allows that.
+    /// Returns the connection. If it has ended and there is a restart policy, it is reopened first.
     pub(super) async fn link(self: &Arc<Self>) -> Result<Arc<Link>, ClientError> {
         if let Some(link) = self.usable_link()? {
             return Ok(link);
         }
-        // A separate task, because the caller may be dropped while other callers wait for the same connection.
+        // The connection is reopened in a separate task, because this future may be dropped while other callers wait
+        // for the same connection.
         match tokio::spawn(reopen(Arc::downgrade(self))).await {
             Ok(Some(reopened)) => reopened,
             Ok(None) => unreachable!("self keeps the client alive"),
@@ -139,14 +140,14 @@ impl ClientShared {
     fn usable_link(&self) -> Result<Option<Arc<Link>>, ClientError> {
         match &*self.state.borrow() {
             LinkState::Open(link) if link.is_over() && self.restart().is_some() => Ok(None),
-            // If it has ended, the call fails with the reason.
+            // If this connection has ended, calls on it fail with the reason.
             LinkState::Open(link) | LinkState::Closing(link) => Ok(Some(Arc::clone(link))),
             LinkState::Opening => Ok(None),
             LinkState::Ended { error, .. } => Err(error.clone()),
         }
     }
 
-    /// Returns the next step for a connection that has ended, or an error if the server is given up.
+    /// Returns the next step for a connection that has ended, or an error if the client has ended or gives up.
     async fn next_start(&self, starts: &mut RestartCount) -> Result<NextStart, ClientError> {
         if let Some(link) = self.usable_link()? {
             return Ok(NextStart::AlreadyOpen(link));
@@ -191,7 +192,7 @@ impl ClientShared {
         }
     }
 
-    /// Makes this the current connection; false if the client is ending.
+    /// Makes `link` the current connection. Returns false if the client is shutting down or has ended.
     pub(super) fn install(self: &Arc<Self>, link: &Arc<Link>) -> bool {
         let installed = self.state.send_if_modified(|state| {
             // A concurrent shutdown takes precedence.
@@ -207,7 +208,7 @@ impl ClientShared {
         installed
     }
 
-    /// Ends the client with this error.
+    /// Ends the client with this error, and returns the error.
     pub(super) fn give_up(&self, error: ClientError) -> ClientError {
         self.state.send_if_modified(|state| match state {
             LinkState::Open(link) | LinkState::Closing(link) => {
@@ -220,11 +221,12 @@ impl ClientShared {
         error
     }
 
-    /// Handles the end of a connection.
+    /// Handles the end of the connection with this number: reopens it, leaves that to the next call, or ends the
+    /// client.
     pub(super) fn connection_ended(self: &Arc<Self>, number: u64) {
         let (link, restart) = match self.state.borrow().clone() {
             LinkState::Open(link) => (link, self.restart()),
-            // The future of the shutdown may have been dropped before the end.
+            // The future of `Client::shutdown` may have been dropped before it could end the client.
             LinkState::Closing(link) => (link, None),
             LinkState::Opening | LinkState::Ended { .. } => return,
         };
@@ -243,7 +245,7 @@ impl ClientShared {
             }
             Some(Restart { at_once: true, .. }) => {
                 tokio::spawn(async move {
-                    // Repeats until the connection is open again, the server is given up, or the client is dropped.
+                    // Repeats until the connection is open again, the client gives up, or the client is dropped.
                     while let Some(Err(_)) = reopen(Weak::clone(&shared)).await {
                         if shared.upgrade().is_none_or(|shared| shared.state.borrow().is_ending()) {
                             return;
@@ -255,7 +257,7 @@ impl ClientShared {
         }
     }
 
-    /// Sends the log level and subscriptions to a restarted legacy server. A modern server keeps no such state; its
+    /// Sends the log level and subscriptions to a restarted legacy server. A modern server does not store them; its
     /// listens are reopened by their own tasks or by [`Self::restore_subscriptions`].
     async fn restore_legacy_state(&self, link: &Link) {
         if link.server.revision.is_modern() {
@@ -270,8 +272,8 @@ impl ClientShared {
         }
     }
 
-    /// Opens a listen for each subscription that was made while the server was legacy, if it is modern now. Existing
-    /// listens reopen themselves.
+    /// If the server is modern, opens a listen for each subscription that has no open one, for example because the
+    /// server was legacy before. Open listens are reopened by their own tasks.
     fn restore_subscriptions(self: &Arc<Self>, link: &Arc<Link>) {
         if !link.server.revision.has_listen() {
             return;
@@ -309,7 +311,7 @@ impl ClientShared {
 
 /// The next step for a connection that has ended.
 enum NextStart {
-    /// Another task has already reopened it.
+    /// Another task has already reopened the connection.
     AlreadyOpen(Arc<Link>),
     Start {
         after: Duration,
@@ -317,8 +319,8 @@ enum NextStart {
     },
 }
 
-/// Reopens the connection; `None` if the client has been dropped. A lock makes sure that one task reopens it; the
-/// others find the result.
+/// Reopens the connection; `None` if the client has been dropped. A lock lets only one task at a time reopen it; tasks
+/// that waited for the lock find the new connection.
 pub(super) async fn reopen(shared: Weak<ClientShared>) -> Option<Result<Arc<Link>, ClientError>> {
     let starts = Arc::clone(&shared.upgrade()?.restart_count);
     let mut starts = starts.lock_owned().await;
@@ -328,13 +330,14 @@ pub(super) async fn reopen(shared: Weak<ClientShared>) -> Option<Result<Arc<Link
         Ok(NextStart::Start { after, era }) => (after, era),
         Err(error) => return Some(Err(error)),
     };
-    // The pause must not keep the client alive.
+    // Only a weak reference is held here, because the pause must not keep the client alive.
     tokio::time::sleep(after).await;
     let shared = shared.upgrade()?;
     Some(shared.reconnect(&mut starts, era).await)
 }
 
-/// Waits for the connection after number `ended`; `None` if there will be none.
+/// Waits until the connection with the number `ended` has been replaced, and returns the new one; `None` if the client
+/// ends instead.
 pub(super) async fn next_link(state: &mut watch::Receiver<LinkState>, ended: u64) -> Option<Arc<Link>> {
     let next = state.wait_for(|state| match state {
         LinkState::Open(link) => link.number != ended,
@@ -346,16 +349,16 @@ pub(super) async fn next_link(state: &mut watch::Receiver<LinkState>, ended: u64
     }
 }
 
-/// Two or three crashes in a row may be coincidence.
+/// The default maximum number of starts in a row. Two or three crashes in a row may be coincidence.
 const DEFAULT_MAX_STARTS: u32 = 5;
 
-/// Long enough for the remains of a crash to be cleaned up.
+/// The default pause before the second restart: long enough for the system to clean up after a crash.
 const DEFAULT_FIRST_PAUSE: Duration = Duration::from_millis(250);
 
-/// A user may be waiting for the server.
+/// The default maximum pause. It is not longer, because a user may be waiting for the server.
 const DEFAULT_MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// A server that ran this long works; the count starts over.
+/// A server that ran at least this long is considered working, so the count of starts is reset.
 const STABLE_AFTER: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

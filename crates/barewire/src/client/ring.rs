@@ -1,15 +1,15 @@
-//! A bounded broadcast buffer: each reader gets every item at its own pace. The newest items are kept; a slow reader
-//! learns how many it missed.
+//! A bounded broadcast buffer: each reader gets every item at its own pace. If the buffer is full, the oldest items are
+//! dropped, and a slow reader is told how many items it has missed.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The writing side. Dropping it ends the readers' streams.
+/// The writing side of the buffer. Dropping it ends the readers' streams.
 pub(super) struct Ring<T>(Arc<RingShared<T>>);
 
-/// A reader of every item that is pushed after the reader was made.
+/// A reader of every item that is pushed after the reader was created.
 pub(super) struct RingReader<T> {
     shared: Arc<RingShared<T>>,
     /// The number of the next item to read.
@@ -42,7 +42,7 @@ struct RingState<T> {
 }
 
 impl<T: Clone> Ring<T> {
-    /// Stores the newest items, up to `max_items` and `max_bytes`.
+    /// Returns a buffer that stores the newest items, up to `max_items` and `max_bytes`.
     pub(super) fn new(max_items: usize, max_bytes: usize) -> Self {
         let state =
             RingState { items: VecDeque::new(), bytes: 0, next: 0, readers: 0, closed: false, max_items, max_bytes };
@@ -56,7 +56,7 @@ impl<T: Clone> Ring<T> {
         RingReader { at: state.next, shared: Arc::clone(&self.0) }
     }
 
-    /// Appends an item of about this many bytes.
+    /// Appends an item of about this many bytes, and drops the oldest items if the buffer is full.
     pub(super) fn push(&self, item: T, bytes: usize) {
         let mut state = self.0.lock();
         if state.closed {
@@ -67,7 +67,7 @@ impl<T: Clone> Ring<T> {
             state.items.push_back((item, bytes));
             state.bytes += bytes;
         }
-        // The newest item is stored in any case: it is in memory already.
+        // The newest item is stored even if it is larger than `max_bytes`, because it is in memory already.
         while state.items.len() > state.max_items || (state.bytes > state.max_bytes && state.items.len() > 1) {
             let Some((_, bytes)) = state.items.pop_front() else { break };
             state.bytes -= bytes;
@@ -96,7 +96,8 @@ impl<T: Clone> RingReader<T> {
         }
     }
 
-    /// Reads without waiting; `None` while there is nothing to read.
+    /// Reads without waiting. Returns `None` if there is nothing to read yet, and `Some(None)` at the end of the
+    /// stream.
     fn read(&mut self) -> Option<Option<RingRead<T>>> {
         let state = self.shared.lock();
         let oldest = state.next - u64::try_from(state.items.len()).unwrap_or_default();
@@ -135,7 +136,7 @@ impl<T> Drop for RingReader<T> {
         let mut state = self.shared.lock();
         state.readers -= 1;
         if state.readers == 0 {
-            // Without a reader the items are unreachable.
+            // New readers only read later items, so the stored items are not needed any more.
             (state.items, state.bytes) = (VecDeque::new(), 0);
         }
     }

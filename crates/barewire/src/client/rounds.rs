@@ -1,6 +1,7 @@
-//! A result that requires input -> the answers, and the same call again with them, until there is a final result.
+//! Answers a result that requires input and sends the call again with the answers, until there is a final result.
 //!
-//! MCP 2026-07-28, basic/patterns/mrtr. The closures that answer a legacy server's requests answer these as well.
+//! MCP 2026-07-28, basic/patterns/mrtr. The same closures answer these input requests and the requests of a legacy
+//! server.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -33,12 +34,13 @@ struct ResultTypeMember {
 struct RequiredInput {
     #[serde(default)]
     input_requests: Option<BTreeMap<String, InputRequest>>,
-    /// Unparsed, because it must be sent back byte for byte.
+    /// The server's state. It is not parsed, because it must be sent back byte for byte.
     #[serde(default)]
     request_state: Option<Box<RawValue>>,
 }
 
-/// Sends the request, answers the input requests of its result and sends it again, until there is a final result.
+/// Sends the request, answers the input requests in its result and sends the request again, until there is a final
+/// result.
 pub(super) async fn run(call: &ActiveCall<'_>) -> Result<Raw, ClientError> {
     let is_modern = call.link.server.revision.has_result_type();
     let [responses, state] = ROUND_MEMBERS;
@@ -54,8 +56,8 @@ pub(super) async fn run(call: &ActiveCall<'_>) -> Result<Raw, ClientError> {
         };
         let mut more = Members::new();
         match input_requests.as_ref().map_or(0, BTreeMap::len) {
-            // Without input requests no user or model takes time to answer, so a pause keeps the client from flooding a
-            // waiting server.
+            // Without input requests the next round would follow immediately, so a pause keeps the client from flooding
+            // the server with requests.
             0 => {
                 tokio::time::sleep(idle_pause(idle)).await;
                 idle += 1;
@@ -80,7 +82,7 @@ pub(super) async fn run(call: &ActiveCall<'_>) -> Result<Raw, ClientError> {
 /// Returns the required input; `None` for a final result.
 fn input_required(method: &str, result: &Raw) -> Result<Option<RequiredInput>, ClientError> {
     if !result.as_str().is_some_and(|text| text.starts_with('{')) {
-        // The typed parser reports the error.
+        // The result is not an object, which `parse_result` reports later.
         return Ok(None);
     }
     let fault = |what: String| ClientError::fault(method, what);
@@ -138,7 +140,7 @@ async fn answer(call: &ActiveCall<'_>, request: InputRequest) -> Result<Box<RawV
     let InputRequest { method, params, .. } = request;
     let revision = call.link.server.revision;
     let params = params.as_deref().map(RawValue::get);
-    // A closure may panic before it returns its future, or the future may panic.
+    // The closure may panic before it returns its future; the future may panic too.
     let started = Failure::catch(|| call.shared.settings.handlers.start(&method, params, revision));
     let outcome = match started {
         Ok(Ok(handling)) => catch_panics(handling).await,
@@ -183,17 +185,20 @@ fn idle_pause(idle: u32) -> Duration {
     }
 }
 
-/// The members that belong to a single round.
+/// The members of a request that apply to one round only.
 pub(super) const ROUND_MEMBERS: [&str; 2] = ["inputResponses", "requestState"];
 
 /// The requests whose results may require input.
 const METHODS_WITH_INPUT: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
-/// The most rounds of one call. No user answers more questions for one call; a server that requires more is in a loop.
+/// The maximum number of rounds of one call. No user answers so many questions for one call; a server that requires
+/// more rounds is in a loop.
 pub(super) const MAX_ROUNDS: usize = 32;
 
-/// The most input requests in one round. No form has more fields, and each request starts a handler at once.
+/// The maximum number of input requests in one round. Their handlers run at the same time, and no user answers so many
+/// questions at once.
 const MAX_INPUT_REQUESTS: usize = 64;
 
-/// Too short for a user to notice, and long enough that a server gets at most twenty requests a second.
+/// The unit of the pauses between rounds without input requests: too short for a user to notice, and long enough that a
+/// server gets at most twenty requests a second.
 const MIN_IDLE_PAUSE: Duration = Duration::from_millis(50);

@@ -13,7 +13,7 @@ use super::stopwatch::Stopwatch;
 use crate::Failure;
 use crate::peer::{BoxedHandler, Context, HandlerFuture, IncomingParams, Service};
 
-/// The service that a client's connection offers to the server.
+/// Handles the requests and notifications that the server sends to the client.
 pub(super) struct ClientService {
     pub(super) revision: AgreedRevision,
     pub(super) handlers: Arc<Handlers>,
@@ -35,7 +35,7 @@ impl Service for ClientService {
         }
         match revision {
             _ if method == "ping" => Ok(empty_result()),
-            // MCP 2025-11-25, basic/lifecycle: only pings before the handshake is complete.
+            // MCP 2025-11-25, basic/lifecycle: before the handshake is complete, the server should only send pings.
             None => Err(ErrorObject::new(Code::INVALID_REQUEST, "Invalid Request: nothing is agreed yet").into()),
             Some(revision) => {
                 let known = Method::find(method).and_then(|method| method.availability(Side::Server, revision));
@@ -67,10 +67,11 @@ impl Service for ClientService {
     }
 }
 
-/// The error response to a legacy server's request that cannot be passed to a handler.
+/// Returns the error response to a legacy server's request that cannot be passed to a handler.
 fn rejection_failure(why: RequestRejection) -> Failure {
     match why {
-        // MCP 2025-11-25, client/elicitation and client/sampling: an undeclared part of a capability is invalid params.
+        // MCP 2025-11-25, client/elicitation and client/sampling: a request that uses an undeclared part of a
+        // capability gets the error "invalid params".
         RequestRejection::NotDeclared(part) if part.contains('.') => {
             Failure::invalid_params(format!("{part} was not declared"))
         }
@@ -79,7 +80,7 @@ fn rejection_failure(why: RequestRejection) -> Failure {
     }
 }
 
-/// The empty result.
+/// Returns a handler whose result is an empty object.
 fn empty_result() -> BoxedHandler {
     #[derive(Serialize)]
     struct EmptyObject {}

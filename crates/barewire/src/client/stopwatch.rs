@@ -1,4 +1,4 @@
-//! The time that a server takes, without the time of our own answers to its requests.
+//! Measures the time that a server takes, without the time that the client takes to answer the server's requests.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -17,9 +17,9 @@ pub(super) struct Stopwatch(watch::Sender<StopwatchTime>);
 struct StopwatchTime {
     /// The number of the server's open requests.
     open_requests: u32,
-    /// The elapsed time at the last pause.
+    /// The elapsed time when the stopwatch was last paused.
     before: Duration,
-    /// The time at which it was resumed.
+    /// The time at which the stopwatch was started or last resumed.
     since: Instant,
 }
 
@@ -42,7 +42,7 @@ impl Stopwatch {
         self.0.borrow().elapsed()
     }
 
-    /// Waits for `response`; `None` if the server takes too long.
+    /// Waits for `response`; `None` if a limit expires first.
     pub(super) async fn within<T>(&self, limits: &TimeLimits, response: impl Future<Output = T>) -> Option<T> {
         let (mut response, mut expired) = (pin!(response), pin!(self.expired(limits)));
         poll_fn(|context| match response.as_mut().poll(context) {
@@ -60,7 +60,8 @@ impl Stopwatch {
             let Some(end) = limits.end() else { return std::future::pending().await };
             match end.checked_sub(self.elapsed()) {
                 None | Some(Duration::ZERO) => return,
-                // A new pause or progress can only move the end later.
+                // During the sleep, a pause or progress can only move the end to a later time, so the loop checks
+                // again.
                 Some(left) => tokio::time::sleep(left).await,
             }
         }
@@ -73,7 +74,7 @@ impl StopwatchTime {
     }
 }
 
-/// Pauses a stopwatch until it is dropped.
+/// Keeps a stopwatch paused until this value is dropped.
 pub(super) struct StopwatchPause(Arc<Stopwatch>);
 
 impl Drop for StopwatchPause {
@@ -91,9 +92,9 @@ impl Drop for StopwatchPause {
 pub(super) struct TimeLimits {
     stopwatch: Arc<Stopwatch>,
     timeout: Option<Duration>,
-    /// The end that progress does not move.
+    /// The stopwatch time at which the call times out even if there is progress.
     hard_end: Option<Duration>,
-    /// The start of the current timeout.
+    /// The stopwatch time at which the timeout was started or last restarted.
     since: Mutex<Duration>,
 }
 

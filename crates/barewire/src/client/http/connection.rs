@@ -1,4 +1,4 @@
-//! A connection over HTTP: each outgoing message becomes a request, and the responses go into the engine.
+//! A connection over HTTP: each outgoing message becomes an HTTP request, and the responses are passed to the engine.
 //!
 //! ```text
 //! engine ── outbox ── commands ──┬─ post::call ────────── a call and its response stream (resumed in the legacy era)
@@ -7,7 +7,7 @@
 //!    └── deliver ◀── messages ──────┘
 //! ```
 //!
-//! One task owns all the others; they end with it.
+//! One task owns all other tasks of the connection, which end when it ends.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -42,15 +42,15 @@ pub(in crate::client) struct HttpConnection {
     pub(super) fetch: Fetch,
     pub(super) log: Log,
     pub(super) exchanges: Exchanges<Outbox>,
-    /// The most bytes of a message.
+    /// The maximum size of a message in bytes.
     pub(super) limit: usize,
-    /// The deepest nesting of a message.
+    /// The maximum nesting depth of a message.
     depth: usize,
     pub(super) tool_headers: ToolHeaders,
     revision: AgreedRevision,
     /// The id of the legacy session, if the server has sent one.
     session: OnceLock<HeaderValue>,
-    /// The URL for messages in HTTP+SSE.
+    /// The URL for messages in HTTP+SSE; empty in Streamable HTTP.
     pub(super) message_url: OnceLock<HttpUrl>,
     backlog: Arc<Backlog>,
     /// The number of notifications that the server has accepted or refused.
@@ -59,12 +59,12 @@ pub(in crate::client) struct HttpConnection {
     get_stream_answered: watch::Sender<bool>,
     /// Whether the server has ended the session, so that a new one is needed.
     session_ended: watch::Sender<bool>,
-    /// The next step after the last response to `server/discover` or `initialize`.
+    /// The next step of the negotiation, as decided from the last response to `server/discover` or `initialize`.
     next_step: Mutex<Option<NextStep>>,
     tasks: mpsc::UnboundedSender<BackgroundTask>,
 }
 
-/// A task that runs besides the engine's commands.
+/// A task that reads a stream, besides the tasks that carry out the engine's commands.
 pub(super) enum BackgroundTask {
     /// Read the stream of unsolicited messages.
     GetStream,
@@ -106,17 +106,18 @@ impl HttpConnection {
         (connection, driver)
     }
 
-    /// The handle for calls to the server. Call this once: dropping the handle ends the connection.
+    /// Returns the handle for calls to the server. Call this only once: dropping the handle ends the connection.
     pub(in crate::client) fn peer(&self) -> Peer {
         self.exchanges.peer()
     }
 
-    /// Becomes true when the session ends. The channel closes when the connection's tasks have finished.
+    /// Returns a receiver whose value becomes true when the session ends. Its channel closes when the connection's
+    /// tasks have finished.
     pub(in crate::client) fn session_ended(&self) -> watch::Receiver<bool> {
         self.session_ended.subscribe()
     }
 
-    /// Passes a message of the server to the engine, and waits until the next one may follow.
+    /// Passes a message of the server to the engine, and waits until the engine can take the next message.
     pub(super) async fn deliver(&self, message: Bytes) {
         self.deliver_parsed(self.parse(message)).await;
     }
@@ -126,7 +127,7 @@ impl HttpConnection {
         ParsedFrame::parse(message, self.depth)
     }
 
-    /// Passes a parsed message of the server to the engine, and waits until the next one may follow.
+    /// Passes a parsed message of the server to the engine, and waits until the engine can take the next message.
     pub(super) async fn deliver_parsed(&self, message: ParsedFrame<Bytes>) {
         let message = message.into();
         self.exchanges.deliver(Delivery { exchange: Exchange::NONE, caller: None, message });
@@ -134,8 +135,8 @@ impl HttpConnection {
         self.backlog.wait_until_low().await;
     }
 
-    /// Logs an event that was longer than the limit. If it was, or may have been, a response, returns the error for its
-    /// call; a call that is known fails with it.
+    /// Logs an event that was skipped because it is longer than the limit. If it is or may be a response, returns the
+    /// error for its call. If its id could be read, the call with this id fails.
     pub(super) fn report_skipped_event(&self, response: &FetchResponse, error: &FrameError) -> Option<CallError> {
         let invalid = Invalid::from_frame(error);
         self.log.report(format_args!("skipped an event: {error}: {}", quoted(error.prefix())));
@@ -173,7 +174,7 @@ impl HttpConnection {
         let _ = self.session.set(id);
     }
 
-    /// Marks the session as ended. Nothing more is sent in it, and the client opens a new one.
+    /// Marks the session as ended. No more messages are sent in it, and the client opens a new session.
     pub(super) fn end_session(&self) {
         self.session_ended.send_replace(true);
     }
@@ -188,7 +189,7 @@ impl HttpConnection {
         if let Some(revision) = self.revision.get().filter(|revision| !revision.is_modern()) {
             headers.insert(header::PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
         }
-        // In HTTP+SSE the stream is the session.
+        // HTTP+SSE has no session id: the session lasts as long as the stream.
         if self.message_url.get().is_some() {
             return false;
         }
@@ -202,7 +203,7 @@ impl HttpConnection {
         self.message_url.get().unwrap_or_else(|| self.fetch.url())
     }
 
-    /// Sets the next step after a response to `server/discover` or `initialize`.
+    /// Sets the next step of the negotiation after a response to `server/discover` or `initialize`.
     pub(super) fn set_next_step(&self, next: NextStep) {
         *self.next_step.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
     }
@@ -211,13 +212,13 @@ impl HttpConnection {
         self.next_step.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Starts a task that ends with the connection.
+    /// Starts a task, which ends when the connection ends.
     pub(super) fn start(&self, task: BackgroundTask) {
         let _ = self.tasks.send(task);
     }
 
     /// Opens the stream for unsolicited messages, and waits briefly until it is open. Many servers send requests and
-    /// notifications there during a call, and lose them if the stream is missing.
+    /// notifications on this stream during a call, which are lost if it is not open.
     pub(super) async fn open_get_stream(&self) {
         self.start(BackgroundTask::GetStream);
         let _ = timeout(GET_STREAM_TIMEOUT, self.get_stream_answered.subscribe().wait_for(|answered| *answered)).await;
@@ -228,7 +229,7 @@ impl HttpConnection {
         self.get_stream_answered.send_replace(true);
     }
 
-    /// Waits until the server has taken this many notifications.
+    /// Waits until the server has accepted or refused this many notifications.
     pub(super) async fn wait_for_notifications(&self, count: u64) {
         let _ = self.notifications_sent.subscribe().wait_for(|sent| *sent >= count).await;
     }
@@ -249,7 +250,7 @@ struct ConnectionTasks {
     /// Calls and streams: aborted when the connection ends.
     tasks: JoinSet<Option<CallId>>,
     calls: HashMap<CallId, AbortHandle>,
-    /// Messages without a response: they have a short time to arrive after the end.
+    /// Tasks that send messages without a response. They have a short time to finish after the connection has ended.
     one_way: JoinSet<()>,
     notifications: mpsc::UnboundedSender<OutgoingMessage>,
     /// The number of notifications sent so far.
@@ -279,7 +280,7 @@ impl ConnectionTasks {
                 running.task_finished(done);
             }
             while let Poll::Ready(Some(_)) = running.one_way.poll_join_next(context) {}
-            // The engine first: it fills the command queue.
+            // The engine is polled first, because it fills the command queue.
             let driven = engine.as_mut().poll(context);
             while let Poll::Ready(Some(command)) = commands.poll_recv(context) {
                 running.handle_command(command);
@@ -287,7 +288,8 @@ impl ConnectionTasks {
             while let Poll::Ready(Some(task)) = background.poll_recv(context) {
                 running.start_task(task);
             }
-            // A task that was just started must be polled once to register its waker.
+            // `tasks` must be polled again after a task was started, so that this future is woken when the task
+            // finishes.
             match driven {
                 Poll::Ready(_) => Poll::Ready(()),
                 Poll::Pending => {
@@ -335,8 +337,8 @@ impl ConnectionTasks {
                 self.one_way.spawn(async move { post::send_one_way(&connection, message).await });
             }
             MessageKind::Cancel(call) => {
-                // The rest of the call's stream is not needed. For a legacy server the end of a connection is not a
-                // cancellation, so it also gets a notification. A cancelled request has no response to wait for.
+                // A cancelled call waits for no response, so its HTTP request is aborted. A legacy server does not take
+                // the end of an HTTP connection as a cancellation, so it also gets a notification.
                 self.stop(call);
                 if !connection.is_modern() {
                     self.one_way.spawn(async move { post::send_one_way(&connection, message).await });
@@ -382,7 +384,7 @@ impl ConnectionTasks {
         }
     }
 
-    /// Gives messages without a response a short time to arrive, then ends the session.
+    /// Waits a short time until the messages without a response have been sent, then ends the session.
     async fn end(mut self) {
         self.tasks.abort_all();
         let Self { connection, mut one_way, notifications, .. } = self;
@@ -400,12 +402,13 @@ async fn send_notifications(connection: Arc<HttpConnection>, mut queue: mpsc::Un
     }
 }
 
-/// The stream that a GET request opened; `Ok(None)` if the server offers none.
+/// The stream that a GET request has opened; `Ok(None)` if the server offers no such stream.
 pub(super) type GetStreamResult = Result<Option<EventStream>, HttpFailure>;
 
-/// Long enough for a round trip around the world with TLS. Some servers send no response head until they have a
-/// message.
+/// The maximum time to wait until the GET stream is open: long enough for a TLS connection around the world. Some
+/// servers send no response headers until they have a message.
 const GET_STREAM_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Long enough for a server that responds, short enough for a user who waits for the program to end.
+/// The maximum time for the last messages to be sent, and for the session to be deleted: long enough for a server that
+/// responds, short enough for a user who waits for the program to end.
 pub(in crate::client) const FAREWELL_TIMEOUT: Duration = Duration::from_secs(2);

@@ -44,10 +44,10 @@ impl From<&str> for Secret {
 /// The future of [`TokenProvider::token`]. `None` means a request without a token.
 pub type TokenFuture<'a> = Pin<Box<dyn Future<Output = Result<Option<Secret>, Failure>> + Send + 'a>>;
 
-/// A source of bearer tokens. Called before each request, so an expired token can be replaced.
+/// A source of bearer tokens. It is called before each request, so it can replace an expired token.
 ///
-/// A [`Secret`] provides itself; a closure provides the output of its future. The token is sent to the origin of the
-/// endpoint and nowhere else, whatever redirects say.
+/// A [`Secret`] is a provider of itself. A closure that returns a future is a provider of the future's output. The
+/// token is sent only to the origin of the endpoint, and never to another origin that a redirect leads to.
 pub trait TokenProvider: Send + Sync {
     /// Returns the token for the next request.
     fn token(&self) -> TokenFuture<'_>;
@@ -77,9 +77,9 @@ pub struct Challenge {
     pub status: StatusCode,
     /// The values of `WWW-Authenticate`; may be empty. Values that are not text are left out.
     pub www_authenticate: Vec<String>,
-    /// The requested URL: that of the endpoint, or the target of a redirect within its origin.
+    /// The URL that sent the response: the endpoint's URL, or the target of a redirect within the same origin.
     pub url: String,
-    /// The token that was sent, if any. Another request may have received a newer one since.
+    /// The token that was sent, if any. Another request may have obtained a newer token since.
     pub token: Option<Secret>,
 }
 
@@ -87,17 +87,17 @@ pub struct Challenge {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ChallengeResponse {
-    /// Send the request once more with this token. The next response is final.
+    /// Send the request once more with this token. The handler is not called for the next response.
     Retry(Secret),
     /// Return the server's response as the error.
     GiveUp,
 }
 
-/// A handler that gets a new token when the server wants one. Implement OAuth here.
+/// A handler for 401 and 403 responses, which can get a new token. Implement OAuth here.
 ///
-/// Called at most once for a request, and only for responses of the endpoint's origin. The request waits meanwhile, and
-/// the time counts towards its timeout. Several requests may wait at once. Storing a token for later requests is up to
-/// the [`TokenProvider`].
+/// The handler is called at most once for a request, and only for responses from the endpoint's origin. The request
+/// waits for the handler, and that time counts towards the timeout of the call. The handler may be called for several
+/// requests at the same time. The [`TokenProvider`] must store the new token for later requests.
 pub trait OnChallenge: Send + Sync {
     /// Decides how to react to the challenge.
     fn challenged(

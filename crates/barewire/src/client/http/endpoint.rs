@@ -48,14 +48,14 @@ impl Endpoint {
         }
     }
 
-    /// Sends this header with every request to the URL's origin. It is not sent elsewhere, whatever redirects say, and
-    /// its value is never shown. Headers of the protocol itself cannot be set.
+    /// Sends this header with every request to the URL's origin. It is not sent to another origin that a redirect leads
+    /// to, and its value never appears in errors or logs. Headers that the protocol itself uses cannot be set.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Sends `Authorization: Bearer` with a token: a [`Secret`], or a closure that gets one.
+    /// Sends `Authorization: Bearer` with a token: a [`Secret`], or a closure that gets a token.
     pub fn bearer(mut self, tokens: impl TokenProvider + 'static) -> Self {
         self.tokens = Some(Arc::new(tokens));
         self
@@ -73,19 +73,20 @@ impl Endpoint {
         self
     }
 
-    /// Uses this proxy for every host, whatever the environment says. The URL may contain a user and a password.
+    /// Uses this proxy for every host, and ignores the environment variables. The URL may contain a user and a
+    /// password.
     pub fn proxy(mut self, url: impl Into<Secret>) -> Self {
         self.proxy = ProxySetting::Url(url.into());
         self
     }
 
-    /// Uses no proxy, whatever the environment says.
+    /// Uses no proxy, and ignores the environment variables.
     pub fn no_proxy(mut self) -> Self {
         self.proxy = ProxySetting::None;
         self
     }
 
-    /// Sets how long name lookup, TCP, proxy and TLS may take together, instead of 10 seconds.
+    /// Sets how long name lookup, TCP, proxy and TLS may take in total; the default is 10 seconds.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
@@ -104,7 +105,7 @@ impl From<String> for Endpoint {
     }
 }
 
-/// Shows the origin and the names of headers: paths, values and proxies can hold secrets.
+/// Shows only the origin and the names of headers, because paths, header values and proxies can hold secrets.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let origin = HttpUrl::parse(&self.url).map(|url| url.origin().to_string());
@@ -116,5 +117,6 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// The default of Node's fetch. Three TCP attempts, after 0, 1 and 3 seconds, fit into it.
+/// The default timeout for connecting, the same as in Node's fetch. It leaves time for three TCP attempts, which are
+/// made after 0, 1 and 3 seconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

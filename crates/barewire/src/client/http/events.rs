@@ -1,4 +1,4 @@
-//! The body of a response -> its events, and the position to resume from when it breaks off.
+//! The body of a response -> its events, and the position to resume from if the stream breaks off.
 
 use std::time::Duration;
 
@@ -25,10 +25,10 @@ pub(super) struct SseEvent {
 /// The position at which a stream broke off, and the pause before it is resumed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ResumePoint {
-    /// The id of the last event; empty if there was none.
+    /// The id of the last event; empty if no event had an id.
     pub(super) id: String,
     retry: Option<Duration>,
-    /// The number of attempts in a row that brought nothing.
+    /// The number of attempts in a row in which nothing was received.
     failures: u32,
 }
 
@@ -37,8 +37,8 @@ impl EventStream {
         Self { response, sse: Sse::new(limit), chunk: Bytes::new(), received: false }
     }
 
-    /// Waits for the next event with data; `None` at the end. An event that is too long is an error, and the next one
-    /// follows it.
+    /// Waits for the next event with data; `None` at the end of the stream. An event that is too long is returned as a
+    /// `FrameError`, and the next call continues after it.
     pub(super) async fn next(&mut self) -> Result<Option<Result<SseEvent, FrameError>>, FetchError> {
         loop {
             let mut input = &self.chunk[..];
@@ -62,7 +62,7 @@ impl EventStream {
         }
     }
 
-    /// Saves the position at the end of the stream.
+    /// Saves the position at which the stream has ended to `point`.
     pub(super) fn save_position(&self, point: &mut ResumePoint) {
         let received = self.received || !self.sse.last_event_id().is_empty() || self.sse.retry().is_some();
         if !self.sse.last_event_id().is_empty() {
@@ -81,18 +81,18 @@ impl SseEvent {
 }
 
 impl ResumePoint {
-    /// Counts an attempt that brought nothing.
+    /// Counts an attempt in which nothing was received.
     pub(super) fn record_failure(&mut self) {
         self.failures = self.failures.saturating_add(1);
     }
 
-    /// The number of attempts in a row that brought nothing.
+    /// The number of attempts in a row in which nothing was received.
     pub(super) fn failures(&self) -> u32 {
         self.failures
     }
 
-    /// The pause before the stream is resumed: the server's `retry` value. After attempts that brought nothing it is
-    /// longer each time.
+    /// The pause before the stream is resumed: the server's `retry` value. It grows with each attempt in a row in which
+    /// nothing was received.
     pub(super) fn pause(&self) -> Duration {
         let requested = self.retry.unwrap_or(DEFAULT_RETRY).max(MIN_RETRY);
         match self.failures {
@@ -108,10 +108,10 @@ const MESSAGE_EVENT: &str = "message";
 /// The pause if the server sends no `retry`.
 const DEFAULT_RETRY: Duration = Duration::from_secs(1);
 
-/// The shortest pause: also for `retry: 0`, the client must not reconnect in a tight loop.
+/// The minimum pause. Even for `retry: 0` the client must not reconnect in a tight loop.
 const MIN_RETRY: Duration = Duration::from_millis(10);
 
-/// The longest pause that failures lead to: a user may be waiting.
+/// The maximum pause after failures, because a user may be waiting. A longer `retry` value of the server is respected.
 const MAX_RETRY: Duration = Duration::from_secs(30);
 
 #[cfg(test)]

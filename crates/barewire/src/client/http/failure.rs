@@ -18,9 +18,9 @@ use crate::peer::{CallError, shown};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum HttpFailure {
-    /// No response arrived, or only a part of it.
+    /// No response arrived, or only a part of a response.
     Fetch(FetchError),
-    /// 401: the server wants a token.
+    /// 401: the server requires a token.
     Unauthorized {
         /// The origin of the server.
         origin: String,
@@ -34,7 +34,7 @@ pub enum HttpFailure {
         /// The reason in the response; may be empty.
         why: String,
     },
-    /// A response that is not part of MCP.
+    /// A response that MCP does not expect, such as an error status or a web page.
     Status {
         /// The origin of the server.
         origin: String,
@@ -52,7 +52,7 @@ pub enum HttpFailure {
     NotAnswered {
         /// The origin of the server.
         origin: String,
-        /// A description.
+        /// A description of the failure.
         why: String,
     },
     /// The HTTP+SSE stream does not name a usable URL for messages.
@@ -65,7 +65,7 @@ pub enum HttpFailure {
 }
 
 impl HttpFailure {
-    /// The failure for a response that does not hold a message.
+    /// Returns the failure for an HTTP response that does not hold a message.
     pub(super) fn from_response(response: &FetchResponse, reading: ResponseKind) -> Self {
         match reading {
             ResponseKind::SessionGone => Self::SessionGone { origin: origin(response) },
@@ -79,12 +79,12 @@ impl HttpFailure {
         }
     }
 
-    /// The failure for a 401 response.
+    /// Returns the failure for a 401 response.
     fn unauthorized(response: &FetchResponse) -> Self {
         Self::Unauthorized { origin: origin(response), challenge: challenges_text(&response.headers) }
     }
 
-    /// The failure for a 403 response; `why` is the message in its body.
+    /// Returns the failure for a 403 response; `why` is the error message in the body.
     fn forbidden(response: &FetchResponse, why: Option<&str>) -> Self {
         let mut said = why.map(shown).unwrap_or_default();
         let wanted = challenges_text(&response.headers);
@@ -103,7 +103,7 @@ impl HttpFailure {
         Self::NotAnswered { origin: origin(response), why: why.into() }
     }
 
-    /// The HTTP failure in a call error, if that is the cause.
+    /// Returns the HTTP failure that caused a call error, if there is one.
     pub(in crate::client) fn from_call_error(error: &CallError) -> Option<&Self> {
         match error {
             CallError::Carrier(why) => why.downcast_ref(),
@@ -123,12 +123,12 @@ impl HttpFailure {
         }
     }
 
-    /// Whether a working stream has broken off, or cannot be opened for the moment.
+    /// Whether a working stream has broken off, or cannot be opened at the moment.
     pub(in crate::client) fn is_stream_loss(&self) -> bool {
         self.is_temporary() || matches!(self, Self::NotAnswered { .. })
     }
 
-    /// The HTTP status of the server's response, if that is the cause.
+    /// The HTTP status of the response that caused the failure, if there was one.
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Unauthorized { .. } => Some(401),
@@ -144,7 +144,7 @@ pub(super) fn origin(response: &FetchResponse) -> String {
     response.url.origin().to_string()
 }
 
-/// The challenges of a response in one line. Text of the server is escaped.
+/// Returns the authentication challenges of a response on one line. Text from the server is escaped.
 fn challenges_text(headers: &HeaderMap) -> String {
     let said = challenge::parse(&HeaderMapView(headers))
         .iter()
@@ -234,5 +234,6 @@ impl From<FetchError> for CallError {
     }
 }
 
-/// The most challenges to show: a server has one, or two while it moves from one scheme to another.
+/// The maximum number of challenges to show. A server usually has one, or two while it changes from one scheme to
+/// another.
 const MAX_CHALLENGES_SHOWN: usize = 3;

@@ -1,7 +1,7 @@
-//! Streams of the legacy era that are opened with GET: the stream for unsolicited messages, and the rest of a stream
-//! that broke off.
+//! Streams of the legacy era that are opened with GET: the stream for unsolicited messages, and the continuation of a
+//! stream that broke off.
 //!
-//! MCP 2025-11-25, basic/transports, "ListenHandle for Messages from the Server" and "Resumability and Redelivery".
+//! MCP 2025-11-25, basic/transports, "Listening for Messages from the Server" and "Resumability and Redelivery".
 
 use barewire_proto::http::{ResponseKind, header};
 use bytes::Bytes;
@@ -31,7 +31,7 @@ pub(super) async fn read_messages(connection: &HttpConnection) {
                 }
                 events.save_position(&mut point);
             }
-            // A server may offer no stream.
+            // The server offers no such stream, which is allowed, or the session has ended.
             Ok(None) | Err(HttpFailure::SessionGone { .. }) => return,
             Err(failure) if failure.is_temporary() => point.record_failure(),
             Err(failure) => {
@@ -43,8 +43,8 @@ pub(super) async fn read_messages(connection: &HttpConnection) {
     }
 }
 
-/// Resumes a stream that broke off, after the pause that the server wants. If that does not work, returns `broken`, the
-/// reason why the stream ended.
+/// Resumes a stream that broke off, after the pause that the server has requested. If it cannot be resumed, returns
+/// `broken`, the reason why the stream ended.
 pub(super) async fn resume(
     connection: &HttpConnection,
     point: &mut ResumePoint,
@@ -55,14 +55,14 @@ pub(super) async fn resume(
         match open_stream(connection, point).await {
             Ok(Some(events)) => return Ok(events),
             Err(failure) if failure.is_temporary() && point.failures() < MAX_RESUME_FAILURES => point.record_failure(),
-            // The outcome of the call is unknown: that the session has ended now does not mean that the call was not
-            // carried out.
+            // The outcome of the call is unknown. Even if the session has ended now, the server may have carried out
+            // the call before.
             Ok(None) | Err(_) => return Err(broken),
         }
     }
 }
 
-/// Opens a stream, or the rest of one.
+/// Opens the stream for unsolicited messages, or resumes a stream after the last event of `point`.
 async fn open_stream(connection: &HttpConnection, point: &ResumePoint) -> GetStreamResult {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -85,5 +85,6 @@ async fn open_stream(connection: &HttpConnection, point: &ResumePoint) -> GetStr
     }
 }
 
-/// The most failed attempts in a row to resume a stream before its call fails: about a minute.
+/// The maximum number of failed attempts in a row to resume a stream. With the pauses between them they take about a
+/// minute; then the call fails.
 const MAX_RESUME_FAILURES: u32 = 6;

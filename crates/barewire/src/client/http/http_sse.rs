@@ -1,5 +1,5 @@
-//! HTTP+SSE, the transport of 2024-11-05: one stream for all messages of the server, and a URL for the client's
-//! messages.
+//! HTTP+SSE, the transport of 2024-11-05: one stream for all messages of the server, and a separate URL for the
+//! client's messages.
 
 use std::time::Duration;
 
@@ -17,7 +17,8 @@ use super::post::classify;
 use crate::peer::EndReason;
 
 impl HttpConnection {
-    /// Opens the stream and waits for the URL that it names. From then on messages are sent to that URL.
+    /// Opens the stream and waits for its first event, which holds the URL for messages. From then on, messages are
+    /// sent to that URL.
     pub(super) async fn open_http_sse(&self, call_timeout: Option<Duration>) -> Result<(), HttpFailure> {
         let after = call_timeout.map_or(MAX_OPEN_TIME, |timeout| timeout.min(MAX_OPEN_TIME));
         let late = |_| {
@@ -46,7 +47,7 @@ impl HttpConnection {
         let to =
             std::str::from_utf8(&event.data).map_err(|_| bad_endpoint("its endpoint is not UTF-8 text".to_owned()))?;
         let to = events.response.url.join(to.trim()).map_err(|what| bad_endpoint(format!("its endpoint {what}")))?;
-        // A party that can write to the stream must not be able to redirect our messages to another server.
+        // An attacker who can write to the stream must not be able to redirect the client's messages to another server.
         if to.origin() != endpoint_origin {
             return Err(bad_endpoint(format!("its endpoint is at another origin, {}", to.origin())));
         }
@@ -57,7 +58,7 @@ impl HttpConnection {
     }
 }
 
-/// Reads the stream to its end, which is the end of the connection.
+/// Reads the messages of the stream. The end of the stream ends the connection.
 pub(super) async fn read_messages(connection: &HttpConnection, mut events: EventStream) {
     let reason = loop {
         match events.next().await {
@@ -74,5 +75,5 @@ pub(super) async fn read_messages(connection: &HttpConnection, mut events: Event
     connection.exchanges.end(reason);
 }
 
-/// The most time for the stream to open and its first event to arrive.
+/// The maximum time until the stream is open and its first event has arrived.
 const MAX_OPEN_TIME: Duration = Duration::from_secs(30);

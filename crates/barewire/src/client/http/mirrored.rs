@@ -14,9 +14,9 @@ use crate::peer::CallError;
 pub(super) struct MirroredFields<'a> {
     pub(super) method: Cow<'a, str>,
     pub(super) params: RequestParams<'a>,
-    /// The revision that the request names: only modern requests do.
+    /// The revision in the request's `_meta`. Only modern requests have it.
     version: Option<Cow<'a, str>>,
-    /// The name or URI that the request is about.
+    /// The name, URI or task id that the request is about.
     name: Option<Cow<'a, str>>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> MirroredFields<'a> {
         let params = RequestParams::read(params);
         let text = |json: Option<Json<'a>>| json.and_then(Text::from_json).and_then(Text::to_str);
         let name = match &*method {
-            // The tasks extension, which defines the name header in the same way.
+            // In the tasks extension, the name header repeats the task id.
             "tasks/get" | "tasks/update" | "tasks/cancel" => {
                 json.and_then(|json| json.members().find(|member| member.name == "taskId")).map(|id| id.value)
             }
@@ -51,7 +51,7 @@ impl<'a> MirroredFields<'a> {
         self.name.as_deref().filter(|_| self.is_modern() && self.method == "tools/call")
     }
 
-    /// Adds the headers that a modern request repeats.
+    /// Adds the headers that repeat parts of a modern request. Adds none for a legacy request.
     pub(super) fn add_headers(&self, headers: &mut HeaderMap) -> Result<(), CallError> {
         let Some(version) = &self.version else { return Ok(()) };
         insert_header(headers, header::PROTOCOL_VERSION, version)?;
@@ -71,7 +71,7 @@ pub(super) fn post_headers() -> HeaderMap {
     headers
 }
 
-/// Adds a header. A value that cannot be a header is an error.
+/// Adds a header. Returns an error if the name or the value is not allowed in HTTP.
 pub(super) fn insert_header(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), CallError> {
     let bad = || CallError::Params(format!("the value for the header {name} cannot be sent in a header"));
     let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;

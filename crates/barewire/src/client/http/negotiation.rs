@@ -1,4 +1,4 @@
-//! A URL -> the negotiated revision: `server/discover` first, then `initialize`, then HTTP+SSE.
+//! A URL -> the negotiated revision. Tries `server/discover` first, then `initialize`, then HTTP+SSE.
 //!
 //! MCP 2026-07-28, basic/transports/streamable-http, "Backward Compatibility". The decision table is
 //! `barewire_proto::http::fall_back`.
@@ -15,7 +15,7 @@ use crate::client::{ClientError, ClientShared};
 use crate::peer::CallError;
 
 impl ClientShared {
-    /// Finds out the server's era and transport, and negotiates the revision.
+    /// Detects the server's era and transport, and negotiates the revision.
     pub(in crate::client) async fn negotiate_http(
         &self,
         pending: &PendingConnection,
@@ -48,7 +48,7 @@ impl ClientShared {
                 Err(failure) => return Err(ClientError::Http { method: INITIALIZE.to_owned(), failure }),
             }
         }
-        // A server that was legacy last time and that responds may be modern now.
+        // The server was legacy last time and has responded now, so it may have become modern.
         if preference == RevisionPreference::LastKnownEra(Era::Legacy)
             && matches!(next_step, Some(NextStep::Sse | NextStep::Fail | NextStep::Read))
             && let Ok(Some(server)) =
@@ -75,12 +75,12 @@ impl ClientShared {
         let Some(why) = why else { return Ok(None) };
         let next = match (&why, next_step) {
             (CallError::Refused(error), Some(NextStep::Read)) => next_after_response(Attempt::Modern, Some(error.code)),
-            // Every modern server has `server/discover`. A server without that method, whatever the status, gets
-            // `initialize`; a modern one refuses that as well.
+            // Every modern server has `server/discover`. A server that does not have this method gets `initialize`,
+            // whatever the HTTP status; a modern server would refuse that as well.
             (CallError::Refused(error), Some(NextStep::Stay)) if error.code == Code::METHOD_NOT_FOUND => {
                 NextStep::Initialize
             }
-            // A body that is not a valid response is not a sign of a modern server.
+            // A modern server would have sent a valid response.
             (CallError::Fault(_), _) => NextStep::Initialize,
             (why, Some(NextStep::Read)) => match HttpFailure::from_call_error(why) {
                 Some(HttpFailure::NotAnswered { .. }) => NextStep::Initialize,

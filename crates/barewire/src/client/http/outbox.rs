@@ -1,4 +1,4 @@
-//! Messages of the engine -> a queue of commands, each of which becomes an HTTP request.
+//! Messages of the engine -> a queue of commands for the task that makes the HTTP requests.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -9,40 +9,40 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::peer::{Exchange, MessageKind, Outlet, Permits, Room};
 
-/// A message on its way to the server.
+/// A message that is to be sent to the server.
 pub(super) struct OutgoingMessage {
     pub(super) message: Bytes,
     pub(super) sent: MessageKind,
     reservation: Arc<Reservation>,
 }
 
-/// A command of the engine.
+/// A command from the engine to the task that makes the HTTP requests.
 pub(super) enum OutboxCommand {
     Send(OutgoingMessage),
     /// Abort the request of this call without a cancellation message.
     Forget(CallId),
 }
 
-/// The outlet of a connection: queues its messages.
+/// The outlet of a connection. It queues the engine's messages instead of writing them.
 pub(super) struct Outbox {
     room: Room,
     commands: mpsc::UnboundedSender<OutboxCommand>,
     backlog: Arc<Backlog>,
-    /// The reservation of the last message, if that has not been sent yet.
+    /// The reservation of the last message, while the server has not accepted that message.
     last_reservation: Weak<Reservation>,
 }
 
-/// The messages that the server has not yet taken.
+/// The size and number of the messages that the server has not accepted yet.
 #[derive(Default)]
 pub(super) struct Backlog {
     bytes: AtomicUsize,
-    /// The number of messages without a response. A server that sends more requests than it takes responses would pile
-    /// them up.
+    /// The number of messages that expect no response. It is limited, because the client's responses would pile up if a
+    /// server sent requests faster than it accepts the responses.
     unawaited: AtomicUsize,
     shrunk: Notify,
 }
 
-/// The space that a message occupies until the server has taken it.
+/// The share of a message in the backlog. It is dropped when the server has accepted the message.
 pub(super) struct Reservation {
     permits: OnceLock<Permits>,
     backlog: Arc<Backlog>,
@@ -51,7 +51,8 @@ pub(super) struct Reservation {
 }
 
 impl OutgoingMessage {
-    /// Returns the message and its reservation, which is dropped when the server has taken the message.
+    /// Returns the message and its reservation. The caller drops the reservation when the server has accepted the
+    /// message.
     pub(super) fn into_parts(self) -> (Bytes, Arc<Reservation>) {
         (self.message, self.reservation)
     }
@@ -77,7 +78,7 @@ impl Outlet for Outbox {
         let backlog = Arc::clone(&self.backlog);
         let reservation = Arc::new(Reservation { permits: OnceLock::new(), backlog, bytes, is_awaited });
         self.last_reservation = Arc::downgrade(&reservation);
-        // Without a receiver the connection has ended.
+        // If there is no receiver, the connection has ended, and the message is dropped.
         let _ = self.commands.send(OutboxCommand::Send(OutgoingMessage { message: message.into(), sent, reservation }));
     }
 
@@ -98,7 +99,7 @@ impl Outlet for Outbox {
 }
 
 impl Backlog {
-    /// Waits until the server has taken most of the notifications and responses sent to it.
+    /// Waits until fewer than [`MAX_UNAWAITED`] notifications and responses wait for the server to accept them.
     pub(super) async fn wait_until_low(&self) {
         loop {
             let shrunk = self.shrunk.notified();
@@ -120,5 +121,6 @@ impl Drop for Reservation {
     }
 }
 
-/// The most responses and notifications in flight before reading pauses: each needs a connection of its own.
+/// The maximum number of responses and notifications in flight. At this number the client stops reading, because each
+/// of them needs a separate HTTP connection.
 const MAX_UNAWAITED: usize = 64;

@@ -1,4 +1,4 @@
-//! One outgoing message -> a POST and its response.
+//! One outgoing message -> a POST request and its response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,18 +22,18 @@ use super::outbox::{OutgoingMessage, Reservation};
 use crate::log::quoted;
 use crate::peer::CallError;
 
-/// Sends a call after the first `after` notifications have been sent. If that fails, the call fails.
+/// Waits until the first `after` notifications have been sent, and sends a call. If the POST fails, the call fails.
 pub(super) async fn call(connection: Arc<HttpConnection>, call: CallId, outgoing: OutgoingMessage, after: u64) {
     connection.wait_for_notifications(after).await;
     let (message, reservation) = outgoing.into_parts();
     let post = Post { connection: &connection, message: &message, ids: vec![call.id()] };
-    // Has no effect on a call that already has its response.
+    // `fail` has no effect on a call that already has its response.
     if let Err(error) = post.run(reservation).await {
         connection.exchanges.fail(call, error);
     }
 }
 
-/// Sends a batch of calls.
+/// Waits until the first `after` notifications have been sent, and sends a batch of calls.
 pub(super) async fn batch(connection: Arc<HttpConnection>, outgoing: OutgoingMessage, after: u64) {
     connection.wait_for_notifications(after).await;
     let (message, reservation) = outgoing.into_parts();
@@ -54,7 +54,7 @@ pub(super) async fn batch(connection: Arc<HttpConnection>, outgoing: OutgoingMes
     }
 }
 
-/// Sends a message that has no response.
+/// Sends a message that expects no response.
 pub(super) async fn send_one_way(connection: &HttpConnection, outgoing: OutgoingMessage) {
     let (message, _reservation) = outgoing.into_parts();
     let sent = timeout(ONE_WAY_TIMEOUT, Post { connection, message: &message, ids: Vec::new() }.run_one_way()).await;
@@ -70,11 +70,11 @@ pub(super) async fn send_one_way(connection: &HttpConnection, outgoing: Outgoing
 struct Post<'a> {
     connection: &'a HttpConnection,
     message: &'a Bytes,
-    /// The ids that still need a response.
+    /// The ids of the calls that have no response yet.
     ids: Vec<Id<'static>>,
 }
 
-/// A response whose head has arrived.
+/// A response whose headers have arrived, and its classification.
 struct PostResponse {
     response: FetchResponse,
     reading: ResponseKind,
@@ -118,7 +118,7 @@ impl Post<'_> {
         let mirrored = MirroredFields::read(self.message);
         let mut headers = HeaderMap::new();
         if let Some(mirrored) = &mirrored {
-            // A header that cannot be sent is left out; the server reports it missing.
+            // A header that cannot be sent is left out; the server then reports that it is missing.
             let _ = mirrored.add_headers(&mut headers);
         }
         let PostResponse { response, reading } = self.post(&headers, None).await?;
@@ -170,7 +170,7 @@ impl Post<'_> {
     async fn read(&mut self, response: PostResponse, mirrored: Option<&MirroredFields<'_>>) -> Result<(), CallError> {
         let PostResponse { mut response, reading } = response;
         if self.connection.message_url.get().is_some() && response.status.is_success() {
-            // In HTTP+SSE the response comes on the other stream.
+            // In HTTP+SSE the response to the call arrives on the GET stream.
             return Ok(());
         }
         let is_modern = mirrored.is_some_and(MirroredFields::is_modern);
@@ -198,7 +198,7 @@ impl Post<'_> {
         }
     }
 
-    /// The failure for a response that does not hold a message.
+    /// Returns the failure for an HTTP response that does not hold a message.
     fn failure(&self, response: &FetchResponse, reading: ResponseKind) -> HttpFailure {
         if let ResponseKind::SessionGone = reading {
             self.connection.end_session();
@@ -206,7 +206,7 @@ impl Post<'_> {
         HttpFailure::from_response(response, reading)
     }
 
-    /// Reads a stream up to the response. A legacy stream that breaks off is resumed.
+    /// Reads a stream until every call has its response. A legacy stream that breaks off is resumed.
     async fn follow(&mut self, mut events: EventStream, is_modern: bool, lists_tools: bool) -> Result<(), CallError> {
         let mut point = ResumePoint::default();
         loop {
@@ -222,7 +222,7 @@ impl Post<'_> {
         }
     }
 
-    /// Reads a stream until every id has its response; otherwise returns the reason of its end.
+    /// Reads a stream until every id has its response. If the stream ends before that, returns the reason.
     async fn read_stream(
         &mut self,
         events: &mut EventStream,
@@ -264,7 +264,7 @@ impl Post<'_> {
         }
     }
 
-    /// Passes a message to the engine, and removes the ids that it responds to.
+    /// Passes a message to the engine, and removes the ids that the message responds to from `ids`.
     async fn take(&mut self, message: Bytes, lists_tools: bool) -> Result<(), CallError> {
         let message =
             if lists_tools { self.connection.tool_headers.learn(message, &self.connection.log) } else { message };
@@ -275,7 +275,7 @@ impl Post<'_> {
             Parsed::Message(Message::OrphanError(error)) if self.ids.len() == 1 => {
                 return Err(CallError::Refused(error.to_owned()));
             }
-            // In revisions without batches the engine ignores the array.
+            // In revisions without batches the engine ignores a batch, so the ids in it stay.
             Parsed::Batch(batch) if self.connection.has_batches() => {
                 for element in batch.elements() {
                     if let Ok(Message::Response(RpcResponse { id, .. })) = element {
@@ -284,7 +284,7 @@ impl Post<'_> {
                 }
             }
             Parsed::Invalid(invalid) => {
-                // The engine fails the call with the reason.
+                // The engine fails the call, because its response is invalid.
                 if let Some(id) = &invalid.id {
                     self.ids.retain(|open| open != id);
                 }
@@ -309,7 +309,7 @@ fn with_param_headers(
     Ok(headers)
 }
 
-/// Classifies a response. The beginning of an error body is read for that.
+/// Classifies a response. To classify an error, reads the beginning of its body.
 pub(super) async fn classify(response: &mut FetchResponse, in_session: bool) -> ResponseKind {
     let status = response.status.as_u16();
     let content_type = response.headers.get(CONTENT_TYPE).map(|value| value.as_bytes().to_vec());
@@ -322,14 +322,14 @@ pub(super) async fn classify(response: &mut FetchResponse, in_session: bool) -> 
     }
 }
 
-/// The nesting limit for messages inspected here. The engine has its own limit.
+/// The maximum nesting depth of outgoing messages that are parsed here. For incoming messages the engine has a limit.
 const INSPECTION_DEPTH: usize = barewire_proto::rpc::DEFAULT_DEPTH;
 
-/// The most bytes to read of an error body.
+/// The maximum number of bytes to read of an error body.
 const MAX_ERROR_BODY: usize = 256 * 1024;
 
-/// The time a server has to accept a message without a response.
+/// The timeout for the server to accept a message that expects no response.
 const ONE_WAY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The time a stream may continue after the response.
+/// The maximum time that a stream is still read after the last response.
 const AFTER_RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);

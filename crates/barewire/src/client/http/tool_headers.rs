@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use crate::log::{Log, quoted};
 
-/// The header params of a server's tools.
+/// The header params of a server's tools: the arguments that HTTP headers repeat.
 #[derive(Default)]
 pub(super) struct ToolHeaders {
     known: Mutex<HashMap<String, Arc<HeaderParams>>>,
@@ -24,7 +24,7 @@ impl ToolHeaders {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The header params of a tool, if it is known.
+    /// Returns the header params of a tool; `None` if they are unknown.
     pub(super) fn find(&self, name: &str) -> Option<Arc<HeaderParams>> {
         self.lock().get(name).cloned()
     }
@@ -44,8 +44,8 @@ impl ToolHeaders {
         }
     }
 
-    /// Stores the header params in a response to `tools/list`, and returns it without the tools whose annotations are
-    /// not valid. Everything else is unchanged.
+    /// Stores the header params of the tools in a response to `tools/list`, and returns the response without the tools
+    /// whose header annotations are invalid. The rest of the response is unchanged.
     pub(super) fn learn(&self, answer: Bytes, log: &Log) -> Bytes {
         let Ok(message) = Json::parse(&answer) else { return answer };
         let lead = answer.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
@@ -71,7 +71,7 @@ impl ToolHeaders {
         }
     }
 
-    /// Returns the valid tools; `None` if all are valid.
+    /// Stores the header params of the valid tools, and returns these tools; `None` if all tools are valid.
     fn valid_tools<'a>(&self, tools: Json<'a>, log: &Log) -> Option<Vec<&'a [u8]>> {
         let (mut valid, mut all) = (Vec::new(), true);
         for tool in tools.elements() {
@@ -97,10 +97,12 @@ impl ToolHeaders {
     }
 }
 
-/// The most tools to remember; others are looked up for each call. No model chooses among so many.
+/// The maximum number of tools to remember; further tools are looked up for each call. No model chooses among so many
+/// tools.
 const MAX_TOOLS: usize = 16 * 1024;
 
-/// MCP 2026-07-28, server/tools: names have up to 128 characters, of up to 4 bytes; with some room.
+/// The maximum length in bytes of a tool name to remember: the 128 characters of MCP 2026-07-28, server/tools, take at
+/// most 512 bytes, and there is some room left.
 const MAX_TOOL_NAME_BYTES: usize = 1024;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! An unknown tool -> the headers for its arguments, looked up with `tools/list`.
+//! An unknown tool -> its header params (the arguments that headers repeat), looked up with `tools/list`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,12 +20,12 @@ use crate::log::quoted;
 use crate::peer::CallError;
 
 impl HttpConnection {
-    /// Returns the header params of the tool that `request` calls.
+    /// Returns the header params of the tool that `request` calls. If they are unknown, they are looked up first.
     pub(super) async fn tool_header_params(&self, tool: &str, request: &MirroredFields<'_>) -> Arc<HeaderParams> {
         if let Some(known) = self.tool_headers.find(tool) {
             return known;
         }
-        // One lookup at a time: the next one finds what the first has learned.
+        // Only one lookup runs at a time. Calls that waited for it find the header params that it has stored.
         let _guard = self.tool_headers.list_lock.lock().await;
         let mut cursor = None;
         for _ in 0..MAX_PAGES {
@@ -48,7 +48,7 @@ impl HttpConnection {
         if let Some(known) = self.tool_headers.find(tool) {
             return known;
         }
-        // The tool may be unlisted. If it needs headers, the server's error says so.
+        // The server does not list the tool. If the tool needs headers, the server's error says so.
         let none = HeaderParams::default();
         self.tool_headers.remember(tool, none.clone());
         Arc::new(none)
@@ -71,7 +71,7 @@ impl HttpConnection {
             params.push_str(cursor);
         }
         params.push('}');
-        // A string, so that it cannot equal an id of the engine, which are numbers.
+        // The id is a string, so that it cannot be equal to an id of the engine: those are numbers.
         static NEXT_LIST_ID: AtomicU64 = AtomicU64::new(0);
         let id = Id::from(&*format!("tools-{}", NEXT_LIST_ID.fetch_add(1, Ordering::Relaxed)));
         let mut message = Vec::new();
@@ -107,7 +107,8 @@ impl HttpConnection {
         }
     }
 
-    /// Stores the header params in a message, if it is the response to this request; otherwise returns `None`.
+    /// If `message` is the response to this request, stores the header params in it and returns the cursor of the next
+    /// page. Returns `None` for any other message.
     fn learn_page(&self, message: Bytes, request_id: &Id<'_>) -> Option<Result<Option<String>, CallError>> {
         let Parsed::Message(Message::Response(RpcResponse { id, outcome })) =
             parse(&message, barewire_proto::rpc::DEFAULT_DEPTH)

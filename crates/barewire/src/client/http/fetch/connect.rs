@@ -37,11 +37,12 @@ pub(super) struct Connector {
 impl Connector {
     pub(super) fn new(tls: Tls, proxies: Arc<Proxies>, timeout: Duration) -> Self {
         let mut tcp = HttpConnector::new_with_resolver(Resolver);
-        // A message is written whole, so delaying it to fill a packet gains nothing.
+        // Each message is written as a whole, so waiting for more data to fill a packet would only cause a delay.
         tcp.set_nodelay(true);
-        // Each address of a host gets a share of the time, so one that does not respond cannot use it all.
+        // The connector divides this time among the addresses of a host, so an address that does not respond cannot use
+        // all of it.
         tcp.set_connect_timeout(Some(timeout));
-        // Detects a lost connection on a stream that is silent for hours.
+        // Detects a lost connection even if nothing is sent for hours.
         tcp.set_keepalive(Some(KEEPALIVE));
         tcp.enforce_http(false);
         Self { tcp, tls: Arc::new(tls), proxies, timeout }
@@ -138,7 +139,7 @@ async fn tunnel(
     let failed = |error: hyper::Error| format!("it could not connect to {authority}: {error}");
     let (mut sender, connection) =
         http1::Builder::new().max_buf_size(super::MAX_HEAD_BYTES).handshake(TokioIo::new(io)).await.map_err(failed)?;
-    // Ends with the tunnel, or when `sender` is dropped.
+    // This task ends when the tunnel ends or `sender` is dropped.
     tokio::spawn(connection.with_upgrades());
     let mut request = Request::connect(authority).header(header::HOST, authority);
     if let Some(auth) = auth {
@@ -209,7 +210,7 @@ impl AsyncWrite for PooledStream {
     }
 }
 
-/// The system's resolver, with an error type of its own.
+/// The system's resolver, with an error type that can be recognized among the connector's errors.
 #[derive(Clone)]
 struct Resolver;
 
@@ -233,5 +234,6 @@ impl Service<Name> for Resolver {
 pub(super) const WANTS_CREDENTIALS: &str =
     "it requires credentials (407); put them in its URL: http://user:password@host:port";
 
-/// Half of the one or two minutes after which routers and firewalls drop an idle connection.
+/// The idle time before TCP keepalive begins: half of the one or two minutes after which routers and firewalls drop an
+/// idle connection.
 const KEEPALIVE: Duration = Duration::from_secs(45);

@@ -1,4 +1,4 @@
-//! An endpoint -> connections to its server, for callers that speak HTTP themselves.
+//! An endpoint -> connections to its server, for callers that implement HTTP themselves.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -18,8 +18,8 @@ use super::tls::Tls;
 use super::url::HttpUrl;
 use crate::client::http::Endpoint;
 
-/// Opens connections to the server of an [`Endpoint`], with name lookup, TCP, proxy and TLS as a client has them.
-/// Sending HTTP, including headers and tokens, is up to the caller. Cheap to clone.
+/// Opens connections to the server of an [`Endpoint`] in the same way as a client: name lookup, TCP, proxy and TLS. The
+/// caller sends the HTTP requests, including headers and tokens. Cheap to clone.
 #[derive(Clone)]
 pub struct Dialer {
     connector: Connector,
@@ -37,12 +37,12 @@ impl Dialer {
         Ok(Self { connector, proxies, url })
     }
 
-    /// Scheme, host and port, as `https://example.com`.
+    /// Scheme, host and port, such as `https://example.com`.
     pub fn origin(&self) -> String {
         self.url.origin().to_string()
     }
 
-    /// The value for `Host`, without the port if it is the scheme's default.
+    /// The value of the `Host` header, without the port if it is the scheme's default.
     pub fn host(&self) -> String {
         let origin = self.origin();
         origin.split_once("://").map_or(origin.clone(), |(_, host)| host.to_owned())
@@ -60,12 +60,13 @@ impl Dialer {
         Ok(DialedStream { stream })
     }
 
-    /// Whether the peer is a proxy that reads the requests, so that request lines need absolute URLs.
+    /// Whether requests go to a proxy that reads them, so that their request lines need absolute URLs.
     pub fn to_proxy(&self) -> bool {
         matches!(self.proxies.for_uri(self.url.uri()), Ok(Some(proxy)) if proxy.reads(self.url.uri()))
     }
 
-    /// The value of `Proxy-Authorization`, if that proxy needs one.
+    /// The value of the `Proxy-Authorization` header, if requests go to a proxy that reads them and has credentials in
+    /// its URL.
     pub fn proxy_authorization(&self) -> Option<HeaderValue> {
         self.proxies.authorization(self.url.uri()).map(|(_, value)| value)
     }

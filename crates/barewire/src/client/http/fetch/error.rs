@@ -13,7 +13,7 @@ use crate::peer::shown;
 /// The reason why an HTTP request has no response, or only a part of one.
 ///
 /// The variants follow the order of events: settings, which are checked before anything is sent; then the steps of
-/// connecting; then the exchange with the server. Hosts are named; paths, queries and credentials are not.
+/// connecting; then the exchange with the server. Errors contain host names, but no paths, queries or credentials.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum FetchError {
@@ -30,7 +30,8 @@ pub enum FetchError {
     Roots(String),
     /// The proxy setting cannot be used.
     ProxySetting {
-        /// The name of the environment variable, or `proxy`.
+        /// The name of the environment variable, or `proxy` for
+        /// [`Endpoint::proxy`](crate::client::http::Endpoint::proxy).
         name: String,
         /// A description of the error.
         what: &'static str,
@@ -67,7 +68,7 @@ pub enum FetchError {
     },
     /// A redirect is not followed.
     Redirect {
-        /// The origin of the server that sent it.
+        /// The origin of the server that sent the redirect.
         origin: String,
         /// The reason.
         why: RedirectError,
@@ -97,7 +98,7 @@ pub enum FetchError {
     Reset {
         /// The origin of the server.
         origin: String,
-        /// A description.
+        /// A description of the error.
         why: String,
     },
 }
@@ -113,7 +114,7 @@ impl FetchError {
         }
     }
 
-    /// Converts an error of the pool.
+    /// Converts an error of the connection pool.
     pub(super) fn of_request(origin: &Origin, error: &legacy::Error) -> Self {
         match find::<Self>(error) {
             Some(ours) => ours.clone(),
@@ -219,7 +220,7 @@ impl fmt::Display for FetchError {
 
 impl Error for FetchError {}
 
-/// An error of the resolver, to be found again below the error types of the pool.
+/// An error of the resolver. Its own type makes it possible to find it among the sources of the connector's errors.
 #[derive(Debug)]
 pub(super) struct ResolveError(pub(super) io::Error);
 
@@ -239,13 +240,14 @@ fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a 
     chain(error).find_map(<dyn Error>::downcast_ref::<E>)
 }
 
-/// Finds a TLS error. An I/O error does not list the error that it wraps among its sources.
+/// Finds a TLS error. An error that an I/O error wraps is not among the I/O error's sources, so it is looked up
+/// separately.
 fn find_tls<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     let inside = |error: &'a (dyn Error + 'static)| error.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref();
     chain(error).find_map(|error| inside(error).or_else(|| error.downcast_ref()))
 }
 
-/// The text of the innermost error: the outer ones only say that there is one.
+/// Returns the text of the innermost error. The outer errors only say that something has failed.
 fn innermost(error: &(dyn Error + 'static)) -> String {
     shown(&chain(error).last().map(ToString::to_string).unwrap_or_default())
 }

@@ -1,4 +1,5 @@
-//! The endpoint's own headers -> validated headers; and the headers that may go to another origin.
+//! The caller's headers for an endpoint -> validated headers. Also selects the headers that may be sent to another
+//! origin.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
@@ -46,7 +47,7 @@ pub(super) fn cross_origin(headers: &HeaderMap) -> HeaderMap {
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Headers that the protocol sets, or HTTP for one connection.
+/// Headers that callers cannot set: the protocol or the HTTP connection sets them.
 const RESERVED: [&str; 15] = [
     "accept",
     "accept-encoding",
@@ -58,7 +59,7 @@ const RESERVED: [&str; 15] = [
     "host",
     "keep-alive",
     "last-event-id",
-    // In a tunnel the server would receive it. The credentials of a proxy belong in its URL.
+    // Through a tunnel, this header would reach the server. Credentials for a proxy belong in the proxy's URL.
     "proxy-authorization",
     "te",
     "trailer",

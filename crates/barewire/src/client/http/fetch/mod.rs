@@ -5,8 +5,8 @@
 //!     challenge ┘
 //! ```
 //!
-//! Nothing here knows about MCP messages. The timeout covers the head of a response; the reader of the body sets its
-//! own limit.
+//! Nothing here depends on MCP messages. The timeout covers the time until the response headers arrive; code that reads
+//! the body sets its own timeout.
 
 mod connect;
 mod dial;
@@ -101,11 +101,11 @@ impl Fetch {
         &self.shared.url
     }
 
-    /// Sends a request, and returns the response when its head has arrived.
+    /// Sends a request, and returns the response as soon as its headers have arrived.
     ///
-    /// `headers` are the protocol's; the endpoint's own headers and the token are added if `url` has its origin. After
-    /// a 401 or 403 the request is sent once more if the challenge handler returns a token. `timeout` then starts over:
-    /// it limits the server, not a user who logs in.
+    /// `headers` are the headers of the protocol. The endpoint's own headers and the token are added if `url` has the
+    /// endpoint's origin. After a 401 or 403 the request is sent once more if the challenge handler returns a token.
+    /// `timeout` then starts over, because it limits the time of the server and not that of a user who logs in.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -174,15 +174,16 @@ impl Fetch {
                 self.check_readable(&answer, &at)?;
                 return Ok(FetchResponse::new(answer, at, same_origin));
             };
-            // Another origin on the way may have chosen the target, so credentials are not sent again, even back at the
-            // first origin.
+            // After a redirect through another origin, that origin may have chosen the target, so credentials are not
+            // sent any more, not even to the endpoint's origin.
             same_origin &= to.origin() == at.origin();
             at = to;
         }
         unreachable!("redirects are bounded")
     }
 
-    /// Builds the request to `at`. `credentials` is `None` for another origin, and `Some(None)` if there is no token.
+    /// Builds the request to `at`. `credentials` is `None` if credentials must not be sent there, and `Some(None)` if
+    /// there is no token.
     fn build_request(
         &self,
         request: &FetchRequest<'_>,
@@ -238,11 +239,12 @@ fn no_token(failure: &Failure) -> FetchError {
     FetchError::Token(shown(&why))
 }
 
-/// The longest head of a response, and the longest chunk of a body. Cookies and policies take kilobytes, but not more.
+/// The maximum size in bytes of the response headers, and of a chunk of a body. Headers with cookies and policies take
+/// a few kilobytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// Node and uvicorn close a connection after 5 idle seconds. A request sent at that moment is lost, and cannot be sent
-/// again because it may have arrived.
+/// The time after which the client closes an idle connection. Node and uvicorn do so after 5 seconds. A request sent at
+/// that moment is lost, and cannot be sent again because it may have arrived.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 const USER_AGENT: &str = concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION"));

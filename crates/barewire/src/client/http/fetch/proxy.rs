@@ -1,7 +1,8 @@
 //! Settings -> the proxy for a URL.
 //!
-//! The environment variables follow the rules of curl and Go: the variable of the scheme before `ALL_PROXY`; `NO_PROXY`
-//! with host names (which include their subdomains), addresses, networks and `*`; and no proxy for this machine itself.
+//! The environment variables follow the rules of curl and Go. The scheme's own variable takes precedence over
+//! `ALL_PROXY`. `NO_PROXY` lists host names (with all their subdomains), addresses, networks or `*`. Connections to
+//! this machine itself use no proxy.
 
 use std::env;
 use std::ffi::OsString;
@@ -18,7 +19,8 @@ use super::url::Origin;
 
 /// The proxy settings for all destinations.
 pub(super) struct Proxies {
-    /// An invalid setting is an error only for requests that need it.
+    /// The proxy for `http` URLs. An invalid setting is an error only for requests that need it, so the error is
+    /// stored.
     http: Option<Result<Proxy, FetchError>>,
     https: Option<Result<Proxy, FetchError>>,
     /// Matches every destination that is not in `NO_PROXY`.
@@ -39,7 +41,7 @@ pub(super) struct Proxy {
 pub(super) enum ProxyKind {
     /// HTTP, with or without TLS: requests with absolute URLs, or CONNECT.
     Http { auth: Option<HeaderValue> },
-    /// SOCKS 5. The proxy resolves host names, because often only it can.
+    /// SOCKS 5. The proxy resolves host names, because often only the proxy can.
     Socks { auth: Option<(String, String)> },
 }
 
@@ -65,7 +67,7 @@ impl Proxies {
 
     /// Reads the environment; `lookup` returns the value of a variable.
     pub(super) fn from_env(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
-        // The first variable that is set and not empty, in upper or lower case.
+        // Looks up a variable by its upper-case name, then by its lower-case name. Empty values are skipped.
         let variable = |name: &str| {
             let names = [name.to_owned(), name.to_ascii_lowercase()];
             names.into_iter().find_map(|name| {
@@ -80,7 +82,7 @@ impl Proxies {
                 None => Err(FetchError::ProxySetting { name, what: "is not text" }),
             })
         };
-        // In a CGI program HTTP_PROXY holds the `Proxy` header of the incoming request.
+        // In a CGI program, HTTP_PROXY holds the `Proxy` header of the incoming request, which an attacker can choose.
         let cgi = lookup("REQUEST_METHOD").is_some();
         let http = if cgi { None } else { proxy("HTTP_PROXY") };
         let no = variable("NO_PROXY").map(|(_, value)| value.to_string_lossy().into_owned()).unwrap_or_default();
@@ -93,12 +95,12 @@ impl Proxies {
         no_proxy: &str,
         skips_loopback: bool,
     ) -> Self {
-        // Only used to ask whether a URI matches; the proxy URL is a placeholder.
+        // The matcher only decides whether a URI needs a proxy; the proxy URL in it is a placeholder.
         let intercepts = Matcher::builder().all("http://proxy.invalid").no(no_proxy).build();
         Self { http, https, intercepts, skips_loopback }
     }
 
-    /// The proxy for a URI, if there is one.
+    /// Returns the proxy for a URI, if there is one.
     pub(super) fn for_uri(&self, uri: &Uri) -> Result<Option<&Proxy>, FetchError> {
         let proxy = if uri.scheme() == Some(&Scheme::HTTPS) { &self.https } else { &self.http };
         let skipped = self.skips_loopback && Origin::from_uri(uri).is_loopback();
@@ -112,7 +114,8 @@ impl Proxies {
         }
     }
 
-    /// The proxy header of a request to a URI, if the proxy reads the request.
+    /// Returns the `Proxy-Authorization` header of a request to a URI, if the proxy has credentials and reads the
+    /// request.
     pub(super) fn authorization(&self, uri: &Uri) -> Option<(HeaderName, HeaderValue)> {
         match &self.for_uri(uri).ok()??.kind {
             ProxyKind::Http { auth: Some(auth) } if uri.scheme() == Some(&Scheme::HTTP) => {
@@ -129,7 +132,7 @@ impl Proxy {
         let bad = |what| FetchError::ProxySetting { name: name.to_owned(), what };
         let any = Uri::from_static("http://host.invalid/");
         let intercept = Matcher::builder().all(value).build().intercept(&any);
-        // A second `@` means that the password was cut.
+        // An `@` in the host means that the password contains an `@` and was split there.
         let whole = |uri: &Uri| uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
         let intercept = intercept.filter(|intercept| whole(intercept.uri())).ok_or_else(|| {
             bad("is not a proxy URL: write http://user:password@host:3128, with special characters percent-encoded")
@@ -141,7 +144,7 @@ impl Proxy {
             Some("https") => (ProxyKind::Http { auth: intercept.basic_auth().cloned() }, Scheme::HTTPS, port(443)),
             Some("socks5" | "socks5h") => {
                 let auth = intercept.raw_auth().map(|(user, password)| (user.to_owned(), password.to_owned()));
-                // The connector only knows http and https.
+                // The URL gets the scheme http, because the connector only supports http and https.
                 (ProxyKind::Socks { auth }, Scheme::HTTP, port(1080))
             }
             _ => return Err(bad("has an unsupported scheme: use http, https, socks5 or socks5h")),
@@ -156,7 +159,7 @@ impl Proxy {
         matches!(self.kind, ProxyKind::Http { .. }) && uri.scheme() == Some(&Scheme::HTTP)
     }
 
-    /// The proxy's name in errors.
+    /// The name of the proxy in error messages.
     pub(super) fn name(&self) -> String {
         match self.kind {
             ProxyKind::Http { .. } => Origin::from_uri(&self.uri).to_string(),
@@ -176,7 +179,7 @@ mod tests {
         })
     }
 
-    /// The proxy's name, `-` for none, or the text of the error.
+    /// Returns the name of the proxy for a URL, `-` if there is none, or the text of the error.
     fn to(proxies: &Proxies, url: &str) -> String {
         match proxies.for_uri(&url.parse().unwrap()) {
             Ok(Some(proxy)) => proxy.name(),

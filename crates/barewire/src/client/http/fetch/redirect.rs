@@ -27,19 +27,20 @@ pub enum RedirectError {
     NoLocation,
     /// The `Location` header is not a usable URL.
     Location(&'static str),
-    /// It leads from https to http.
+    /// The redirect leads from https to http.
     Downgrade {
         /// The target origin.
         to: String,
     },
-    /// It leads from another machine to this one, where it could reach services that are only meant for this machine.
+    /// The redirect leads from another machine to this machine, where it could reach services that are only meant for
+    /// local use.
     ToThisMachine {
         /// The target origin.
         to: String,
     },
 }
 
-/// Returns the target of a redirect; `None` if the response is not one.
+/// Returns the target of a redirect; `None` if the response is not a redirect.
 pub(super) fn next(
     method: &Method,
     status: StatusCode,
@@ -93,5 +94,5 @@ impl fmt::Display for RedirectError {
 
 impl std::error::Error for RedirectError {}
 
-/// One for https, one for the host name, one for a trailing slash, and two spare.
+/// The maximum number of redirects: one for https, one for the host name, one for a trailing slash, and two spare.
 const MAX_REDIRECTS: usize = 5;

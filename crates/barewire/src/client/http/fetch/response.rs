@@ -8,8 +8,8 @@ use hyper::body::Incoming;
 use super::error::FetchError;
 use super::url::HttpUrl;
 
-/// The head of a response and its body as a stream. Dropping it before the end of the body closes the connection, which
-/// tells the server that the client has stopped reading.
+/// The status and headers of a response, and its body as a stream. Dropping the response before the end of the body
+/// closes the connection, so the server notices that the client has stopped reading.
 pub(crate) struct FetchResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -26,8 +26,8 @@ impl FetchResponse {
         Self { status: head.status, headers: head.headers, url, same_origin, body }
     }
 
-    /// Returns the next bytes of the body, never an empty chunk; `None` at its end. Has no timeout. Cancel safe, so it
-    /// can be used in `select!`.
+    /// Returns the next bytes of the body, never an empty chunk; `None` at the end of the body. Has no timeout. Cancel
+    /// safe, so it can be used in `select!`.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
         while let Some(frame) = self.body.frame().await {
             let frame = frame.map_err(|error| FetchError::of_exchange(&self.url.origin(), &error))?;
@@ -53,8 +53,8 @@ impl FetchResponse {
         Ok(all)
     }
 
-    /// Reads up to `limit` bytes of the body as text for an error message. Invalid UTF-8 is replaced, and a broken
-    /// stream ends the text.
+    /// Reads up to `limit` bytes of the body as text for an error message. Invalid UTF-8 is replaced. If the stream
+    /// breaks off, the text up to that point is returned.
     pub(crate) async fn text_up_to(&mut self, limit: usize) -> String {
         let mut text = Vec::new();
         while text.len() < limit

@@ -22,7 +22,7 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    /// Trusts these certificates in PEM format besides the platform's roots.
+    /// Trusts these certificates in PEM format in addition to the platform's roots.
     pub(super) fn trusting(pems: &[Vec<u8>]) -> Result<Self, FetchError> {
         let mut extra = Vec::new();
         for pem in pems {
@@ -55,11 +55,11 @@ impl Tls {
     }
 
     async fn load(&self) -> Result<TlsConnector, FetchError> {
-        // Reads a hundred files on some systems, and a keychain on others.
+        // Loading is slow: it reads a hundred files on some systems, and a keychain on others.
         let loading = tokio::task::spawn_blocking(rustls_native_certs::load_native_certs);
         let found = loading.await.map_err(|error| FetchError::Roots(error.to_string()))?;
         let mut roots = RootCertStore::empty();
-        // Every platform's store has old certificates that cannot be parsed.
+        // Every platform's store has old certificates that cannot be parsed; they are skipped.
         roots.add_parsable_certificates(found.certs);
         roots.add_parsable_certificates(self.extra.iter().cloned());
         if roots.is_empty() {

@@ -12,7 +12,7 @@ use super::error::FetchError;
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct HttpUrl(Uri);
 
-/// Scheme, host and port. Credentials belong to an origin.
+/// The scheme, host and port of a URL. Credentials are sent to one origin only.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Origin {
     secure: bool,
@@ -31,7 +31,7 @@ impl HttpUrl {
         if !text.is_ascii() {
             return Err("has a character outside of ASCII: write the host in punycode and percent-encode the rest");
         }
-        // A fragment is never sent.
+        // The fragment is removed, because it is never sent to a server.
         let text = text.split('#').next().unwrap_or_default();
         if scheme(text).is_none() {
             return Err("has no scheme: it must begin with http:// or https://");
@@ -56,7 +56,7 @@ impl HttpUrl {
         Ok(Self(uri))
     }
 
-    /// Resolves a reference against this URL (RFC 3986, section 5.2).
+    /// Resolves a relative or absolute reference against this URL (RFC 3986, section 5.2).
     pub(crate) fn join(&self, reference: &str) -> Result<Self, &'static str> {
         let reference = reference.split('#').next().unwrap_or_default();
         if scheme(reference).is_some() {
@@ -114,7 +114,7 @@ impl Origin {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
 
-    /// Host and port, in the form of CONNECT.
+    /// Host and port, in the form that a CONNECT request needs.
     pub(super) fn authority(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
@@ -129,7 +129,7 @@ impl Origin {
     }
 }
 
-/// As a URL, without the port if it is the scheme's default.
+/// Shows the origin as a URL, without the port if it is the scheme's default.
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scheme, default_port) = if self.secure { ("https", 443) } else { ("http", 80) };
@@ -151,7 +151,7 @@ impl fmt::Debug for HttpUrl {
     }
 }
 
-/// The scheme at the start of a text.
+/// Returns the URL scheme at the start of a text.
 fn scheme(text: &str) -> Option<&str> {
     let (scheme, _) = text.split_once(':')?;
     let rest = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
@@ -170,7 +170,7 @@ fn without_dots(path: &str) -> String {
             ".." => drop(kept.pop()),
             segment => kept.push(segment),
         }
-        // A folder keeps its trailing slash.
+        // A path that ends in `.` or `..` is a folder, so the result ends in a slash.
         if is_last && matches!(segment, "." | "..") {
             kept.push("");
         }
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn references_resolve_as_in_the_standard() {
         let base = HttpUrl::parse("http://a/b/c/d;p?q").unwrap();
-        // RFC 3986, sections 5.4.1 and 5.4.2, without other schemes.
+        // Examples from RFC 3986, sections 5.4.1 and 5.4.2, without those that have other schemes.
         for (reference, leads) in [
             ("g", "http://a/b/c/g"),
             ("./g", "http://a/b/c/g"),

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use super::net::{self, TestServer, answer, ok};
 use super::*;
 
-/// Starts a server that runs this for each connection after reading a request.
+/// Starts a server that calls `run` for each connection after it has read a request.
 async fn after_request<F, Fut>(run: F) -> Fetch
 where
     F: Fn(TcpStream) -> Fut + Send + 'static,
@@ -73,7 +73,7 @@ async fn a_response_is_the_same_wherever_it_is_cut() {
 async fn chunks_arrive_as_they_are_sent() {
     let fetch = after_request(|mut tcp| async move {
         tcp.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n").await.unwrap();
-        // There is no second chunk: this waits for a byte that the client never sends.
+        // Keeps the connection open without a second chunk, by waiting for a byte that the client never sends.
         tcp.read_u8().await.ok();
     })
     .await;
@@ -126,8 +126,8 @@ async fn a_connection_is_reused_after_its_response_was_read() {
     let fetch = fetch(&Endpoint::new(server.url("/")).no_proxy());
     for _ in 0..3 {
         assert_eq!(all(&mut post(&fetch).await.unwrap()).await.unwrap(), "here");
-        // The pool takes the connection back in a task of its own. The remaining tasks are the server, the two ends of
-        // the connection, and the timer of the pool.
+        // The connection is returned to the pool in a separate task. The remaining tasks are the server, the two ends
+        // of the connection, and the timer of the pool.
         tasks_are(4).await;
     }
     assert!(server.requests().iter().all(|request| request.connection == 0));
@@ -137,7 +137,7 @@ async fn a_connection_is_reused_after_its_response_was_read() {
 
 #[tokio::test]
 async fn a_connection_closed_by_the_server_is_not_reused() {
-    // Announces keep-alive, and closes the connection when the pool has it.
+    // A server that keeps the connection alive at first, and closes it when the pool has taken it back.
     let close = Arc::new(Notify::new());
     let close_signal = Arc::clone(&close);
     let fetch = after_request(move |mut tcp| {
@@ -152,7 +152,7 @@ async fn a_connection_closed_by_the_server_is_not_reused() {
         assert_eq!(post(&fetch).await.unwrap().status, 200);
         tasks_are(4).await;
         close.notify_one();
-        // The connection is gone from the pool.
+        // The pool has removed the connection.
         tasks_are(2).await;
     }
 }
@@ -201,7 +201,7 @@ async fn the_head_of_a_response_is_bounded() {
     let fetch = after_request(|mut tcp| async move {
         tcp.write_all(b"HTTP/1.1 200 OK\r\n").await.unwrap();
         let line = format!("X: {}\r\n", "x".repeat(1000));
-        // The client refuses it long before its end.
+        // The headers never end; the client closes the connection at its limit.
         while tcp.write_all(line.as_bytes()).await.is_ok() {}
     })
     .await;

@@ -1,4 +1,4 @@
-//! Tokens, and servers that want a new one.
+//! Tokens, and servers that require a new token.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -21,7 +21,7 @@ fn in_environment(endpoint: &Endpoint, variables: &[(&str, &str)]) -> Fetch {
     Fetch::with_proxies(endpoint, Proxies::from_env(lookup)).unwrap()
 }
 
-/// A proxy that connects every client to one server, whatever the requested target.
+/// A proxy that connects every client to the same server, whatever target the client requests.
 struct TunnelProxy {
     addr: SocketAddr,
     requests: Arc<Mutex<Vec<RecordedRequest>>>,
@@ -87,7 +87,7 @@ async fn excepted_hosts_are_reached_without_a_proxy() {
     let server = TestServer::answering(|_| ok("here")).await;
     let proxy = TestServer::answering(|_| ok("from afar")).await;
     let setting = proxy.url("/");
-    // This machine is excepted from proxies of the environment.
+    // Proxies from the environment are not used for this machine.
     let fetch = in_environment(&Endpoint::new(server.url("/")), &[("ALL_PROXY", &setting)]);
     assert_eq!(post(&fetch).await.unwrap().text_up_to(100).await, "here");
     assert_eq!(server.requests()[0].line, "POST / HTTP/1.1");
@@ -201,7 +201,7 @@ async fn socks_receives_the_host_name_and_connects_to_the_server() {
     assert_eq!(server.requests()[0].line, "POST / HTTP/1.1");
 }
 
-/// The server side of RFC 1928 and 1929. Returns user, password, host and port.
+/// The server side of a SOCKS 5 handshake (RFC 1928 and 1929). Returns user, password, host and port.
 async fn socks_handshake(client: &mut TcpStream) -> (String, String, String, u16) {
     async fn text(client: &mut TcpStream) -> String {
         let length = client.read_u8().await.unwrap();

@@ -17,7 +17,7 @@ fn endpoint(url: String) -> Endpoint {
         .header("Cookie", "cookie-1")
 }
 
-/// The headers that identify the sender.
+/// The headers that identify the sender or its session.
 const CREDENTIALS: [&str; 5] = ["authorization", "x-api-key", "cookie", "mcp-session-id", "last-event-id"];
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn a_get_is_followed_whatever_the_status() {
 
 #[tokio::test]
 async fn five_redirects_are_followed_and_no_more() {
-    // `/n` leads on until `/0`.
+    // `/n` redirects to `/n-1`; `/0` is the final target.
     let server = TestServer::answering(|request| {
         let at: usize = request.line.split(['/', ' ']).nth(2).unwrap().parse().unwrap();
         if at == 0 { ok("here") } else { redirect(307, &format!("/{}", at - 1)) }
