@@ -1,4 +1,4 @@
-//! Tools for the wire of the Model Context Protocol: read, record, check, inject faults, replay, and measure under load.
+//! Tools for Model Context Protocol traffic: read, record, check, inject faults, replay, and measure under load.
 //!
 //! ```text
 //! bytes -> entries -> { capture

@@ -222,7 +222,7 @@ impl LineScanner {
                 visitor.plain(&text[reported..length]);
                 let first = self.undecided.first().map_or(text.len(), |hit| hit.at);
                 let from = first.max(text.len().saturating_sub(MAX_OBJECT)).saturating_sub(LOOKBEHIND);
-                // Outside a secret, the kept text is only context for the next line, so it may include an earlier secret.
+                // Outside a secret, the kept text is only context for the next line; it may include an earlier secret.
                 let (from, floor) = if is_between { (from, from) } else { (from.min(floor), floor) };
                 self.hold(text, from, Cursor { reported: text.len(), examined: text.len(), floor });
             }
