@@ -79,7 +79,7 @@ impl ObservationQueue {
         self.wake(&state);
     }
 
-    /// Queues an event. There are few events, so their maximum is twice that of other items.
+    /// Queues an event. There are few events, so they are accepted up to twice the maximum number of items.
     pub(super) fn note(&self, exchange: ExchangeNumber, note: Note, time: Duration) {
         let mut state = self.lock();
         if let Some(stream) = ended_stream(&note) {

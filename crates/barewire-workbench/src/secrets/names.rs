@@ -225,7 +225,7 @@ const HARMLESS_KEY_PREFIXES: &[&[u8]] = &[
     b"unique", b"websocket",
 ];
 
-/// Names that are secret only in a query; elsewhere they are too short to be certain.
+/// Names that are secret in a query. In most other places they are too short to be certain.
 const QUERY_NAMES: &[&[u8]] =
     &[b"key", b"code", b"sig", b"signature", b"auth", b"pwd", b"sid", b"xamzsignature", b"jwt"];
 const MEMBER_NAMES: &[&[u8]] = &[b"auth", b"jwt"];
