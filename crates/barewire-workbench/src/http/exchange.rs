@@ -16,7 +16,7 @@ pub(crate) enum ExchangeEvent {
         bytes: Vec<u8>,
         /// The framing of the messages in the body, if it has messages that can be read.
         framing: Option<Framing>,
-        /// Its status code.
+        /// The status code.
         status: u16,
     },
     /// The body cannot be read because it has this `Content-Encoding`.

@@ -38,11 +38,11 @@ pub(super) struct Gate {
 /// The purpose of an exchange.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Purpose {
-    /// It sends the planned message with this index.
+    /// The exchange sends the planned message with this index.
     Message(usize),
-    /// It sends a response to the server that is not in the capture.
+    /// The exchange sends a response to the server that is not in the capture.
     Reply,
-    /// It is a GET stream for messages that belong to no request.
+    /// The exchange is a GET stream for messages that belong to no request.
     Listen,
 }
 
