@@ -1,8 +1,8 @@
-//! `100ms`, `2s` or `1.5` on a command line -> a duration.
+//! Parses durations on a command line, such as `100ms`, `2s` or `1.5`.
 
 use std::time::Duration;
 
-/// Parses a number with a unit, or a number of seconds.
+/// Parses a number with a unit, or a number of seconds without one.
 pub fn parse(text: &str) -> Result<Duration, &'static str> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -31,7 +31,7 @@ pub fn parse_nonzero(text: &str) -> Result<Duration, &'static str> {
 
 const EXPECTED: &str = "expected a time such as 100ms, 2s or 1.5 (seconds)";
 
-/// Far below the range of a clock, and longer than any useful wait.
+/// The maximum duration: far below the range of a clock, and longer than any useful wait.
 const YEAR: f64 = 365.0 * 24.0 * 60.0 * 60.0;
 
 #[cfg(test)]

@@ -1,17 +1,18 @@
-//! The reason why something could not be done, and what the caller can do about it.
+//! The error type of this crate, with a hint for the user.
 
 use std::{fmt, io};
 
 use barewire::transport::SpawnError;
 
-/// The reason why something could not be done.
+/// An error: what could not be done, and why.
 ///
-/// Its text reads on after a colon: `cannot read session.wire: no such file`. [`hint`](Self::hint) says what to do.
+/// The text fits after a colon: `cannot read session.wire: no such file`. [`hint`](Self::hint) returns a suggestion for
+/// the user.
 #[derive(Debug)]
 pub struct Error {
     what: String,
     help: Option<Help>,
-    /// Set if the output of the caller could not be written. Such an error has no help and keeps its text.
+    /// Set if the caller's own output could not be written. Such an error has no help, and its text is not extended.
     output: Option<io::Error>,
 }
 
@@ -21,7 +22,8 @@ enum Help {
     Advice(Advice),
 }
 
-/// A setting that would help. The library and the command line have different names for it, so the caller words the hint.
+/// A setting that would help. The library and the command line have different names for each setting, so the caller
+/// writes the text of the hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Advice {
@@ -40,7 +42,7 @@ pub enum Advice {
     },
     /// Accept frames in which a secret was replaced.
     AllowRedacted,
-    /// Record again, with bodies that are not compressed.
+    /// Record the capture again with uncompressed bodies.
     RecordUncompressed,
     /// Check a capture instead of another file.
     CheckCapture,
@@ -52,18 +54,18 @@ pub enum Advice {
     AllowCalls,
     /// Allow calls of all tools, with any arguments and as often as necessary.
     AllowAllCalls,
-    /// Send credentials along.
+    /// Send credentials with the requests.
     SendCredentials,
     /// Write a baseline first.
     WriteBaseline,
     /// Look at the list of all checks.
     ListChecks {
-        /// The most similar id.
+        /// The most similar id of a check.
         near: Option<&'static str>,
     },
     /// Look up where a check runs.
     ExplainCheck,
-    /// Name all checks, also those that found nothing to check.
+    /// Name all checks, including those that found nothing to check.
     NameAllChecks,
 }
 
@@ -95,7 +97,7 @@ impl fmt::Display for Advice {
 }
 
 impl Error {
-    /// Makes an error from a sentence without a full stop.
+    /// Makes an error from a sentence without a full stop at its end.
     pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), help: None, output: None }
     }
@@ -114,7 +116,7 @@ impl Error {
         Self::new(error.to_string()).with_hint(hint)
     }
 
-    /// Sets the hint, which says what to do.
+    /// Sets the hint: a suggestion for the user.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         self.with_help(Help::Hint(hint.into()))
@@ -147,7 +149,7 @@ impl Error {
         self.hint_in(Advice::to_string)
     }
 
-    /// The hint, with the caller's own words for a setting.
+    /// The hint, with `words` as the caller's text for a setting.
     pub fn hint_in(&self, words: impl FnOnce(&Advice) -> String) -> Option<String> {
         Some(match self.help.as_ref()? {
             Help::Hint(hint) => hint.clone(),
@@ -155,7 +157,7 @@ impl Error {
         })
     }
 
-    /// The error of the caller's own output, if that is what failed.
+    /// The I/O error, if the caller's own output could not be written.
     pub fn output(&self) -> Option<&io::Error> {
         self.output.as_ref()
     }
@@ -173,7 +175,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// A bare `?` is only used for the caller's own output; all other errors are made from a sentence.
+/// The `?` operator converts I/O errors only from the caller's own output; all other errors are made from a sentence.
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
         Self { what: format!("cannot write the output: {error}"), help: None, output: Some(error) }

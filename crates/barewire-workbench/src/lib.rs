@@ -1,4 +1,4 @@
-//! Tools for the wire of the Model Context Protocol: read, record, check, inject faults, replay, and measure under load.
+//! Tools for Model Context Protocol traffic: read, record, check, inject faults, replay, and measure under load.
 //!
 //! ```text
 //! bytes -> entries -> { capture
@@ -15,7 +15,7 @@
 //! - [`replay`] acts as the client of a capture, or as its server.
 //! - [`load`] sends requests to servers and measures the responses.
 //!
-//! docs/testing.md in the repository shows their use in tests:
+//! docs/testing.md in the repository shows how to use these parts in tests:
 //!
 //! ```
 //! use barewire::Server;
@@ -27,11 +27,12 @@
 //! # Ok::<(), barewire_workbench::Error>(())
 //! ```
 //!
-//! Nothing here prints, checks for a terminal or ends the process; that is left to the program.
+//! Nothing here prints, checks for a terminal or ends the process; all of that is left to the calling program.
 
 #![warn(clippy::exhaustive_structs, clippy::exhaustive_enums)]
 
-// In the order of the data. The blank lines keep rustfmt from sorting; `rustfmt::skip` on a `mod` line would skip the module.
+// The modules are in the order of the data. The blank lines keep rustfmt from sorting; `rustfmt::skip` on a `mod` line
+// would skip the module.
 pub mod frames;
 pub mod operations;
 
@@ -57,7 +58,7 @@ mod nearest;
 
 pub use error::{Advice, Error};
 
-/// The code in the guide compiles.
+/// Checks that the code in the guide compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/testing.md")]
 struct Testing;

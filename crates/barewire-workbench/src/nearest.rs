@@ -1,4 +1,4 @@
-//! A misspelled name -> the name that was meant.
+//! Finds the name that was most likely meant by a misspelled one.
 
 /// Returns the most similar name, if it is similar enough.
 pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
@@ -11,7 +11,7 @@ pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option
     (near.0 <= 2.max(wanted.len() / 3)).then_some(near.1)
 }
 
-/// The number of letters that must be added, removed or changed to turn one word into the other.
+/// Returns the number of letters that must be added, removed or changed to turn one word into the other.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().flat_map(char::to_lowercase).collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -26,7 +26,7 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// Longer names are not compared, because the names of a peer may have any length.
+/// The maximum length of names that are compared, because names from a peer may have any length.
 const MAX_COMPARED_NAME: usize = 64;
 
 #[cfg(test)]

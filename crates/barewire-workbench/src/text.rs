@@ -1,4 +1,4 @@
-//! Text of a peer, times and sizes -> text for people: escaped, cut to a width, with three digits.
+//! Formats peers' text, times and sizes for people: escaped, cut to a width, and with at most three significant digits.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -9,7 +9,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 pub use crate::nearest::nearest;
 
-/// The meaning of a part of a text, which may be shown by colour. No information is in the colour alone.
+/// The meaning of a part of a text, which may be shown as a colour. The colour never carries information that the text
+/// lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Tone {
@@ -31,7 +32,7 @@ pub enum Tone {
 
 /// The width and the colours of a text.
 pub trait Style {
-    /// Returns a part of a text in a tone.
+    /// Returns a part of a text, coloured for its tone.
     fn paint(&self, tone: Tone, text: &str) -> String;
 
     /// The number of columns for prose.
@@ -53,9 +54,9 @@ impl Style for Plain {
     }
 }
 
-/// Returns text of a peer for one line of a terminal: escaped, and no wider than `most` columns.
+/// Returns a peer's text for one line of a terminal: escaped, and at most `most` columns wide.
 pub fn shown(bytes: &[u8], most: usize) -> String {
-    // Escaping makes at most four columns of a byte.
+    // Escaping turns a byte into at most four columns.
     let text = escape(bytes.get(..most * 4).map_or(bytes, |start| start));
     if text.width() <= most && bytes.len() <= most * 4 {
         return text.into_owned();
@@ -71,9 +72,9 @@ pub fn shown(bytes: &[u8], most: usize) -> String {
     cut
 }
 
-/// Returns JSON text of a peer for one line of JSON output: the same value, with characters that must not reach a terminal
-/// written as `\uNNNN`. They only occur inside strings, where the escape means the same; except tabs and line breaks, which
-/// only occur outside of strings, where a space means the same.
+/// Returns a peer's JSON text for one line of JSON output: the same value, but with characters that must not reach a
+/// terminal written as `\uNNNN`. Such characters occur only inside strings, where the escape has the same meaning;
+/// except tabs and line breaks, which occur only outside strings, where a space has the same meaning.
 pub fn safe_json(text: &str) -> Cow<'_, str> {
     if is_clean(text.as_bytes()) {
         return Cow::Borrowed(text);
@@ -110,12 +111,12 @@ pub fn wrap(text: &str, room: usize) -> Vec<String> {
     lines
 }
 
-/// Pads a text to a column of at least this width.
+/// Pads a text with spaces to at least this width.
 pub fn pad(text: &str, width: usize) -> String {
     format!("{text}{:1$}", "", width.saturating_sub(text.width()))
 }
 
-/// Formats a duration with three digits.
+/// Formats a duration with at most three significant digits.
 pub fn took(time: Duration) -> String {
     let &(step, unit, name, _) = scale(time);
     let steps = (time.as_nanos() + step / 2) / step;
@@ -128,7 +129,7 @@ pub fn took(time: Duration) -> String {
     }
 }
 
-/// Formats a duration with three digits, also below 100 microseconds.
+/// Formats a duration with three significant digits, even below 100 microseconds.
 pub fn took_precisely(time: Duration) -> String {
     let us = time.as_secs_f64() * 1e6;
     match us {
@@ -138,15 +139,15 @@ pub fn took_precisely(time: Duration) -> String {
     }
 }
 
-/// The duration that [`took`] shows, rounded as it is there.
+/// Returns the duration that [`took`] shows, with the same rounding.
 pub fn displayed_duration(time: Duration) -> Duration {
     let &(step, ..) = scale(time);
     let nanos = (time.as_nanos() + step / 2) / step * step;
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-/// The step that a time is rounded to, its unit, the name of the unit, and the upper limit. A time that would be rounded up to
-/// 1000 has the next unit.
+/// Returns the step that a time is rounded to, its unit, the name of the unit, and the upper limit. A time that would
+/// be rounded up to 1000 gets the next larger unit.
 fn scale(time: Duration) -> &'static (u128, u128, &'static str, u128) {
     const US: u128 = 1_000;
     const MS: u128 = 1_000 * US;
@@ -174,7 +175,7 @@ fn scale(time: Duration) -> &'static (u128, u128, &'static str, u128) {
     SCALES.iter().find(|scale| nanos < scale.3).expect("the last has no end")
 }
 
-/// Formats a number of bytes.
+/// Formats a number of bytes with a unit.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {

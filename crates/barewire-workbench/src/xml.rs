@@ -1,6 +1,6 @@
-//! Text -> text for XML.
+//! Escapes text for XML.
 
-/// Escapes special characters, and replaces those that XML cannot contain by U+FFFD.
+/// Escapes special characters, and replaces characters that XML cannot contain with U+FFFD.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,8 +1,8 @@
-//! The start of a capture -> the times in it.
+//! The start time of a capture, and the times relative to it.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The start of a capture, by the monotonic clock and by the wall clock.
+/// The start of a capture, on the monotonic clock and on the wall clock.
 #[derive(Clone, Copy, Debug)]
 pub struct CaptureClock {
     start: Instant,
@@ -15,18 +15,18 @@ impl CaptureClock {
         Self { start: Instant::now(), wall: SystemTime::now() }
     }
 
-    /// The time since the start, in whole microseconds.
+    /// Returns the time since the start, in whole microseconds.
     pub fn now(self) -> Duration {
         let now = self.start.elapsed();
         Duration::new(now.as_secs(), now.subsec_micros() * 1000)
     }
 
-    /// The time of the start, in the format of RFC 3339.
+    /// Returns the wall-clock time of the start, in the format of RFC 3339.
     pub fn started(self) -> String {
         self.wall_at(Duration::ZERO)
     }
 
-    /// The wall-clock time this long after the start, in the format of RFC 3339.
+    /// Returns the wall-clock time at `time` after the start, in the format of RFC 3339.
     pub fn wall_at(self, time: Duration) -> String {
         let since = self.wall.duration_since(UNIX_EPOCH).unwrap_or_default() + time;
         let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
@@ -37,8 +37,8 @@ impl CaptureClock {
     }
 }
 
-/// Year, month and day of a number of days after 1970-01-01. Years begin in March here, so that the leap day is the last; 400
-/// years have 146097 days.
+/// Returns the year, month and day that is this many days after 1970-01-01. Years begin in March here, so that the leap
+/// day is the last day of a year; 400 years have 146097 days.
 fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);

@@ -1,4 +1,4 @@
-//! A path -> the file of a capture. Only its owner can read it, only one process writes to it, and only captures are
+//! Opens the file of a capture. Only its owner can read it, only one process writes to it, and only captures are
 //! overwritten.
 
 use std::ffi::{OsStr, OsString};
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use super::CaptureClock;
 use crate::{Error, platform};
 
-/// Opens the file, and returns it with its path.
+/// Opens the file for a capture, and returns it with its actual path.
 ///
-/// An existing file is overwritten only if it is empty or a capture. A file that another tap is writing to is left alone: hosts
-/// may start a server twice, and then the name of the second capture ends in `-2`. In a name, `%p` is the id of this process,
+/// An existing file is overwritten only if it is empty or a capture. If another tap is writing to the file, as when a
+/// host starts a server twice, the name of the second capture ends in `-2`. In a name, `%p` is the id of this process,
 /// `%t` the time, and `%%` a percent sign.
 pub(super) fn create(path: &Path, clock: CaptureClock) -> Result<(File, PathBuf), Error> {
     let path = expand_name(path, clock);
@@ -29,11 +29,11 @@ pub(super) fn create(path: &Path, clock: CaptureClock) -> Result<(File, PathBuf)
 /// Opens a file for writing; `None` if another process is writing to it.
 fn open(path: &Path) -> Result<Option<File>, Error> {
     let cannot = |why: &dyn std::fmt::Display| Error::new(format!("cannot record to {}: {why}", path.display()));
-    // Not truncated before its content is checked.
+    // The file is not truncated until its content is checked.
     let mut options = platform::private_options();
     options.read(true).write(true).create(true).truncate(false);
     let opened = options.open(path).or_else(|error| match error.kind() {
-        // A pipe or a terminal that can only be written to.
+        // The path may be a pipe or a terminal that can only be written to.
         io::ErrorKind::PermissionDenied => OpenOptions::new().write(true).open(path).map_err(|_| error),
         _ => Err(error),
     });
@@ -81,7 +81,7 @@ fn expand_name(path: &Path, clock: CaptureClock) -> PathBuf {
         let sign = parts[at + 1..].chars().next();
         match sign {
             Some('p') => name.push(std::process::id().to_string()),
-            // Some file systems do not allow colons.
+            // Some file systems do not allow colons in names.
             Some('t') => name.push(clock.started()[..19].replace(':', "-")),
             Some('%') => name.push("%"),
             other => name.push(format!("%{}", other.map_or(String::new(), String::from))),
@@ -92,7 +92,7 @@ fn expand_name(path: &Path, clock: CaptureClock) -> PathBuf {
     name.into()
 }
 
-/// `a/b.wire` becomes `a/b-2.wire`.
+/// Adds a number to a file name: `a/b.wire` becomes `a/b-2.wire`.
 fn numbered(path: &Path, number: usize) -> PathBuf {
     let mut name = path.file_stem().unwrap_or(OsStr::new("capture")).to_owned();
     name.push(format!("-{number}"));
@@ -103,8 +103,8 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// The start of a capture's first line.
+/// The start of the first line in every capture.
 const HEADER_START: &[u8] = b"wire 1";
 
-/// More servers than any host starts at once under one name.
+/// The maximum number in a numbered name: more servers than any host starts at once under one name.
 const MAX_NUMBERED: usize = 99;

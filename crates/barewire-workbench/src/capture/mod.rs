@@ -1,8 +1,9 @@
-//! Live bytes -> a `.wire` file without secrets that only its owner can read.
+//! Writes live bytes to a `.wire` file, without secrets and readable only by its owner.
 //!
-//! [`CaptureWriter::create`] creates the file and writes its header; [`CaptureWriter::write`] redacts entries and writes them. A
-//! [`Pipeline`](crate::pipeline::Pipeline) turns live bytes and events into entries and records to a writer. HTTP is recorded
-//! with a channel for each exchange: `Note::Head` for the lines of a head, and bytes for each body. Both are redacted.
+//! [`CaptureWriter::create`] creates the file and writes its header; [`CaptureWriter::write`] redacts entries and
+//! writes them. A [`Pipeline`](crate::pipeline::Pipeline) turns live bytes and events into entries and passes them to a
+//! writer. HTTP is recorded with one channel for each exchange: a `Note::Head` for each line of a head, and bytes for
+//! each body. Both are redacted.
 
 mod clock;
 mod file;
@@ -13,5 +14,5 @@ pub use barewire_proto::transcript::{Bytes, Channel, End, Entry, Event, Framing,
 pub use clock::CaptureClock;
 pub use writer::{CaptureWriter, event};
 
-/// A longer line is written in pieces of this many bytes.
+/// The maximum length of a line in one piece: a longer line is written in pieces of this many bytes.
 pub const PIECE: usize = 256 * 1024;

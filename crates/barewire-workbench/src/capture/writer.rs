@@ -1,4 +1,4 @@
-//! Entries -> redaction -> lines of a file. While the file cannot be written, gaps are counted.
+//! Redacts entries and writes them to a file. While the file cannot be written, the missed bytes are counted as gaps.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -17,18 +17,18 @@ pub struct CaptureWriter {
     file: File,
     path: PathBuf,
     redactor: Redactor,
-    /// Redacted entries that are not text yet; empty between calls.
+    /// Redacted entries that are not formatted yet; empty between calls.
     entries: Vec<Entry>,
-    /// Whole lines that are not in the file yet.
+    /// Complete lines that are not written to the file yet.
     text: String,
     state: FileState,
 }
 
 enum FileState {
     Writing,
-    /// A write has failed. Bytes since then are only counted.
+    /// A write has failed. Since then, bytes are only counted.
     Failed {
-        /// The rest of the line that was cut.
+        /// The rest of the line that the failed write cut off.
         rest: Vec<u8>,
         missed: BTreeMap<(char, String), (Stream, Channel, u64)>,
         next_try: Instant,
@@ -36,7 +36,7 @@ enum FileState {
 }
 
 impl CaptureWriter {
-    /// Creates the file, and writes the header with these facts after its own.
+    /// Creates the file, and prepares a header with our own facts followed by `facts`.
     pub fn create(path: &Path, clock: CaptureClock, redactor: Redactor, facts: &[(&str, &str)]) -> Result<Self, Error> {
         let (file, path) = file::create(path, clock)?;
         let started = clock.started();
@@ -49,7 +49,7 @@ impl CaptureWriter {
         Ok(capture)
     }
 
-    /// The path of the file, which may differ from the one that was asked for.
+    /// The path of the file, which may differ from the requested path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -60,7 +60,7 @@ impl CaptureWriter {
         self.put_redacted(channel, Note::Open(line), redacted, time);
     }
 
-    /// Records a header whose value is a secret whatever its name.
+    /// Records a header whose value is a secret, regardless of its name.
     pub fn secret_header(&mut self, channel: Channel, name: &str, value: &str, time: Duration) {
         let (line, redacted) = self.redactor.secret_header(name, value);
         self.put_redacted(channel, Note::Head(Stream::ToServer, line), redacted, time);
@@ -72,7 +72,7 @@ impl CaptureWriter {
         self.put(&Entry::Event(Event { channel, note, marks }));
     }
 
-    /// Takes an entry. It is in the file after the next [`Self::flush`].
+    /// Takes an entry. The next [`Self::flush`] writes it to the file.
     pub fn write(&mut self, entry: Entry) {
         let mut entries = std::mem::take(&mut self.entries);
         self.redactor.entry(entry, &mut entries);
@@ -92,19 +92,19 @@ impl CaptureWriter {
             (FileState::Failed { missed, .. }, Entry::Event(Event { channel, note: Note::Gap(stream, bytes), .. })) => {
                 count_missed(missed, *stream, channel, *bytes);
             }
-            // Other events are short, and explain the gaps.
+            // Other events are short and explain the gaps, so they are kept.
             (FileState::Failed { .. }, entry) if self.text.len() < MAX_EVENT_TEXT => entry.write(&mut self.text),
             (FileState::Failed { .. }, _) => {}
         }
     }
 
-    /// The number of bytes that wait for the next [`Self::flush`].
+    /// Returns the number of bytes that the next [`Self::flush`] will write.
     pub fn waiting(&self) -> usize {
         self.text.len()
     }
 
-    /// Writes everything that waits to the file. The first error is returned; after it, writing is tried again every second
-    /// without further errors, and the bytes that were missed become a gap.
+    /// Writes all pending lines to the file. Returns the first error. After an error, the write is retried every second
+    /// without reporting further errors, and the missed bytes become a gap.
     pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.state {
             FileState::Writing => {}
@@ -139,8 +139,8 @@ impl CaptureWriter {
         if was_failed { Ok(()) } else { Err(error) }
     }
 
-    /// Handles a failed write after `done` bytes. The rest of the cut line is kept, so that the file goes on with whole lines;
-    /// the other lines are counted.
+    /// Handles a write that failed after `done` bytes. The rest of the cut line is kept, so that later lines start on a
+    /// new line; the bytes of all other lines are counted.
     fn fail(&mut self, done: usize) {
         let text = std::mem::take(&mut self.text);
         let (_, left) = text.as_bytes().split_at(done);
@@ -166,14 +166,14 @@ fn count_missed(
     bytes: u64,
 ) {
     let key = (stream.sigil(), channel.as_str().to_owned());
-    // Over HTTP, channels come and go. Beyond the limit they are not counted.
+    // Over HTTP there may be any number of channels. Beyond the maximum, missed bytes are not counted.
     if missed.len() < MAX_MISSED_CHANNELS || missed.contains_key(&key) {
         let entry = missed.entry(key).or_insert((stream, channel.clone(), 0));
         entry.2 = entry.2.saturating_add(bytes);
     }
 }
 
-/// Writes as much as possible, and returns the number of bytes written.
+/// Writes as much as possible. Returns the number of bytes written, and the error if there was one.
 fn write(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
     let mut done = 0;
     while done < bytes.len() {
@@ -187,18 +187,18 @@ fn write(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
     (done, Ok(()))
 }
 
-/// Makes an entry of an event.
+/// Makes an event entry.
 pub fn event(channel: Channel, note: Note, time: Option<Duration>) -> Entry {
     Entry::Event(Event { channel, note, marks: Marks::at(time) })
 }
 
-/// Short enough to go on soon after a disk has room again.
+/// The time between retries: short enough to continue soon after a disk has room again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The memory that is kept for lines.
+/// The maximum capacity of the line buffer that is kept between flushes.
 const MAX_IDLE_CAPACITY: usize = 1 << 20;
 
-/// The most text of events that is kept while a file cannot be written.
+/// The maximum length of event text that is kept while the file cannot be written.
 const MAX_EVENT_TEXT: usize = 64 * 1024;
 
 const MAX_MISSED_CHANNELS: usize = 1024;

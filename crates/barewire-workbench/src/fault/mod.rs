@@ -1,7 +1,7 @@
-//! The messages of one direction -> the same messages with faults, and the times at which they are written.
+//! Injects faults into the messages of one direction, and decides when they are written.
 //!
-//! Only here are messages assembled before they are relayed. The result depends only on the seed, the order of the faults and
-//! the bytes of one direction, so that it can be repeated.
+//! Messages are assembled before they are relayed only if faults are injected. The result depends only on the seed, the
+//! order of the faults and the bytes of one direction, so that it can be repeated.
 
 mod random;
 mod spec;
@@ -27,22 +27,22 @@ pub struct DirectionFaults {
     pub(crate) to_client: Option<FaultInjector>,
 }
 
-/// The faults of one direction.
+/// Injects the faults of one direction.
 pub struct FaultInjector {
     stream: Stream,
     specs: Vec<(FaultSpec, SeededRandom)>,
     requests: Option<Arc<Mutex<RequestMethods>>>,
     /// The number of messages so far.
     number: u64,
-    /// The unfinished line.
+    /// The bytes of the unfinished line.
     partial: Vec<u8>,
-    /// Whether the rest of an overlong line is being relayed as it comes.
+    /// Whether the rest of an overlong line is being relayed unchanged.
     passing: bool,
     held: HeldFrames,
     closed: bool,
 }
 
-/// An action of one direction.
+/// An action that the relay takes in one direction.
 #[derive(Debug, PartialEq)]
 pub(crate) enum FaultAction {
     /// Record this event.
@@ -54,19 +54,19 @@ pub(crate) enum FaultAction {
     Kill,
 }
 
-/// The messages that are held back.
+/// The messages that are held back, and since when.
 #[derive(Default)]
 struct HeldFrames {
-    /// A message that is written after the next one, and its number.
+    /// A message, with its number, that is written after the next one.
     late: Option<(u64, Vec<u8>)>,
-    /// Messages that are written at once: `count` so far, `wanted` in all.
+    /// Messages that are written together: `count` are held so far, and `wanted` are needed.
     together: Vec<u8>,
     count: usize,
     wanted: usize,
     since: Option<Instant>,
 }
 
-/// The methods of outstanding requests, by direction and id.
+/// Maps the direction and id of each outstanding request to its method.
 #[derive(Default)]
 struct RequestMethods {
     methods: HashMap<(Stream, Id<'static>), String>,
@@ -74,7 +74,7 @@ struct RequestMethods {
 }
 
 impl FaultInjector {
-    /// Sorts faults by direction. Without a seed, a random one is used.
+    /// Groups faults by direction. Without a seed, a random seed is used.
     pub fn by_direction(specs: &[FaultSpec], seed: Option<u64>) -> DirectionFaults {
         if specs.is_empty() {
             return DirectionFaults { seed: None, to_server: None, to_client: None };
@@ -87,7 +87,8 @@ impl FaultInjector {
             let ours = specs.iter().enumerate().filter(|(_, spec)| spec.stream.is_none_or(|it| it == stream));
             let specs: Vec<_> =
                 ours.map(|(index, spec)| (spec.clone(), SeededRandom::new(seed, part(index)))).collect();
-            // A direction without faults is still read for the methods of its requests.
+            // A direction without faults is still parsed, because responses in the other direction are selected by the
+            // methods of its requests.
             (!specs.is_empty() || by_method).then(|| Self {
                 stream,
                 specs,
@@ -102,7 +103,7 @@ impl FaultInjector {
         DirectionFaults { seed: Some(seed), to_server: one(Stream::ToServer), to_client: one(Stream::ToClient) }
     }
 
-    /// Takes the bytes of a read.
+    /// Takes the bytes of one read. Returns the actions to perform.
     pub(crate) fn push(&mut self, mut bytes: &[u8]) -> Vec<FaultAction> {
         let mut actions = Vec::new();
         while let Some(newline) = memchr::memchr(b'\n', bytes) {
@@ -134,12 +135,13 @@ impl FaultInjector {
         actions
     }
 
-    /// The time at which held messages are released in any case: a peer that waits for a response may send nothing more.
+    /// The time at which held messages are released at the latest: a peer that waits for a response may send nothing
+    /// more.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.held.since.map(|since| since + MAX_HOLD)
     }
 
-    /// Releases held messages, although the message that they were held for has not come.
+    /// Releases held messages, although the message that they wait for has not come.
     pub(crate) fn release(&mut self) -> Vec<FaultAction> {
         let mut actions = Vec::new();
         if let Some((message, _)) = self.held.late {
@@ -149,7 +151,7 @@ impl FaultInjector {
         actions
     }
 
-    /// Releases everything at the end of the stream.
+    /// Releases all held messages and bytes at the end of the stream.
     pub(crate) fn finish(&mut self) -> Vec<FaultAction> {
         let mut actions = self.release();
         let rest = std::mem::take(&mut self.partial);
@@ -169,13 +171,14 @@ impl FaultInjector {
         let mut chosen: Vec<&mut (FaultSpec, SeededRandom)> = Vec::new();
         for one in &mut self.specs {
             let (spec, chance) = &mut *one;
-            // A random number is drawn for every fault that fits, so that one fault does not change another.
+            // A random number is drawn for every fault that matches the message, so that the choices for one fault do
+            // not depend on the others.
             if spec.which.fits(number, method.as_deref()) && spec.percent.is_none_or(|percent| chance.percent(percent))
             {
                 chosen.push(one);
             }
         }
-        // Faults of the content come before faults of the writing.
+        // Faults that change the content are applied before faults that change the writing.
         chosen.sort_by_key(|one| one.0.kind.step());
         let mut plan = FramePlan { before: Vec::new(), cuts: Vec::new(), pause: PIECE_PAUSE, hold: None, end: None };
         for (spec, chance) in chosen {
@@ -232,7 +235,7 @@ impl FaultInjector {
 }
 
 impl HeldFrames {
-    /// Takes all messages, in the order in which they are written.
+    /// Takes all held messages, in the order in which they are to be written.
     fn release(&mut self) -> Option<FaultAction> {
         let Self { late, mut together, .. } = std::mem::take(self);
         together.extend(late.map(|(_, frame)| frame).unwrap_or_default());
@@ -240,34 +243,34 @@ impl HeldFrames {
     }
 }
 
-/// The faults of one message.
+/// The effects of all faults on one message.
 struct FramePlan {
     before: Vec<FaultAction>,
-    /// The places at which its writing is split.
+    /// The offsets at which the message is split into separate writes.
     cuts: Vec<usize>,
-    /// The pause between the pieces.
+    /// The pause between two pieces.
     pause: Duration,
     hold: Option<Hold>,
     end: Option<StreamEnd>,
 }
 
-/// The end of the stream after a message.
+/// The way in which the stream ends after a message.
 #[derive(PartialEq)]
 enum StreamEnd {
     Close,
     Kill,
 }
 
-/// A reason to hold a message back.
+/// The reason to hold a message back.
 enum Hold {
     Late,
     Together(usize),
 }
 
 impl FramePlan {
-    /// Adds one fault. Returns the chosen values, or `None` if the fault cannot be applied to this message.
+    /// Applies one fault. Returns the chosen values as text, or `None` if the fault cannot be applied to this message.
     fn apply(&mut self, kind: &FaultKind, chance: &mut SeededRandom, frame: &mut Vec<u8>) -> Option<String> {
-        // The length without the line break, unless the message was dropped.
+        // The length without the line break; 0 if the message was dropped.
         let content = frame.len().saturating_sub(1);
         match kind {
             _ if frame.is_empty() => return None,
@@ -331,7 +334,8 @@ impl FramePlan {
 }
 
 impl FaultKind {
-    /// The order of faults: whether there is a message, its content, its time, the end of the stream, and its writing.
+    /// The order in which faults are applied: whether there is a message at all, its content, its time, the end of the
+    /// stream, and its writing.
     fn step(&self) -> u8 {
         match self {
             Self::Drop => 0,
@@ -349,7 +353,7 @@ impl FaultKind {
 }
 
 impl RequestMethods {
-    /// The method of a message, or of the request that it answers.
+    /// Returns the method of a message, or of the request that it answers.
     fn method(&mut self, stream: Stream, frame: &[u8]) -> Option<String> {
         match parse(frame, usize::MAX) {
             Parsed::Message(Message::Request(request)) => {
@@ -374,16 +378,16 @@ impl RequestMethods {
     }
 }
 
-/// A longer line is relayed unchanged.
+/// The maximum length of a line with faults: a longer line is relayed unchanged.
 const MAX_FRAME: usize = 16 * 1024 * 1024;
 
-/// More than any host has outstanding.
+/// The maximum number of outstanding requests that are kept: more than any host has.
 const MAX_OUTSTANDING: usize = 4096;
 
-/// The pause between two pieces, so that they are two reads.
+/// The pause between two pieces, long enough that the receiver reads them separately.
 const PIECE_PAUSE: Duration = Duration::from_millis(2);
 
-/// The longest time that a message is held for another one.
+/// The maximum time that a message is held back for another one.
 const MAX_HOLD: Duration = Duration::from_millis(300);
 
 #[cfg(test)]

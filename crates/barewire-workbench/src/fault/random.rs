@@ -1,4 +1,4 @@
-//! A seed -> pseudorandom numbers that are the same every time: SplitMix64.
+//! A pseudorandom number generator, SplitMix64, which gives the same numbers for the same seed.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use std::ops::Range;
 pub(crate) struct SeededRandom(u64);
 
 impl SeededRandom {
-    /// Creates a generator; those of the same seed are independent for each `part`.
+    /// Creates a generator. Generators with the same seed and different `part`s are independent.
     pub(crate) fn new(seed: u64, part: u64) -> Self {
         let mut chance = Self(seed ^ part.wrapping_mul(0xd134_2543_de82_ef95));
         chance.next();
@@ -21,13 +21,13 @@ impl SeededRandom {
         z ^ (z >> 31)
     }
 
-    /// Returns a number in the range, which must not be empty.
+    /// Returns a random number in the range, which must not be empty.
     pub(crate) fn within(&mut self, range: Range<usize>) -> usize {
         let width = (range.end - range.start) as u64;
         range.start + usize::try_from(self.next() % width).expect("it is less than a usize")
     }
 
-    /// Returns `true` in this many of a hundred cases.
+    /// Returns `true` with a probability of `percent` in a hundred.
     pub(crate) fn percent(&mut self, percent: u8) -> bool {
         self.next() % 100 < u64::from(percent)
     }

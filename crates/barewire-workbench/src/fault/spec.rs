@@ -1,4 +1,4 @@
-//! `<:split=3@tools/call%20` -> a fault, and the messages that it applies to.
+//! Parses a fault and the selection of its messages, such as `<:split=3@tools/call%20`.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use barewire_proto::transcript::Stream;
 
 use crate::duration;
 
-/// One fault, and the messages that it applies to. docs/tap.md describes its text form.
+/// One fault, and the messages that it applies to. docs/tap.md describes the text form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaultSpec {
     name: &'static str,
-    /// `None` for both directions.
+    /// The direction; `None` for both.
     pub(super) stream: Option<Stream>,
     pub(super) kind: FaultKind,
     pub(super) which: MessageSelector,
-    /// The share of the selected messages, in percent.
+    /// The percentage of the selected messages that get the fault.
     pub(super) percent: Option<u8>,
 }
 
@@ -41,7 +41,7 @@ pub(super) enum FaultKind {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum MessageSelector {
     All,
-    /// From the first to the last, both included.
+    /// The messages with numbers from the first to the last, both included.
     Range(u64, u64),
     Every(u64),
     Method(String),
@@ -78,7 +78,7 @@ impl FaultSpec {
         Ok(Self { name, stream, kind: FaultKind::parse(name, value)?, which, percent })
     }
 
-    /// Its name, also in captures.
+    /// The name of the fault, as in captures.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -159,7 +159,8 @@ impl MessageSelector {
     }
 }
 
-/// Splits a text at the last sign that is not doubled. A doubled sign is the sign itself, in the text of junk.
+/// Splits a text at the last `sign` that is not doubled. In the text of a junk line, a doubled `sign` stands for the
+/// character itself.
 fn cut(text: &str, sign: char) -> Option<(&str, &str)> {
     let (mut last, mut at) = (None, 0);
     while let Some(found) = text[at..].find(sign) {
@@ -180,7 +181,7 @@ const NAMES: &[&str] = &[
     "reorder", "half-close", "kill",
 ];
 
-/// The largest number of pieces, frames, copies or bytes.
+/// The maximum number of pieces, frames, copies or bytes in a fault.
 const MAX_VALUE: usize = 1_000_000;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The actions of every fault.
+//! Tests the actions of every fault.
 
 use super::*;
 
-/// The actions for four messages to the client.
+/// Returns the actions for four messages to the client.
 fn actions(spec: &str, seed: u64) -> Vec<FaultAction> {
     let ordered = FaultInjector::by_direction(&[FaultSpec::parse(spec).expect(spec)], Some(seed));
     let mut faults = ordered.to_client.expect("they are for the client");
@@ -14,7 +14,7 @@ fn actions(spec: &str, seed: u64) -> Vec<FaultAction> {
     actions
 }
 
-/// The event of a dropped message to the client.
+/// Returns the event for a dropped message to the client.
 fn drop_of(message: u64) -> FaultAction {
     let name = Word::new("drop").expect("a word");
     FaultAction::Note(Note::Fault(InjectedFault::Applied {
@@ -25,7 +25,7 @@ fn drop_of(message: u64) -> FaultAction {
     }))
 }
 
-/// The actions in one line: written bytes in quotes, events as they are.
+/// Returns the actions in one line: written bytes in quotes, events as text.
 fn described(spec: &str) -> String {
     let actions = actions(spec, 7).into_iter().map(|action| match action {
         FaultAction::Note(note) => String::from_utf8(note.text()).expect("UTF-8"),

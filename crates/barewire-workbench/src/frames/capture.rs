@@ -1,4 +1,4 @@
-//! A `.wire` transcript -> its entries, line by line.
+//! Reads the entries of a `.wire` transcript, line by line.
 
 use barewire_proto::frame::DEFAULT_LIMIT;
 use barewire_proto::json::Json;
@@ -9,13 +9,13 @@ use super::source::{Input, InputPiece, ReadEnd};
 use super::{Sink, Streams};
 use crate::{Advice, Error};
 
-/// The limits for frames.
+/// The maximum size and nesting of frames.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::exhaustive_structs, reason = "frames are limited in both directions: length and depth")]
 pub struct FrameLimits {
-    /// The bytes of a frame.
+    /// The maximum length of a frame, in bytes.
     pub frame: usize,
-    /// The levels of a message.
+    /// The maximum nesting depth of a message.
     pub depth: usize,
 }
 
@@ -26,7 +26,7 @@ impl Default for FrameLimits {
     }
 }
 
-/// Hands everything in a transcript to the sink, until it has enough.
+/// Passes all items of a transcript to the sink, until the sink returns `false`.
 pub(super) fn read(
     input: &mut Input,
     limits: FrameLimits,
@@ -34,7 +34,7 @@ pub(super) fn read(
     sink: &mut dyn Sink,
 ) -> Result<ReadEnd, Error> {
     let name = input.name.clone();
-    // An escaped payload takes four bytes a byte, and the marks some more.
+    // An escaped byte takes four bytes; the marks take some more.
     let max_length = limits.frame.saturating_mul(4).saturating_add(64 * 1024);
     let mut lines = TextLines { held: Vec::new(), number: 0, max_length };
     let mut streams = Streams::new(limits);
@@ -43,7 +43,7 @@ pub(super) fn read(
             InputPiece::Bytes(piece) => (piece, None),
             InputPiece::End => (&[][..], Some(ReadEnd::Finished)),
             InputPiece::Restarted => {
-                // An unfinished line is dropped.
+                // An unfinished line of the replaced file is dropped.
                 streams.finish(sink)?;
                 return Ok(ReadEnd::Restarted);
             }
@@ -53,7 +53,7 @@ pub(super) fn read(
                 .with_advice(Advice::RaiseFrameLimit)
         })? {
             let entry = read_line(line, number);
-            // Only the last line may be cut: it has no line break.
+            // Only a last line without a line break can be incomplete.
             if ended.is_some() && is_cut(&entry) {
                 warn(&cut_line_warning(&name, number));
                 continue;
@@ -71,7 +71,7 @@ pub(super) fn read(
     }
 }
 
-/// Reads the entries of a transcript in memory. A last line that is cut short is left out and reported to `warn`.
+/// Reads the entries of a transcript in memory. An incomplete last line is left out and reported to `warn`.
 pub fn read_entries(name: &str, text: &[u8], warn: &dyn Fn(&Error)) -> Result<Vec<Entry>, WireError> {
     let lines = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let (whole, last) = text.split_at(lines);
@@ -93,7 +93,7 @@ fn cut_line_warning(name: &str, line: u64) -> Error {
         .with_hint("the program that wrote it was stopped while writing")
 }
 
-/// Whether the end of a line is missing: it is no entry, or the message in it is incomplete.
+/// Whether the end of a line is missing: the line is not an entry, or the message in it is incomplete.
 fn is_cut(entry: &Result<Entry, WireError>) -> bool {
     match entry {
         Err(_) => true,
@@ -114,18 +114,18 @@ fn unreadable(name: &str, error: &WireError) -> Error {
     }
 }
 
-/// Splits a transcript into lines. Unlike frames, blank lines count as well.
+/// Splits a transcript into lines. Unlike in message framing, blank lines are included.
 struct TextLines {
     held: Vec<u8>,
     number: u64,
     max_length: usize,
 }
 
-/// The number of a line that is too long.
+/// The number of a line that is longer than the maximum.
 struct Overlong(u64);
 
 impl TextLines {
-    /// Returns the next line with its number.
+    /// Returns the next line and its number.
     fn next(&mut self, rest: &mut &[u8], ended: bool) -> Result<Option<(u64, &[u8])>, Overlong> {
         if self.held.last() == Some(&b'\n') {
             self.held.clear();
@@ -141,7 +141,7 @@ impl TextLines {
             if !ended || self.held.is_empty() {
                 return Ok(None);
             }
-            // The last line needs no line break.
+            // The last line may have no line break.
             self.held.push(b'\n');
         }
         self.number += 1;

@@ -1,4 +1,4 @@
-//! A frame -> the message in it, and the facts that output shows.
+//! A frame with the message in it, and the facts that every output format shows.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use barewire_proto::json::{Json, Kind};
 use barewire_proto::rpc::{ErrorRef, Id, Invalid, MemberName, Message, Parsed, Rule, parse};
 use barewire_proto::transcript::Stream;
 
-/// One frame, parsed.
+/// One parsed frame.
 #[non_exhaustive]
 pub struct WireFrame<'a> {
-    /// Its number, from 1.
+    /// The number of the frame, from 1.
     pub number: u64,
-    /// The byte of its stream at which it begins.
+    /// The offset in its stream at which the frame begins.
     pub offset: u64,
-    /// Its length in bytes.
+    /// The length of the frame in bytes.
     pub length: u64,
-    /// Its bytes, unless it was too long to keep.
+    /// The bytes of the frame; `None` if it was too long to keep.
     pub bytes: Option<&'a [u8]>,
-    /// The message or batch in it, or the reason why it is invalid.
+    /// The message or batch in the frame, or the reason why it is invalid.
     pub parsed: Parsed<'a>,
-    /// The place where it is nested deeper than the limit. Such a frame is otherwise well formed.
+    /// The place where the frame is nested deeper than the limit. Such a frame is otherwise well formed.
     pub too_deep: Option<TooDeep>,
-    /// Its place in a transcript.
+    /// The position of the frame in a transcript; `None` outside of one.
     pub place: Option<FramePosition<'a>>,
 }
 
@@ -30,25 +30,25 @@ pub struct WireFrame<'a> {
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct TooDeep {
-    /// The limit.
+    /// The maximum nesting depth.
     pub limit: usize,
-    /// The byte of the frame.
+    /// The offset in the frame at which the limit is exceeded.
     pub at: usize,
 }
 
-/// The stream of a transcript that a frame is part of, and the time.
+/// The stream and the time of a frame in a transcript.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct FramePosition<'a> {
-    /// The stream.
+    /// The stream that the frame is part of.
     pub stream: Stream,
-    /// The channel; empty where there is only one.
+    /// The channel; empty if the transcript has only one.
     pub channel: &'a str,
     /// The time since the start of the capture.
     pub time: Option<Duration>,
-    /// The bytes of the stream that are missing before the frame.
+    /// The number of bytes of the stream that are missing before the frame.
     pub before: u64,
-    /// Whether a secret in it was replaced.
+    /// Whether a secret in the frame was replaced.
     pub redacted: bool,
 }
 
@@ -78,20 +78,20 @@ impl<'a> WireFrame<'a> {
         }
     }
 
-    /// A frame of which a transcript holds only the beginning.
+    /// Makes a frame of which the transcript contains only the beginning.
     pub(super) fn truncated(number: u64, offset: u64, length: u64, begins: &'a [u8], place: FramePosition<'a>) -> Self {
         let parsed = Parsed::Invalid(Invalid::shapeless(Rule::Truncated, begins.len()));
         Self { number, offset, length, bytes: Some(begins), parsed, too_deep: None, place: Some(place) }
     }
 
-    /// Returns the same frame as part of a stream outside of a transcript.
+    /// Returns the same frame as part of a stream that is not in a transcript.
     #[must_use]
     pub fn on_stream(&self, stream: Stream) -> Self {
         let place = FramePosition { stream, channel: "", time: None, before: 0, redacted: false };
         Self { parsed: self.parsed.clone(), place: Some(place), ..*self }
     }
 
-    /// Whether everything in it is a message.
+    /// Whether the frame is a valid message, or a batch of valid messages.
     pub fn is_well_formed(&self) -> bool {
         match &self.parsed {
             Parsed::Message(_) => true,
@@ -100,7 +100,7 @@ impl<'a> WireFrame<'a> {
         }
     }
 
-    /// Returns the facts that every form of output shows.
+    /// Returns the facts that every output format shows.
     pub fn facts(&self) -> FrameFacts<'_> {
         match &self.parsed {
             Parsed::Message(message) => FrameFacts::message(message, self.bytes),
@@ -109,7 +109,7 @@ impl<'a> WireFrame<'a> {
         }
     }
 
-    /// Returns the elements of a batch, each with its text; none if the frame is no batch.
+    /// Returns the elements of a batch, each with its text; none if the frame is not a batch.
     pub fn elements(&self) -> impl Iterator<Item = (MessageResult<'a>, &'a [u8])> {
         let batch = match self.parsed {
             Parsed::Batch(batch) => Some(batch),
@@ -122,7 +122,7 @@ impl<'a> WireFrame<'a> {
 /// A message, or the reason why it is invalid.
 pub type MessageResult<'a> = Result<Message<'a>, Invalid<'a>>;
 
-/// Parses a frame, and once more without the limit of depth if only its depth is wrong.
+/// Parses a frame. If it is only nested too deeply, parses it again without the depth limit.
 fn parse_frame(bytes: &[u8], max_depth: usize) -> (Parsed<'_>, Option<TooDeep>) {
     let too_deep = |invalid: &Invalid<'_>| match invalid.rule {
         Rule::TooDeep { limit } => Some(TooDeep { limit, at: invalid.at }),
@@ -140,21 +140,21 @@ fn parse_frame(bytes: &[u8], max_depth: usize) -> (Parsed<'_>, Option<TooDeep>) 
     }
 }
 
-/// The facts about a frame or an element of a batch that every form of output shows.
+/// The facts about a frame or a batch element that every output format shows.
 #[derive(Default)]
 #[non_exhaustive]
 pub struct FrameFacts<'a> {
     /// The kind: request, notification, result, error, batch or invalid.
     pub kind: &'static str,
-    /// The id as written, valid or not.
+    /// The id as written, whether valid or not.
     pub id: Option<String>,
-    /// The method as written, with its quotes.
+    /// The method as written, including its quotes.
     pub method: Option<&'a str>,
-    /// The code of an error, or the one that an invalid frame is refused with.
+    /// The error code: of an error response, or of the error that an invalid frame is answered with.
     pub code: Option<i64>,
     /// The reason why the frame is invalid.
     pub invalid: Option<&'a Invalid<'a>>,
-    /// The error.
+    /// The error in an error response.
     pub error: Option<ErrorRef<'a>>,
 }
 
@@ -185,7 +185,7 @@ impl<'a> FrameFacts<'a> {
                 Ok(_) => Self { kind: "result", id: id(&r.id), ..Self::default() },
                 Err(e) => error(id(&r.id), e),
             },
-            // The id is null or absent; the facts show which.
+            // An orphan error has a null id or none; the facts show which.
             Message::OrphanError(e) => error(text.and_then(written_id), *e),
         }
     }
@@ -203,9 +203,9 @@ impl<'a> FrameFacts<'a> {
     }
 }
 
-/// Returns the `id` of an object as written, of whatever type; `None` if the member is there twice.
+/// Returns the `id` of an object as written, whatever its type; `None` if the member occurs twice.
 fn written_id(text: &[u8]) -> Option<String> {
-    // Bad UTF-8 elsewhere does not make the id less readable.
+    // Invalid UTF-8 elsewhere in the text does not matter for the id.
     let text = String::from_utf8_lossy(text);
     let object = Json::parse(text.as_bytes()).ok().filter(|json| json.kind() == Kind::Object)?;
     let mut ids = object.members().filter(|member| MemberName::of(member.name) == Some(MemberName::Id));

@@ -1,4 +1,4 @@
-//! Captures, logs and live bytes -> the items on a wire, in order: frames, events, and lines of stderr.
+//! Reads captures, logs and live bytes as a sequence of items: frames, events, and lines of stderr.
 
 mod capture;
 mod frame;
@@ -14,7 +14,7 @@ pub use frame::{FrameFacts, FramePosition, MessageResult, WireFrame};
 pub use source::{Format, FrameReader};
 pub use streams::Streams;
 
-/// One item on a wire.
+/// One item in a capture or on a live connection.
 #[expect(clippy::exhaustive_enums, reason = "a transcript has no other kinds of lines")]
 pub enum WireItem<'a> {
     /// The first line of a capture.
@@ -23,34 +23,34 @@ pub enum WireItem<'a> {
     Frame(&'a WireFrame<'a>),
     /// A line that the server wrote to stderr.
     Stderr(&'a Bytes),
-    /// The address that a stream of HTTP+SSE names for messages to it.
+    /// The address for messages that a stream of HTTP+SSE announces in its `endpoint` event.
     Endpoint {
         /// The channel of the stream.
         channel: &'a str,
-        /// The address.
+        /// The announced address.
         uri: &'a str,
     },
     /// An event.
     Event(&'a Event),
 }
 
-/// A consumer of the items on a wire.
+/// A consumer of items.
 pub trait Sink {
-    /// Takes one item; `false` ends the reading.
+    /// Takes one item. Returns `false` to stop the reading.
     fn take(&mut self, item: &WireItem<'_>) -> Result<bool, Error>;
 
-    /// Called when everything read so far was handed over.
+    /// Called when everything read so far was passed on.
     fn caught_up(&mut self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Called when the file of this name was replaced: the next item is the first of the new file.
+    /// Called when the file with this name was replaced: the next item is the first of the new file.
     fn restarted(&mut self, _name: &str) -> Result<(), Error> {
         Ok(())
     }
 }
 
-/// Returns the stream that an event ends.
+/// Returns the stream that ended, if the event reports the end of a stream.
 pub fn ended_stream(note: &Note) -> Option<Stream> {
     match note {
         Note::Eof(stream) => Some(*stream),

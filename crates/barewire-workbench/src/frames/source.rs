@@ -1,4 +1,4 @@
-//! A file or stdin -> the items in it, through one buffer whatever the size.
+//! Reads the items of a file or of stdin through one buffer of fixed size.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -16,15 +16,15 @@ use crate::{Advice, Error, platform};
 /// Reads the frames of a file or of stdin.
 #[expect(clippy::exhaustive_structs, reason = "every caller has to choose all of it")]
 pub struct FrameReader<'a> {
-    /// The file; `None` for stdin.
+    /// The file to read; `None` for stdin.
     pub file: Option<&'a Path>,
     /// The format of the input.
     pub format: Format,
-    /// The limits for its frames.
+    /// The limits for frames.
     pub limits: FrameLimits,
-    /// Whether to wait for more at the end of a file.
+    /// Whether to wait for more data at the end of a file.
     pub follow: bool,
-    /// Called about a part that is left out because it cannot be read.
+    /// Called with a description of each part that cannot be read and is left out.
     pub warn: &'a dyn Fn(&Error),
 }
 
@@ -32,7 +32,7 @@ pub struct FrameReader<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {
-    /// A transcript if the name or the first line says so, otherwise lines.
+    /// A transcript if the file name or the first line indicates one, otherwise lines.
     Auto,
     /// One message per line.
     Lines,
@@ -45,7 +45,7 @@ pub enum Format {
 }
 
 impl FrameReader<'_> {
-    /// Hands everything to `sink`, until it has enough.
+    /// Passes all items to `sink`, until it returns `false`.
     pub fn each(&self, sink: &mut dyn Sink) -> Result<(), Error> {
         let mut input = Input::open(self.file, self.follow)?;
         while let ReadEnd::Restarted = self.once(&mut input, sink)? {
@@ -69,11 +69,11 @@ impl FrameReader<'_> {
     }
 }
 
-/// The reason why reading has stopped.
+/// The reason why the reading has stopped.
 pub(super) enum ReadEnd {
-    /// The input has ended, or the sink has enough.
+    /// The input has ended, or the sink has returned `false`.
     Finished,
-    /// The file was replaced, and is read from its start again.
+    /// The file was replaced and must be read again from its start.
     Restarted,
 }
 
@@ -91,7 +91,7 @@ fn stream(input: &mut Input, mut codec: impl Codec, max_depth: usize, sink: &mut
                 return Ok(ReadEnd::Finished);
             }
         }
-        // With a live stream, every frame is shown as soon as it is complete.
+        // In a live stream, every frame is shown as soon as it is complete.
         sink.caught_up()?;
     };
     while let Some(frame) = codec.finish() {
@@ -108,7 +108,7 @@ pub(super) struct Input {
     pub(super) name: String,
     is_wire_file: bool,
     buffer: Vec<u8>,
-    /// The bytes in the buffer that were read to detect the format and are not taken yet.
+    /// The number of bytes in the buffer that were read to detect the format and are not consumed yet.
     peeked: usize,
     followed: Option<FollowedFile>,
 }
@@ -117,7 +117,7 @@ pub(super) struct Input {
 struct FollowedFile {
     path: PathBuf,
     file: File,
-    /// The bytes that were read.
+    /// The number of bytes that were read from the file.
     read: u64,
     /// The first bytes of the file.
     begin: Vec<u8>,
@@ -127,7 +127,7 @@ struct FollowedFile {
 pub(super) enum InputPiece<'a> {
     Bytes(&'a [u8]),
     End,
-    /// The file was replaced; the next piece is the start of the new one.
+    /// The file was replaced; the next piece is the start of the new file.
     Restarted,
 }
 
@@ -150,13 +150,13 @@ impl Input {
             return Err(cannot(&"it is a folder"));
         }
         let is_wire_file = path.extension().is_some_and(|extension| extension == "wire");
-        // A clone shares the position in the file.
+        // A clone shares the file's read position.
         let followed = follow.then(|| file.try_clone()).transpose().map_err(|error| cannot(&error))?;
         let followed = followed.map(|file| FollowedFile { path: path.to_owned(), file, read: 0, begin: Vec::new() });
         Ok(input(Box::new(file), name, is_wire_file, followed))
     }
 
-    /// Detects the format: by the name of the file, or by a first line that is the header of a transcript.
+    /// Detects the format: by the file name, or by a first line that is the header of a transcript.
     fn format(&mut self, sink: &mut dyn Sink) -> Result<Format, Error> {
         if self.is_wire_file {
             return Ok(Format::Wire);
@@ -178,7 +178,7 @@ impl Input {
         }
     }
 
-    /// Returns the next piece. A file that is followed has no end.
+    /// Returns the next piece. A followed file has no end.
     pub(super) fn next(&mut self, sink: &mut dyn Sink) -> Result<InputPiece<'_>, Error> {
         let count = match std::mem::take(&mut self.peeked) {
             0 => self.read_at(0, sink)?,
@@ -191,13 +191,13 @@ impl Input {
         })
     }
 
-    /// Reads into the buffer; returns the number of bytes, or `None` if the file was replaced.
+    /// Reads into the buffer at offset `at`. Returns the number of bytes, or `None` if the file was replaced.
     fn read_at(&mut self, at: usize, sink: &mut dyn Sink) -> Result<Option<usize>, Error> {
         loop {
             if self.followed.as_mut().is_some_and(FollowedFile::was_overwritten) {
                 return Ok(None);
             }
-            // Looked up before the read, so that the old file is read up to the point where it was replaced.
+            // The successor is looked up before the read, so that the old file is still read up to its end.
             let successor = self.followed.as_ref().and_then(FollowedFile::successor);
             match (self.reader.read(&mut self.buffer[at..]), &mut self.followed) {
                 (Ok(0), Some(followed)) => {
@@ -211,7 +211,8 @@ impl Input {
                 }
                 (Ok(count), followed) => {
                     if let Some(followed) = followed {
-                        // The file may have been overwritten since the check above; these bytes would be from its middle.
+                        // If the file was overwritten after the check above, these bytes are from the middle of the new
+                        // content.
                         if followed.was_overwritten() {
                             return Ok(None);
                         }
@@ -233,7 +234,7 @@ impl FollowedFile {
         self.begin.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    /// Opens the file that has the name now, if ours was removed or renamed and another was created.
+    /// Opens the file that now has our path, if our file was removed or renamed and another file was created.
     fn successor(&self) -> Option<(File, File)> {
         let (named, ours) = (fs::metadata(&self.path).ok()?, self.file.metadata().ok()?);
         if !named.is_file() || platform::is_same_file(&named, &ours) {
@@ -243,10 +244,11 @@ impl FollowedFile {
         Some((file.try_clone().ok()?, file))
     }
 
-    /// Whether the file was overwritten, as by a tap that is started again. Then it is read from its start.
+    /// Whether the file was overwritten, for example by a restarted tap. If so, rewinds it to its start.
     fn was_overwritten(&mut self) -> bool {
         let is_shorter = self.file.metadata().is_ok_and(|now| now.is_file() && now.len() < self.read);
-        // The new content may be longer than the old already; but the header of a transcript has the time in it.
+        // The new content may already be longer than the old, but its start differs because the header of a transcript
+        // contains the time.
         if !is_shorter && !self.has_other_start().unwrap_or(false) {
             return false;
         }
@@ -264,19 +266,19 @@ impl FollowedFile {
     }
 }
 
-/// Enough of the header of a transcript to include the time.
+/// The length of the file's start that is compared: enough of a transcript's header to include the time.
 const COMPARED_START: usize = 64;
 
-/// Short enough for a person who is watching, and next to no load.
+/// The interval at which a followed file is checked: short enough for a person who is watching, with almost no load.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The start of a header, without and with a BOM before it.
+/// The start of a transcript's header, without and with a BOM before it.
 const WIRE: &[u8] = b"wire ";
 const BOM_WIRE: &[u8] = b"\xef\xbb\xbfwire ";
 
 fn format_of(line: &[u8]) -> Format {
     match read_line(line, 1) {
-        // A newer version is still a transcript, which we cannot read.
+        // A newer version is still a transcript, even though we cannot read it.
         Ok(Entry::Header(_)) | Err(WireError { fault: WireFault::NewerVersion, .. }) => Format::Wire,
         _ => Format::Lines,
     }

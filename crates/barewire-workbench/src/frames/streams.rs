@@ -1,4 +1,4 @@
-//! The entries of a transcript or a tap -> frames. Every stream of every channel is decoded on its own.
+//! Decodes the entries of a transcript or a tap into frames. Each stream of each channel is decoded separately.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::{Advice, Error};
 
 type StreamKey = (Stream, Channel);
 
-/// Evaluates `$call` with whichever codec there is, `$none` without one. `Codec` cannot be a trait object.
+/// Evaluates `$call` with the codec of `$any`, or `$none` if there is no codec. `Codec` cannot be a trait object.
 macro_rules! with_codec {
     ($any:expr, $codec:ident => $call:expr, $none:expr) => {
         match $any {
@@ -26,16 +26,17 @@ macro_rules! with_codec {
     };
 }
 
-/// All streams of a transcript or a tap.
+/// The decoders of all streams in a transcript or a tap.
 pub struct Streams {
     open: HashMap<StreamKey, ChannelStream>,
-    /// The framing of a channel's streams, where the transcript names it.
+    /// Maps each channel to the framing of its streams, if the transcript names it.
     framing: HashMap<Channel, Framing>,
-    /// The channels of which one stream has ended: that stream and its length. When the other ends, the channel is over.
+    /// Maps each channel with one ended stream to that stream and its length. When the other stream ends, the channel
+    /// is forgotten.
     half_closed: HashMap<Channel, (Stream, u64)>,
     frames: FrameEmitter,
     max_frame: usize,
-    /// The memory of all unfinished frames together.
+    /// The memory that all unfinished frames take together.
     held: usize,
 }
 
@@ -52,8 +53,8 @@ impl Streams {
         }
     }
 
-    /// Takes one entry and hands what it contains to the sink; `false` if the sink has enough. A frame is handed over before
-    /// the event that ends it.
+    /// Takes one entry and passes the items in it to the sink. Returns `false` if the sink wants no more. A frame is
+    /// passed on before the event that ends it.
     pub fn entry(&mut self, entry: &Entry, sink: &mut dyn Sink) -> Result<bool, Error> {
         match entry {
             Entry::Header(header) => sink.take(&WireItem::Header(header)),
@@ -71,7 +72,7 @@ impl Streams {
                 self.framing.insert(channel.clone(), *framing);
                 Ok(self.reframe(Stream::ToServer, channel, sink)? && self.reframe(Stream::ToClient, channel, sink)?)
             }
-            // The bytes before and after a gap are not one frame.
+            // The bytes before and after a gap do not form one frame.
             Note::Gap(stream, missing) => {
                 let key = (*stream, channel.clone());
                 self.update(&key, |decoder, frames| {
@@ -108,7 +109,7 @@ impl Streams {
         Ok(go_on)
     }
 
-    /// Changes a stream, which is opened if necessary, and keeps count of the memory it holds.
+    /// Changes a stream, which is created if necessary, and updates the total of the memory that streams hold.
     fn update(
         &mut self,
         key: &StreamKey,
@@ -122,7 +123,7 @@ impl Streams {
         Ok(go_on)
     }
 
-    /// Ends the unfinished frame of a stream, and decodes what follows with the channel's new framing.
+    /// Ends the unfinished frame of a stream, and decodes the following bytes with the channel's new framing.
     fn reframe(&mut self, stream: Stream, channel: &Channel, sink: &mut dyn Sink) -> Result<bool, Error> {
         let key = (stream, channel.clone());
         let Some(mut decoder) = self.open.remove(&key) else { return Ok(true) };
@@ -133,14 +134,14 @@ impl Streams {
         Ok(go_on)
     }
 
-    /// Hands over the unfinished frame and forgets the stream: a tap that runs for days sees many of them.
+    /// Passes on the unfinished frame and forgets the stream, because a tap that runs for days sees many streams.
     fn close(&mut self, stream: Stream, channel: &Channel, sink: &mut dyn Sink) -> Result<bool, Error> {
         let key = (stream, channel.clone());
         let decoder = self.open.remove(&key);
         match self.half_closed.get(channel) {
             Some((half, _)) if *half != stream => {
                 self.half_closed.remove(channel);
-                // The channel without a name is there once, and keeps its framing.
+                // There is only one channel without a name, and it keeps its framing.
                 if !channel.as_str().is_empty() {
                     self.framing.remove(channel);
                 }
@@ -156,7 +157,7 @@ impl Streams {
         decoder.finish(&key, &mut self.frames, sink)
     }
 
-    /// Hands over all unfinished frames at the end of the transcript.
+    /// Passes on all unfinished frames at the end of the transcript.
     pub fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
         let mut open: Vec<_> = self.open.iter_mut().collect();
         open.sort_by_key(|((stream, channel), _)| (channel.as_str().to_owned(), stream.sigil()));
@@ -168,7 +169,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Returns the decoder of a stream, a new one if there is none.
+    /// Returns the decoder of a stream, creating it if necessary.
     fn open(&mut self, key: &StreamKey) -> Result<&mut ChannelStream, Error> {
         let mut before = 0;
         if !self.open.contains_key(key) {
@@ -176,7 +177,7 @@ impl Streams {
                 let what = format!("the transcript has more than {MAX_STREAMS} streams at once");
                 return Err(Error::new(what));
             }
-            // In some transcripts a stream goes on after its end.
+            // In some transcripts a stream continues after its end was recorded.
             if let Some((half, length)) = self.half_closed.get(&key.1).copied()
                 && half == key.0
             {
@@ -198,7 +199,7 @@ impl Streams {
         }))
     }
 
-    /// Forgets the channels without an open stream: some transcripts do not record the end of streams.
+    /// Forgets all channels without an open stream, because some transcripts do not record the end of streams.
     fn sweep(&mut self, opening: &Channel) {
         let Self { open, framing, half_closed, .. } = self;
         let is_open = |channel: &Channel| {
@@ -213,18 +214,19 @@ impl Streams {
 /// One stream of a channel.
 struct ChannelStream {
     codec: AnyCodec,
-    /// The time of its last bytes.
+    /// The time of the stream's last bytes.
     time: Option<Duration>,
-    /// Whether something in the unfinished frame was replaced.
+    /// Whether a secret in the unfinished frame was replaced.
     redacted: bool,
-    /// The bytes that the codec has taken.
+    /// The number of bytes that the codec has taken.
     taken: u64,
-    /// The bytes of the stream that the codec has not taken: they came before it, or are not in the transcript.
+    /// The number of bytes of the stream that the codec has not taken, because an earlier codec took them or they are
+    /// not in the transcript.
     before: u64,
 }
 
 impl ChannelStream {
-    /// The bytes of the stream so far.
+    /// The number of bytes of the stream so far.
     fn offset(&self) -> u64 {
         self.before.saturating_add(self.taken)
     }
@@ -262,7 +264,8 @@ impl ChannelStream {
         Ok(true)
     }
 
-    /// Hands over a frame of which the transcript holds only the beginning. It counts with its whole length and is not parsed.
+    /// Passes on a frame of which the transcript contains only the beginning. The offset advances by the frame's whole
+    /// length, and the frame is not parsed.
     fn truncated(
         &mut self,
         key: &StreamKey,
@@ -305,7 +308,7 @@ impl AnyCodec {
     }
 }
 
-/// Numbers and parses frames, and hands them to the sink.
+/// Numbers and parses frames, and passes them to the sink.
 pub(super) struct FrameEmitter {
     max_depth: usize,
     number: u64,
@@ -327,7 +330,8 @@ impl FrameEmitter {
         place: Option<FramePosition<'_>>,
         sink: &mut dyn Sink,
     ) -> Result<bool, Error> {
-        // Only events named `message` carry messages, and one without data only primes a stream for resumption.
+        // Only events named `message` carry messages, and an event without data only sets the position for resuming a
+        // stream.
         if let Ok(Frame { event: Some(event), bytes, .. }) = &frame
             && (event.name != "message" || bytes.is_empty())
         {
@@ -341,7 +345,7 @@ impl FrameEmitter {
     }
 }
 
-/// More streams than any host has open at once.
+/// The maximum number of open streams: more than any host opens at once.
 const MAX_STREAMS: usize = 65_536;
 
 #[cfg(test)]
@@ -367,7 +371,7 @@ mod tests {
         }
     }
 
-    /// A tap of HTTP that runs for days sees this many streams, one after the other.
+    /// A tap of HTTP that runs for days sees this many streams, one after another.
     #[test]
     fn ended_streams_are_forgotten() {
         let mut streams = Streams::new(FrameLimits { frame: 1024 * 1024, depth: 64 });

@@ -1,23 +1,23 @@
-//! The bytes of one direction of an HTTP/1.1 connection -> heads, bodies, and the framing between them.
+//! Splits the bytes of one direction of an HTTP/1.1 connection into heads, bodies, and the framing between them.
 //!
-//! Nothing is changed, and only an incomplete head is held back. The decoder does not read heads: its user sets the length of
-//! the body after each head, with [`HttpDecoder::set_body`].
+//! No bytes are changed, and only an incomplete head is held back. The decoder does not parse heads: its user sets the
+//! length of the body after each head, with [`HttpDecoder::set_body`].
 
 /// Splits one direction of a connection into its parts.
 pub struct HttpDecoder {
     state: DecoderState,
-    /// The head so far.
+    /// The incomplete head so far.
     head: Vec<u8>,
 }
 
-/// The meaning of the next bytes.
+/// The part of a message that the next bytes belong to.
 #[rustfmt::skip] // a variant is a line
 enum DecoderState {
-    /// Part of a head, or nothing yet. No empty line ends before `searched`.
+    /// A head, which may not have begun yet. No empty line ends before `searched`.
     Head { searched: usize },
-    /// Unknown until the length of the body is set.
+    /// Unknown until the user sets the length of the body.
     BodyUnknown,
-    /// This many bytes of a body.
+    /// A body with this many bytes left.
     Length(u64),
     Chunk(ChunkState),
     /// A body up to the end of the connection, or another protocol.
@@ -28,12 +28,12 @@ enum DecoderState {
 #[rustfmt::skip] // a variant is a line
 enum ChunkState {
     Size { size: u64, digits: u32 },
-    /// After the size, up to the end of its line.
+    /// After the chunk size, up to the end of the line.
     Extension { size: u64 },
     Data { left: u64 },
-    /// The line break after the data.
+    /// The line break after the data of a chunk.
     DataEnd,
-    /// After the last chunk: trailer lines, and an empty one.
+    /// After the last chunk: trailer lines, up to an empty line.
     Trailer { length: usize },
 }
 
@@ -41,7 +41,7 @@ enum ChunkState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "HTTP/1.1 has no other ways to define the length of a body")]
 pub enum BodyLength {
-    /// No body; the next head follows.
+    /// No body; the next head follows immediately.
     None,
     /// A body of this many bytes.
     Known(u64),
@@ -52,7 +52,7 @@ pub enum BodyLength {
 }
 
 impl BodyLength {
-    /// Whether there is a body, or may be one.
+    /// Whether the message has or may have a body.
     pub fn is_body(self) -> bool {
         !matches!(self, Self::None | Self::Known(0))
     }
@@ -66,24 +66,24 @@ pub enum HttpPart<'a> {
     Head(Vec<u8>),
     /// Bytes of a body.
     Body(&'a [u8]),
-    /// Bytes that belong to neither: sizes of chunks, and trailers.
+    /// Bytes that belong to neither a head nor a body: chunk sizes and trailers.
     Framing(&'a [u8]),
     /// The message is complete.
     End,
 }
 
-/// The reason why bytes are not an HTTP message.
+/// The reason why bytes are not a valid HTTP message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HttpFramingError {
     /// The head is longer than 64 KiB.
     LongHead,
-    /// The body is not in chunks, though its head says so.
+    /// The body is not chunked, although its head says that it is.
     Chunk,
 }
 
 impl HttpFramingError {
-    /// The reason as a sentence.
+    /// Returns the reason as a sentence.
     pub fn why(self) -> &'static str {
         match self {
             Self::LongHead => "the head is longer than 64 KiB",
@@ -114,17 +114,17 @@ impl HttpDecoder {
         };
     }
 
-    /// Whether the last message is complete and no byte of another has come.
+    /// Whether the last message is complete and no byte of the next one has come.
     pub fn is_between(&self) -> bool {
         matches!(self.state, DecoderState::Head { .. }) && self.head.is_empty()
     }
 
-    /// Whether the connection may end here without cutting a message.
+    /// Whether the connection may be closed here without cutting off a message.
     pub fn may_end(&self) -> bool {
         matches!(self.state, DecoderState::UntilClose) || self.is_between()
     }
 
-    /// Returns the next part, or `None` until there is more input.
+    /// Returns the next part, or `None` if more input is needed.
     pub fn next<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<HttpPart<'a>>, HttpFramingError> {
         match &mut self.state {
             DecoderState::Head { .. } => self.next_head(input),
@@ -180,7 +180,7 @@ impl HttpDecoder {
         let room = (MAX_HEAD + 1).saturating_sub(before);
         self.head.extend_from_slice(&input[..input.len().min(room)]);
         let Some(end) = end_of_head(&self.head, *searched) else {
-            // The last three bytes may be the start of the empty line.
+            // The last three bytes may be the beginning of the empty line.
             *searched = self.head.len().saturating_sub(3);
             *input = &[];
             return if self.head.len() > MAX_HEAD { Err(HttpFramingError::LongHead) } else { Ok(None) };
@@ -193,7 +193,7 @@ impl HttpDecoder {
 }
 
 impl ChunkState {
-    /// Takes a byte that is not data; `true` if it was the last of the body.
+    /// Handles a byte that is not chunk data. Returns `true` if it ended the body.
     fn step(&mut self, byte: u8) -> Result<bool, HttpFramingError> {
         match (&mut *self, byte) {
             (Self::Size { size, digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
@@ -221,7 +221,7 @@ impl ChunkState {
     }
 }
 
-/// Takes up to `left` bytes from the input.
+/// Takes up to `left` bytes from the input and subtracts their number from `left`.
 fn take<'a>(input: &mut &'a [u8], left: &mut u64) -> &'a [u8] {
     let most = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
     let (taken, rest) = input.split_at(most);
@@ -230,7 +230,7 @@ fn take<'a>(input: &mut &'a [u8], left: &mut u64) -> &'a [u8] {
     taken
 }
 
-/// Returns the end of the empty line that ends a head.
+/// Returns the end of the empty line that ends a head. Bytes before `searched` were already searched.
 fn end_of_head(head: &[u8], searched: usize) -> Option<usize> {
     let breaks = memchr::memchr_iter(b'\n', &head[searched..]).map(|at| searched + at);
     breaks.into_iter().find_map(|at| match &head[at + 1..] {
@@ -240,14 +240,16 @@ fn end_of_head(head: &[u8], searched: usize) -> Option<usize> {
     })
 }
 
-/// The same limit as in our client. Cookies and policies take kilobytes, and no more.
+/// The maximum length of a head, the same as in our client. Cookies and policies take kilobytes, but not more than
+/// this.
 const MAX_HEAD: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The parts of all pieces, with the parts of bodies joined; `bodies` has a length for every head.
+    /// Decodes all pieces and returns the parts, with adjacent body parts joined. `bodies` has a body length for every
+    /// head.
     fn decode(pieces: &[&[u8]], bodies: &[BodyLength]) -> Result<Vec<String>, HttpFramingError> {
         let (mut decoder, mut bodies, mut all) = (HttpDecoder::new(), bodies.iter(), Vec::<String>::new());
         for mut piece in pieces.iter().copied() {

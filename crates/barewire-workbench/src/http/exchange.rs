@@ -1,4 +1,4 @@
-//! One exchange on a connection of its own: bytes to the server, and events for its response.
+//! Sends one HTTP request on its own connection, and reports its response as events.
 
 use barewire::client::http::Dialer;
 use barewire_proto::transcript::{CutReason, Framing};
@@ -8,18 +8,18 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::decoder::{HttpDecoder, HttpPart};
 use super::head::{BodyKind, RequestKind, response};
 
-/// A part of a response.
+/// A part of a response, or its end.
 pub(crate) enum ExchangeEvent {
     /// The head of the response.
     Head {
-        /// Its bytes.
+        /// The bytes of the head.
         bytes: Vec<u8>,
-        /// The framing of the messages in the body, if there are any that can be read.
+        /// The framing of the messages in the body, if it has messages that can be read.
         framing: Option<Framing>,
-        /// Its status code.
+        /// The status code.
         status: u16,
     },
-    /// The body cannot be read: it has this `Content-Encoding`.
+    /// The body cannot be read because it has this `Content-Encoding`.
     Encoded(String),
     /// A piece of the body.
     Body(Vec<u8>),
@@ -29,7 +29,8 @@ pub(crate) enum ExchangeEvent {
     Broken(CutReason),
 }
 
-/// Sends the bytes of a request, and the events of its response. The receiver may be gone already, which does not matter.
+/// Sends the bytes of a request, and passes on the events of its response. If the receiver no longer exists, the events
+/// are dropped.
 pub(crate) async fn exchange(
     dial: Dialer,
     bytes: Vec<u8>,
@@ -53,7 +54,7 @@ async fn carry(
 ) -> Result<(), CutReason> {
     let wire = dial.connect().await.map_err(|error| CutReason::failed(error.to_string()))?;
     let (mut from, mut to) = tokio::io::split(wire);
-    // A server may respond before it has read the whole request; a failed write does not matter then.
+    // A server may respond before it has read the whole request, so a failed write is ignored.
     let written = async {
         let _ = to.write_all(bytes).await;
         let _ = to.flush().await;
@@ -115,5 +116,5 @@ async fn carry(
 }
 
 const READ_SIZE: usize = 32 * 1024;
-/// More than any response that is checked or replayed.
+/// The maximum length of a response: more than any response that is checked or replayed.
 const MAX_RESPONSE: usize = 64 * 1024 * 1024;

@@ -1,4 +1,5 @@
-//! The head of an HTTP message -> the length of its body, and for a request the head for the server, or a refusal.
+//! Parses the head of an HTTP message to find the length of its body. The head of a request is also rewritten for the
+//! server, or refused.
 
 use barewire_proto::http::{Access, Authority, Media};
 use barewire_proto::transcript::Framing;
@@ -6,21 +7,21 @@ use httparse::{EMPTY_HEADER, Header};
 
 use super::decoder::BodyLength;
 
-/// Makes the heads of requests for the server from those of the client.
+/// Rewrites the heads of a client's requests for the server.
 pub(crate) struct HeadRewriter {
-    /// The host names that clients may use for us. Origins are checked by the server.
+    /// The host names that clients may use for us. The server checks origins.
     pub(crate) access: Access,
     /// The host name of the server.
     pub(crate) host: String,
-    /// Whether to request uncompressed bodies, whatever the client accepts.
+    /// Whether to request uncompressed bodies, regardless of the encodings that the client accepts.
     pub(crate) uncompressed: bool,
-    /// The proxy before the server, if it reads requests.
+    /// The proxy between us and the server, if there is one that parses requests.
     pub(crate) proxy: Option<ForwardProxy>,
 }
 
-/// A proxy before the server that reads requests.
+/// A proxy between us and the server that parses requests.
 pub(crate) struct ForwardProxy {
-    /// The part of the URL before the path.
+    /// The part of the server's URL before the path.
     pub(crate) origin: String,
     pub(crate) authorization: Option<Vec<u8>>,
 }
@@ -29,21 +30,21 @@ pub(crate) struct ForwardProxy {
 pub(crate) struct RequestHead {
     /// The bytes for the server.
     pub(crate) head: Vec<u8>,
-    /// The lines to record, without those that are only for a proxy.
+    /// The lines to record, without those that are meant only for a proxy.
     pub(crate) lines: Vec<Vec<u8>>,
-    /// The lines that were changed, as the client wrote them.
+    /// The original text of the lines that were changed.
     pub(crate) changed: Vec<Vec<u8>>,
     pub(crate) follows: BodyLength,
     pub(crate) body: BodyKind,
     pub(crate) kind: RequestKind,
 }
 
-/// The kind of a request, as far as its response depends on it.
+/// The kind of a request, if it matters for its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestKind {
     /// A HEAD: its response has no body.
     Head,
-    /// A POST with a JSON body, most likely a message.
+    /// A POST with a JSON body, which is most likely an MCP message.
     Message,
     /// Anything else.
     Other,
@@ -57,11 +58,11 @@ pub(crate) struct ResponseHead {
     pub(crate) body: BodyKind,
 }
 
-/// Whether a body can be read.
+/// Whether the content of a body can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BodyKind {
     Readable(Framing),
-    /// Its `Content-Encoding`. Neither messages nor secrets in it can be seen.
+    /// Not readable because it has this `Content-Encoding`, which hides messages and secrets.
     Encoded(String),
 }
 
@@ -96,14 +97,14 @@ impl HeadRewriter {
         let (authority, target) = split(method, target)?;
         let hosts = request.headers.iter().filter(|it| it.name.eq_ignore_ascii_case("host"));
         let hosts: Vec<(&str, &[u8])> = hosts.map(|it| (it.name, it.value)).collect();
-        // A web page whose host name was rebound to this machine (DNS rebinding) is refused by that name.
+        // A web page whose host name was rebound to this machine (DNS rebinding) is refused because of that host name.
         self.access
             .check(authority.map(str::as_bytes), &hosts[..])
             .map_err(|rejection| RequestRefusal::new("403 Forbidden", rejection.error.message))?;
         let follows = LengthHeaders::of(request.headers).map_err(RequestRefusal::bad)?.of_request()?;
         let kind = match (method, media(request.headers)) {
             ("HEAD", _) => RequestKind::Head,
-            // Some clients leave out the type.
+            // Some clients leave out the content type.
             ("POST", ContentType::Known(Media::Json) | ContentType::Absent) => RequestKind::Message,
             _ => RequestKind::Other,
         };
@@ -115,7 +116,7 @@ impl HeadRewriter {
         Ok(request_head)
     }
 
-    /// Copies the head line by line. Lines that need no change keep their order, case and spaces.
+    /// Copies the head line by line. Unchanged lines keep their order, case and spaces.
     fn rewrite(&self, head: &[u8], target: &str, has_host: bool, request_head: &mut RequestHead) {
         for (index, whole) in head.split_inclusive(|byte| *byte == b'\n').enumerate() {
             let line = whole.trim_ascii_end();
@@ -129,7 +130,7 @@ impl HeadRewriter {
                 };
                 passed = written(target);
                 if let Some(proxy) = &self.proxy {
-                    // The last proxy turns a URL without a path into `*`: RFC 9112, section 3.2.4.
+                    // The last proxy turns a URL without a path back into `*`: RFC 9112, section 3.2.4.
                     let path = if target == "*" { "" } else { target };
                     recorded = Some(std::mem::replace(&mut passed, written(&format!("{}{path}", proxy.origin))));
                 }
@@ -159,7 +160,8 @@ impl HeadRewriter {
             request_head.lines.push(recorded_line);
             request_head.head.extend_from_slice(&passed);
             request_head.head.extend_from_slice(&whole[line.len()..]);
-            // A URL in the request line names the host, and only its path is passed on: RFC 9112, section 3.2.2.
+            // The request line contained a whole URL, which named the host; only its path is passed on: RFC 9112,
+            // section 3.2.2.
             if index == 0 && !has_host {
                 let host = format!("Host: {}", self.host).into_bytes();
                 request_head.head.extend_from_slice(&host);
@@ -170,8 +172,8 @@ impl HeadRewriter {
     }
 }
 
-/// Splits the target of a request line into host and path. Only proxies are sent whole URLs, but all servers have to accept
-/// them.
+/// Splits the target in a request line into host and path. Clients send whole URLs only to proxies, but all servers
+/// must accept them.
 fn split<'a>(method: &str, target: &'a str) -> Result<(Option<&'a str>, &'a str), RequestRefusal> {
     if target.starts_with('/') || (method == "OPTIONS" && target == "*") {
         return Ok((None, target));
@@ -193,7 +195,7 @@ fn split<'a>(method: &str, target: &'a str) -> Result<(Option<&'a str>, &'a str)
 pub(crate) fn response(head: &[u8], to: RequestKind) -> Result<ResponseHead, &'static str> {
     let mut headers = [EMPTY_HEADER; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut headers);
-    // As lenient as clients are: responses are only observed here.
+    // Parsing is as lenient as in clients, because responses are only observed here.
     let mut lenient = httparse::ParserConfig::default();
     lenient.allow_obsolete_multiline_headers_in_responses(true);
     lenient.allow_spaces_after_header_name_in_responses(true);
@@ -206,7 +208,7 @@ pub(crate) fn response(head: &[u8], to: RequestKind) -> Result<ResponseHead, &'s
     let status = response.code.unwrap_or_default();
     let length = LengthHeaders::of(response.headers)?;
     let follows = match status {
-        // A switch to another protocol.
+        // Status 101 switches to another protocol.
         101 => BodyLength::UntilClose,
         100..=199 | 204 | 304 => BodyLength::None,
         _ if to == RequestKind::Head => BodyLength::None,
@@ -216,11 +218,11 @@ pub(crate) fn response(head: &[u8], to: RequestKind) -> Result<ResponseHead, &'s
             LengthHeaders::OtherCoding | LengthHeaders::Absent => BodyLength::UntilClose,
         },
     };
-    // Not every response is a message: clients also fetch metadata and tokens, and get error pages.
+    // Not every response carries messages: clients also fetch metadata and tokens, and get error pages.
     let framing = match (media(response.headers), to) {
         (ContentType::Known(Media::Events), _) => Framing::Sse,
         (ContentType::Known(Media::Json), RequestKind::Message) => Framing::Body,
-        // Another type in the place of a message.
+        // The response to a message has another content type.
         (_, RequestKind::Message) if (200..=299).contains(&status) => Framing::Body,
         _ => Framing::None,
     };
@@ -241,14 +243,14 @@ fn media(headers: &[Header<'_>]) -> ContentType {
     }
 }
 
-/// The headers that define the length of a body: RFC 9112, section 6.
+/// The headers that determine the length of a body: RFC 9112, section 6.
 enum LengthHeaders {
     Absent,
     Known(u64),
     Chunked,
-    /// Both a length and chunks.
+    /// Both a `Content-Length` and chunks.
     Both,
-    /// Another transfer coding.
+    /// A transfer coding other than `chunked`.
     OtherCoding,
 }
 
@@ -284,7 +286,7 @@ impl LengthHeaders {
             Self::Absent => Ok(BodyLength::None),
             Self::Known(length) => Ok(BodyLength::Known(length)),
             Self::Chunked => Ok(BodyLength::Chunked),
-            // The server might see another end of the body, and take bytes for a request that we did not check.
+            // The server might find another end of the body, and treat the rest as a request that we did not check.
             Self::Both => Err(RequestRefusal::bad("there is a Content-Length beside a Transfer-Encoding")),
             Self::OtherCoding => {
                 Err(RequestRefusal::bad("the Transfer-Encoding is not chunked, so the body has no end"))
@@ -305,7 +307,7 @@ impl BodyKind {
     }
 }
 
-/// More than any client or server sends.
+/// The maximum number of headers: more than any client or server sends.
 const MAX_HEADERS: usize = 256;
 
 #[cfg(test)]
@@ -362,7 +364,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// The server sees the same end of the head as we do, and the same headers.
+        /// The server finds the same end of the head, and the same headers, as we do.
         #[test]
         fn a_rewritten_head_means_the_same(
             first in prop::sample::select(&[

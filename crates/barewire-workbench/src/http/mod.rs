@@ -1,6 +1,7 @@
-//! Messages -> HTTP requests, each on a connection of its own, and their responses, with access to every byte.
+//! Sends messages as HTTP requests, each on its own connection, and gives access to every byte of their responses.
 //!
-//! For tools that decide and see every byte on the wire. To get only the responses, use the client of the library.
+//! This module is for tools that need full control of the bytes on the wire. To get only the responses, use the client
+//! of the library.
 
 pub mod decoder;
 mod exchange;

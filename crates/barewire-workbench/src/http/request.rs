@@ -1,4 +1,5 @@
-//! A message -> the HTTP request of a client of its era, with the headers that repeat parts of the message.
+//! Builds the HTTP request with which a client of either era sends a message, including the headers that repeat parts
+//! of the message.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,10 +18,10 @@ use super::RequestKind;
 pub(crate) struct HttpRequest {
     /// The HTTP method.
     pub(crate) verb: &'static str,
-    /// Names in lower case, and values.
+    /// The headers: names in lower case, and values.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Option<Vec<u8>>,
-    /// The era of the message in the body.
+    /// The era of the message in the body; `None` without a message.
     era: Option<Era>,
 }
 
@@ -31,7 +32,7 @@ impl HttpRequest {
             .with("accept", Some("application/json, text/event-stream"))
     }
 
-    /// The POST of a client with a legacy session.
+    /// Makes the POST of a client with a legacy session.
     pub(crate) fn legacy(body: &[u8], revision: Revision, session: Option<&str>) -> Self {
         let post = Self::post(body, Era::Legacy);
         if parts(body).0.as_deref() == Some("initialize") {
@@ -41,7 +42,7 @@ impl HttpRequest {
         post.with("mcp-session-id", session).with("mcp-protocol-version", has_header.then_some(revision.as_str()))
     }
 
-    /// A request for the stream of a session (GET), or for its end (DELETE).
+    /// Makes a request that opens the stream of a session (GET) or ends the session (DELETE).
     pub(crate) fn of_session(verb: &'static str, session: Option<&str>, revision: Option<Revision>) -> Self {
         let version = revision.filter(|revision| *revision >= Revision::V2025_06_18);
         Self { verb, headers: Vec::new(), body: None, era: None }
@@ -50,14 +51,14 @@ impl HttpRequest {
             .with("mcp-protocol-version", version.map(Revision::as_str))
     }
 
-    /// The POST of a modern client.
+    /// Makes the POST of a modern client.
     pub(crate) fn modern(body: &[u8], tools: &ToolHeaders) -> Self {
         let (method, params) = parts(body);
         let text = |json: Option<Json<'_>>| json.and_then(Text::from_json).map(|it| it.to_name().into_owned());
         let version = text(params.meta.protocol_version);
         let name =
             method.as_deref().and_then(|method| mcp_name_source(method, &params)).and_then(|(_, name)| text(name));
-        // A text that cannot be a header value is left out.
+        // A version that cannot be a header value is not used.
         let version = version.filter(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_graphic()));
         let mut post = Self::post(body, Era::Modern)
             .with("mcp-protocol-version", Some(version.as_deref().unwrap_or(Revision::LATEST.as_str())))
@@ -71,7 +72,7 @@ impl HttpRequest {
         post
     }
 
-    /// The lines of its head for this server, without the headers that the user has set.
+    /// Returns the lines of the request's head for this server, without the headers that the user has set.
     pub(crate) fn head(&self, dial: &Dialer, agent: &str) -> Vec<String> {
         let mut lines = vec![format!("{} {} HTTP/1.1", self.verb, dial.path_and_query())];
         if !self.headers.iter().any(|(name, _)| name == "host") {
@@ -86,7 +87,7 @@ impl HttpRequest {
         lines
     }
 
-    /// The bytes of the request, with this head and the headers that the user has set.
+    /// Returns the bytes of the request, with this head followed by the headers in `along`, which the user has set.
     pub(crate) fn bytes(&self, mut head: Vec<String>, along: &[(String, String)], dial: &Dialer) -> Vec<u8> {
         head.extend(along.iter().map(|(name, value)| format!("{name}: {value}")));
         if dial.to_proxy() {
@@ -101,12 +102,12 @@ impl HttpRequest {
         bytes
     }
 
-    /// The kind of request, which decides how its response is read.
+    /// Returns the kind of request, which decides how its response is read.
     pub(crate) fn kind(&self) -> RequestKind {
         if self.verb == "POST" { RequestKind::Message } else { RequestKind::Other }
     }
 
-    /// Whether the server's response to it begins a session.
+    /// Whether this is an `initialize` request, whose response begins a session.
     pub(super) fn is_initialize(&self) -> bool {
         let Some(body) = self.body.as_deref().filter(|_| self.era == Some(Era::Legacy)) else { return false };
         let first = match rpc::parse(body, usize::MAX) {
@@ -116,7 +117,7 @@ impl HttpRequest {
         parts(first).0.as_deref() == Some("initialize")
     }
 
-    /// Sets a header, or removes it.
+    /// Sets a header, or removes it if there is no value.
     pub(crate) fn with(mut self, name: &str, value: Option<&str>) -> Self {
         self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         if let Some(value) = value {
@@ -126,14 +127,14 @@ impl HttpRequest {
     }
 }
 
-/// The arguments that are repeated in headers, by the name of the tool.
+/// Maps the name of each tool to its arguments that are repeated in headers.
 #[derive(Default)]
 pub(crate) struct ToolHeaders(HashMap<String, HeaderParams>);
 
 impl ToolHeaders {
-    /// Takes the headers of all tools in a response to `tools/list`.
+    /// Reads the headers of all tools from a response to `tools/list`.
     pub(crate) fn learn(&mut self, bytes: &[u8]) {
-        // Few servers have such tools.
+        // Most servers have no tools with such headers.
         if memchr::memmem::find(bytes, b"x-mcp-header").is_none() {
             return;
         }
@@ -152,12 +153,12 @@ impl ToolHeaders {
     }
 }
 
-/// Whether a message has the metadata of the modern era.
+/// Whether a message has the metadata that modern requests carry.
 pub(crate) fn is_modern(body: &[u8]) -> bool {
     parts(body).1.meta.protocol_version.is_some()
 }
 
-/// The method and the params of a request or a notification.
+/// Returns the method and the params of a request or a notification.
 fn parts(body: &[u8]) -> (Option<Cow<'_, str>>, RequestParams<'_>) {
     let (method, params) = match rpc::parse(body, usize::MAX) {
         Parsed::Message(Message::Request(request)) => (Some(request.method), request.params),

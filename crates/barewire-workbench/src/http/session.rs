@@ -1,7 +1,8 @@
-//! One client of a server at a URL: requests, each on a connection of its own -> the events of their responses.
+//! One client of a server at a URL: sends requests, each on its own connection, and receives the events of their
+//! responses.
 //!
-//! Each exchange runs in a task. The client keeps the session, the revision, and the tool arguments that are repeated in
-//! headers. Recording, decoding messages and retrying are left to the caller.
+//! Each exchange runs in a task. The client keeps the session id, the revision, and the tool arguments that are
+//! repeated in headers. Recording, decoding and retrying are left to the caller.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,26 +23,26 @@ use super::request::{HttpRequest, ToolHeaders};
 pub(crate) struct HttpTarget {
     /// Opens connections to the server.
     pub(crate) dialer: Dialer,
-    /// Headers that every request carries. They may be secret.
+    /// Headers that every request carries, whose values may be secret.
     pub(crate) headers: Vec<(String, String)>,
-    /// The name of the program in `User-Agent`.
+    /// The name of this program in the `User-Agent` header.
     agent: &'static str,
     /// The number of exchanges so far.
     exchanges: AtomicU64,
 }
 
 impl HttpTarget {
-    /// Creates a target; nothing is sent yet.
+    /// Creates a target. Nothing is sent yet.
     pub(crate) fn new(dialer: Dialer, headers: Vec<(String, String)>, agent: &'static str) -> Self {
         Self { dialer, headers, agent, exchanges: AtomicU64::new(0) }
     }
 
-    /// The number of exchanges so far. The first has the number 1.
+    /// The number of exchanges so far, which is also the number of the last exchange.
     pub(crate) fn exchanges(&self) -> u64 {
         self.exchanges.load(Ordering::Relaxed)
     }
 
-    /// The lines of a request's head, without the headers that every request carries.
+    /// Returns the lines of a request's head, without the headers in `headers`.
     pub(crate) fn head(&self, request: &HttpRequest) -> Vec<String> {
         request.head(&self.dialer, self.agent)
     }
@@ -52,11 +53,11 @@ pub(crate) struct SessionClient {
     target: Arc<HttpTarget>,
     sender: UnboundedSender<(u64, ExchangeEvent)>,
     receiver: UnboundedReceiver<(u64, ExchangeEvent)>,
-    /// The open exchanges by number. Events of others are dropped.
+    /// Maps the number of each open exchange to the exchange. Events of other exchanges are dropped.
     open: HashMap<u64, OpenExchange>,
-    /// The session that the server gave in its response to `initialize`.
+    /// The session id in the server's response to `initialize`.
     pub(crate) session: Option<String>,
-    /// The revision that the server gave in its answer to `initialize`.
+    /// The revision in the server's response to `initialize`.
     pub(crate) revision: Option<Revision>,
     tools: ToolHeaders,
 }
@@ -74,7 +75,7 @@ impl SessionClient {
         Self { target, sender, receiver, open, session: None, revision: None, tools }
     }
 
-    /// The request with which a client of this era sends a message.
+    /// Makes the request with which a client of this era sends a message.
     pub(crate) fn request(&self, body: &[u8], era: Era, revision: Revision) -> HttpRequest {
         match era {
             Era::Legacy => HttpRequest::legacy(body, revision, self.session.as_deref()),
@@ -82,19 +83,20 @@ impl SessionClient {
         }
     }
 
-    /// The request for the stream of messages that belong to no request, or for the rest of a stream after this event.
+    /// Makes the GET request for the stream of messages that belong to no request, or for the rest of a stream after
+    /// this event.
     pub(crate) fn listen(&self, last_event_id: Option<&str>) -> HttpRequest {
         let request = HttpRequest::of_session("GET", self.session.as_deref(), self.revision);
         request.with("last-event-id", last_event_id)
     }
 
-    /// Forgets the session; returns the request that ends it, if there is one.
+    /// Forgets the session. Returns the request that ends it, if there was a session.
     pub(crate) fn leave(&mut self) -> Option<HttpRequest> {
         let session = self.session.take()?;
         Some(HttpRequest::of_session("DELETE", Some(&session), self.revision))
     }
 
-    /// Sends a request on a connection of its own, after a delay; returns the number of the exchange.
+    /// Sends a request on its own connection, after a delay. Returns the number of the exchange.
     pub(crate) fn send(&mut self, request: &HttpRequest, delay: Duration) -> u64 {
         let number = self.target.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
         let HttpTarget { dialer, headers, .. } = &*self.target;
@@ -125,7 +127,7 @@ impl SessionClient {
         }
     }
 
-    /// Takes the revision and the tool headers from a message of an open exchange.
+    /// Reads the revision and the tool headers from a message in an open exchange.
     pub(crate) fn learn(&mut self, number: u64, message: &[u8]) {
         self.tools.learn(message);
         if self.open.get(&number).is_some_and(|exchange| exchange.is_initialize) {
@@ -145,7 +147,8 @@ impl SessionClient {
         !self.open.is_empty()
     }
 
-    /// Closes the connection of an exchange, and drops its further events. To be called at its end as well.
+    /// Closes the connection of an exchange and drops its further events. Must also be called when the exchange has
+    /// ended.
     pub(crate) fn close(&mut self, number: u64) {
         if let Some(exchange) = self.open.remove(&number) {
             exchange.task.abort();
@@ -160,7 +163,7 @@ impl SessionClient {
     }
 }
 
-/// The headers in the head of a response, names in lower case.
+/// Returns the headers in a response head, with names in lower case.
 pub(crate) fn headers(head: &[u8]) -> impl Iterator<Item = (String, String)> {
     let lines = head.split(|byte| *byte == b'\n').skip(1);
     lines.filter_map(|line| {
@@ -170,5 +173,5 @@ pub(crate) fn headers(head: &[u8]) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// The longest wait for the response to the end of a session.
+/// The maximum wait for the response to the request that ends a session.
 pub(crate) const SESSION_END_TIMEOUT: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! The reasons why a server cannot be loaded, or is disconnected.
+//! The reasons why a load test of a server cannot start, or why the server was disconnected.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::judge::BadFirstAnswer;
 use crate::Error;
 use crate::text::shown;
 
-/// A server that cannot be loaded.
+/// The error if the load test of a server cannot start.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ConnectError {
@@ -20,7 +20,7 @@ pub struct ConnectError {
     pub reason: ConnectFailure,
 }
 
-/// The reason why a server cannot be loaded.
+/// The reason why the load test of a server cannot start.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConnectFailure {
@@ -28,18 +28,18 @@ pub enum ConnectFailure {
     Spawn(SpawnError),
     /// The client could not connect, or its first request failed.
     Client(ClientError),
-    /// There is no request to send to this server.
+    /// No request to send to this server could be found.
     Request(Error),
-    /// The server closed the connection; the exit is that of a program that has ended.
+    /// The server closed the connection. The exit status is that of a program that has ended.
     Closed(Option<Exit>),
     /// The first request was not answered in time.
     TimedOut {
         /// The method of the request.
         method: String,
-        /// The time that was waited.
+        /// The maximum time that was waited.
         timeout: Duration,
     },
-    /// The first answer is not a success that others can be compared with.
+    /// The first answer is not a success, so other answers cannot be compared with it.
     BadFirstAnswer {
         /// The method of the request.
         method: String,
@@ -52,9 +52,9 @@ pub enum ConnectFailure {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Disconnect {
-    /// The server closed the connection; the exit is that of a program that has ended.
+    /// The server closed the connection. The exit status is that of a program that has ended.
     Closed(Option<Exit>),
-    /// A connection to the URL can no longer be opened.
+    /// No connection to the URL can be opened any more.
     Unreachable(Option<String>),
 }
 
@@ -106,5 +106,5 @@ impl std::error::Error for ConnectError {}
 
 impl std::error::Error for ConnectFailure {}
 
-/// The number of characters of a peer's text in a message: about two lines.
+/// The maximum number of characters of a peer's text in a message: about two lines.
 const EXCERPT_LENGTH: usize = 160;

@@ -1,12 +1,12 @@
-//! Times -> counts in a table of fixed size, and percentiles.
+//! Counts times in a table of fixed size, and computes percentiles.
 //!
-//! The table is log-linear: every power of two is cut into 128 equal steps, so every time is kept to within 1/128. The
-//! crate `hdrhistogram` does the same with any precision, resizing, merging over threads and a file format; none of
-//! that is needed here.
+//! The table is log-linear: every power of two is divided into 128 equal steps, so every time is kept with an error of
+//! at most 1/128. The crate `hdrhistogram` does the same with any precision, and can also resize, merge histograms from
+//! several threads and write files; none of that is needed here.
 
 use std::time::Duration;
 
-/// The number of times of each length, to within 1/128.
+/// A histogram of times, with an error of at most 1/128.
 #[derive(Clone)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -16,11 +16,11 @@ pub struct Histogram {
     max: u64,
 }
 
-/// The bits that number the steps of a power of two.
+/// The number of bits that select a step within a power of two.
 const STEP_BITS: u32 = 7;
 const STEPS: u64 = 1 << STEP_BITS;
 
-/// The steps of all 64-bit numbers. The first two powers share the steps below 128, which are exact.
+/// The number of buckets for all 64-bit numbers. Numbers below 128 have one bucket each.
 const BUCKETS: usize = ((64 - STEP_BITS as usize) + 1) << STEP_BITS;
 
 impl Default for Histogram {
@@ -45,12 +45,13 @@ impl Histogram {
         self.count
     }
 
-    /// Returns the time that this share of all times, from 0 to 1, did not exceed; `None` if there are none.
+    /// Returns the percentile: the time that the fraction `share` (from 0 to 1) of all times did not exceed; `None`
+    /// without any times.
     pub fn percentile(&self, share: f64) -> Option<Duration> {
         if self.count == 0 {
             return None;
         }
-        // At least the first, at most the last; a share may be rounded.
+        // The rank is at least 1 and at most `count`, even if the product was rounded.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
         let rank = ((share * self.count as f64).ceil() as u64).clamp(1, self.count);
         let mut seen = 0;
@@ -78,8 +79,8 @@ impl Histogram {
         Some(Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX)))
     }
 
-    /// Returns the counts in steps of 1, 2, 5, 10 and so on, each with its upper limit, from the first that is not
-    /// empty to the last.
+    /// Returns the counts in intervals that end at 1, 2, 5, 10 and so on, each with its upper limit, from the first
+    /// interval that is not empty to the last.
     pub fn rows(&self) -> Vec<(Duration, u64)> {
         let mut rows: Vec<(Duration, u64)> = edges().map(|edge| (Duration::from_nanos(edge), 0)).collect();
         for (at, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
@@ -93,7 +94,7 @@ impl Histogram {
     }
 }
 
-/// Returns 1, 2, 5, 10, 20, 50 and so on, in nanoseconds, and the largest number.
+/// Returns 1, 2, 5, 10, 20, 50 and so on, in nanoseconds, and finally the largest number.
 fn edges() -> impl Iterator<Item = u64> {
     (0..19).flat_map(|power| [1, 2, 5].map(|step| step * 10u64.pow(power))).chain([u64::MAX])
 }
@@ -104,13 +105,13 @@ fn bucket(nanos: u64) -> usize {
         return usize::try_from(nanos).expect("less than 128");
     }
     let power = nanos.ilog2();
-    // The leading bit says which power it is, the next seven which step of it.
+    // The leading bit selects the power of two, and the next seven bits select the step within it.
     let step = (nanos >> (power - STEP_BITS)) - STEPS;
     let at = (u64::from(power - STEP_BITS + 1) << STEP_BITS) + step;
     usize::try_from(at).expect("no more than there are buckets")
 }
 
-/// Returns the largest number that a bucket counts.
+/// Returns the largest number that is counted in a bucket.
 fn largest_in(bucket: usize) -> u64 {
     let at = bucket as u64;
     let (power, step) = (at >> STEP_BITS, at & (STEPS - 1));

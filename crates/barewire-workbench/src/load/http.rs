@@ -1,5 +1,4 @@
-//! Requests to a server at a URL, and its answers. Each request in flight is a task with a connection of its own, over
-//! one client.
+//! Loads a server at a URL. Each open request is a task with its own connection; all share one client.
 
 use std::time::{Duration, Instant};
 
@@ -20,15 +19,15 @@ use super::template::Template;
 use super::turn::{Turn, TurnEnd};
 use crate::text::shown;
 
-/// A server at a URL.
+/// A server at a URL, under load.
 pub(super) struct HttpLoad {
     client: Client,
     method: String,
     params: Option<Box<RawValue>>,
-    /// The template of params that are different every time.
+    /// The template for params that are different in every request.
     template: Option<Template>,
     next: u64,
-    /// The reason why the server cannot be reached any more.
+    /// The reason why the server can no longer be reached.
     unreachable: Option<String>,
 }
 
@@ -47,7 +46,7 @@ impl HttpLoad {
         Self { client, method, params, template, next: FIRST_ID, unreachable: None }
     }
 
-    /// Sends the first request, and learns from its answer.
+    /// Sends the first request and builds the judge for later answers from its answer.
     pub(super) async fn first(&mut self, timeout: Duration) -> Result<AnswerJudge, ConnectFailure> {
         let done = self.next_request(Instant::now(), timeout).await;
         let learnt = match done.answer {
@@ -108,7 +107,7 @@ impl HttpLoad {
                 continue;
             }
             if run.is_stop_requested() {
-                // Open requests are not lost: the server had no time to answer them.
+                // Open requests do not count as lost: the server had no time to answer them.
                 tally.sent -= before as u64;
                 break TurnEnd::Stopped;
             }
@@ -128,7 +127,7 @@ impl HttpLoad {
                 last_answer = done.received;
             }
             let sent = done.sent;
-            // If another request was answered meanwhile, the server is only overloaded.
+            // If another request was answered since this one was sent, the server is only overloaded, not gone.
             if let Some(why) = count(done, judge, tally)
                 && sent >= last_answer
             {
@@ -144,15 +143,15 @@ impl HttpLoad {
         end
     }
 
-    /// Ends the session. Returns the reason if the server could not be reached any more.
+    /// Ends the session. Returns the reason if the server could no longer be reached.
     pub(super) async fn finish(self) -> Option<String> {
-        // Everything is measured: a failure here changes nothing.
+        // All measurements are done, so a failure here does not matter.
         let _ = self.client.shutdown().await;
         self.unreachable
     }
 }
 
-/// Counts the answer or the failure of a request. Returns the reason if no connection can be opened any more.
+/// Counts the answer to a request, or its failure. Returns the reason if no connection can be opened any more.
 fn count(done: FinishedRequest, judge: &mut AnswerJudge, tally: &mut Tally) -> Option<String> {
     let error = match done.answer {
         Ok(raw) => {
@@ -173,8 +172,8 @@ fn count(done: FinishedRequest, judge: &mut AnswerJudge, tally: &mut Tally) -> O
             tally.lost += 1;
             return Some(shown(error.to_string().as_bytes(), MAX_REASON_LENGTH));
         }
-        // Servers may close connections between requests: a request on its way is then lost, and the next may be
-        // answered.
+        // Servers may close connections between requests. A request on such a connection is lost, but the next one may
+        // be answered.
         ClientError::TimedOut { .. }
         | ClientError::Http {
             failure:
@@ -192,11 +191,11 @@ fn count(done: FinishedRequest, judge: &mut AnswerJudge, tally: &mut Tally) -> O
     None
 }
 
-/// Returns the result, which the client has already checked to be JSON.
+/// Returns the result, which the client has already checked to be valid JSON.
 fn result(raw: &Raw) -> Json<'_> {
     let text = raw.as_str().unwrap_or("null");
     Json::parse(text.as_bytes()).expect("a result is JSON")
 }
 
-/// The number of characters of a reason: about two lines.
+/// The maximum number of characters of a reason: about two lines.
 const MAX_REASON_LENGTH: usize = 160;

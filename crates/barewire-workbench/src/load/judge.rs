@@ -1,4 +1,4 @@
-//! An answer -> good, or the kind of wrong answer, by comparison with the first one.
+//! Judges each answer as good or as a kind of wrong answer, by comparison with the first one.
 
 use barewire_proto::json::{Json, Kind as JsonKind, Text};
 use barewire_proto::rpc::ErrorRef;
@@ -9,7 +9,7 @@ use super::outstanding::DIGITS;
 use super::tally::WrongAnswer;
 use super::template::digits;
 
-/// The properties of the first answer that all others must have.
+/// The properties of the first answer, which all other answers must also have.
 pub(super) struct AnswerJudge {
     kind: ResultKind,
     echo: Echo,
@@ -21,32 +21,33 @@ struct ResultKind {
     json: JsonKind,
     is_error: bool,
     is_complete: bool,
-    /// The members of [`DEFINING_MEMBERS`] in the result, a bit each.
+    /// A bit set of the members in [`DEFINING_MEMBERS`] that the result contains.
     members: u16,
 }
 
 /// The part of the arguments that the first answer repeated.
 enum Echo {
-    /// The payload, which is different every time: the text after its number, and the place where it was found last.
+    /// The payload, which is different in every request: the text after its number, and the offset at which it was last
+    /// found.
     Payload { tail: Vec<u8>, at: usize },
-    /// Texts that are the same every time; none if the answer repeated nothing.
+    /// Texts that are the same in every request; empty if the answer repeated none of them.
     Fixed(Vec<Vec<u8>>),
 }
 
-/// A first answer that others cannot be compared with.
+/// The reason why the first answer cannot be used for comparison.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum BadFirstAnswer {
     /// An error, with its message and code.
     Error(String),
-    /// The result of a tool with `isError`, as JSON.
+    /// A tool result with `isError`, as JSON.
     ToolError(String),
-    /// A result that requires input.
+    /// A result that asks for input.
     InputRequired,
 }
 
 impl AnswerJudge {
-    /// Learns from the answer to the first request, which had this number.
+    /// Builds a judge from the answer to the first request. `number` is the number of that request.
     pub(super) fn learn(
         outcome: &Result<Json<'_>, ErrorRef<'_>>,
         number: u64,
@@ -99,7 +100,7 @@ impl AnswerJudge {
         }
     }
 
-    /// Whether answers are compared with what was sent.
+    /// Whether answers must repeat the text that was sent.
     pub(super) fn compares_echo(&self) -> bool {
         !matches!(&self.echo, Echo::Fixed(texts) if texts.is_empty())
     }
@@ -125,7 +126,7 @@ impl ResultKind {
     }
 }
 
-/// Returns the place of the payload with this number in a text.
+/// Returns the offset of the payload with this number in a text.
 fn find_payload(text: &[u8], number: u64, tail: &[u8]) -> Option<usize> {
     memmem::find_iter(text, &digits(number)).find(|at| is_payload_at(text, *at, number, tail))
 }
@@ -136,7 +137,7 @@ fn is_payload_at(text: &[u8], at: usize, number: u64, tail: &[u8]) -> bool {
     found == digits(number) && rest.starts_with(tail)
 }
 
-/// Returns the texts among the arguments of a tool or prompt, as they are written.
+/// Returns the strings among the arguments of a tool or prompt, as written in JSON.
 fn argument_texts(params: &RawValue) -> Vec<Vec<u8>> {
     let Ok(params) = Json::parse(params.get().as_bytes()) else { return Vec::new() };
     if params.kind() != JsonKind::Object {
@@ -146,12 +147,12 @@ fn argument_texts(params: &RawValue) -> Vec<Vec<u8>> {
     let arguments = arguments.map(|member| member.value).filter(|json| json.kind() == JsonKind::Object);
     let members = arguments.into_iter().flat_map(Json::members);
     let texts = members.filter_map(|member| Text::from_json(member.value).map(Text::raw));
-    // Without the quotes: the answer may repeat a text among other words.
+    // The quotes are removed, because the answer may repeat the text among other words.
     let texts = texts.filter_map(|text| text.strip_prefix('"')?.strip_suffix('"'));
     texts.filter(|text| text.len() >= MIN_ECHO_LENGTH).map(|text| text.as_bytes().to_vec()).collect()
 }
 
-/// The members that tell kinds of results apart. Optional members are left out.
+/// The members that distinguish kinds of results. Optional members are left out.
 const DEFINING_MEMBERS: [&str; 9] = [
     "content",
     "tools",
@@ -164,7 +165,7 @@ const DEFINING_MEMBERS: [&str; 9] = [
     "supportedVersions",
 ];
 
-/// The length of a text to look for: a shorter one can be in an answer by chance.
+/// The minimum length of a text to look for: a shorter text can occur in an answer by chance.
 const MIN_ECHO_LENGTH: usize = 4;
 
 #[cfg(test)]

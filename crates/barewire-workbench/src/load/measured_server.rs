@@ -1,4 +1,4 @@
-//! A target -> a connection that is ready for load, and the results of the load.
+//! Connects to a target, loads it, and collects the results.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub struct MeasuredServer {
     pub details: ServerDetails,
     /// The counts and times of the requests.
     pub tally: Tally,
-    /// The resources that the server used; `None` if its process is not known.
+    /// The resources that the server used; `None` if its process is unknown.
     pub usage: Option<ServerUsage>,
     /// The reason why the connection ended during the load, if it did.
     pub disconnect: Option<Disconnect>,
@@ -52,9 +52,9 @@ pub struct ServerDetails {
     pub method: String,
     /// The name of the tool or prompt in the request.
     pub name: Option<String>,
-    /// The size of a request, without the overhead of HTTP.
+    /// The size of a request in bytes, without the overhead of HTTP.
     pub request_bytes: usize,
-    /// Whether answers must repeat the text that was sent, as the first answer did.
+    /// Whether answers must repeat the text that was sent, because the first answer did.
     pub compares_echo: bool,
 }
 
@@ -62,9 +62,9 @@ pub struct ServerDetails {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ServerUsage {
-    /// The CPU time; `None` if it is too short to be measured.
+    /// The CPU time; `None` if it was too short to be measured.
     pub cpu: Option<Duration>,
-    /// The usage at the end of the load.
+    /// The resources in use at the end of the load.
     pub at_end: Usage,
 }
 
@@ -75,8 +75,8 @@ enum Connection {
 }
 
 impl MeasuredServer {
-    /// Connects, gets the request from `source`, and sends it once to learn what a good answer looks like. Uses only
-    /// `revision`, if there is one.
+    /// Connects, gets the request from `source`, and sends it once to find out what a good answer looks like. If
+    /// `revision` is given, uses only that one.
     pub(super) async fn connect<S: RequestSource>(
         target: &LoadTarget,
         source: &S,
@@ -121,7 +121,7 @@ impl MeasuredServer {
         let mut connection = match loan {
             Some(loan) => {
                 let pipes = loan.take();
-                // The end of this client is not measured.
+                // The shutdown of this client is not measured.
                 let _ = client.shutdown().await;
                 let stdio = StdioLoad::new(pipes).ok_or(ConnectFailure::Closed(None))?;
                 Connection::Stdio { stdio: Box::new(stdio), template }
@@ -164,7 +164,7 @@ impl MeasuredServer {
         })
     }
 
-    /// Whether all answers were good, and the connection lasted until the end.
+    /// Whether all answers were good and the connection lasted until the end.
     pub fn is_clean(&self) -> bool {
         self.disconnect.is_none() && self.tally.is_clean()
     }
@@ -174,31 +174,31 @@ impl MeasuredServer {
         self.tally.per_answer(self.usage?.cpu?)
     }
 
-    /// Ends the connection, and waits for the end of a program.
+    /// Ends the connection, and waits until a started program has ended.
     pub async fn close(&mut self) {
         self.connection.finish().await;
     }
 
-    /// Drops the counts of the warm-up.
+    /// Discards the counts of the warm-up.
     pub(super) fn begin(&mut self) {
         self.tally = Tally::default();
         self.usage_at_start = self.pid.and_then(usage);
     }
 
-    /// Ends the counting. Waits a moment for late and duplicate answers, unless the load was stopped.
+    /// Ends the counting. Waits briefly for late and duplicate answers, unless the load was stopped early.
     pub(super) async fn end(&mut self, is_stopped: bool) {
         if let (Connection::Stdio { stdio, .. }, false) = (&mut self.connection, is_stopped) {
             stdio.wait_for_stray_answers(&mut self.judge, &mut self.tally).await;
         }
         let at_end = self.pid.and_then(usage);
         self.usage = self.usage_at_start.zip(at_end).map(|(at_start, at_end)| {
-            // CPU time is counted in ticks: none means less than a tick, not no time.
+            // CPU time is counted in ticks: a value of zero means less than one tick.
             let cpu = Some(at_end.cpu.saturating_sub(at_start.cpu)).filter(|cpu| !cpu.is_zero());
             ServerUsage { cpu, at_end }
         });
     }
 
-    /// Loads the server for one turn. A disconnected server gets no load.
+    /// Loads the server for one turn. A disconnected server is not loaded.
     pub(super) async fn run_turn(&mut self, run: &mut LoadRun<'_>, amount: Amount) -> TurnEnd {
         let Self { connection, judge, tally, .. } = self;
         let before = own_cpu();
@@ -216,7 +216,7 @@ impl MeasuredServer {
 }
 
 impl Connection {
-    /// Ends the connection, and waits for the end of a program. Returns the reason to report if the end was not wanted.
+    /// Ends the connection, and waits until a started program has ended. Returns the reason if the connection was lost.
     async fn finish(&mut self) -> Option<Disconnect> {
         match std::mem::replace(self, Self::Closed) {
             Self::Stdio { stdio, .. } => Some(Disconnect::Closed(stdio.finish().await)),

@@ -1,8 +1,8 @@
 //! A load test for servers on stdio or over HTTP.
 //!
-//! One request is sent repeatedly. Its first answer is the model for the others; after it, lost, duplicate and wrong
-//! answers are counted, and the latency of good ones is measured. Several servers take turns, so that a disturbance of
-//! the machine affects all of them.
+//! One request is sent repeatedly. Its first answer is the model for the others: lost, duplicate and wrong answers are
+//! counted, and the latency of good answers is measured. Several servers take turns, so that a disturbance on the
+//! machine affects all of them.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -57,21 +57,21 @@ pub use crate::platform::{Usage, usage};
 use run::LoadRun;
 use turn::TurnEnd;
 
-/// The end of a load.
+/// The way in which a load ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadEnd {
-    /// Every server had its load, or was disconnected.
+    /// Every server was fully loaded, or was disconnected.
     Complete,
     /// A [`StopHandle`] ended the load early.
     Stopped,
 }
 
-/// Connects to every target, gets the request for it from `source`, and sends that once.
+/// Connects to every target, gets the request for it from `source`, and sends that request once.
 ///
 /// # Errors
 ///
-/// Fails for the first target that cannot be loaded; all connections are closed then.
+/// Fails for the first target that cannot be loaded; then all connections are closed.
 pub async fn connect<S: RequestSource>(
     targets: &[LoadTarget],
     source: &S,
@@ -88,7 +88,7 @@ pub async fn connect<S: RequestSource>(
         if revision(server).era() == Era::Legacy {
             continue;
         }
-        // A server that does not speak the legacy era keeps its request, as its details show.
+        // A server that does not support the legacy era keeps its modern request; its details show this.
         if let Ok(other) = MeasuredServer::connect(target, source, settings, Some(legacy)).await {
             std::mem::replace(server, other).close().await;
         }
@@ -96,13 +96,13 @@ pub async fn connect<S: RequestSource>(
     Ok(servers)
 }
 
-/// Loads the servers in turns, after a warm-up that is not counted. Calls `on_progress` several times a second.
+/// Loads the servers in turns, after a warm-up that is not counted. Calls `on_progress` several times per second.
 ///
-/// The servers stay connected: see [`MeasuredServer::close`].
+/// The servers stay connected; [`MeasuredServer::close`] ends the connections.
 ///
 /// # Errors
 ///
-/// Fails if the system has no timer.
+/// Fails if the operating system provides no timer.
 pub async fn measure(
     servers: &mut [MeasuredServer],
     settings: &LoadSettings,
@@ -133,11 +133,11 @@ pub async fn measure(
     Ok(ending)
 }
 
-/// Gives every server a turn for each of the amounts.
+/// Gives every server one turn for each of the amounts.
 async fn turns(run: &mut LoadRun<'_>, servers: &mut [MeasuredServer], amounts: &[Amount]) -> LoadEnd {
     for (round, amount) in amounts.iter().enumerate() {
         for at in 0..servers.len() {
-            // Every other round in reverse order, so that no server is always the first.
+            // The order is reversed in every other round, so that no server is always the first.
             let at = if round % 2 == 0 { at } else { servers.len() - 1 - at };
             let server = &mut servers[at];
             run.server.clone_from(&server.name);

@@ -1,9 +1,9 @@
-//! The ids of requests -> whether an answer with an id is the first, a duplicate, late, or matches no request.
+//! Tracks the ids of requests, to tell whether an answer is the first one, a duplicate, late, or matches no request.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-/// The open requests, and the ids of lost ones.
+/// The open requests, and the ids of lost requests.
 pub(super) struct OutstandingRequests {
     next: u64,
     open: HashMap<u64, SentRequest>,
@@ -11,10 +11,10 @@ pub(super) struct OutstandingRequests {
     lost: BTreeSet<u64>,
 }
 
-/// The times of a request.
+/// The times of a sent request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SentRequest {
-    /// The time when it was due.
+    /// The time at which the request was due.
     pub(super) due: Instant,
     pub(super) sent: Instant,
 }
@@ -24,7 +24,7 @@ pub(super) struct SentRequest {
 pub(super) enum AnswerStatus {
     First(SentRequest),
     Duplicate,
-    /// The request had counted as lost.
+    /// The request already counts as lost.
     Late,
     /// The id matches no request.
     Unknown,
@@ -55,7 +55,7 @@ impl OutstandingRequests {
         }
     }
 
-    /// Marks the requests that are as old as the timeout as lost, and returns their number.
+    /// Marks the open requests whose timeout has passed as lost, and returns their number.
     pub(super) fn expire(&mut self, now: Instant, timeout: Duration) -> u64 {
         let is_old = |request: &SentRequest| now.saturating_duration_since(request.sent) >= timeout;
         let lost: Vec<u64> = self.open.iter().filter(|(_, request)| is_old(request)).map(|(id, _)| *id).collect();
@@ -69,7 +69,7 @@ impl OutstandingRequests {
         lost.len() as u64
     }
 
-    /// Marks all requests as lost, and returns their number.
+    /// Marks all open requests as lost, and returns their number.
     pub(super) fn expire_all(&mut self) -> u64 {
         self.expire(Instant::now(), Duration::ZERO)
     }
@@ -81,13 +81,13 @@ impl OutstandingRequests {
 }
 
 /// The first id. Every id has ten digits, so that it can be overwritten in place to make the next request; and the
-/// first billion ids fit into the 32 bits that some servers have for them.
+/// first billion ids fit into 32 bits, which is all that some servers have for an id.
 pub(super) const FIRST_ID: u64 = 1_000_000_000;
 
 /// The number of digits of an id.
 pub(super) const DIGITS: usize = 10;
 
-/// The number of ids of lost requests that are kept. A late answer to an older one counts as a duplicate.
+/// The maximum number of ids of lost requests that are kept. A late answer to an older request counts as a duplicate.
 const MAX_LOST_IDS: usize = 65_536;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The pipes of a process, which a client borrows for the handshake and returns for the load.
+//! Lends the pipes of a process to a client for the handshake, and takes them back for the load.
 //!
-//! The client negotiates the revision, and explains failures. For the load itself it is too slow: it keeps state for
-//! each call, which would cost more than many a server.
+//! The client negotiates the revision and explains failures. It is too slow for the load itself: it keeps state for
+//! each call, which would cost more time than many servers need.
 
 use std::io;
 use std::pin::Pin;
@@ -11,10 +11,10 @@ use std::task::{Context, Poll};
 use barewire::transport::{ExitFuture, Parts, Process, ProcessReader, Transport};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The right to take the pipes back.
+/// The right to take the lent pipes back.
 pub(super) struct Loan(SharedPipes);
 
-/// The stdin of a process.
+/// A writer to the stdin of a process.
 pub(super) type ProcessWriter = <Process as Transport>::Writer;
 
 type SharedPipes = Arc<Mutex<Pipes>>;
@@ -25,20 +25,21 @@ pub(super) struct Pipes {
     pub(super) reader: Option<ProcessReader>,
     pub(super) writer: Option<ProcessWriter>,
     pub(super) ending: Option<ExitFuture>,
-    /// The number of lines that the client wrote: its request ids are not larger.
+    /// The number of lines that the client wrote. All its request ids are at most this number.
     pub(super) lines_written: u64,
     /// Whether the client stopped reading in the middle of a line.
     pub(super) is_mid_line: bool,
 }
 
-/// The pipes as a transport of the client. A half that the client drops is closed, unless the loan was ended before.
+/// The lent pipes as a transport of the client. If the client drops a half before the pipes are taken back, that half
+/// is closed.
 pub(super) struct BorrowedProcess(SharedPipes);
 
 pub(super) struct ReaderHalf(SharedPipes);
 
 pub(super) struct WriterHalf(SharedPipes);
 
-/// Lends the pipes of a process.
+/// Lends the pipes of a process to a client.
 pub(super) fn lend(process: Process) -> (Loan, BorrowedProcess) {
     let parts = process.into_parts();
     let pipes =
@@ -48,7 +49,7 @@ pub(super) fn lend(process: Process) -> (Loan, BorrowedProcess) {
 }
 
 impl Loan {
-    /// Takes the pipes back. The client sees the end of the stream.
+    /// Takes the pipes back. The client then sees the end of the stream.
     pub(super) fn take(self) -> Pipes {
         std::mem::take(&mut *lock(&self.0))
     }
@@ -100,7 +101,7 @@ impl AsyncWrite for WriterHalf {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // A pipe has no buffer of its own.
+        // A pipe has no buffer that could be flushed.
         Poll::Ready(Ok(()))
     }
 

@@ -14,21 +14,21 @@ use crate::Error;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LoadRequest {
-    /// The method, as `tools/call`.
+    /// The method, such as `tools/call`.
     pub method: String,
-    /// The params. A text made by [`payload`](super::payload) is different in every request.
+    /// The params. A text that was made by [`payload`](super::payload) is different in every request.
     pub params: Option<Box<RawValue>>,
     /// The name of the tool or prompt, for the report.
     pub name: Option<String>,
 }
 
 impl LoadRequest {
-    /// Makes a request of a method and its params.
+    /// Makes a request from a method and its params.
     pub fn new(method: impl Into<String>, params: Option<Box<RawValue>>) -> Self {
         Self { method: method.into(), params, name: None }
     }
 
-    /// Returns the params as they are written on a connection of this revision: a modern request describes its client.
+    /// Returns the params as sent in this revision: a modern request also describes its client.
     pub(super) fn params_on_wire(&self, revision: Revision) -> Result<Option<Box<RawValue>>, ClientError> {
         if revision.era() != Era::Modern {
             return Ok(self.params.clone());
@@ -47,21 +47,21 @@ pub trait RequestSource {
     /// Returns the request to load this server with. `client` is connected to the server.
     fn request(&self, target: &LoadTarget, client: &Client) -> impl Future<Output = Result<LoadRequest, Error>> + Send;
 
-    /// Whether the request depends on the era. If so, and one server speaks only the legacy era, the others are loaded
-    /// in that era too, so that all get the same request.
+    /// Whether the request depends on the era. If so, and one server supports only the legacy era, the other servers
+    /// are also loaded in that era, so that all get the same request.
     fn depends_on_era(&self) -> bool {
         false
     }
 }
 
-/// Every server gets the same request.
+/// Uses the same request for every server.
 impl RequestSource for LoadRequest {
     async fn request(&self, _: &LoadTarget, _: &Client) -> Result<LoadRequest, Error> {
         Ok(self.clone())
     }
 }
 
-/// Returns params with these members added to their `_meta`. Members that exist keep their values.
+/// Returns params with these members added to their `_meta`. Existing members keep their values.
 pub fn with_meta(params: Option<&RawValue>, meta: &Value) -> Result<Option<Box<RawValue>>, ClientError> {
     type Members = BTreeMap<String, Box<RawValue>>;
     let members = |text: &str, what: &str| -> Result<Members, ClientError> {

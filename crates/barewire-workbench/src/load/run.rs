@@ -1,4 +1,4 @@
-//! The parts of a load that all servers share: its settings, the time, the request to stop, and the caller's progress
+//! The state of a load that all servers share: its settings, the time, the stop handle, and the caller's progress
 //! callback.
 
 use tokio::sync::watch;
@@ -13,7 +13,7 @@ pub(super) struct LoadRun<'a> {
     pub(super) timer: PreciseTimer,
     pub(super) stop: watch::Receiver<bool>,
     pub(super) on_progress: &'a mut (dyn FnMut(Progress<'_>) + Send),
-    /// The name of the server that has its turn.
+    /// The name of the server whose turn it is.
     pub(super) server: String,
     pub(super) is_warm_up: bool,
 }
@@ -22,7 +22,7 @@ pub(super) struct LoadRun<'a> {
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Progress<'a> {
-    /// The name of the server that has its turn.
+    /// The name of the server whose turn it is.
     pub server: &'a str,
     /// Whether this is the warm-up, which is not counted.
     pub is_warm_up: bool,
@@ -30,12 +30,12 @@ pub struct Progress<'a> {
     pub tally: &'a Tally,
 }
 
-/// A handle that ends a load early, from any task or thread. Clones belong to the same load.
+/// A handle that ends a load early, from any task or thread. All clones of a handle belong to the same load.
 #[derive(Clone, Debug, Default)]
 pub struct StopHandle(watch::Sender<bool>);
 
 impl StopHandle {
-    /// Makes a handle for a load.
+    /// Creates a handle for a load.
     pub fn new() -> Self {
         Self::default()
     }

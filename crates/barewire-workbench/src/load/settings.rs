@@ -1,4 +1,4 @@
-//! The settings of a load, and the turns of several servers.
+//! The settings of a load, and the division of the load into turns.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use barewire_proto::mcp::Revision;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct LoadSettings {
-    /// The number of requests that may be open at once.
+    /// The maximum number of open requests.
     pub in_flight: usize,
-    /// The number of requests per second. Without a rate, requests are sent as fast as answers come.
+    /// The number of requests per second. Without a rate, each request is sent as soon as an earlier one is answered.
     pub rate: Option<f64>,
     /// The amount of load for each server.
     pub amount: Amount,
-    /// The time that each server is loaded before anything is counted.
+    /// The time for which each server is loaded before anything is counted.
     pub warm_up: Duration,
     /// The time after which a request without an answer counts as lost.
     pub timeout: Duration,
-    /// The only revision of MCP to use. Without one, client and server negotiate the newest that both speak.
+    /// The only revision of MCP to use. Without it, client and server negotiate the newest revision that both support.
     pub revision: Option<Revision>,
 }
 
@@ -26,13 +26,13 @@ pub struct LoadSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "load ends after a time or a count")]
 pub enum Amount {
-    /// As many requests as fit into this time.
+    /// As many requests as possible in this time.
     Time(Duration),
     /// This number of requests.
     Count(u64),
 }
 
-/// One request at a time for five seconds, after a warm-up of half a second; a timeout of ten seconds.
+/// The default: one request at a time for five seconds, after a warm-up of half a second; a timeout of ten seconds.
 impl Default for LoadSettings {
     fn default() -> Self {
         Self {
@@ -47,7 +47,7 @@ impl Default for LoadSettings {
 }
 
 impl Amount {
-    /// Returns the amounts of the turns that several servers take; one turn for a single server.
+    /// Divides the amount into turns for several servers; a single server has only one turn.
     pub(super) fn turns(self, servers: usize) -> Vec<Self> {
         if servers < 2 {
             return vec![self];
@@ -67,10 +67,10 @@ impl Amount {
     }
 }
 
-/// The length of a turn: longer than a request, shorter than the usual disturbance of a machine.
+/// The length of a turn: longer than a request, and shorter than the usual disturbance on a machine.
 const TURN_LENGTH: Duration = Duration::from_millis(200);
 
-/// The limits for the number of turns of each server.
+/// The minimum and maximum number of turns for each server.
 const MIN_TURNS: u128 = 8;
 const MAX_TURNS: u128 = 1000;
 

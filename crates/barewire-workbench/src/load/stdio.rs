@@ -1,5 +1,5 @@
-//! Requests -> the stdin of a process, and its stdout -> answers. Frames are written and read many at a time, on one
-//! thread, and only the id and the times of a request are kept.
+//! Loads a server process: writes requests to its stdin and reads answers from its stdout. Frames are written and read
+//! many at a time, on one thread, and only the id and the times of each request are kept.
 
 use std::future::poll_fn;
 use std::io;
@@ -24,7 +24,7 @@ use super::tally::{Tally, WrongAnswer};
 use super::template::Template;
 use super::turn::{Turn, TurnEnd};
 
-/// A server process.
+/// A server process under load.
 pub(super) struct StdioLoad {
     reader: ProcessReader,
     writer: Option<ProcessWriter>,
@@ -33,16 +33,16 @@ pub(super) struct StdioLoad {
     out: WriteBuffer,
     chunk: Vec<u8>,
     outstanding: OutstandingRequests,
-    /// The largest request id of the handshake: an answer to it may still come.
+    /// The largest request id in the handshake. The answer to it may still come.
     last_handshake_id: u64,
-    /// Whether the next bytes are the rest of a line whose beginning the handshake has read.
+    /// Whether the next bytes are the rest of a line whose beginning was read during the handshake.
     is_mid_line: bool,
 }
 
 /// The bytes to write to the process.
 struct WriteBuffer {
     bytes: Vec<u8>,
-    /// The number of bytes that are written already.
+    /// The number of bytes that are already written.
     written: usize,
 }
 
@@ -69,7 +69,7 @@ impl StdioLoad {
         })
     }
 
-    /// Sends the first request, and learns from its answer.
+    /// Sends the first request and builds the judge for later answers from its answer.
     pub(super) async fn first(
         &mut self,
         template: &Template,
@@ -143,7 +143,7 @@ impl StdioLoad {
                 continue;
             }
             if run.is_stop_requested() {
-                // Open requests are not lost: the server had no time to answer them.
+                // Open requests do not count as lost: the server had no time to answer them.
                 tally.sent -= self.outstanding.expire_all();
                 break TurnEnd::Stopped;
             }
@@ -174,7 +174,7 @@ impl StdioLoad {
         end
     }
 
-    /// Counts the answers that come after the last expected one: duplicate, late and wrong ones.
+    /// Counts the answers that come after the last expected one: duplicate, late and wrong answers.
     pub(super) async fn wait_for_stray_answers(&mut self, judge: &mut AnswerJudge, tally: &mut Tally) {
         let until = tokio::time::Instant::now() + STRAY_ANSWER_WAIT;
         while let Ok(Ok(Transfer::Read(count))) = tokio::time::timeout_at(until, self.transfer(false)).await {
@@ -196,15 +196,15 @@ impl StdioLoad {
         }
     }
 
-    /// Closes the stdin of the process and waits until it has ended.
+    /// Closes the stdin of the process and waits until the process has ended.
     pub(super) async fn finish(mut self) -> Option<Exit> {
         self.writer = None;
         let ending = self.ending.take()?;
         ending.await
     }
 
-    /// Writes and reads as much as the pipes take and have. With `wants_more`, returns as soon as there is room for
-    /// more requests.
+    /// Writes and reads as many bytes as possible. With `wants_more`, returns as soon as there is room for more
+    /// requests.
     async fn transfer(&mut self, wants_more: bool) -> io::Result<Transfer> {
         let Self { reader, writer, out, chunk, .. } = self;
         poll_fn(|cx| {
@@ -231,7 +231,7 @@ impl StdioLoad {
     }
 }
 
-/// The state that a frame of the server can change.
+/// The state that a frame from the server can change.
 struct FrameHandler<'a> {
     out: &'a mut WriteBuffer,
     outstanding: &'a mut OutstandingRequests,
@@ -254,7 +254,7 @@ impl FrameHandler<'_> {
                 }
             }
             Parsed::Invalid(invalid) => {
-                // A malformed answer is an answer too: no other one will come.
+                // A malformed answer still counts as the answer, because no other one will come.
                 if let Some(number) = invalid.id.as_ref().and_then(request_number) {
                     self.outstanding.answer(number);
                 }
@@ -275,7 +275,7 @@ impl FrameHandler<'_> {
         };
         match self.outstanding.answer(number) {
             AnswerStatus::First(request) => match self.judge.judge(&outcome, number) {
-                // Ids are sent as plain digits.
+                // Ids are sent as plain digits, so the answer must repeat them as plain digits.
                 Ok(()) if !id.as_str().bytes().all(|byte| byte.is_ascii_digit()) => {
                     self.tally.wrong(WrongAnswer::IdSpelling, frame);
                 }
@@ -310,8 +310,8 @@ impl WriteBuffer {
         }
     }
 
-    /// Answers a request of the server: a ping with a result, any other with an error, because the client has declared
-    /// no capabilities. A server that does not read these answers gets no more of them.
+    /// Answers a request from the server: a ping with a result, and any other request with an error, because the client
+    /// has declared no capabilities. If the server does not read these answers, further requests are not answered.
     fn reply_to(&mut self, request: &Request<'_>) {
         if self.waiting() > MAX_UNREAD_REPLIES {
             return;
@@ -326,12 +326,12 @@ impl WriteBuffer {
     }
 }
 
-/// Returns the number of the request that an id may belong to.
+/// Returns the number of the request that an id refers to, if it can be one.
 fn request_number(id: &Id<'_>) -> Option<u64> {
     u64::try_from(id.integer()?).ok()
 }
 
-/// Returns the bytes after the line whose beginning the handshake has read.
+/// Skips the rest of a line whose beginning was read during the handshake, and returns the bytes after it.
 fn skip_partial_line<'a>(is_mid_line: &mut bool, bytes: &'a [u8]) -> &'a [u8] {
     if !*is_mid_line {
         return bytes;
@@ -345,11 +345,11 @@ fn skip_partial_line<'a>(is_mid_line: &mut bool, bytes: &'a [u8]) -> &'a [u8] {
     }
 }
 
-/// The size of a pipe: the largest read, and the number of bytes that are prepared before a write.
+/// The capacity of a pipe: the maximum size of a read, and the number of bytes that are prepared before a write.
 const PIPE_SIZE: usize = 64 * 1024;
 
-/// The wait for answers after the last expected one: longer than a server takes between two lines.
+/// The time to wait for answers after the last expected one: longer than a server takes between two lines.
 const STRAY_ANSWER_WAIT: Duration = Duration::from_millis(50);
 
-/// The number of unwritten bytes above which requests of the server are not answered.
+/// The number of unwritten bytes above which requests from the server are not answered.
 const MAX_UNREAD_REPLIES: usize = 1024 * 1024;

@@ -1,4 +1,4 @@
-//! Answers and failures -> counts, times, and the first example of each kind of wrong answer.
+//! Counts answers and failures, records times, and keeps the first example of each kind of wrong answer.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,21 +12,22 @@ use crate::text::shown;
 pub struct Tally {
     /// The number of requests that were sent.
     pub sent: u64,
-    /// Requests without an answer within the timeout, or with a connection that was refused or cut.
+    /// The number of requests without an answer within the timeout, or whose connection was refused or broken.
     pub lost: u64,
-    /// Answers to requests that had counted as lost.
+    /// The number of answers to requests that already counted as lost.
     pub late: u64,
-    /// Duplicate answers.
+    /// The number of duplicate answers.
     pub duplicated: u64,
-    /// The wrong answers by kind.
+    /// Maps each kind of wrong answer to its count and first example.
     pub wrong: BTreeMap<WrongAnswer, WrongAnswers>,
-    /// Requests that were due at a fixed rate and never sent, because the server was too slow.
+    /// The number of requests that were due at a fixed rate and never sent, because the server was too slow.
     pub unsent: u64,
     /// The latencies of the good answers.
     pub latency: Histogram,
-    /// The delays of requests that were sent late although another could be in flight: the load generator was too slow.
+    /// The delays of requests that were sent late although fewer than the maximum were open: the load generator was too
+    /// slow.
     pub lag: Histogram,
-    /// The time in which there was something to send or to wait for.
+    /// The time during which there were requests to send or answers to wait for.
     pub time: Duration,
     /// The CPU time of the load generator.
     pub own_cpu: Duration,
@@ -38,15 +39,16 @@ pub struct Tally {
 pub enum WrongAnswer {
     /// The id matches no request.
     UnknownId,
-    /// The id is the number of the request in another spelling: a client that compares texts does not find it.
+    /// The id is the number of the request in another spelling, which a client that compares ids as text does not
+    /// recognize.
     IdSpelling,
-    /// The line is not a message.
+    /// The line is not a JSON-RPC message.
     NotAMessage,
-    /// An error, or a result that says `isError`, where the first answer was neither.
+    /// An error, or a result with `isError`, although the first answer was neither.
     Error,
-    /// A result of another kind than the first.
+    /// A result of another kind than the first answer.
     Kind,
-    /// The answer does not repeat the text that was sent, as the first answer did.
+    /// The answer does not repeat the text that was sent, although the first answer did.
     Echo,
     /// An HTTP error.
     Http,
@@ -58,17 +60,17 @@ pub enum WrongAnswer {
 pub struct WrongAnswers {
     /// The number of wrong answers.
     pub count: u64,
-    /// The beginning of the first one, safe to print.
+    /// The beginning of the first wrong answer, safe to print.
     pub first: String,
 }
 
 impl WrongAnswer {
-    /// The name in JSON.
+    /// The name of this kind in JSON.
     pub fn name(self) -> &'static str {
         self.words().0
     }
 
-    /// The description for a report.
+    /// The description of this kind for a report.
     pub fn description(self) -> &'static str {
         self.words().1
     }
@@ -85,7 +87,7 @@ impl WrongAnswer {
         }
     }
 
-    /// All kinds.
+    /// All kinds of wrong answers.
     pub const ALL: [Self; 7] =
         [Self::UnknownId, Self::IdSpelling, Self::NotAMessage, Self::Error, Self::Kind, Self::Echo, Self::Http];
 }
@@ -103,7 +105,7 @@ impl Tally {
         example.count += 1;
     }
 
-    /// The number of wrong answers.
+    /// The total number of wrong answers.
     pub fn wrong_answers(&self) -> u64 {
         self.wrong.values().map(|example| example.count).sum()
     }
@@ -125,7 +127,7 @@ impl Tally {
         if self.time.is_zero() { 0.0 } else { answers / self.time.as_secs_f64() }
     }
 
-    /// The CPU time of the load generator for each good answer, where it is known.
+    /// The CPU time of the load generator per good answer, if it is known.
     pub fn own_cpu_per_answer(&self) -> Option<Duration> {
         self.per_answer(self.own_cpu).filter(|time| !time.is_zero())
     }
@@ -138,5 +140,5 @@ impl Tally {
     }
 }
 
-/// The number of characters of an answer that are kept: about two lines.
+/// The maximum number of characters of an answer that are kept: about two lines.
 const EXCERPT_LENGTH: usize = 160;

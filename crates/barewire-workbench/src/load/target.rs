@@ -1,4 +1,4 @@
-//! A server to load: a program to start, or a URL.
+//! A server to load: a program to start, or the URL of a running server.
 
 use barewire::client::http::Endpoint;
 use barewire::transport::Child;
@@ -12,7 +12,7 @@ pub struct LoadTarget {
 
 #[derive(Clone)]
 pub(super) enum TargetAddress {
-    /// A program to start, and to talk to over its stdin and stdout.
+    /// A program to start and communicate with over its stdin and stdout.
     Program(Box<Child>),
     /// A running server.
     Url {
@@ -23,12 +23,12 @@ pub(super) enum TargetAddress {
 }
 
 impl LoadTarget {
-    /// Makes a target of a program, which is started before the load and ended after it.
+    /// Makes a target for a program, which is started before the load and ended after it.
     pub fn program(name: impl Into<String>, child: Child) -> Self {
         Self { name: name.into(), address: TargetAddress::Program(Box::new(child)) }
     }
 
-    /// Makes a target of a URL. With the `pid` of the server's process, its CPU time and memory are measured.
+    /// Makes a target for a URL. If the `pid` of the server's process is given, its CPU time and memory are measured.
     pub fn url(name: impl Into<String>, endpoint: Endpoint, pid: Option<u32>) -> Self {
         Self { name: name.into(), address: TargetAddress::Url { endpoint: Box::new(endpoint), pid } }
     }

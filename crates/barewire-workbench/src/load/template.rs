@@ -1,4 +1,5 @@
-//! A method and its params -> the bytes of a request. The next request is the same bytes with another number.
+//! Makes the bytes of a request from a method and its params. Each further request has the same bytes with another
+//! number.
 
 use barewire_proto::json::Json;
 use barewire_proto::rpc::{Id, Params, write};
@@ -7,16 +8,16 @@ use serde_json::value::RawValue;
 
 use super::outstanding::{DIGITS, FIRST_ID};
 
-/// The bytes of a request, and the places of the numbers that change every time.
+/// The bytes of a request, and the places of the numbers that are different in every request.
 pub(super) struct Template {
     bytes: Vec<u8>,
     numbers: Vec<usize>,
-    /// The text after the number in the payload, if there is one.
+    /// The text after the number in the payload, if the request has a payload.
     tail: Option<Vec<u8>>,
 }
 
 impl Template {
-    /// Makes a template of a whole request and its line break.
+    /// Makes a template for a whole request, including its line break.
     pub(super) fn request(method: &str, params: Option<&RawValue>) -> Self {
         let mut bytes = Vec::new();
         let id = Id::from(i64::try_from(FIRST_ID).expect("ten digits"));
@@ -27,7 +28,7 @@ impl Template {
         Self::of(bytes, vec![at])
     }
 
-    /// Makes a template of params only, for a client that numbers its requests itself.
+    /// Makes a template for the params only, for a client that numbers its requests itself.
     pub(super) fn params(params: &RawValue) -> Self {
         Self::of(params.get().as_bytes().to_vec(), Vec::new())
     }
@@ -56,14 +57,15 @@ impl Template {
         self.bytes.len()
     }
 
-    /// The text of the payload after its number.
+    /// Returns the text after the number in the payload.
     pub(super) fn tail(&self) -> Option<&[u8]> {
         self.tail.as_deref()
     }
 }
 
-/// Returns a text for the params of a [`LoadRequest`](super::LoadRequest) that is different in every request: it begins
-/// with a number. It has at least [`MIN_PAYLOAD`] bytes; the rest are letters, which have only one spelling in JSON.
+/// Returns a text for the params of a [`LoadRequest`](super::LoadRequest) that is different in every request, because
+/// it begins with a number. It has at least [`MIN_PAYLOAD`] bytes; the rest are letters, which have only one spelling
+/// in JSON.
 pub fn payload(bytes: usize) -> String {
     let tail = ('a'..='z').cycle().take(bytes.saturating_sub(DIGITS));
     NUMBER_MARK.chars().chain(tail).collect()
@@ -79,10 +81,10 @@ pub(super) fn digits(mut number: u64) -> [u8; DIGITS] {
     digits
 }
 
-/// The shortest payload: the ten digits of its number, which tell answers apart.
+/// The minimum length of a payload: the ten digits of its number, which distinguish the answers.
 pub const MIN_PAYLOAD: usize = DIGITS;
 
-/// The mark for the number in a payload.
+/// The placeholder for the number in a payload.
 const NUMBER_MARK: &str = "qQzZ#ZzQq#";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One turn of a server: the request to send now, the wait for the next, and the end.
+//! One turn of a server: decides when to send the next request, how long to wait, and when the turn ends.
 
 use std::time::{Duration, Instant};
 
@@ -12,19 +12,19 @@ pub(super) struct Turn {
     /// The time between two requests at a fixed rate.
     interval: Option<Duration>,
     began: Instant,
-    /// The number of requests that were sent.
+    /// The number of requests that were sent in this turn.
     sent: u64,
     /// The time of the last answer.
     last_answer: Instant,
-    /// The time since which another request could be in flight.
+    /// The time since which fewer than the maximum number of requests are open.
     room_since: Instant,
-    /// The time of the next action if no answer comes.
+    /// The time of the next action if no answer comes before.
     wake: Instant,
     /// The time of the next check for lost requests.
     next_check: Instant,
 }
 
-/// The end of a turn.
+/// The way in which a turn ended.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum TurnEnd {
     Done,
@@ -50,9 +50,10 @@ impl Turn {
         }
     }
 
-    /// Returns the due time of the request to send now, if there is one. `open` is the number of open requests.
+    /// Returns the due time of the request to send now, or `None` if no request is due. `open` is the number of open
+    /// requests.
     ///
-    /// At a fixed rate the latency of a request counts from its due time, however late it is sent.
+    /// At a fixed rate, the latency of a request is measured from its due time, however late it is sent.
     pub(super) fn next(&mut self, now: Instant, open: usize, tally: &mut Tally) -> Option<Instant> {
         self.wake = self.next_check;
         if open >= self.settings.in_flight || self.has_sent_all(now) {
@@ -75,7 +76,8 @@ impl Turn {
         self.interval.map_or(now, |interval| self.began + times(interval, self.sent))
     }
 
-    /// Whether no more requests are sent: all were, or the server is behind by more than the timeout.
+    /// Whether no more requests will be sent: all were sent, or the turn has exceeded its planned end by more than the
+    /// timeout.
     fn has_sent_all(&self, now: Instant) -> bool {
         let is_complete = match self.amount {
             Amount::Time(time) => self.next_due(now) >= self.began + time,
@@ -84,7 +86,7 @@ impl Turn {
         is_complete || self.end().is_some_and(|end| now > end + self.settings.timeout)
     }
 
-    /// Returns the time when the last request is due, if that is known.
+    /// Returns the planned end of the turn, if it is known.
     fn end(&self) -> Option<Instant> {
         match (self.amount, self.interval) {
             (Amount::Time(time), _) => Some(self.began + time),
@@ -93,7 +95,7 @@ impl Turn {
         }
     }
 
-    /// Returns the number of requests that are due and were not sent.
+    /// Returns the number of requests that are due but were not sent.
     fn overdue(&self, now: Instant) -> u64 {
         let Some(interval) = self.interval else { return 0 };
         let until = self.end().map_or(now, |end| end.min(now));
@@ -101,12 +103,12 @@ impl Turn {
         u64::try_from(due).unwrap_or(u64::MAX).saturating_sub(self.sent)
     }
 
-    /// Whether no request is open and no more are sent.
+    /// Whether no request is open and no more will be sent.
     pub(super) fn is_over(&self, now: Instant, open: usize) -> bool {
         open == 0 && self.has_sent_all(now)
     }
 
-    /// The time to wake up if no answer comes.
+    /// The time to wake up if no answer comes before.
     pub(super) fn wake(&self) -> Instant {
         self.wake
     }
@@ -120,7 +122,8 @@ impl Turn {
         is_due
     }
 
-    /// Notes that requests were answered or lost: `before` were open, `now` are.
+    /// Notes that requests were answered or lost: `before` is the number of open requests before, and `now` the number
+    /// after.
     pub(super) fn settled(&mut self, at: Instant, before: usize, now: usize) {
         if before >= self.settings.in_flight && now < self.settings.in_flight {
             self.room_since = at;
@@ -132,7 +135,7 @@ impl Turn {
         self.last_answer = self.last_answer.max(at);
     }
 
-    /// Adds the time of the turn, and the requests that were due and not sent.
+    /// Adds the time of the turn, and the number of requests that were due but not sent, to the tally.
     pub(super) fn close(self, end: TurnEnd, tally: &mut Tally) {
         let planned = self.end().filter(|_| self.interval.is_some() && end == TurnEnd::Done);
         let until = planned.map_or(self.last_answer, |planned| self.last_answer.max(planned));
@@ -153,7 +156,7 @@ fn check_interval(settings: &LoadSettings) -> Duration {
     (settings.timeout / 8).clamp(Duration::from_millis(1), MAX_CHECK_INTERVAL)
 }
 
-/// The longest time between two checks for lost requests.
+/// The maximum time between two checks for lost requests.
 const MAX_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

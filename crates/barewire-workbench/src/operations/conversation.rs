@@ -1,26 +1,26 @@
-//! The messages between a client and a server -> their names, capabilities and revision.
+//! Collects the names, capabilities and revision of a client and a server from their messages.
 
 use barewire_proto::json::{Json, Text};
 use barewire_proto::mcp::{Era, RequestMeta, Revision, Side, key};
 use barewire_proto::rpc::{Params, Request, Response};
 
-/// A connection over a byte stream; over HTTP a session, or a single exchange where there is none.
+/// A connection over a byte stream; over HTTP, a session, or a single exchange if there is no session.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Conversation {
-    /// The channel of the transcript, or the session id in it. Empty where there is only one conversation.
+    /// The channel of the transcript, or the session id; empty if there is only one conversation.
     pub name: String,
-    /// Whether it is over HTTP.
+    /// Whether the conversation takes place over HTTP.
     pub over_http: bool,
     /// The revision that the client proposed in `initialize`.
     pub proposed: Option<String>,
-    /// The revision that was agreed, or that of the last modern request. It need not be one that we know.
+    /// The negotiated revision, or that of the last modern request. It may be a revision that we do not know.
     pub version: Option<String>,
     /// The state of the legacy handshake.
     pub handshake: Handshake,
-    /// The client, as it named itself.
+    /// The client's own name and version.
     pub client: Option<Participant>,
-    /// The server, as it named itself.
+    /// The server's own name and version.
     pub server: Option<Participant>,
     /// The capabilities that the client declared, as JSON text.
     pub client_capabilities: Option<String>,
@@ -28,7 +28,7 @@ pub struct Conversation {
     pub server_capabilities: Option<String>,
 }
 
-/// The state of the handshake of the legacy revisions.
+/// The state of the handshake in the legacy revisions.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(clippy::exhaustive_enums, reason = "the legacy handshake has three messages and gets no more")]
 pub enum Handshake {
@@ -37,7 +37,7 @@ pub enum Handshake {
     None,
     /// `initialize` was sent.
     Asked,
-    /// It was answered.
+    /// `initialize` was answered.
     Answered,
     /// `notifications/initialized` was sent.
     Done,
@@ -54,12 +54,12 @@ pub struct Participant {
 }
 
 impl Conversation {
-    /// The revision, if it is one that we know.
+    /// The revision, if we know it.
     pub fn revision(&self) -> Option<Revision> {
         self.version.as_deref().and_then(Revision::parse)
     }
 
-    /// The era, if it is known yet.
+    /// The era, if it can already be determined.
     pub fn era(&self) -> Option<Era> {
         match self.handshake {
             Handshake::None => self.revision().map(Revision::era),
@@ -71,7 +71,7 @@ impl Conversation {
         if asker != Side::Client {
             return;
         }
-        // With modern metadata, `initialize` is no handshake but a method that no longer exists.
+        // With modern metadata, `initialize` is not a handshake but a method that no longer exists.
         if request.method == "initialize" && meta.protocol_version.is_none() {
             let version = member(request.params.map(Params::json), "protocolVersion").and_then(text);
             self.proposed = version;
@@ -81,7 +81,8 @@ impl Conversation {
             self.client_capabilities = member(params, "capabilities").and_then(short);
             return;
         }
-        // The metadata of a modern request holds for that request alone; the last one is the best guess.
+        // The metadata of a modern request applies only to that request; the last request is the best guess for the
+        // conversation.
         if let Some(version) = meta.protocol_version.and_then(text) {
             self.version = Some(version);
             self.client = meta.client_info.and_then(participant).or(self.client.take());
@@ -105,7 +106,7 @@ impl Conversation {
             }
             _ => {}
         }
-        // A modern server names itself in every result.
+        // A modern server sends its name in every result.
         let info = member(result, "_meta").and_then(|meta| member(Some(meta), key::SERVER_INFO).and_then(participant));
         self.server = info.or(self.server.take());
     }
@@ -117,7 +118,7 @@ impl Conversation {
     }
 }
 
-/// Returns a member of an object by its name; of several, the last.
+/// Returns the member with this name; if there are several, the last one.
 pub fn member<'a>(object: Option<Json<'a>>, name: &str) -> Option<Json<'a>> {
     object?.members().filter(|member| member.name == name).last().map(|member| member.value)
 }
@@ -133,12 +134,12 @@ fn participant(info: Json<'_>) -> Option<Participant> {
     Some(Participant { name, version })
 }
 
-/// The text of a value, unless it is unreasonably long.
+/// Returns the text of a value, unless it is unreasonably long.
 fn short(json: Json<'_>) -> Option<String> {
     (json.as_str().len() <= MAX_CAPABILITIES_LENGTH).then(|| json.as_str().to_owned())
 }
 
-/// Longer than any name.
+/// The maximum length of a name: longer than any real name.
 pub(super) const MAX_NAME_LENGTH: usize = 1024;
-/// Capabilities take a few hundred bytes.
+/// The maximum length of capabilities, which usually take a few hundred bytes.
 const MAX_CAPABILITIES_LENGTH: usize = 64 * 1024;

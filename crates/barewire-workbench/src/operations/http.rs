@@ -1,34 +1,35 @@
-//! The heads of HTTP messages in a transcript -> exchanges, and the session of each.
+//! Collects HTTP exchanges from the recorded heads, and the session of each exchange.
 
 use std::collections::HashMap;
 
 use barewire_proto::transcript::Stream;
 
-/// A request over HTTP and its response.
+/// An HTTP request and its response.
 #[derive(Debug, Default, Clone)]
 #[non_exhaustive]
 pub struct HttpExchange {
     /// The request line, such as `POST /mcp HTTP/1.1`; empty if it was not recorded.
     pub request: String,
-    /// The status line, such as `HTTP/1.1 200 OK`; empty until there is one.
+    /// The status line, such as `HTTP/1.1 200 OK`; empty until the response begins.
     pub status: String,
-    /// The headers of the request, names in lower case.
+    /// The headers of the request, with names in lower case.
     pub request_headers: Vec<(String, String)>,
-    /// The headers of the response, names in lower case.
+    /// The headers of the response, with names in lower case.
     pub response_headers: Vec<(String, String)>,
-    /// The session, once it is known. Over HTTP+SSE the channel of the stream that responses come in.
+    /// The session id, once it is known. Over HTTP+SSE, the channel of the stream that carries the responses.
     pub session: Option<String>,
-    /// Whether it belongs to HTTP+SSE, the transport of 2024-11-05: a stream that has named its `endpoint`, or a POST to one.
+    /// Whether the exchange belongs to HTTP+SSE, the transport of 2024-11-05: it is a stream that has sent an
+    /// `endpoint` event, or a POST to such an endpoint.
     pub is_sse_transport: bool,
 }
 
 impl HttpExchange {
-    /// The value of a request's header.
+    /// Returns the value of a request header.
     pub fn request_header(&self, name: &str) -> Option<&str> {
         find(&self.request_headers, name)
     }
 
-    /// The value of a response's header.
+    /// Returns the value of a response header.
     pub fn response_header(&self, name: &str) -> Option<&str> {
         find(&self.response_headers, name)
     }
@@ -43,8 +44,8 @@ impl HttpExchange {
         self.request.split(' ').nth(1).map(without_origin)
     }
 
-    /// Whether this may be a POST of HTTP+SSE. Where no `endpoint` event was seen, a 202 for a request that names neither events
-    /// nor a session is a sign of it.
+    /// Whether this may be a POST of HTTP+SSE. If no `endpoint` event was seen, status 202 is a sign of one, for a
+    /// request that accepts no event stream and names no session.
     pub fn may_be_sse_post(&self) -> bool {
         let has = |name: &str| self.request_header(name).is_some();
         let wants_events = self.request_header("accept").is_some_and(|it| it.contains("text/event-stream"));
@@ -58,7 +59,7 @@ impl HttpExchange {
     }
 }
 
-/// Returns the part after `http://host`, or the whole target without that.
+/// Returns the part after `http://host`, or the whole target if it has no such prefix.
 fn without_origin(target: &str) -> &str {
     let Some((_, rest)) = target.split_once("://") else { return target };
     rest.find('/').map_or("/", |at| &rest[at..])
@@ -68,11 +69,11 @@ fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
-/// The open exchanges by channel.
+/// Maps each channel to its open exchange.
 #[derive(Default)]
 pub(super) struct OpenExchanges {
     open: HashMap<String, HttpExchange>,
-    /// The channel of each HTTP+SSE stream, by the target that it named for messages.
+    /// Maps each target that an HTTP+SSE stream named for messages to the channel of that stream.
     endpoints: HashMap<String, String>,
 }
 
@@ -81,7 +82,7 @@ impl OpenExchanges {
         self.open.get(channel)
     }
 
-    /// Takes one line of a head; `true` if it names the session for the first time.
+    /// Takes one line of a head. Returns `true` if the line names the session for the first time.
     pub(super) fn head(&mut self, channel: &str, stream: Stream, line: &[u8]) -> bool {
         if self.open.len() >= MAX_EXCHANGES && !self.open.contains_key(channel) {
             return false;
@@ -112,7 +113,7 @@ impl OpenExchanges {
         is_first
     }
 
-    /// Takes the target that a stream names for messages.
+    /// Takes the target for messages that an HTTP+SSE stream names in its `endpoint` event.
     pub(super) fn endpoint(&mut self, channel: &str, uri: &str) {
         let Some(exchange) = self.open.get_mut(channel) else { return };
         exchange.is_sse_transport = true;
@@ -139,7 +140,7 @@ impl OpenExchanges {
     }
 }
 
-/// More than any host has open.
+/// The maximum number of open exchanges: more than any host has.
 const MAX_EXCHANGES: usize = 65_536;
-/// More than any client or server sends.
+/// The maximum number of headers: more than any client or server sends.
 const MAX_HEADERS: usize = 256;

@@ -1,7 +1,8 @@
-//! Frames and events -> operations: requests with their responses, rounds, progress and cancels, in conversations.
+//! Groups frames and events into operations: requests with their responses, rounds, progress and cancellations, in
+//! conversations.
 //!
-//! Nothing is checked here. A request and the response under its id belong together, also if one of the two is malformed; the
-//! checks report what is wrong with it.
+//! Nothing is checked here. A request and the response with its id belong together, even if one of them is malformed;
+//! the checks report such errors.
 
 mod conversation;
 mod http;
@@ -29,93 +30,93 @@ pub use http::HttpExchange;
 use http::OpenExchanges;
 pub use operation::{MessagePosition, Operation, OperationResponse, ResponseOutcome, Round};
 
-/// Pairs messages as they come, and keeps the operations that are not finished.
+/// Pairs messages as they come, and keeps the unfinished operations.
 #[derive(Default)]
 pub struct OperationTracker {
     conversations: HashMap<String, ConversationState>,
     exchanges: OpenExchanges,
-    /// The operations that are not finished, by number.
+    /// Maps the number of each unfinished operation to the operation.
     open: BTreeMap<u64, Operation>,
-    /// The operations that wait for their next round, with the input that the server asked for.
+    /// The numbers of operations that wait for a further request with the input that the server asked for.
     suspended: VecDeque<u64>,
-    /// The operations of ended exchanges that were not answered there.
+    /// The numbers of operations that were not answered within their HTTP exchange, which has ended.
     left: VecDeque<u64>,
-    /// The exchange that the last item ended.
+    /// The exchange that the last item ended, with its channel.
     ended: Option<(String, HttpExchange)>,
-    /// The operations of that exchange, if it has an error status.
+    /// The operations in that exchange, if its response has an error status.
     refused: Vec<Operation>,
     /// The number of the last operation.
     last: u64,
 }
 
-/// One message and its place: a frame, or an element of a batch.
+/// One message and its context. It is a whole frame, or one element of a batch.
 #[non_exhaustive]
 pub struct TrackedMessage<'a> {
-    /// The frame that it is, or is part of.
+    /// The frame that contains the message.
     pub frame: &'a WireFrame<'a>,
-    /// Its place in a batch, from 0.
+    /// The index in the batch, from 0; `None` if the message is not in a batch.
     pub element: Option<usize>,
-    /// Its own text, unless it was too long to keep.
+    /// The text of this message alone; `None` if it was too long to keep.
     pub text: Option<&'a [u8]>,
     /// The message, or the reason why it is invalid.
     pub message: &'a MessageResult<'a>,
-    /// The side that sent it.
+    /// The side that sent the message.
     pub sender: Side,
-    /// The conversation that it is part of, with this message taken into account.
+    /// The conversation that the message is part of, with this message already taken into account.
     pub conversation: &'a Conversation,
-    /// The HTTP exchange that it came in.
+    /// The HTTP exchange that the message was sent in.
     pub exchange: Option<&'a HttpExchange>,
-    /// Its relation to the messages before it.
+    /// The relation of this message to earlier messages.
     pub relation: Relation<'a>,
 }
 
-/// The relation of a message to the messages before it.
+/// The relation of a message to earlier messages.
 #[derive(Clone, Copy)]
 #[expect(clippy::exhaustive_enums, reason = "a consumer of messages has to handle every relation")]
 pub enum Relation<'a> {
-    /// No relation.
+    /// The message is related to no earlier message.
     None,
-    /// It begins an operation, or its next round.
+    /// The message begins an operation, or the next round of one.
     Request {
         /// The operation.
         operation: &'a Operation,
-        /// Whether another request of this sender under the same id is not answered yet.
+        /// Whether an earlier request from this sender with the same id is still unanswered.
         id_in_use: bool,
     },
-    /// It answers a request.
+    /// The message answers a request.
     Response {
         /// The operation.
         operation: &'a Operation,
-        /// The time since the request of this round.
+        /// The time since the request in this round.
         latency: Option<Duration>,
-        /// Whether the requester had cancelled it.
+        /// Whether the requester had already cancelled the request.
         late: bool,
     },
-    /// It reports the progress of an operation.
+    /// The message reports the progress of an operation.
     Progress {
         /// The operation.
         operation: &'a Operation,
     },
-    /// It cancels an operation.
+    /// The message cancels an operation.
     Cancellation {
         /// The operation.
         operation: &'a Operation,
     },
-    /// An error without an id, about a message that had none.
+    /// An error without an id, in response to a message without a readable id.
     RefusesUnidentified,
     /// A second response to the same request.
     Duplicate,
-    /// A response to no request that was seen.
+    /// A response that matches no earlier request.
     Unsolicited,
 }
 
 impl OperationTracker {
-    /// Creates a tracker.
+    /// Creates a tracker without any operations.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next item on a wire, and calls `each` with every message in it.
+    /// Takes the next item, and calls `each` with every message in it.
     pub fn take(&mut self, item: &WireItem<'_>, each: &mut dyn FnMut(&TrackedMessage<'_>)) {
         self.ended = None;
         self.refused.clear();
@@ -135,18 +136,18 @@ impl OperationTracker {
         }
     }
 
-    /// The operations that are not answered, or wait for their next round, in the order in which they began.
+    /// Returns the operations that are unanswered or wait for their next round, in the order in which they began.
     pub fn open(&self) -> impl Iterator<Item = &Operation> {
         self.open.values()
     }
 
-    /// The HTTP exchange of a channel, also of one that has just ended.
+    /// Returns the HTTP exchange of a channel, including one that has just ended.
     pub fn exchange(&self, channel: &str) -> Option<&HttpExchange> {
         let ended = self.ended.as_ref().filter(|(name, _)| name == channel).map(|(_, exchange)| exchange);
         self.exchanges.get(channel).or(ended)
     }
 
-    /// The operations of the exchange that has just ended with an error status.
+    /// Returns the operations in the exchange that has just ended with an error status.
     pub fn refused(&self) -> &[Operation] {
         &self.refused
     }
@@ -201,5 +202,5 @@ impl OperationTracker {
     }
 }
 
-/// Sessions are seldom ended. Beyond this number, idle ones are forgotten.
+/// The maximum number of conversations. Clients seldom end sessions, so beyond this number idle ones are forgotten.
 const MAX_CONVERSATIONS: usize = 4096;

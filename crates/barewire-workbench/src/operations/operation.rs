@@ -6,31 +6,31 @@ use barewire_proto::json::{Json, Text};
 use barewire_proto::mcp::Side;
 use barewire_proto::rpc::{ErrorRef, Id, Response};
 
-/// A request with everything that belongs to it. If a modern server asks for input, the next request is a round of the same
-/// operation.
+/// A request with all messages that belong to it. If a modern server asks for input, the request that follows is
+/// another round of the same operation.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Operation {
-    /// Its number, from 1, in the order in which they began.
+    /// The number of the operation, from 1, in the order in which operations began.
     pub number: u64,
-    /// The name of its conversation.
+    /// The name of the operation's conversation.
     pub conversation: String,
-    /// The channel of the transcript that its last request came in.
+    /// The channel of the operation's last request in the transcript.
     pub channel: String,
     /// The side that sent the request.
     pub asker: Side,
-    /// The method, with escapes resolved. Empty if the request has none that can be read.
+    /// The method, with escapes resolved; empty if it cannot be read.
     pub method: String,
-    /// The tool, prompt or resource that it is about.
+    /// The tool, prompt or resource that the request names.
     pub name: Option<String>,
-    /// Its requests and their responses: at least one round, more if the server asked for input.
+    /// The requests and their responses: one round, or more if the server asked for input.
     pub rounds: Vec<Round>,
     /// The number of progress notifications.
     pub progress: u64,
-    /// The place where the requester cancelled it.
+    /// The position of the message with which the requester cancelled the operation.
     pub cancelled: Option<MessagePosition>,
     pub(super) token: Option<Id<'static>>,
-    /// The `requestState` of a server that asks for input, as written.
+    /// The `requestState` in the server's last request for input, as JSON text.
     pub(super) state: Option<Box<str>>,
 }
 
@@ -40,21 +40,21 @@ pub struct Operation {
 pub struct Round {
     /// The id of the request.
     pub id: Id<'static>,
-    /// The place of the request.
+    /// The position of the request.
     pub asked: MessagePosition,
     /// The response, if there is one.
     pub answered: Option<OperationResponse>,
 }
 
-/// A place on the wire.
+/// The position of a message.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct MessagePosition {
-    /// The number of its frame.
+    /// The number of the frame that contains the message.
     pub frame: u64,
     /// The time since the start of the capture.
     pub time: Option<Duration>,
-    /// The bytes of the message.
+    /// The length of the message in bytes.
     pub length: u64,
 }
 
@@ -64,9 +64,9 @@ pub struct MessagePosition {
 pub struct OperationResponse {
     /// The id in the response.
     pub id: Id<'static>,
-    /// Its place.
+    /// The position of the response.
     pub at: MessagePosition,
-    /// Its outcome.
+    /// The outcome that the response reports.
     pub outcome: ResponseOutcome,
 }
 
@@ -76,53 +76,53 @@ pub struct OperationResponse {
 pub enum ResponseOutcome {
     /// A result.
     Result,
-    /// A result with `isError`: the tool ran, and failed.
+    /// A result with `isError`: the tool ran and failed.
     ToolFailed,
-    /// A result that asks for input; another round follows.
+    /// A result that asks for input. Another round follows.
     InputRequired,
     /// An error.
     Error {
-        /// Its code.
+        /// The error code.
         code: i64,
-        /// Its message, at most 200 characters of it.
+        /// The error message, cut to at most 200 characters.
         message: String,
     },
-    /// A response under the right id that cannot be read.
+    /// A response with the right id whose content cannot be read.
     Unreadable,
 }
 
 impl Operation {
-    /// Whether it is a `subscriptions/listen`, which stays unanswered as long as the client listens.
+    /// Whether this is a `subscriptions/listen` request, which stays unanswered as long as the client listens.
     pub fn is_listen(&self) -> bool {
         self.method == "subscriptions/listen"
     }
 
-    /// Its progress token.
+    /// The progress token of the operation.
     pub fn token(&self) -> Option<&Id<'static>> {
         self.token.as_ref()
     }
 
-    /// The response of its last round.
+    /// Returns the response of the last round.
     pub fn answer(&self) -> Option<&OperationResponse> {
         self.rounds.last().and_then(|round| round.answered.as_ref())
     }
 
-    /// The place of its first request.
+    /// Returns the position of the first request.
     pub fn asked(&self) -> MessagePosition {
         self.rounds[0].asked
     }
 
-    /// The time from its first request to its last response.
+    /// Returns the time from the first request to the last response.
     pub fn latency(&self) -> Option<Duration> {
         Some(self.answer()?.at.time?.saturating_sub(self.asked().time?))
     }
 
-    /// Whether it was neither answered nor cancelled, and should have been.
+    /// Whether a response is missing: the operation was neither answered nor cancelled, and is not a subscription.
     pub fn is_unanswered(&self) -> bool {
         self.answer().is_none() && self.cancelled.is_none() && !self.is_listen()
     }
 
-    /// The method, and the tool, prompt or resource.
+    /// Returns the method, followed by the name of the tool, prompt or resource.
     pub fn title(&self) -> String {
         match &self.name {
             Some(name) => format!("{} {name}", self.method),
@@ -132,7 +132,8 @@ impl Operation {
 }
 
 impl Round {
-    /// The id of the response if it differs from that of the request: in its type, or in the spelling of an integer.
+    /// Returns the id in the response if it differs from that in the request: in its type, or in the spelling of an
+    /// integer.
     pub fn other_id(&self) -> Option<&Id<'static>> {
         let (asked, answered) = (&self.id, &self.answered.as_ref()?.id);
         let is_integer = |id: &Id<'_>| id.as_str().bytes().all(|b| b.is_ascii_digit() || b == b'-');
@@ -140,7 +141,7 @@ impl Round {
         (asked != answered || is_rewritten).then_some(answered)
     }
 
-    /// The time from the request to its response.
+    /// Returns the time from the request to its response.
     pub fn latency(&self) -> Option<Duration> {
         Some(self.answered.as_ref()?.at.time?.saturating_sub(self.asked.time?))
     }
@@ -157,7 +158,7 @@ impl ResponseOutcome {
 
     fn error(error: &ErrorRef<'_>) -> Self {
         let message = error.message.to_name();
-        // Messages are sentences; a longer one is data in the wrong place.
+        // Error messages are sentences; a longer message is data in the wrong place.
         let message = message.chars().take(200).collect();
         Self::Error { code: error.code.get(), message }
     }
@@ -175,7 +176,7 @@ impl ResponseOutcome {
         Self::Result
     }
 
-    /// Whether it is a result of any kind.
+    /// Whether the response is a result of any kind.
     pub fn is_result(&self) -> bool {
         matches!(self, Self::Result | Self::ToolFailed | Self::InputRequired)
     }

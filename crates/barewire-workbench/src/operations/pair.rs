@@ -1,4 +1,4 @@
-//! A message -> the operation that it begins, answers, reports on or cancels.
+//! Finds the operation that a message begins, answers, reports on or cancels.
 
 use barewire_proto::mcp::{RequestParams, Side};
 use barewire_proto::rpc::{Id, Invalid, Message, Notification, Params, Shape};
@@ -9,17 +9,17 @@ use super::state::{ConversationState, ResponseTarget};
 use super::{MessagePosition, Operation, OperationResponse, OperationTracker, ResponseOutcome, Round, member};
 use crate::frames::MessageResult;
 
-/// The place of a message.
+/// The context of a message.
 #[derive(Clone, Copy)]
 pub(super) struct PairingContext<'a> {
-    /// The name of its conversation, which is entered already.
+    /// The name of the message's conversation, which already exists in the tracker.
     pub(super) name: &'a str,
     pub(super) channel: &'a str,
     pub(super) sender: Side,
     pub(super) at: MessagePosition,
 }
 
-/// A [`Relation`](super::Relation) with the numbers of operations instead of references.
+/// A [`Relation`](super::Relation) with operation numbers instead of references.
 #[derive(Clone, Copy)]
 pub(super) enum PairResult {
     None,
@@ -64,7 +64,8 @@ impl OperationTracker {
         }
     }
 
-    /// An invalid message may still be the request that an error answers, or the response to a request.
+    /// Pairs an invalid message, which may still be a request that gets an error response, or the response to a
+    /// request.
     fn invalid(&mut self, context: PairingContext<'_>, invalid: &Invalid<'_>) -> PairResult {
         match (invalid.shape, &invalid.id) {
             (Shape::Request, Some(id)) => {
@@ -120,7 +121,7 @@ impl OperationTracker {
         PairResult::Request { number, id_in_use }
     }
 
-    /// Takes the suspended operation that this request continues with the input that the server asked for.
+    /// Takes the suspended operation that this request continues by sending the input that the server asked for.
     fn take_suspended(&mut self, asker: Side, request: &RequestFacts) -> Option<u64> {
         let is_same = |operation: &Operation| {
             operation.asker == asker
@@ -182,7 +183,7 @@ impl OperationTracker {
         PairResult::Cancellation(operation.number)
     }
 
-    /// Forgets an answered operation, or suspends it if it waits for its next round.
+    /// Forgets an answered operation, or suspends it if another round must follow.
     pub(super) fn settle(&mut self, number: u64) {
         let Some(operation) = self.open.get(&number) else { return };
         if let Some(OperationResponse { outcome: ResponseOutcome::InputRequired, .. }) = operation.answer() {
@@ -211,7 +212,7 @@ impl OperationTracker {
     }
 }
 
-/// More than any client has in flight. Beyond it the oldest operation is forgotten.
+/// The maximum number of open operations: more than any client has. Beyond it the oldest operation is forgotten.
 const MAX_OPEN: usize = 65_536;
-/// More operations than ever wait for input at once.
+/// The maximum number of operations that wait for input at once.
 const MAX_SUSPENDED: usize = 1024;

@@ -1,4 +1,4 @@
-//! A request -> the facts that are kept until it is answered.
+//! The facts about a request that are kept until it is answered.
 
 use barewire_proto::json::Text;
 use barewire_proto::mcp::RequestParams;
@@ -10,12 +10,12 @@ use super::conversation::{MAX_NAME_LENGTH, member};
 pub(super) struct RequestFacts {
     pub(super) id: Id<'static>,
     pub(super) method: String,
-    /// The tool, prompt or resource.
+    /// The tool, prompt or resource that the request names.
     pub(super) about: Option<String>,
     pub(super) token: Option<Id<'static>>,
-    /// Whether it brings the input that the server asked for.
+    /// Whether the request sends the input that the server asked for.
     pub(super) is_retry: bool,
-    /// The `requestState` of a retry, as written.
+    /// The `requestState` in such a request, as JSON text.
     pub(super) state: Option<Box<str>>,
 }
 
@@ -30,7 +30,7 @@ impl RequestFacts {
     }
 }
 
-/// A name with its escapes resolved, cut if it is longer than any name.
+/// Returns a name with its escapes resolved, cut if it is unreasonably long.
 pub(super) fn name_of(text: Text<'_>) -> String {
     let name = text.to_name();
     if name.len() <= MAX_NAME_LENGTH { name.into_owned() } else { name.chars().take(MAX_NAME_LENGTH / 4).collect() }

@@ -1,4 +1,4 @@
-//! Exchanges over HTTP -> the conversations that they belong to.
+//! Assigns HTTP exchanges to conversations.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use barewire_proto::transcript::{Event, Note, Party, Stream, StreamClose};
 use super::state::RequestKey;
 use super::{HttpExchange, MessagePosition, OperationTracker};
 
-/// The request of another exchange that a response belongs to.
+/// The request in another exchange that a response belongs to.
 pub(super) enum OtherExchange {
     Operation(u64),
-    /// Several requests have this id.
+    /// Several outstanding requests have this id.
     Ambiguous,
     None,
 }
@@ -39,7 +39,8 @@ impl OperationTracker {
         }
     }
 
-    /// Forgets the operations of an exchange with an error status: they will not be answered, and their ids are free again.
+    /// Forgets the operations in an exchange with an error status: they will not be answered, and their ids can be
+    /// reused.
     fn refuse(&mut self, channel: &str, conversation: &str) {
         let Some(conversation) = self.conversations.get(conversation) else { return };
         let is_here = |number: &u64| self.open.get(number).is_some_and(|it| it.channel == channel);
@@ -47,7 +48,8 @@ impl OperationTracker {
         self.refused = here.into_iter().filter_map(|number| self.forget(number)).collect();
     }
 
-    /// Cancels the operations of an exchange whose connection the client closed. Only in the modern era that is a cancel.
+    /// Marks the operations in an exchange as cancelled because the client closed its connection. This is a
+    /// cancellation only in the modern era.
     fn cancel_on_close(&mut self, channel: &str, time: Option<Duration>) {
         let is_modern = |exchange: &HttpExchange| exchange.request_header("mcp-method").is_some();
         if !self.exchanges.get(channel).is_some_and(is_modern) {
@@ -62,7 +64,8 @@ impl OperationTracker {
         }
     }
 
-    /// Ends the conversation of an exchange without a session. Its operations may be answered in another exchange.
+    /// Ends the conversation of an exchange without a session. Its operations may still be answered in another
+    /// exchange.
     fn end_conversation(&mut self, channel: &str) {
         let Some(conversation) = self.conversations.remove(channel) else { return };
         self.left.extend(conversation.numbers());
@@ -71,7 +74,7 @@ impl OperationTracker {
         }
     }
 
-    /// Moves the messages of an exchange so far to the session that has just become known.
+    /// Moves the messages of an exchange to its session, whose id has just become known.
     fn join_session(&mut self, channel: &str) {
         let session = self.exchanges.get(channel).and_then(|exchange| exchange.session.clone());
         let Some(session) = session else { return };
@@ -90,8 +93,9 @@ impl OperationTracker {
         }
     }
 
-    /// Finds the request for a response in the stream of a GET: over HTTP+SSE the request was posted in another exchange. The
-    /// `endpoint` event tells which stream belongs to which exchange; where it was not seen, the id has to be unique.
+    /// Finds the request for a response in the stream of a GET: over HTTP+SSE, the request was posted in another
+    /// exchange. The `endpoint` event tells which POSTs belong to the stream; if it was not seen, only one outstanding
+    /// request may have the id.
     pub(super) fn other_exchange(&mut self, channel: &str, key: &RequestKey) -> OtherExchange {
         let is_stream =
             |exchange: &HttpExchange| exchange.session.is_none() && matches!(exchange.method(), None | Some("GET"));
@@ -105,7 +109,7 @@ impl OperationTracker {
             operation.asker == key.0 && operation.rounds.last().is_some_and(|round| round.id == key.1)
         };
         let ended: Vec<u64> = left.iter().copied().filter(is_outstanding).collect();
-        // The response may arrive before the POST is answered.
+        // The response may arrive while the exchange of the POST is still open.
         let is_single = |name: &&String| exchanges.get(name).is_some_and(|exchange| exchange.session.is_none());
         let outstanding = conversations.iter().filter(|(_, conversation)| conversation.oldest(key).is_some());
         let under_way: Vec<String> = outstanding.map(|(name, _)| name).filter(is_single).cloned().collect();
@@ -124,5 +128,5 @@ impl OperationTracker {
     }
 }
 
-/// Enough, because a response comes soon after its POST or never.
+/// The maximum number of unanswered operations from ended exchanges. A response comes soon after its POST or never.
 const MAX_LEFT: usize = 1024;

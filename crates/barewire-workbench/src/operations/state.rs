@@ -15,20 +15,20 @@ pub(super) type RequestKey = (Side, Id<'static>);
 #[derive(Default)]
 pub(super) struct ConversationState {
     pub(super) facts: Conversation,
-    /// The operations under an id: more than one if the id is used again before it is answered.
+    /// Maps each id to its operations, in order: more than one if the id was reused before it was answered.
     outstanding: HashMap<RequestKey, VecDeque<u64>>,
-    /// The operations by progress token.
+    /// Maps each progress token to its operation.
     tokens: HashMap<RequestKey, u64>,
-    /// The requests that were answered last.
+    /// The last requests that were answered.
     settled: VecDeque<RequestKey>,
-    /// For each side, how many of its messages could not be read and have no id for a response.
+    /// For each side, the number of its messages that could not be read and have no id that a response could use.
     unreadable: [u64; 2],
 }
 
 /// The request that a response belongs to.
 pub(super) enum ResponseTarget {
     Operation(u64),
-    /// A request that is answered already.
+    /// The request was already answered.
     AlreadyAnswered,
     None,
 }
@@ -38,14 +38,14 @@ impl ConversationState {
         self.outstanding.is_empty()
     }
 
-    /// The outstanding operations, in the order in which they began.
+    /// Returns the outstanding operations, in the order in which they began.
     pub(super) fn numbers(&self) -> Vec<u64> {
         let mut numbers: Vec<u64> = self.outstanding.values().flatten().copied().collect();
         numbers.sort_unstable();
         numbers
     }
 
-    /// Enters an operation; `true` if its id is in use already.
+    /// Adds an operation. Returns `true` if its id is already in use.
     pub(super) fn begin(&mut self, key: RequestKey, token: Option<Id<'static>>, number: u64) -> bool {
         if let Some(token) = token {
             self.tokens.insert((key.0, token), number);
@@ -55,8 +55,8 @@ impl ConversationState {
         same.len() > 1
     }
 
-    /// Takes the operation that a response under this id answers. If there is none, the same id as another type is meant: 1
-    /// and `"1"`.
+    /// Takes the operation that a response with this id answers. If no request has the id, looks for the same id in the
+    /// other JSON type: 1 and `"1"`.
     pub(super) fn answer(&mut self, key: &RequestKey) -> ResponseTarget {
         let by_other_type =
             |state: &mut Self| other_types(&key.1).into_iter().flatten().find_map(|id| state.take(&(key.0, id)));
@@ -70,7 +70,7 @@ impl ConversationState {
         }
     }
 
-    /// Takes the oldest operation under this id.
+    /// Takes the oldest operation with this id.
     pub(super) fn take(&mut self, key: &RequestKey) -> Option<u64> {
         let same = self.outstanding.get_mut(key)?;
         let number = same.pop_front();
@@ -80,7 +80,7 @@ impl ConversationState {
         number
     }
 
-    /// Remembers that this request is answered, so that a second response is recognized.
+    /// Remembers that this request was answered, so that a duplicate response can be recognized.
     pub(super) fn settle(&mut self, key: RequestKey) {
         self.settled.push_back(key);
         if self.settled.len() > MAX_SETTLED {
@@ -88,7 +88,7 @@ impl ConversationState {
         }
     }
 
-    /// The oldest operation under this id.
+    /// Returns the oldest operation with this id.
     pub(super) fn oldest(&self, key: &RequestKey) -> Option<u64> {
         self.outstanding.get(key)?.front().copied()
     }
@@ -119,12 +119,12 @@ impl ConversationState {
         }
     }
 
-    /// Counts a message of this side that has no id for a response.
+    /// Counts a message from this side that has no id that a response could use.
     pub(super) fn count_unreadable(&mut self, sender: Side) {
         self.unreadable[sender as usize] += 1;
     }
 
-    /// Whether an error without an id can be about a message of this side; each such message counts once.
+    /// Whether an error without an id can refer to a message from this side. Each such message is used only once.
     pub(super) fn take_unreadable(&mut self, sender: Side) -> bool {
         let count = &mut self.unreadable[sender as usize];
         let is_one = *count > 0;
@@ -132,7 +132,7 @@ impl ConversationState {
         is_one
     }
 
-    /// Adds everything that is outstanding in another conversation.
+    /// Adds all outstanding requests of another conversation.
     pub(super) fn join(&mut self, other: Self) {
         for (key, mut numbers) in other.outstanding {
             self.outstanding.entry(key).or_default().append(&mut numbers);
@@ -145,16 +145,16 @@ impl ConversationState {
     }
 }
 
-/// The same id as the other type: a number that became a string on the way, or a string that became a number.
+/// Returns the same id in the other JSON type: as a string if it is a number, or as a number if it is a string.
 fn other_types(id: &Id<'_>) -> [Option<Id<'static>>; 2] {
     if id.as_str().starts_with('"') {
         let text = Json::parse(id.as_str().as_bytes()).ok().and_then(Text::from_json).map(Text::to_name);
         let number = text.and_then(|text| Some(Id::parse(text.as_bytes())?.into_owned()));
         return [number.filter(|id| !id.as_str().starts_with('"')), None];
     }
-    // 1.0 may stand for "1.0", and for "1".
+    // The number 1.0 may have been the string "1.0" or "1".
     [Some(Id::from(id.as_str())), id.integer().map(|integer| Id::from(integer.to_string().as_str()))]
 }
 
-/// Enough, because a second response comes soon after the first.
+/// The maximum number of answered requests that are remembered. A duplicate response comes soon after the first.
 const MAX_SETTLED: usize = 1024;

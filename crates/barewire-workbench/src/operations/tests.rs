@@ -1,4 +1,4 @@
-//! Transcripts -> the relation of each message to the others.
+//! Tests the relation of each message in a transcript to the others.
 
 use barewire_proto::mcp::Side;
 use barewire_proto::transcript::read;
@@ -206,7 +206,7 @@ fn an_id_of_another_type_answers_the_request() {
     assert_eq!(log.lines[4..], answers);
 }
 
-/// A POST in this exchange, with these headers.
+/// Returns a POST in this exchange with these headers.
 fn post(channel: &str, target: &str, headers: &[&str], body: &str) -> String {
     let heads: String = headers.iter().map(|header| format!("@{channel} head > {header}\n")).collect();
     format!(
@@ -226,7 +226,7 @@ fn a_duplicate_response_does_not_answer_another_session() {
             "@x2 head < HTTP/1.1 200 OK\n@x2 framing sse\n<x2 data: {ANSWER}\n<x2\n<x2 data: {ANSWER}\n<x2\n@x2 eof <\n"
         ),
         format!("@x1 head < HTTP/1.1 200 OK\n<x1(noeol) {ANSWER}\n@x1 eof <\n"),
-        // Nor does a response in an exchange without a session.
+        // A response in an exchange without a session is not matched either.
         post("x3", "/mcp", &[], ASK),
         post("x4", "/mcp", &[], &ASK.replace("\"id\":5", "\"id\":6")),
         format!("@x4 head < HTTP/1.1 200 OK\n<x4(noeol) {ANSWER}\n@x4 eof <\n"),
@@ -300,7 +300,7 @@ fn a_session_that_is_named_late_keeps_its_requests() {
     assert_eq!(log.tracker.open().count(), 0);
 }
 
-/// A stream of HTTP+SSE that may name its endpoint.
+/// Returns a stream of HTTP+SSE that names its endpoint, if one is given.
 fn stream(channel: &str, endpoint: Option<&str>) -> String {
     let named = endpoint.map(|uri| format!("<{channel} event: endpoint\n<{channel} data: {uri}\n<{channel}\n"));
     format!(
@@ -328,7 +328,7 @@ fn http_sse_posts_are_answered_in_their_stream() {
     ];
     let log = relations(&named.concat());
     assert_eq!(log.lines[2..], ["2 Some(Result)", "1 Some(Result)"]);
-    // Without an endpoint the id decides, if only one request has it.
+    // Without an endpoint, the id decides, if only one outstanding request has it.
     let unnamed = [stream("x1", None), stream("x2", None), asked.concat(), accepted("x3"), accepted("x4")].concat();
     assert_eq!(relations(&format!("{unnamed}{}", answer("x1"))).lines[2..], ["-"]);
     let one = [stream("x1", None), asked[0].clone(), accepted("x3"), answer("x1"), answer("x1")].concat();

@@ -1,7 +1,7 @@
 //! Live bytes and events -> entries -> { a capture, frames -> operations -> observers }.
 //!
-//! Captures that are read, relays and servers that are checked all use this pipeline, so they cannot disagree. Observers see
-//! the bytes as they were on the wire; secrets are replaced only in the capture.
+//! Recorded captures, live relays and servers under test all use this pipeline, so they give the same results.
+//! Observers see the bytes as they were on the wire; secrets are replaced only in the capture.
 
 mod read;
 
@@ -18,27 +18,27 @@ use crate::operations::{OperationTracker, TrackedMessage};
 
 pub use read::read_operations;
 
-/// A consumer of the messages and events on a wire.
+/// A consumer of messages and events.
 pub trait Observer {
     /// Called with each message and its relation to those before it.
     fn message(&mut self, message: &TrackedMessage<'_>);
 
-    /// Called with every item on the wire; with a frame after the messages in it.
+    /// Called with every item; for a frame, after the messages in it.
     fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker);
 
-    /// Called when everything received so far was handed over.
+    /// Called when everything received so far was passed on.
     fn caught_up(&mut self) {}
 
     /// Called at the end. `operations` holds the unfinished operations.
     fn end(&mut self, operations: &OperationTracker);
 
-    /// Whether it wants to be called at all. If not, frames are neither decoded nor parsed.
+    /// Whether this observer needs to be called at all. If not, frames are neither decoded nor parsed.
     fn is_active(&self) -> bool {
         true
     }
 }
 
-/// Several observers, called one after the other.
+/// Calls several observers one after another.
 impl<O: Observer + ?Sized> Observer for Vec<Box<O>> {
     fn message(&mut self, message: &TrackedMessage<'_>) {
         self.iter_mut().for_each(|observer| observer.message(message));
@@ -61,7 +61,7 @@ impl<O: Observer + ?Sized> Observer for Vec<Box<O>> {
     }
 }
 
-/// Frames -> operations -> an observer: the end of the pipeline, also for frames from a file.
+/// The end of the pipeline, also for frames from a file: tracks operations, and passes them to an observer.
 pub struct ObserverSink<O> {
     operations: OperationTracker,
     /// The observer.
@@ -74,7 +74,7 @@ impl<O: Observer> ObserverSink<O> {
         Self { operations: OperationTracker::new(), observer }
     }
 
-    /// Calls the observer's `end`, and returns it.
+    /// Calls the observer's `end`, and returns the observer.
     pub fn finish(mut self) -> O {
         self.observer.end(&self.operations);
         self.observer
@@ -95,20 +95,20 @@ impl<O: Observer> Sink for ObserverSink<O> {
     }
 }
 
-/// The whole pipeline, for live bytes.
+/// The whole pipeline for live bytes.
 pub struct Pipeline<O> {
-    /// One for each open stream.
+    /// A recorder for each open stream.
     recorders: HashMap<(Channel, Stream), Recorder>,
     streams: Streams,
     observed: ObserverSink<O>,
-    /// The reason why the observer is no longer called: a limit that no well-behaved peer reaches.
+    /// The error after which the observer is no longer called: it exceeded a limit that no well-behaved peer reaches.
     observer_error: Option<Error>,
     capture: Option<CaptureWriter>,
     entries: Vec<Entry>,
 }
 
 impl<O: Observer> Pipeline<O> {
-    /// Creates a pipeline with these limits for frames, which records to `capture` if there is one.
+    /// Creates a pipeline with these limits for frames. Records to `capture`, if given.
     pub fn new(limits: FrameLimits, capture: Option<CaptureWriter>, observer: O) -> Self {
         Self {
             recorders: HashMap::new(),
@@ -152,7 +152,8 @@ impl<O: Observer> Pipeline<O> {
         self.pass_on(entries);
     }
 
-    /// Takes the start of a program. Its arguments may hold secrets, which the names of options reveal.
+    /// Takes the start of a program. Its arguments may contain secrets, which the writer recognizes by the names of
+    /// options.
     pub fn open<'a>(&mut self, channel: &Channel, argv: impl Iterator<Item = &'a OsStr> + Clone, time: Duration) {
         let (line, _) = Redactor::off().argv(argv.clone());
         self.observe(&event(channel.clone(), Note::Open(line), Some(time)));
@@ -161,7 +162,7 @@ impl<O: Observer> Pipeline<O> {
         }
     }
 
-    /// Takes a header that is sent and whose value is a secret whatever its name.
+    /// Takes a header that is sent and whose value is a secret, regardless of its name.
     pub fn secret_header(&mut self, channel: &Channel, name: &str, value: &str, time: Duration) {
         let line = format!("{name}: {value}").into_bytes();
         self.observe(&event(channel.clone(), Note::Head(Stream::ToServer, line), Some(time)));
@@ -194,12 +195,12 @@ impl<O: Observer> Pipeline<O> {
         &mut self.observed.observer
     }
 
-    /// The capture, if there is one. Its file is complete after [`CaptureWriter::flush`].
+    /// The capture, if there is one. The file is complete after [`CaptureWriter::flush`].
     pub fn capture(&mut self) -> Option<&mut CaptureWriter> {
         self.capture.as_mut()
     }
 
-    /// The reason why the observer is no longer called, if that is so.
+    /// The error because of which the observer is no longer called, if there is one.
     pub fn observer_error(&self) -> Option<&Error> {
         self.observer_error.as_ref()
     }
@@ -207,7 +208,7 @@ impl<O: Observer> Pipeline<O> {
     /// Ends all streams, and returns the observer and the capture.
     pub fn finish(mut self) -> (O, Option<CaptureWriter>) {
         if self.observer_error.is_none() && self.observed.observer.is_active() {
-            // This cannot fail: the sink refuses nothing, and the unfinished frames are within the limits.
+            // This cannot fail: the sink accepts everything, and the unfinished frames are within the limits.
             let _ = self.streams.finish(&mut self.observed);
         }
         (self.observed.finish(), self.capture)

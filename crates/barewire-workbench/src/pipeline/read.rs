@@ -1,4 +1,4 @@
-//! A capture -> its operations.
+//! Reads the operations of a capture.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,14 +10,14 @@ use crate::operations::{Operation, OperationTracker, Relation, TrackedMessage};
 
 /// Reads the operations of a capture, a `.wire` file, in the order in which they began.
 ///
-/// All of them are in memory at once; an [`Observer`] sees them one after the other instead.
+/// All operations are in memory at once; an [`Observer`] sees them one at a time instead.
 pub fn read_operations(file: impl AsRef<Path>) -> Result<Vec<Operation>, Error> {
     let reading = FrameReader {
         file: Some(file.as_ref()),
         format: Format::Wire,
         limits: FrameLimits::default(),
         follow: false,
-        // A last line that is cut short belongs to no complete message.
+        // An incomplete last line belongs to no complete message.
         warn: &|_| {},
     };
     let mut observed = ObserverSink::new(OperationCollector::default());
@@ -25,7 +25,7 @@ pub fn read_operations(file: impl AsRef<Path>) -> Result<Vec<Operation>, Error> 
     Ok(observed.finish().0.into_values().collect())
 }
 
-/// Every operation, by its number.
+/// Maps each operation's number to the operation.
 #[derive(Default)]
 struct OperationCollector(BTreeMap<u64, Operation>);
 
@@ -37,7 +37,7 @@ impl OperationCollector {
 
 impl Observer for OperationCollector {
     fn message(&mut self, message: &TrackedMessage<'_>) {
-        // After its response an operation is forgotten, unless there is another round.
+        // The tracker forgets an operation after its response, unless another round follows.
         if let Relation::Response { operation, .. } = message.relation {
             self.keep(operation);
         }

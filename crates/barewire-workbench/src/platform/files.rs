@@ -1,4 +1,4 @@
-//! Files: private ones, locked ones, and the ends of pipes.
+//! Private files, file locks, and pipes as files.
 
 use std::fs::{File, FileType, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
-/// Writes a file that only its owner can read, like a capture: not every secret in it can be recognized.
+/// Writes a file that only its owner can read. Like a capture, it may contain secrets that were not recognized.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = private_options().write(true).create(true).truncate(true).open(path)?;
     if file.metadata()?.is_file() {
@@ -17,14 +17,14 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// Options that create a file only its owner can read.
+/// Returns options that create a file that only its owner can read.
 pub(crate) fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options
 }
 
-/// Makes a file unreadable for other users.
+/// Makes a file inaccessible to other users.
 pub(crate) fn make_private(file: &File, metadata: &Metadata) -> io::Result<()> {
     match metadata.permissions().mode() & 0o177 {
         0 => Ok(()),
@@ -32,22 +32,24 @@ pub(crate) fn make_private(file: &File, metadata: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Whether this is a device or a pipe, which can only be written to.
+/// Whether the file is a device or a pipe, which has no content that could be overwritten.
 pub(crate) fn is_pipe_or_device(kind: FileType) -> bool {
     kind.is_char_device() || kind.is_fifo()
 }
 
-/// Locks a file for this process; `false` if another process has locked it. On a file system without locks, it is `true`.
+/// Locks a file for this process. Returns `false` if another process has locked it, and `true` on a file system without
+/// locks.
 pub(crate) fn lock(file: &File) -> bool {
     !matches!(flock(file, FlockOperation::NonBlockingLockExclusive), Err(rustix::io::Errno::WOULDBLOCK))
 }
 
-/// Whether both describe the same file. No two open files have both numbers in common.
+/// Whether both describe the same file. Two different files that exist at the same time differ in at least one of the
+/// two numbers.
 pub(crate) fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// The end of a pipe as a file.
+/// Turns the end of a pipe into a file.
 pub(crate) fn file(end: impl Into<OwnedFd>) -> File {
     File::from(end.into())
 }

@@ -1,4 +1,4 @@
-//! Everything that differs between operating systems. The rest of the crate is independent of them.
+//! All code that differs between operating systems. The rest of the crate is independent of them.
 
 mod files;
 pub(crate) mod output;

@@ -1,7 +1,8 @@
-//! An output of ours -> one that can be written without blocking.
+//! Makes it possible to write to an output without blocking.
 //!
-//! One thread relays all streams, so none may block another. But other processes may share an output that we were given, a
-//! terminal or the pipe of a shell script, and making it non-blocking would make it so for them.
+//! One thread relays all streams, so no stream may block another. But other processes may share an output that we were
+//! given, such as a terminal or the pipe of a shell script, and making it non-blocking would also affect those
+//! processes.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,32 +13,32 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::net::{SendFlags, send};
 
-/// A file that is written without blocking, as far as possible.
+/// A file that is written without blocking, if possible.
 pub(crate) struct NonBlockingOutput {
     pub(crate) file: File,
     mode: WriteMode,
 }
 
 enum WriteMode {
-    /// The file is ours alone, and set to non-blocking.
+    /// The file is used by us alone and is set to non-blocking.
     NonBlocking,
-    /// A socket, with a flag for each write.
+    /// A socket, which is written with a non-blocking flag for each write.
     Send,
-    /// A shared pipe: if it has room at all, it has room for a small piece.
+    /// A shared pipe, which is written in small pieces: a pipe that is writable has room for one piece.
     Pieces,
-    /// A file or a terminal, which are written in full.
+    /// A file or a terminal, for which each write may block.
     Blocking,
 }
 
 impl NonBlockingOutput {
-    /// Takes the end of a pipe that is ours alone.
+    /// Takes the end of a pipe that only we use.
     pub(crate) fn own(end: ChildStdin) -> io::Result<Self> {
         let fd = OwnedFd::from(end);
         rustix::io::ioctl_fionbio(&fd, true)?;
         Ok(Self { file: fd.into(), mode: WriteMode::NonBlocking })
     }
 
-    /// Takes a file that other processes may share.
+    /// Takes a file that other processes may also use.
     pub(crate) fn shared(file: File) -> io::Result<Self> {
         let fd = OwnedFd::from(file);
         let mode = match FileType::from_raw_mode(fstat(&fd)?.st_mode) {
@@ -75,7 +76,7 @@ impl NonBlockingOutput {
     }
 }
 
-/// Opens the same pipe once more, which Linux allows. Its flags are then independent of the original.
+/// Opens the same pipe again, which Linux allows. Its flags are then independent of the original.
 fn reopen(fd: &OwnedFd) -> Option<File> {
     use std::os::fd::AsRawFd;
     let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
@@ -83,5 +84,5 @@ fn reopen(fd: &OwnedFd) -> Option<File> {
     open(path, flags, Mode::empty()).ok().map(File::from)
 }
 
-/// POSIX guarantees that a writable pipe takes this much.
+/// The number of bytes that a writable pipe accepts without blocking, as POSIX guarantees.
 const PIPE_PIECE: usize = 512;

@@ -1,4 +1,4 @@
-//! Files -> those of them that can be read or written, or are closed.
+//! Waits until one of several files can be read or written, or is closed.
 
 use std::fs::File;
 use std::io;
@@ -12,20 +12,20 @@ use rustix::io::Errno;
 pub(crate) enum Interest {
     Read,
     Write,
-    /// Only that the other end is closed.
+    /// Wait only until the other end is closed.
     Gone,
 }
 
 /// The state of a file.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Ready {
-    /// Whether the condition is met, or the file is closed.
+    /// Whether the condition is met or the file is closed.
     pub(crate) is_ready: bool,
-    /// Whether the other end or the file is closed.
+    /// Whether the file or its other end is closed.
     pub(crate) is_gone: bool,
 }
 
-/// Waits until one of at most `N` files is ready, or for this time; without a time for ever.
+/// Waits until one of at most `N` files is ready, or until `time` has passed; without a time, indefinitely.
 pub(crate) fn wait<const N: usize>(files: &[(&File, Interest)], time: Option<Duration>) -> io::Result<[Ready; N]> {
     let Some((first, _)) = files.first() else { return Ok([Ready::default(); N]) };
     let mut fds: [PollFd<'_>; N] = std::array::from_fn(|at| {
@@ -55,7 +55,7 @@ pub(crate) fn wait<const N: usize>(files: &[(&File, Interest)], time: Option<Dur
     }))
 }
 
-/// The number of bytes that can be read at once; 0 where the system does not tell.
+/// Returns the number of bytes that can be read without blocking; 0 if the system does not report it.
 pub(crate) fn unread(file: &File) -> u64 {
     rustix::io::ioctl_fionread(file).unwrap_or(0)
 }

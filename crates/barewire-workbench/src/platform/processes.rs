@@ -1,8 +1,8 @@
-//! The processes of the system, from /proc or ps(1).
+//! Lists the processes of the system, from /proc or ps(1).
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-/// A process that runs, or has ended and was not waited for.
+/// A process that is running, or that has ended and was not waited for.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ProcessInfo {
     pub(crate) pid: u32,
@@ -10,7 +10,7 @@ pub(crate) struct ProcessInfo {
     pub(crate) group: u32,
     pub(crate) name: String,
     pub(crate) is_dead: bool,
-    /// CPU time in clock ticks: its own, and of its children that have ended. 0 where it is not known.
+    /// The CPU time in clock ticks, including that of children that have ended; 0 if it is not known.
     pub(crate) ticks: u64,
 }
 
@@ -24,12 +24,12 @@ pub(crate) fn list_processes() -> Vec<ProcessInfo> {
 
 #[cfg(target_os = "linux")]
 impl ProcessInfo {
-    /// Parses a line of /proc/PID/stat. The name of the program is in parentheses, and may contain some.
+    /// Parses a line of /proc/PID/stat. The name of the program is in parentheses, and may itself contain parentheses.
     fn parse(line: &str) -> Option<Self> {
         let (pid, rest) = line.split_once(" (")?;
         let (name, rest) = rest.rsplit_once(") ")?;
         let fields: Vec<&str> = rest.split(' ').collect();
-        // proc(5) counts from 1, with the pid and the name before these.
+        // Field numbers in proc(5) start at 1, and the pid and the name come before these fields.
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         let small = |field: usize| u32::try_from(number(field)?).ok();
         Some(Self {
@@ -60,14 +60,15 @@ pub(crate) fn list_processes() -> Vec<ProcessInfo> {
     text.lines().filter_map(process).collect()
 }
 
-/// The end of a process.
+/// The way in which a process ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Exited {
     Code(i32),
     Signal(i32),
 }
 
-/// Returns the end of a child of ours, if it has ended. It is not reaped, because other code waits for it.
+/// Returns how a child process ended, or `None` if it is running. The process is not reaped, because other code waits
+/// for it.
 pub(crate) fn exited(pid: u32) -> Option<Exited> {
     let pid = Pid::from_raw(pid.cast_signed())?;
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;

@@ -1,4 +1,4 @@
-//! The tapped program: started as its host would start it.
+//! Starts the tapped program in the same way as its host would.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -14,10 +14,10 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::text::shown;
 
-/// Starts the program with pipes in place of the host's.
+/// Starts the program with pipes in place of the host's files.
 ///
-/// It stays in our process group, unlike the programs that other commands start: signals to the group and Ctrl-C reach it as
-/// without a tap. If we are killed, it sees the end of its stdin.
+/// The program stays in our process group, unlike the programs that other commands start, so signals to the group and
+/// Ctrl-C reach it as they would without a tap. If we are killed, the program sees the end of its stdin.
 pub(crate) fn start(program: &OsString, args: &[OsString]) -> Result<Child, StartError> {
     let name = program;
     let started = match spawn(Command::new(name).args(args)) {
@@ -34,8 +34,8 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
 }
 
-/// Returns the path of a script without an interpreter line. Most hosts run such a script in a shell, as shells do. A file with
-/// zero bytes is a binary for another machine.
+/// Returns the path if the program is a script without an interpreter line. Most hosts run such a script in a shell, as
+/// shells do. A file with zero bytes in it is a binary for another machine.
 fn script(name: &OsString) -> Option<PathBuf> {
     let path = match name.as_encoded_bytes().contains(&b'/') {
         true => PathBuf::from(name),
@@ -53,7 +53,7 @@ fn script(name: &OsString) -> Option<PathBuf> {
 #[derive(Debug)]
 pub struct StartError {
     what: String,
-    /// Whether there is no such program; otherwise it cannot be run.
+    /// Whether the program does not exist. Otherwise it exists but cannot be run.
     pub is_missing: bool,
 }
 
@@ -80,7 +80,7 @@ fn not_started(program: &OsString, error: &io::Error) -> StartError {
     StartError { what: format!("cannot start {name}: {why}"), is_missing }
 }
 
-/// The program as a target of signals, as long as its process id is its own.
+/// The process id of a running program, for sending signals. It is cleared before the id can be reused.
 pub(crate) struct RunningProgram(Mutex<Option<Pid>>);
 
 impl RunningProgram {
@@ -88,13 +88,13 @@ impl RunningProgram {
         Self(Mutex::new(Some(Pid::from_child(child))))
     }
 
-    /// Signals it if it is running; `false` if it is not.
+    /// Sends a signal to the program. Returns `false` if the program is not running.
     pub(crate) fn signal(&self, signal: Signal) -> bool {
         let pid = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pid.is_some_and(|pid| kill_process(pid, signal).is_ok())
     }
 
-    /// Kills it if it is running.
+    /// Kills the program if it is running.
     pub(crate) fn kill(&self) {
         self.signal(Signal::KILL);
     }
@@ -103,11 +103,11 @@ impl RunningProgram {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Waits for its end.
+    /// Waits until the program has ended.
     pub(crate) fn wait(&self, child: &mut Child) -> io::Result<ExitStatus> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while let Err(Errno::INTR) = waitid(WaitId::Pid(Pid::from_child(child)), options) {}
-        // From here on it is not signalled: after the wait, its process id may belong to another process.
+        // From here on no signals are sent: after the wait, the process id may belong to another process.
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
         child.wait()
     }

@@ -1,10 +1,11 @@
-//! The signals to the tap -> the program.
+//! Forwards signals from the tap to the program.
 //!
-//! The program is in the process group of the tap. A signal to the group reaches it without us; a signal to the tap alone has
-//! to be forwarded. Nothing tells the two apart, but there are two clues. A terminal signals its whole foreground group: then
-//! nothing is forwarded. A host that makes a process group for its server, which we then lead, signals that group: then a
-//! signal is forwarded only if the program is still running after a while. So no program gets a signal twice, which some take
-//! as a request to hurry.
+//! The program is in the process group of the tap. A signal to the group reaches the program without our help; a signal
+//! to the tap alone must be forwarded. We cannot see which of the two it was, but there are two clues. If the signal
+//! comes from a terminal, it went to the whole foreground group, so it is not forwarded. If we lead our process group,
+//! the host probably made the group for its server and signals the whole group, so the signal is forwarded only if the
+//! program is still running after a while. So no program gets a signal twice, which some programs treat as a request to
+//! exit immediately.
 
 use std::fs;
 use std::io;
@@ -18,7 +19,7 @@ use tokio::sync::mpsc;
 
 use super::program::RunningProgram;
 
-/// The caught signals. They are caught before the program is started.
+/// The signals that we catch. They must be caught before the program is started.
 pub struct Signals {
     runtime: Runtime,
     caught: Vec<(Signal, Stream)>,
@@ -32,7 +33,7 @@ impl Signals {
         let context = runtime.enter();
         let ignored = ignored();
         for one in FORWARDED_SIGNALS {
-            // An ignored signal stays ignored, here and in the program: `nohup` works this way.
+            // An ignored signal stays ignored, both here and in the program: `nohup` relies on this.
             if ignored & 1 << (one.as_raw() - 1) == 0 {
                 caught.push((one, signal(SignalKind::from_raw(one.as_raw()))?));
             }
@@ -62,7 +63,7 @@ impl Signals {
     }
 }
 
-/// The program that signals are forwarded to, and the relay that is notified.
+/// The program that signals are forwarded to, and the callbacks that are notified.
 pub(crate) trait SignalTarget: Send + Sync + 'static {
     /// The program.
     fn program(&self) -> &RunningProgram;
@@ -93,7 +94,7 @@ fn pass<T: SignalTarget>(signal: Signal, target: &Arc<T>) {
         () => send(signal, &**target),
     }
     if signal == Signal::TSTP {
-        // Caught, it does not stop us by itself.
+        // Because this signal is caught, it does not stop us by default.
         let _ = kill_process(getpid(), Signal::STOP);
     }
 }
@@ -104,7 +105,7 @@ fn send(signal: Signal, target: &impl SignalTarget) {
     }
 }
 
-/// Whether a terminal sends this signal to its foreground group.
+/// Whether a terminal sends this signal to its foreground process group.
 fn is_sent_by_terminal(signal: Signal) -> bool {
     matches!(signal, Signal::INT | Signal::QUIT | Signal::TSTP | Signal::WINCH | Signal::HUP | Signal::CONT)
 }
@@ -114,7 +115,7 @@ fn is_in_foreground() -> bool {
     foreground == Some(getpgrp())
 }
 
-/// The signals that were ignored at our start, one bit each; 0 where the system does not tell.
+/// Returns the signals that were ignored when we started, one bit each; 0 if the system does not report them.
 fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -134,5 +135,5 @@ const FORWARDED_SIGNALS: [Signal; 10] = [
     Signal::CONT,
 ];
 
-/// Long enough for a program to end, and shorter than hosts wait.
+/// The delay before a signal to the group is forwarded: long enough for a program to end, and shorter than hosts wait.
 const GROUP_SIGNAL_DELAY: Duration = Duration::from_millis(500);

@@ -1,5 +1,5 @@
-//! A wait until a point in time, to within microseconds. The timers of tokio have steps of a millisecond; at a fixed rate, the
-//! rest of a step would add to every latency.
+//! Waits until a point in time with a precision of microseconds. The timers of tokio have a resolution of a
+//! millisecond; at a fixed request rate, this error would be added to every latency.
 
 use std::io;
 use std::time::Instant;
@@ -15,10 +15,10 @@ mod os {
 
     use super::{Instant, io};
 
-    /// A timer of the kernel.
+    /// A timer of the Linux kernel.
     pub(crate) struct PreciseTimer {
         timer: pipe::Receiver,
-        /// The time that it is set to.
+        /// The time that the timer is set to.
         set: Option<Instant>,
     }
 
@@ -26,14 +26,14 @@ mod os {
         pub(crate) fn new() -> io::Result<Self> {
             let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
             let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-            // A timer is no pipe, but is read like one; tokio's type for other descriptors needs unsafe code.
+            // A timer is not a pipe but is read like one; tokio's type for other file descriptors needs unsafe code.
             Ok(Self { timer: pipe::Receiver::from_owned_fd_unchecked(timer)?, set: None })
         }
 
-        /// Waits until this time. If the wait is dropped and begun again for the same time, the timer stays set.
+        /// Waits until this time. If the wait is dropped and started again for the same time, the timer stays set.
         pub(crate) async fn wait_until(&mut self, at: Instant) -> io::Result<()> {
             if self.set != Some(at) {
-                // A time of zero would mean never.
+                // A timeout of zero would switch the timer off.
                 let wait = at.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
                 let value = Timespec {
                     tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
@@ -62,7 +62,7 @@ mod os {
 mod os {
     use super::{Instant, io};
 
-    /// The best that tokio has.
+    /// A timer with the precision of tokio.
     pub(crate) struct PreciseTimer;
 
     impl PreciseTimer {

@@ -1,4 +1,4 @@
-//! The CPU time and memory of a process and its descendants, from /proc. Unknown where there is no /proc.
+//! Measures the CPU time and memory of a process and its descendants, from /proc. Without /proc they are unknown.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// The CPU time of all of them, with that of ended ones that were waited for.
+    /// The CPU time of all these processes, including ended ones that were waited for.
     pub cpu: Duration,
-    /// The bytes in memory now. Shared memory counts for each process.
+    /// The memory in use now, in bytes. Shared memory is counted once for each process.
     pub memory: u64,
     /// The sum of the peak memory of the running processes.
     pub peak_memory: u64,
@@ -24,7 +24,7 @@ pub fn usage(_: u32) -> Option<Usage> {
     None
 }
 
-/// Returns the CPU time of this process; zero where it is not known.
+/// Returns the CPU time of this process; zero if it is not known.
 #[cfg(target_os = "linux")]
 pub(crate) fn own_cpu() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
@@ -46,13 +46,14 @@ mod linux {
     use super::Usage;
     use crate::platform::processes::{ProcessInfo, list_processes};
 
-    /// Returns the usage of a process now; `None` if there is no such process, or the system does not tell.
+    /// Returns the current usage of a process; `None` if the process does not exist or the system does not report it.
     pub fn usage(root: u32) -> Option<Usage> {
         let all = list_processes();
         if !all.iter().any(|process| process.pid == root) {
             return None;
         }
-        // Descendants, and orphans that are still in the process group, which a program that we start has for itself.
+        // The tree includes descendants, and orphans that are still in the process group, because each program that we
+        // start has its own process group.
         let mut tree = vec![root];
         let mut at = 0;
         while let Some(parent) = tree.get(at).copied() {

@@ -1,28 +1,29 @@
-//! The state of the streams after a program has ended -> how long they are still relayed.
+//! Decides how long streams are still relayed after the program has ended.
 //!
-//! A process that the program started and that still holds its stdin and stdout may be the real server: a launcher ends, and
-//! the server that it launched goes on. Without a tap, the host would see the exit at once and could go on talking. A tap
-//! cannot both exit and relay, so it relays as long as the host can talk to a process. When that is not possible any more, or
-//! the host has asked us to end, it may be waiting for our exit: then there is a time limit. The program's own output is
-//! always relayed.
+//! A process that the program started and that still has its stdin and stdout may be the real server: a launcher may
+//! end while the server that it launched keeps running. Without a tap, the host would see the exit immediately and
+//! could keep talking to the server. A tap cannot both exit and relay, so it relays as long as the host can talk to a
+//! process. When that is no longer possible, or the host has asked us to end, the host may be waiting for our exit, so
+//! there is a time limit. The program's own output is always relayed.
 
 use std::time::{Duration, Instant};
 
-/// A program that has ended.
+/// The state of the relay since the program ended.
 pub(super) struct AfterExit {
-    /// The bytes of the program's own output on stdout and stderr that are not read yet; `None` once all of it is relayed.
+    /// The number of bytes on stdout and stderr that the program itself has written and we have not read yet; `None`
+    /// once all of them are relayed.
     unread: [Option<u64>; 2],
-    /// The last time when bytes were relayed.
+    /// The last time at which bytes were relayed.
     moved: Instant,
-    /// The time limit, and its start.
+    /// The time limit that applies now, and the time since when it applies.
     limit: Option<(Limit, Instant)>,
-    /// Whether it was reported that a process is left.
+    /// Whether it was already reported that a process is left.
     reported: bool,
 }
 
-/// The state of the relay.
+/// The state of all streams.
 pub(super) struct RelayStatus {
-    /// Whether a process reads what the host writes.
+    /// Whether a process reads the bytes that the host writes to stdin.
     pub(super) has_listener: bool,
     pub(super) stdout: OutputStatus,
     pub(super) stderr: OutputStatus,
@@ -34,20 +35,20 @@ pub(super) struct RelayStatus {
 
 /// The state of stdout or stderr.
 pub(super) struct OutputStatus {
-    /// Whether a process holds it and the host reads it.
+    /// Whether a process can still write to the stream and the host still reads it.
     pub(super) is_open: bool,
-    /// Whether bytes are held back, or cannot be written yet.
+    /// Whether bytes are held back or cannot be written yet.
     pub(super) is_busy: bool,
-    /// The bytes that were read since the last status.
+    /// The number of bytes that were read since the last status.
     pub(super) read: u64,
 }
 
-/// The next step.
+/// The next step for the relay.
 #[derive(Debug, PartialEq)]
 pub(super) enum ExitAction {
-    /// Relay until this time, or until something happens.
+    /// Relay until this time (if there is one), or until something happens.
     Wait(Option<Instant>),
-    /// Relay, and record that the program has left a process behind. Comes once.
+    /// Keep relaying, and record that the program has left a process behind. Returned only once.
     ReportLeft,
     Finish,
 }
@@ -55,14 +56,14 @@ pub(super) enum ExitAction {
 /// A time limit.
 #[derive(Clone, Copy, PartialEq)]
 struct Limit {
-    /// Without any bytes.
+    /// The maximum time without any bytes.
     silent: Duration,
-    /// In any case.
+    /// The maximum time in total.
     in_all: Duration,
 }
 
 impl AfterExit {
-    /// Starts when the program has ended, with this many unread bytes on stdout and stderr.
+    /// Creates the state at the time when the program has ended, with this many unread bytes on stdout and stderr.
     pub(super) fn new(unread: [u64; 2], now: Instant) -> Self {
         Self { unread: unread.map(Some), moved: now, limit: None, reported: false }
     }
@@ -94,7 +95,7 @@ impl AfterExit {
         ExitAction::Wait(Some(over.map_or(known, |over| over.min(known))))
     }
 
-    /// The time of the end if nothing more happens.
+    /// Returns the time at which the relay ends if nothing more happens; `None` if there is no limit.
     fn limit(&mut self, status: &RelayStatus, has_unread: bool, now: Instant) -> Option<Instant> {
         let limit = match status {
             RelayStatus { end_requested: true, .. } => Some(END_REQUESTED_LIMIT),
@@ -118,17 +119,17 @@ impl AfterExit {
     }
 }
 
-/// Long enough for a process that has output ready.
+/// The maximum silence: long enough for a process that has output ready.
 const BRIEF_SILENCE: Duration = Duration::from_millis(100);
 
-/// A host that has sent a signal will soon send a stronger one.
+/// The limit after a signal: a host that has sent a signal will soon send a stronger one.
 const END_REQUESTED_LIMIT: Limit = Limit { silent: BRIEF_SILENCE, in_all: Duration::from_secs(1) };
 
-/// Without stdout the conversation is over.
+/// The limit if only stderr is open: without stdout the conversation is over.
 const STDERR_ONLY_LIMIT: Limit = Limit { silent: BRIEF_SILENCE, in_all: Duration::from_secs(1) };
 
-/// A host that has closed stdin gives a server two seconds before it sends a signal; one that sends none is not kept waiting
-/// much longer.
+/// The limit if only stdout is open. A host that has closed stdin gives a server two seconds before it sends a signal;
+/// a host that sends no signal is not kept waiting much longer.
 const STDOUT_ONLY_LIMIT: Limit = Limit { silent: Duration::from_secs(1), in_all: Duration::from_secs(5) };
 
 #[cfg(test)]
@@ -144,7 +145,7 @@ mod tests {
         Duration::from_millis(count)
     }
 
-    /// The time of the end if no bytes come; `None` if there is no end.
+    /// Returns the time after which the relay ends if no bytes come; `None` if it does not end.
     fn over(after_exit: &mut AfterExit, status: &RelayStatus, start: Instant) -> Option<Duration> {
         let mut now = start;
         loop {
@@ -185,11 +186,11 @@ mod tests {
             (RelayStatus { stdout: closed(), stderr: closed(), ..status() }, 0),
         ] {
             let mut after_exit = AfterExit::new([0, 0], start);
-            // The output of the program itself is relayed already.
+            // The program's own output is already relayed.
             after_exit.unread = [None, None];
             assert_eq!(over(&mut after_exit, &status, start), Some(millis(limit)));
         }
-        // A process that never stops writing.
+        // This process never stops writing.
         let mut after_exit = AfterExit::new([0, 0], start);
         let talking = RelayStatus { has_listener: false, moved: true, ..status() };
         let last = (0..).find(|step| after_exit.next_action(&talking, start + millis(10 * step)) == ExitAction::Finish);
@@ -202,7 +203,7 @@ mod tests {
         let mut after_exit = AfterExit::new([100, 0], start);
         let mut slow = RelayStatus { has_listener: false, ..status() };
         assert_eq!(over(&mut after_exit, &slow, start), None);
-        // The bytes are read, and not written yet.
+        // The bytes were read, but not written yet.
         slow.stdout = OutputStatus { is_busy: true, read: 100, ..slow.stdout };
         assert_eq!(over(&mut after_exit, &slow, start + millis(20_000)), None);
         slow.stdout = OutputStatus { is_busy: false, read: 0, ..slow.stdout };

@@ -1,8 +1,8 @@
-//! A host <-> its server, byte for byte, with a copy of everything for an observation.
+//! Relays all bytes between a host and its server unchanged, and passes a copy to an observation.
 //!
-//! A relay never waits for its observation. The threads that relay bytes copy them into a bounded queue, and an
-//! [`Observation`] takes them from there. If it is too slow, or its disk is full, there is a gap in the capture and none in the
-//! stream.
+//! A relay never waits for its observation. The threads that relay bytes copy them into a bounded queue, from which an
+//! [`Observation`] takes them. If the observation is too slow, or its disk is full, the capture has a gap, but the
+//! relayed stream does not.
 
 mod after_exit;
 pub mod http;

@@ -1,4 +1,5 @@
-//! Copies of relayed bytes -> the pipeline, on a thread of its own, so that no relay waits for a disk or a check.
+//! Passes copies of relayed bytes through the pipeline, on a separate thread, so that no relay waits for a disk or a
+//! check.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -22,7 +23,7 @@ pub struct Observation {
     warn: fn(&Error),
 }
 
-/// The end of an observation that a relay writes to. It never waits.
+/// The side of an observation that a relay writes to. Writing never blocks.
 #[derive(Clone)]
 pub(super) struct ObservationSender {
     clock: CaptureClock,
@@ -30,7 +31,7 @@ pub(super) struct ObservationSender {
 }
 
 impl Observation {
-    /// Starts an observation. `warn` is called when something cannot be recorded or observed; the relay goes on.
+    /// Starts an observation. `warn` is called if something cannot be recorded or observed; the relay continues.
     pub fn start(
         clock: CaptureClock,
         capture: Option<CaptureWriter>,
@@ -62,7 +63,8 @@ impl Observation {
         ObservationSender { clock: self.clock, queue: Arc::clone(&self.queue) }
     }
 
-    /// Ends the observation. Waits only as long as the thread makes progress, so that a disk that hangs does not block the host.
+    /// Ends the observation. Waits only as long as its thread makes progress, so that a disk that hangs does not block
+    /// the host.
     pub fn finish(self) {
         self.queue.end();
         let until = Instant::now() + SLOW_DISK;
@@ -99,7 +101,7 @@ struct ObservationThread {
 }
 
 impl ObservationThread {
-    /// Processes the queue until its end.
+    /// Processes items until the queue ends.
     fn run(mut self, queue: &ObservationQueue) {
         let mut batch = ObservationBatch::default();
         while queue.take(&mut batch) {
@@ -148,7 +150,7 @@ impl ObservationThread {
     }
 }
 
-/// Writes everything that waits to the file. A failure is reported once.
+/// Writes all pending lines of the capture to the file. A failure is reported once.
 pub fn flush(capture: &mut CaptureWriter, warn: fn(&Error)) {
     if let Err(error) = capture.flush() {
         let what = format!("cannot write {}: {error}", capture.path().display());
@@ -156,17 +158,17 @@ pub fn flush(capture: &mut CaptureWriter, warn: fn(&Error)) {
     }
 }
 
-/// The end of a warning about something that cannot be recorded.
+/// The last clause of a warning about something that cannot be recorded.
 pub const STILL_RELAYED: &str = "everything is still passed on";
 
-/// A longer frame is not parsed. It is still recorded whole.
+/// The maximum length of a frame that is parsed. Longer frames are still recorded completely.
 const MAX_OBSERVED_FRAME: usize = 16 * 1024 * 1024;
 
-/// This much is written at once, before the batch is done.
+/// The number of pending bytes that are written to the file before the whole batch is processed.
 const FLUSH_BYTES: usize = 256 * 1024;
 
-/// The longest wait for a disk that is only slow.
+/// The maximum wait at the end for a slow disk.
 const SLOW_DISK: Duration = Duration::from_secs(5);
 
-/// A disk without progress for this long is given up. Hosts wait longer before they kill.
+/// The maximum wait for a disk that makes no progress. Hosts wait longer than this before they kill a server.
 const STUCK_DISK: Duration = Duration::from_secs(1);

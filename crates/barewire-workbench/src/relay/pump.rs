@@ -1,7 +1,8 @@
-//! The bytes and the end of each stream -> its other side, for all streams on one thread.
+//! Relays the bytes and the end of each stream, for all streams on one thread.
 //!
-//! One thread, because on one processor a request and its response through two threads took twice as long as through one. So
-//! only `poll` blocks here. Bytes that cannot be written are kept, and nothing more is read for their stream until they are.
+//! There is only one thread because, on one processor, a request and its response took twice as long through two
+//! threads as through one. So only `poll` may block here. Bytes that cannot be written are kept, and nothing more is
+//! read from their stream until they are written.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,30 +20,30 @@ use crate::platform::poll::{self, Interest, Ready};
 
 /// Relays all streams.
 pub(super) struct Pump {
-    /// stdin, stdout and stderr.
+    /// The lanes of stdin, stdout and stderr.
     pub(super) lanes: [RelayLane; 3],
-    /// Readable when the program has ended, and when a signal asks us to end.
+    /// Becomes readable when the program has ended, and when a signal asks us to end.
     pub(super) wake: File,
     pub(super) shared: Arc<RelayShared>,
     /// Called with messages for the user.
     pub(super) say: fn(&str),
 }
 
-/// One stream.
+/// The relay of one stream.
 pub(super) struct RelayLane {
     stream: Stream,
-    /// `None` once it is closed.
+    /// The input and output files; `None` once the stream is closed.
     ends: Option<LaneFiles>,
     /// Bytes that were read and not written yet.
     unsent: Vec<u8>,
     faults: Option<FaultInjector>,
-    /// Fault actions that are not done yet.
+    /// Fault actions that are not performed yet.
     actions: VecDeque<FaultAction>,
-    /// The end of a pause that a fault makes.
+    /// The end of a pause that a fault has caused.
     paused: Option<Instant>,
-    /// Whether the input has ended; the remaining output is still to be written.
+    /// Whether the input has ended. The remaining output must still be written.
     ending: bool,
-    /// The bytes that were read and written since the last status.
+    /// The numbers of bytes that were read and written since the last status.
     read: u64,
     written: u64,
 }
@@ -54,9 +55,9 @@ struct LaneFiles {
 
 /// The reason why a stream ends.
 enum CloseReason {
-    /// Its input has ended, or a fault ends it.
+    /// The input has ended, or a fault ends the stream.
     Ended,
-    /// Its output cannot be written any more.
+    /// The output can no longer be written.
     Refused(io::Error),
 }
 
@@ -77,7 +78,8 @@ impl RelayLane {
 }
 
 impl Pump {
-    /// Relays until the program has ended, and its output and that of processes it left behind is passed on.
+    /// Relays until the program has ended and all output is passed on, including that of processes that the program
+    /// left behind.
     pub(super) fn run(mut self) {
         let mut buffer = vec![0; BUFFER_SIZE];
         let mut after_exit: Option<AfterExit> = None;
@@ -96,9 +98,10 @@ impl Pump {
                 None if self.shared.has_ended() => {
                     let unread = [&self.lanes[1], &self.lanes[2]].map(RelayLane::unread);
                     after_exit = Some(AfterExit::new(unread, Instant::now()));
-                    // Resets the counters.
+                    // This call only resets the counters.
                     let _ = self.status();
-                    // The effects of its end on the streams may not be visible yet.
+                    // The effects of the program's end on the streams may not be visible yet, so check them again
+                    // immediately.
                     Some(Instant::now())
                 }
                 None => None,
@@ -130,7 +133,7 @@ impl Pump {
         }
     }
 
-    /// Returns the state of all streams, and the bytes since the last call.
+    /// Returns the state of all streams, with the numbers of bytes since the last call.
     fn status(&mut self) -> RelayStatus {
         let mut moved = false;
         let [_, stdout, stderr] = self.lanes.each_mut().map(|lane| {
@@ -142,10 +145,10 @@ impl Pump {
         RelayStatus { has_listener, stdout, stderr, moved, end_requested: self.shared.should_end() }
     }
 
-    /// Waits for something to do, at most until `wake_at`. A closed output is noticed even when there is nothing to write, as it would be without a tap;
-    /// except on stderr, where it does not matter and polling costs time.
+    /// Waits until a file is ready, at most until `wake_at`. A closed output is noticed even if there is nothing to
+    /// write, as it would be without a tap; except on stderr, where it does not matter and polling costs time.
     fn wait(&self, wake_at: Option<Instant>) -> io::Result<ReadyFiles> {
-        // The first file is the wake pipe.
+        // The first polled file is the wake pipe.
         let (mut files, mut slots, mut count) =
             ([(&self.wake, Interest::Read); MAX_POLLED], [PollSlot::Wake; MAX_POLLED], 1);
         let mut ask = |file, slot| {
@@ -189,29 +192,29 @@ enum PollSlot {
 /// The files that are ready.
 #[derive(Default)]
 struct ReadyFiles {
-    /// The input and the output of each lane.
+    /// The state of the input and the output of each lane.
     lanes: [(Ready, Ready); 3],
     wake: bool,
 }
 
 impl RelayLane {
-    /// Whether more can be read.
+    /// Whether the lane is ready to read more.
     fn reads(&self) -> bool {
         self.unsent.is_empty() && self.actions.is_empty() && self.paused.is_none() && !self.ending
     }
 
-    /// Whether nothing is left to do.
+    /// Whether the lane has nothing left to do.
     fn is_idle(&self) -> bool {
         self.ends.is_none() || self.reads() && self.due().is_none()
     }
 
-    /// The time of the next action that does not depend on a file.
+    /// Returns the time of the next action that does not depend on a file.
     fn due(&self) -> Option<Instant> {
         self.ends.as_ref()?;
         self.paused.or_else(|| self.faults.as_ref().filter(|_| self.reads()).and_then(FaultInjector::due))
     }
 
-    /// The number of bytes that can be read now; 0 where the system does not tell.
+    /// Returns the number of bytes that can be read now; 0 if the system does not report it.
     fn unread(&self) -> u64 {
         self.ends.as_ref().map_or(0, |ends| poll::unread(&ends.from))
     }
@@ -238,7 +241,7 @@ impl RelayLane {
         }
     }
 
-    /// Reads and writes what is possible now.
+    /// Reads and writes as much as is possible without blocking.
     fn step(&mut self, from: Ready, to: Ready, buffer: &mut [u8], shared: &RelayShared) -> Result<(), CloseReason> {
         let Some(ends) = &mut self.ends else { return Ok(()) };
         if to.is_gone {
@@ -248,7 +251,7 @@ impl RelayLane {
             let count = match ends.from.read(buffer) {
                 Ok(count) => count,
                 Err(error) if is_temporary(&error) => return Ok(()),
-                // A terminal that was closed.
+                // The input is a terminal that was closed.
                 Err(_) => 0,
             };
             self.read += count as u64;
@@ -265,8 +268,8 @@ impl RelayLane {
         self.go_on(shared)
     }
 
-    /// Writes the bytes first, and then queues the copy. The copy of a response cannot come before that of its request, because
-    /// the same thread reads it.
+    /// Writes the bytes, and then queues the copy for the observation. The copy of a response cannot come before that
+    /// of its request, because the same thread relays both.
     fn send(&mut self, bytes: &[u8], shared: &RelayShared) -> Result<(), CloseReason> {
         let time = shared.clock.now();
         let rest = self.put(bytes);
@@ -275,7 +278,7 @@ impl RelayLane {
         Ok(())
     }
 
-    /// Writes what can be written, and returns the rest.
+    /// Writes as much as possible, and returns the rest.
     fn put<'a>(&mut self, mut bytes: &'a [u8]) -> Result<&'a [u8], CloseReason> {
         let Some(ends) = &mut self.ends else { return Err(CloseReason::Ended) };
         while !bytes.is_empty() {
@@ -291,7 +294,7 @@ impl RelayLane {
         Ok(bytes)
     }
 
-    /// Continues with unsent bytes and fault actions.
+    /// Continues to write unsent bytes and to perform fault actions.
     fn go_on(&mut self, shared: &RelayShared) -> Result<(), CloseReason> {
         loop {
             if !self.unsent.is_empty() {
@@ -331,13 +334,13 @@ fn is_temporary(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }
 
-/// Whether the reader has closed its end.
+/// Whether the error means that the reader has closed its end.
 fn is_hang_up(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
-/// The wake pipe, and both ends of three lanes.
+/// The maximum number of polled files: the wake pipe, and the input and output of three lanes.
 const MAX_POLLED: usize = 7;
 
-/// The capacity of a pipe.
+/// The size of the read buffer, which is the capacity of a pipe.
 const BUFFER_SIZE: usize = 64 * 1024;

@@ -1,8 +1,8 @@
-//! Copies of relayed bytes -> the observation thread, without delaying the threads that relay.
+//! Passes copies of relayed bytes to the observation thread, without delaying the relaying threads.
 //!
-//! The relaying threads append to one buffer. The observation thread is woken for the first bytes in it, waits a few
-//! milliseconds for more, and takes all of them at once, so observation adds next to nothing to the time of a request. If it
-//! does not keep up, the bytes that do not fit into the buffer are counted as a gap.
+//! The relaying threads append to one buffer. The observation thread is woken by the first bytes in it, waits a few
+//! milliseconds for more, and takes all of them at once, so observation adds almost no time to a request. If the
+//! observation thread is too slow, the bytes that do not fit into the buffer are counted as a gap.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,29 +13,29 @@ use barewire_proto::transcript::{Note, Stream};
 
 use crate::frames::ended_stream;
 
-/// The queue of relayed bytes and events.
+/// The queue of relayed bytes and events, between the relaying threads and the observation thread.
 #[derive(Default)]
 pub(super) struct ObservationQueue {
     state: Mutex<QueueState>,
     changed: Condvar,
-    /// The number of items that are processed.
+    /// The number of items that were processed.
     seen: AtomicU64,
 }
 
 #[derive(Default)]
 struct QueueState {
     batch: ObservationBatch,
-    /// The bytes that did not fit, by stream.
+    /// Maps each stream to the number of its bytes that did not fit into the buffer.
     missed: HashMap<(ExchangeNumber, Stream), u64>,
-    /// The number of queued bytes that the observation thread waits for; `None` while it is busy.
+    /// The number of queued bytes at which the observation thread is woken; `None` while it is busy.
     wake_at: Option<usize>,
     ended: bool,
 }
 
-/// The number of an exchange over HTTP, otherwise [`SINGLE_CONNECTION`].
+/// The number of an HTTP exchange; over stdio, [`SINGLE_CONNECTION`].
 pub(super) type ExchangeNumber = u64;
 
-/// The number where there is only one connection.
+/// The exchange number if there is only one connection.
 pub(super) const SINGLE_CONNECTION: ExchangeNumber = 0;
 
 /// Relayed bytes and events, in order.
@@ -45,16 +45,16 @@ pub(super) struct ObservationBatch {
     marks: Vec<(Duration, ExchangeNumber, BatchMark)>,
 }
 
-/// An item of a batch.
+/// One item of a batch.
 enum BatchMark {
-    /// The next bytes of the buffer, this many.
+    /// This many of the next bytes in the buffer.
     Bytes(Stream, usize),
-    /// This many bytes did not fit.
+    /// A gap: this many bytes did not fit.
     Missed(Stream, u64),
     Note(Note),
 }
 
-/// An item of a batch with its bytes.
+/// One item of a batch, with its bytes.
 pub(super) enum ObservedItem<'a> {
     Bytes(Stream, &'a [u8]),
     Missed(Stream, u64),
@@ -65,9 +65,9 @@ impl ObservationQueue {
     /// Queues bytes that were relayed, with the time when they were read.
     pub(super) fn bytes(&self, exchange: ExchangeNumber, stream: Stream, bytes: &[u8], time: Duration) {
         let mut state = self.lock();
-        // The last piece may exceed the limit: a fault makes pieces that would never fit otherwise.
+        // The last bytes may exceed the maximum, because a fault may write a piece that alone is larger.
         if state.batch.bytes.len() >= MAX_QUEUED_BYTES || state.batch.marks.len() >= MAX_QUEUED_MARKS {
-            // Over HTTP, exchanges come and go. Beyond the limit they are not counted.
+            // Over HTTP there may be any number of exchanges. Beyond the maximum, missed bytes are not counted.
             if state.missed.len() < MAX_MISSED_STREAMS || state.missed.contains_key(&(exchange, stream)) {
                 *state.missed.entry((exchange, stream)).or_default() += bytes.len() as u64;
             }
@@ -79,7 +79,7 @@ impl ObservationQueue {
         self.wake(&state);
     }
 
-    /// Queues an event. Events are few, so they have twice the room.
+    /// Queues an event. There are few events, so they are accepted up to twice the maximum number of items.
     pub(super) fn note(&self, exchange: ExchangeNumber, note: Note, time: Duration) {
         let mut state = self.lock();
         if let Some(stream) = ended_stream(&note) {
@@ -91,13 +91,13 @@ impl ObservationQueue {
         self.wake(&state);
     }
 
-    /// Marks the end of the queue.
+    /// Marks the end of the queue: nothing more will be added.
     pub(super) fn end(&self) {
         self.lock().ended = true;
         self.changed.notify_one();
     }
 
-    /// Waits for items, and takes all of them in exchange for an empty batch; `false` at the end of the queue.
+    /// Waits for items, and takes all of them in exchange for an empty batch. Returns `false` at the end of the queue.
     pub(super) fn take(&self, batch: &mut ObservationBatch) -> bool {
         batch.bytes.clear();
         batch.bytes.shrink_to(MAX_IDLE_CAPACITY);
@@ -116,7 +116,7 @@ impl ObservationQueue {
         state.wake_at = None;
         std::mem::swap(&mut state.batch, batch);
         if state.ended {
-            // No more bytes come, so the gaps are final.
+            // No more bytes will come, so the gaps are final.
             let time = batch.marks.last().map_or(Duration::ZERO, |(time, ..)| *time);
             let mut missed: Vec<_> = state.missed.keys().copied().collect();
             missed.sort_by_key(|(exchange, stream)| (*exchange, *stream as u8));
@@ -128,12 +128,12 @@ impl ObservationQueue {
         !batch.marks.is_empty()
     }
 
-    /// Counts an item that is processed.
+    /// Counts an item as processed.
     pub(super) fn count_seen(&self) {
         self.seen.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The number of items that are processed. As long as it grows, the observation thread makes progress.
+    /// Returns the number of items that were processed. If it grows, the observation thread is making progress.
     pub(super) fn seen(&self) -> u64 {
         self.seen.load(Ordering::Relaxed)
     }
@@ -160,7 +160,7 @@ impl QueueState {
 }
 
 impl ObservationBatch {
-    /// The items in order.
+    /// Returns the items in order.
     pub(super) fn items(&self) -> impl Iterator<Item = (Duration, ExchangeNumber, ObservedItem<'_>)> {
         let mut at = 0;
         self.marks.iter().map(move |(time, exchange, mark)| {
@@ -178,18 +178,19 @@ impl ObservationBatch {
     }
 }
 
-/// Too short for a person to notice.
+/// The time that the observation thread waits for more bytes: too short for a person to notice.
 const BATCH_WAIT: Duration = Duration::from_millis(10);
 
-/// Enough to be processed at once.
+/// The number of bytes that are processed without waiting for more.
 const BATCH_BYTES: usize = 256 * 1024;
 
-/// Some milliseconds of the fastest peer. There are two buffers of this size.
+/// The maximum number of queued bytes: some milliseconds of output from the fastest peer. There are two buffers of this
+/// size.
 const MAX_QUEUED_BYTES: usize = 16 * 1024 * 1024;
 const MAX_QUEUED_MARKS: usize = 256 * 1024;
 const MAX_MISSED_STREAMS: usize = 64 * 1024;
 
-/// The memory that is kept after a burst.
+/// The maximum capacity of the buffer that is kept after a burst.
 const MAX_IDLE_CAPACITY: usize = 1024 * 1024;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A host on three files <-> a program on three pipes.
+//! Relays between a host, connected by three files, and a program, connected by three pipes.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -22,29 +22,29 @@ use crate::platform::program::{self, RunningProgram, StartError};
 use crate::platform::signals::SignalTarget;
 use crate::platform::{self, Signals};
 
-/// The files of the host. The relay owns the only copy of each, so that dropping it closes the file.
+/// The files that connect us to the host. The relay owns the only copy of each, so that dropping it closes the file.
 #[expect(clippy::exhaustive_structs, reason = "a process has three standard streams")]
 pub struct HostFiles {
-    /// The file that the host writes the server's stdin to.
+    /// The file to which the host writes the server's input.
     pub stdin: File,
-    /// The file that the host reads as the server's stdout.
+    /// The file from which the host reads the server's stdout.
     pub stdout: File,
-    /// The file that the host reads as the server's stderr.
+    /// The file from which the host reads the server's stderr.
     pub stderr: File,
 }
 
-/// A program that was started as its host would have started it.
+/// A program that was started in the same way as its host would have started it.
 pub struct Program(Child);
 
 impl Program {
-    /// Starts it with pipes in place of the host's, in our process group, so that signals to the group and Ctrl-C reach it as
-    /// without a relay.
+    /// Starts a program with pipes in place of the host's files. The program stays in our process group, so that
+    /// signals to the group and Ctrl-C reach it as they would without a relay.
     pub fn start(program: &OsString, args: &[OsString]) -> Result<Self, StartError> {
         program::start(program, args).map(Self)
     }
 
-    /// Relays in all directions until the program has ended and its output is passed on. Signals to us are forwarded as well.
-    /// `say` is called with messages for the user.
+    /// Relays in all directions until the program has ended and its output is passed on. Signals to us are forwarded to
+    /// the program. Calls `say` with messages for the user.
     pub fn relay(
         self,
         host: HostFiles,
@@ -111,10 +111,10 @@ fn pump(
 /// The state that the threads of a relay share.
 pub(super) struct RelayShared {
     pub(super) clock: CaptureClock,
-    /// `None` without an observation.
+    /// Sends to the observation; `None` if there is none.
     sender: Option<ObservationSender>,
     pub(super) program: RunningProgram,
-    /// Wakes the pump when one of the flags below has changed.
+    /// Wakes the pump after one of the flags below has changed.
     wake_sender: PipeWriter,
     has_ended: AtomicBool,
     should_end: AtomicBool,
@@ -134,7 +134,7 @@ impl RelayShared {
         let _ = (&self.wake_sender).write(b"!");
     }
 
-    /// Queues a copy of bytes that were relayed.
+    /// Queues a copy of relayed bytes for the observation.
     pub(super) fn bytes(&self, stream: Stream, bytes: &[u8], time: Duration) {
         if let Some(sender) = &self.sender {
             sender.bytes(SINGLE_CONNECTION, stream, bytes, time);

@@ -1,6 +1,6 @@
-//! The entries of a capture -> the channels of one conversation.
+//! Finds the channels that belong to one conversation in a capture.
 //!
-//! A stream is one channel. Over HTTP every exchange has a channel of its own, and a session is a group of exchanges.
+//! A stream is one channel. Over HTTP every exchange has its own channel, and a session is a group of exchanges.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -17,7 +17,7 @@ pub(super) struct Channels {
 }
 
 impl Channels {
-    /// Returns the channels of the conversation that the wanted channel is part of, or of the only conversation.
+    /// Returns the channels of the conversation that contains the wanted channel, or of the only conversation.
     pub(super) fn of(entries: &[Entry], wanted: Option<&str>) -> Result<Self, Error> {
         let all = CaptureChannels::of(entries);
         match wanted {
@@ -32,7 +32,8 @@ impl Channels {
             }
             None => match (all.streams.len(), all.sessions().len()) {
                 (1, _) => Ok(Self::stream(all.streams.first().expect("one stream"))),
-                // Exchanges in no session, like the probe for the era, belong to the only session.
+                // Exchanges without a session, such as the request that finds out the server's era, belong to the only
+                // session.
                 (0, 0 | 1) if !all.exchanges.is_empty() => all.http(|_| true),
                 (0, 0) => Err(Error::new("there are no frames in it").with_advice(Advice::ReadCapture)),
                 (streams, sessions) => {
@@ -68,7 +69,7 @@ struct CaptureChannels {
 
 #[derive(Default)]
 struct RecordedExchange {
-    /// The number of exchanges that began earlier.
+    /// The number of exchanges that began before this one.
     number: usize,
     session: Option<String>,
     /// The `Content-Encoding` of the response.
@@ -113,17 +114,17 @@ impl CaptureChannels {
         }
     }
 
-    /// Returns the first exchange of every session.
+    /// Returns the channel of the first exchange in every session.
     fn sessions(&self) -> Vec<&str> {
         self.first_of_each_session(|exchange| exchange.session.is_some())
     }
 
-    /// Returns the first exchange that is in no session.
+    /// Returns the channel of the first exchange without a session.
     fn sessionless(&self) -> Option<&str> {
         self.first_of_each_session(|exchange| exchange.session.is_none()).first().copied()
     }
 
-    /// Returns a list of one channel of every conversation.
+    /// Returns a list with one channel of every conversation.
     fn list(&self) -> String {
         let mut all: Vec<&str> = self.streams.iter().map(String::as_str).chain(self.sessions()).collect();
         if all.len() > MAX_LISTED_CHANNELS {
@@ -138,7 +139,7 @@ impl CaptureChannels {
         }
     }
 
-    /// Returns the first exchange of every session among these exchanges.
+    /// Among the exchanges that `includes` accepts, returns the first one of every session.
     fn first_of_each_session(&self, includes: impl Fn(&RecordedExchange) -> bool) -> Vec<&str> {
         let mut all: Vec<(&String, &RecordedExchange)> = self.exchanges.iter().filter(|(_, it)| includes(it)).collect();
         all.sort_by_key(|(_, exchange)| exchange.number);
@@ -158,7 +159,7 @@ impl CaptureChannels {
     }
 }
 
-/// The number of channels that a hint lists.
+/// The maximum number of channels that a hint lists.
 const MAX_LISTED_CHANNELS: usize = 20;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Two JSON values -> the places where they differ.
+//! Finds the places where two JSON values differ.
 
 use serde::{Serialize, Serializer};
 
@@ -6,8 +6,8 @@ use super::message::Message;
 use super::path_pattern::pointer;
 use super::value::Value;
 
-/// One place where the recorded and the received value differ. Serialized, it is an object with `path`, `recorded` and
-/// `came`, the received value.
+/// One place where the recorded and the received value differ. In JSON it is an object with `path`, `recorded` and
+/// `came` (the received value).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
     #[serde(serialize_with = "as_pointer")]
@@ -19,17 +19,17 @@ pub struct Change {
 }
 
 impl Change {
-    /// The JSON Pointer of the place; empty for the whole message.
+    /// The JSON Pointer of the place; empty if it is the whole message.
     pub fn pointer(&self) -> String {
         pointer(&self.path)
     }
 
-    /// The JSON text of the recorded value, if there is one.
+    /// The JSON text of the recorded value; `None` if the place exists only in the received message.
     pub fn recorded(&self) -> Option<String> {
         self.recorded.as_ref().map(Value::to_string)
     }
 
-    /// The JSON text of the received value, if there is one.
+    /// The JSON text of the received value; `None` if the place exists only in the recorded message.
     pub fn received(&self) -> Option<String> {
         self.received.as_ref().map(Value::to_string)
     }
@@ -39,10 +39,10 @@ fn as_pointer<S: Serializer>(path: &[String], serializer: S) -> Result<S::Ok, S:
     serializer.serialize_str(&pointer(path))
 }
 
-/// Decides whether a difference at a path, between a recorded and a received value, is acceptable.
+/// Decides whether a difference at this path, between a recorded and a received value, is acceptable.
 pub(super) type AcceptDifference<'a> = dyn FnMut(&[String], Option<&Value>, Option<&Value>) -> bool + 'a;
 
-/// Returns the places where two messages differ unacceptably. Messages that are no values are compared as texts.
+/// Returns the places where two messages differ unacceptably. Messages without a parsed value are compared as text.
 pub(super) fn diff_messages(recorded: &Message, received: &Message, accept: &mut AcceptDifference<'_>) -> Vec<Change> {
     let text = |message: &Message| Some(Value::String(String::from_utf8_lossy(&message.text).into_owned()));
     match (&recorded.value, &received.value) {
@@ -59,7 +59,7 @@ fn diff(recorded: &Value, received: &Value, accept: &mut AcceptDifference<'_>) -
     walk.changes
 }
 
-/// The number of places that are listed for a message.
+/// The maximum number of places that are listed for a message.
 const MAX_CHANGES: usize = 1000;
 
 struct DiffWalk<'a, 'e> {
@@ -95,8 +95,8 @@ impl DiffWalk<'_, '_> {
     }
 
     /// Compares arrays. If their lengths differ, equal elements at both ends are skipped, so that one added or removed
-    /// element is one change. A path has the index in the recorded array; for an added element, the index in the
-    /// received one.
+    /// element is one change. A path contains the index in the recorded array; for an added element, the index in the
+    /// received array.
     fn arrays(&mut self, recorded: &[Value], received: &[Value]) {
         let (mut head, mut tail) = (0, 0);
         if recorded.len() != received.len() {
@@ -111,7 +111,7 @@ impl DiffWalk<'_, '_> {
     }
 
     fn differ(&mut self, recorded: Option<&Value>, received: Option<&Value>) {
-        // Called even when the list is full: it also learns generated values.
+        // `accept` is called even if the list is full, because it also remembers generated values.
         if !(self.accept)(&self.path, recorded, received) && self.changes.len() < MAX_CHANGES {
             let change = Change { path: self.path.clone(), recorded: recorded.cloned(), received: received.cloned() };
             self.changes.push(change);
@@ -139,7 +139,7 @@ mod tests {
         let b = json!({ "c": null, "b": [1, "x"], "a": 1.0 });
         assert_eq!(found(&a, &b), [""; 0]);
         assert_eq!(found(&json!(1), &json!("1")), [" 1 \"1\""]);
-        // Two integers that round to the same float are different.
+        // Two integers that round to the same floating-point number are still different.
         assert_eq!(found(&json!(9_007_199_254_740_993_u64), &json!(9_007_199_254_740_992_u64)).len(), 1);
     }
 

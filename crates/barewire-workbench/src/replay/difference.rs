@@ -12,7 +12,7 @@ use super::value::Value;
 
 /// One difference between a replay and its capture.
 ///
-/// Serialized, it is an object with `kind` ([`DifferenceKind::as_str`]), `detail` (its sentence), and where they apply
+/// In JSON it is an object with `kind` ([`DifferenceKind::as_str`]), `detail` (the sentence), and, if they apply,
 /// `method`, `name`, `id`, `frame`, `answer_frame`, `changes` and `came` (the received bytes).
 #[derive(Debug)]
 #[non_exhaustive]
@@ -25,9 +25,9 @@ pub struct Difference {
     pub name: Option<String>,
     /// The JSON text of the request's id.
     pub id: Option<String>,
-    /// The frame of the capture that holds the request or notification.
+    /// The number of the frame in the capture that contains the request or notification.
     pub frame: Option<u64>,
-    /// The frame of the capture that holds the server's message.
+    /// The number of the frame in the capture that contains the server's message.
     pub answer_frame: Option<u64>,
     /// The received bytes, if there is no recorded message to compare them with.
     pub received: Option<Vec<u8>>,
@@ -56,12 +56,12 @@ pub enum DifferenceKind {
     MissingNotification,
     NoMessage,
     MissingNoMessage,
-    /// The server ended in this way, and some messages could not be sent.
+    /// The server ended in this way, so some messages could not be sent.
     Ended {
         how: String,
         unsent: usize,
     },
-    /// The server process ended with another status.
+    /// The server process ended with a different status than in the capture.
     Exit {
         recorded: ExitStatus,
         received: ExitStatus,
@@ -69,12 +69,12 @@ pub enum DifferenceKind {
 }
 
 impl DifferenceKind {
-    /// The word for the kind in JSON.
+    /// The name of this kind in JSON.
     pub fn as_str(&self) -> &'static str {
         self.words().0
     }
 
-    /// Returns the word for JSON, and the sentence.
+    /// Returns the name for JSON, and the sentence.
     fn words(&self) -> (&'static str, Cow<'static, str>) {
         let (word, sentence) = match self {
             Self::Answer => ("answer", "the response differs"),

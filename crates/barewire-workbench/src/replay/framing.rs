@@ -1,9 +1,9 @@
-//! Bytes of a stream <-> frames, in the framing of a script.
+//! Splits the bytes of a stream into frames, and turns messages into frames, in the framing of a script.
 
 use barewire_proto::frame::{Codec, ContentLength, Frame, FrameError, Lines};
 use barewire_proto::transcript::Framing;
 
-/// Cuts the bytes of the peer into frames.
+/// Splits the bytes from the peer into frames.
 pub(super) enum StreamDecoder {
     Lines(Lines),
     ContentLength(ContentLength),
@@ -27,7 +27,7 @@ impl StreamDecoder {
         }
     }
 
-    /// Calls `each` with the frames that the end of the stream completes.
+    /// Calls `each` with the frames that are complete because the stream has ended.
     pub(super) fn finish(&mut self, each: &mut dyn FnMut(Result<Frame<'_>, FrameError>)) {
         while let Some(frame) = match self {
             Self::Lines(codec) => codec.finish(),
@@ -44,7 +44,7 @@ pub(super) fn framed(framing: Framing, text: &[u8]) -> Vec<u8> {
     match framing {
         Framing::ContentLength => ContentLength::encode(&mut out, |out| out.extend_from_slice(text)),
         Framing::Body => out.extend_from_slice(text),
-        // In JSON a line break outside strings means the same as a space, and strings contain none.
+        // In JSON, a line break outside strings has the same meaning as a space, and strings contain no line breaks.
         _ => Lines::encode(&mut out, |out| {
             out.extend(text.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
         }),

@@ -1,16 +1,16 @@
-//! The bytes of a frame -> its messages: one, or the elements of a batch.
+//! Splits a frame into its messages: one message, or the elements of a batch.
 
 use barewire_proto::json::Text;
 use barewire_proto::rpc::{self, Id, Invalid, Parsed, Shape, parse};
 
 use super::value::Value;
 
-/// One message.
+/// One message of a frame.
 #[derive(Debug, Clone)]
 pub(super) struct Message {
     pub(super) kind: MessageKind,
     pub(super) text: Vec<u8>,
-    /// `None` if the text is not JSON or cannot be held by a `Value`: such texts are compared byte by byte.
+    /// The parsed text; `None` if the text is not JSON or cannot be represented. Such texts are compared byte by byte.
     pub(super) value: Option<Value>,
 }
 
@@ -53,7 +53,7 @@ impl Message {
         matches!(self.kind, MessageKind::Request { .. })
     }
 
-    /// The id of a request or response.
+    /// Returns the id of a request or response.
     pub(super) fn id(&self) -> Option<&Id<'static>> {
         match &self.kind {
             MessageKind::Request { id, .. } | MessageKind::Response { id } => Some(id),
@@ -61,7 +61,7 @@ impl Message {
         }
     }
 
-    /// The method of a request or notification.
+    /// Returns the method of a request or notification.
     pub(super) fn method(&self) -> Option<&str> {
         match &self.kind {
             MessageKind::Request { method, .. } | MessageKind::Notification { method } => Some(method),
@@ -73,23 +73,23 @@ impl Message {
         self.value.as_ref()?.get("params")
     }
 
-    /// The name of the tool or prompt, the URI of the resource, or the id of the task in the params.
+    /// Returns the name of the tool or prompt, the URI of the resource, or the id of the task in the params.
     pub(super) fn name(&self) -> Option<&str> {
         let params = self.params()?;
         ["name", "uri", "taskId"].iter().find_map(|member| params.get(member)?.as_str())
     }
 
-    /// The token under which a request asks for progress.
+    /// Returns the token with which a request asks for progress notifications.
     pub(super) fn requested_progress_token(&self) -> Option<Id<'static>> {
         token(self.params()?.get("_meta")?.get("progressToken")?)
     }
 
-    /// The token of a progress notification.
+    /// Returns the token in a progress notification.
     pub(super) fn progress_token(&self) -> Option<Id<'static>> {
         self.notification_token("notifications/progress", "progressToken")
     }
 
-    /// The id of the request that this notification cancels.
+    /// Returns the id of the request that this notification cancels.
     pub(super) fn cancelled_id(&self) -> Option<Id<'static>> {
         self.notification_token("notifications/cancelled", "requestId")
     }
@@ -99,7 +99,7 @@ impl Message {
         (own == method).then(|| token(self.params()?.get(member)?)).flatten()
     }
 
-    /// The id of the `subscriptions/listen` request that this notification belongs to.
+    /// Returns the id of the `subscriptions/listen` request that this notification belongs to.
     pub(super) fn subscription(&self) -> Option<Id<'static>> {
         token(self.params()?.get("_meta")?.get(SUBSCRIPTION)?)
     }
@@ -132,5 +132,5 @@ fn token(value: &Value) -> Option<Id<'static>> {
     Id::parse(value.to_string().as_bytes()).map(Id::into_owned)
 }
 
-/// The member of `_meta` in which a notification names its subscription, from 2026-07-28 on.
+/// The member of `_meta` that names the subscription of a notification, since revision 2026-07-28.
 pub(super) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";

@@ -1,7 +1,8 @@
-//! A capture replayed: as its client, to a server, or as its server, to clients.
+//! Replays a capture: as the client, to a server, or as the server, to clients.
 //!
-//! [`Script::load`] reads one conversation of a capture. [`play`] and [`play_http`] send the client's messages to a
-//! server and compare the answers. [`serve`] and [`serve_http`] answer clients as the recorded server did.
+//! [`Script::load`] reads one conversation from a capture. [`play`] and [`play_http`] send the client's messages to a
+//! server and compare its answers with the recorded ones. [`serve`] and [`serve_http`] answer clients as the recorded
+//! server did.
 //!
 //! A test of a server, with a capture of a correct session:
 //!
@@ -44,7 +45,7 @@ pub use play::{PlayOptions, PlayReport, play, play_http};
 pub use script::{ExitStatus, Script, ScriptOptions};
 pub use serve::{HTTP_PATH, ServeOptions, ServeReport, serve, serve_http};
 
-/// Waits until a time, or forever.
+/// Waits until a time; without a time, forever.
 async fn wait_until(when: Option<Instant>) {
     match when {
         Some(when) => sleep_until(when).await,

@@ -1,11 +1,11 @@
-//! `/result/tools/*/title` or `tools/list:/result/tools/*/title` -> the places in a message that it covers.
+//! Patterns for places in messages, such as `/result/tools/*/title` or `tools/list:/result/tools/*/title`.
 
 use std::str::FromStr;
 
-/// A JSON Pointer in which `*` stands for any one member or element. It also covers everything below the place.
+/// A JSON Pointer in which `*` matches any one member or element. The pattern also covers everything below the place.
 #[derive(Debug, Clone)]
 pub struct PathPattern {
-    /// The method of the request, if only messages about that one are covered.
+    /// The method of the request, if the pattern applies only to messages about that method.
     method: Option<String>,
     steps: Vec<PathStep>,
 }
@@ -36,7 +36,7 @@ impl FromStr for PathPattern {
 }
 
 impl PathPattern {
-    /// Whether a path is a covered place or below one.
+    /// Whether a path leads to a covered place or to a place below one.
     pub(super) fn covers(&self, method: &str, path: &[String]) -> bool {
         let same = |(step, name): (&PathStep, &String)| match step {
             PathStep::Any => true,

@@ -1,4 +1,4 @@
-//! A script -> a plan for its client: the order of sends, and the messages of the server to wait for.
+//! The plan for replaying the client of a script: the order of sends, and the server's messages to wait for.
 
 use std::collections::HashMap;
 
@@ -13,9 +13,9 @@ use super::script::{MessageIndex, Script};
 pub(super) struct PlayPlan {
     pub(super) sends: Vec<PlannedSend>,
     pub(super) requests: Vec<ClientRequest>,
-    /// The indices of the client's requests under each id, in order.
+    /// Maps each id to the indices of the client's requests with that id, in order.
     pub(super) ids: HashMap<Id<'static>, Vec<usize>>,
-    /// The messages of the server that the client waits for, in the order of the capture.
+    /// The server's messages that the client waits for, in the order of the capture.
     pub(super) expected: Vec<ExpectedMessage>,
     /// The notifications of the server.
     pub(super) notifications: Vec<MessageIndex>,
@@ -23,24 +23,24 @@ pub(super) struct PlayPlan {
     pub(super) strays: Vec<MessageIndex>,
 }
 
-/// A frame of the client.
+/// A frame that the client sends.
 #[derive(Debug)]
 pub(super) struct PlannedSend {
     pub(super) frame: usize,
-    /// The number of expected messages that came before this frame in the capture.
+    /// The number of expected messages that came before this frame in the capture, and must come before it is sent.
     pub(super) needs: usize,
-    /// The expected requests of the server that this frame answers, each after the position of its response in the
-    /// frame.
+    /// The responses in this frame: for each, its position in the frame, and the index of the server's request (among
+    /// the expected messages) that it answers.
     pub(super) answers: Vec<(usize, usize)>,
 }
 
-/// A request of the client.
+/// A request from the client.
 #[derive(Debug)]
 pub(super) struct ClientRequest {
     pub(super) index: MessageIndex,
-    /// The expected responses: one, unless the server broke the protocol.
+    /// The indices of the expected responses: one, unless the server violated the protocol.
     pub(super) answers: Vec<usize>,
-    /// Whether the client cancelled the request. A response after that is not expected.
+    /// Whether the client cancelled the request. A response after the cancellation is not expected.
     pub(super) cancelled: bool,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct ExpectedMessage {
 pub(super) enum ExpectedKind {
     /// The response to a request of the client.
     Response { request: usize },
-    /// A request of the server with this id.
+    /// A request from the server with this id.
     Request { id: Id<'static> },
     /// An error without an id.
     OrphanError,
@@ -87,7 +87,8 @@ impl PlayPlan {
                     (Side::Client, MessageKind::OrphanError | MessageKind::Invalid) => {}
                     (Side::Server, MessageKind::Response { id }) => {
                         match plan.answered_request(id, &recorded.exchange, script) {
-                            // A response after a cancellation is not expected; one before a closed connection is.
+                            // A response after a cancellation notification is not expected; a response before the
+                            // client closed the connection is.
                             Some(request) if plan.is_cancelled_by_message(request, script) => {}
                             Some(request) => {
                                 plan.requests[request].answers.push(plan.expected.len());
@@ -113,10 +114,11 @@ impl PlayPlan {
         plan
     }
 
-    /// Returns the request that a recorded response with this id answers: the first without a response, else the last.
+    /// Returns the request that a recorded response with this id answers: the first one without a response, or else the
+    /// last one.
     ///
-    /// Over HTTP several clients may use the same id at once, each in an exchange of its own. If an id was reused after
-    /// a cancellation, the response more likely belongs to the later request.
+    /// Over HTTP several clients may use the same id at once, each in its own exchange. If an id was reused after a
+    /// cancellation, the response more likely belongs to the later request.
     fn answered_request(&self, id: &Id<'_>, exchange: &str, script: &Script) -> Option<usize> {
         let same_id = self.ids.get(id)?;
         let unlikely = |request: &&usize| {
@@ -127,13 +129,13 @@ impl PlayPlan {
         open.min_by_key(unlikely).or(same_id.last()).copied()
     }
 
-    /// Whether the client cancelled the request with a notification, not by closing the connection.
+    /// Whether the client cancelled the request with a notification rather than by closing the connection.
     fn is_cancelled_by_message(&self, request: usize, script: &Script) -> bool {
         let ClientRequest { cancelled, index, .. } = self.requests[request];
         cancelled && !script.frames[index.frame].connection_closed
     }
 
-    /// Returns the last request of the server with this id.
+    /// Returns the server's last request with this id.
     fn server_request(&self, id: &Id<'_>) -> Option<usize> {
         let is_request =
             |expected: &ExpectedMessage| matches!(&expected.kind, ExpectedKind::Request { id: other } if other == id);

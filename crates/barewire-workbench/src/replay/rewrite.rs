@@ -1,4 +1,4 @@
-//! JSON text and new values for some places -> the same text with these values, and no other byte changed.
+//! Replaces some values in a JSON text without changing any other byte.
 
 use std::ops::Range;
 
@@ -6,17 +6,17 @@ use barewire_proto::json::{Json, Kind, Text};
 
 use super::value::MAX_DEPTH;
 
-/// Calls `replacement` for every string and number in a text, with its path and value, and puts the returned text in
-/// its place.
+/// Calls `replacement` for every string and number in a text, with its path and value, and replaces the value with the
+/// returned text.
 ///
-/// Returns `None` if nothing is replaced, or the text is not JSON.
+/// Returns `None` if nothing is replaced or the text is not JSON.
 pub(super) fn rewrite(
     text: &[u8],
     replacement: &mut dyn FnMut(&[String], Json<'_>) -> Option<String>,
 ) -> Option<Vec<u8>> {
     let whole = Json::parse(text).ok()?;
     let mut changes: Vec<(Range<usize>, String)> = Vec::new();
-    // A list, not recursion: the peer decides how deeply its text is nested.
+    // A list is used instead of recursion, because the peer decides how deeply its text is nested.
     let mut left = vec![(whole, Vec::new())];
     while let Some((value, path)) = left.pop() {
         if path.len() > MAX_DEPTH {

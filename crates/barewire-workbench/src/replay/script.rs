@@ -1,4 +1,4 @@
-//! A capture -> the frames that one client and one server sent to each other, in order.
+//! Reads from a capture the frames that one client and one server sent to each other, in order.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -18,34 +18,34 @@ use crate::{Advice, Error};
 /// One conversation of a capture: the frames that one client and one server sent to each other, in order.
 #[derive(Debug)]
 pub struct Script {
-    /// The framing of a stream; `Body` for HTTP.
+    /// The framing on a stream; `Body` for HTTP.
     pub(super) framing: Framing,
     pub(super) frames: Vec<RecordedFrame>,
-    /// The bytes to the server after its last frame.
+    /// The bytes to the server after the client's last frame.
     pub(super) tail: Vec<u8>,
     pub(super) server_exit: Option<ExitStatus>,
 }
 
-/// The index of a message in a script: that of its frame, and that in the frame.
+/// The position of a message in a script: the index of its frame, and its index in the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct MessageIndex {
     pub(super) frame: usize,
     pub(super) message: usize,
 }
 
-/// A frame of the capture.
+/// A frame from the capture.
 #[derive(Debug)]
 pub(super) struct RecordedFrame {
     /// The frame's number in the capture, from 1.
     pub(super) number: u64,
     pub(super) side: Side,
     pub(super) time: Option<Duration>,
-    /// The bytes on the stream: the frame with its framing, and bytes before it that belong to no frame.
+    /// The bytes on the stream: the frame with its framing, and any bytes before it that belong to no frame.
     pub(super) raw: Vec<u8>,
     /// The frame without its framing.
     pub(super) text: Vec<u8>,
     pub(super) messages: Vec<Message>,
-    /// The HTTP exchange that the frame is part of; empty on a stream.
+    /// The channel of the HTTP exchange that contains the frame; empty on a stream.
     pub(super) exchange: String,
     /// Whether the client closed the HTTP connection before the response ended.
     pub(super) connection_closed: bool,
@@ -57,7 +57,7 @@ pub(super) struct RecordedFrame {
 pub enum ExitStatus {
     /// The process exited with this code.
     Code(i32),
-    /// This signal ended the process.
+    /// The process was ended by this signal.
     Signal(i32),
 }
 
@@ -65,12 +65,12 @@ pub enum ExitStatus {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ScriptOptions<'a> {
-    /// The channel of the conversation; over HTTP, the channel of any exchange of the session. `None` if there is only
+    /// The channel of the conversation; over HTTP, the channel of any exchange in the session. `None` if there is only
     /// one conversation.
     pub channel: Option<&'a str>,
-    /// Whether frames with redacted secrets are accepted. Any received value then matches a redacted one.
+    /// Whether frames with redacted secrets are accepted. If so, any received value matches a redacted one.
     pub allow_redacted: bool,
-    /// The largest accepted frame, in bytes.
+    /// The maximum length of a frame, in bytes.
     pub max_frame: usize,
 }
 
@@ -81,7 +81,7 @@ impl Default for ScriptOptions<'_> {
 }
 
 impl Script {
-    /// Reads one conversation of a capture file. Calls `warn` for every part that cannot be read and is left out.
+    /// Reads one conversation from a capture file. Calls `warn` for every part that cannot be read and is left out.
     pub fn load(file: &Path, options: ScriptOptions<'_>, warn: &dyn Fn(&Error)) -> Result<Self, Error> {
         let name = file.display();
         let cannot = |why: &dyn Display| Error::new(format!("cannot read {name}: {why}"));
@@ -98,7 +98,7 @@ impl Script {
         Self::from_entries(&entries, options).map_err(|error| error.about(&format!("cannot replay {name}")))
     }
 
-    /// Takes one conversation from the entries of a capture.
+    /// Extracts one conversation from the entries of a capture.
     pub fn from_entries(entries: &[Entry], options: ScriptOptions<'_>) -> Result<Self, Error> {
         let channels = Channels::of(entries, options.channel)?;
         let mut collector = FrameCollector::new(&channels, options.allow_redacted);
@@ -119,12 +119,12 @@ impl Script {
         &self.frames[index.frame].messages[index.message]
     }
 
-    /// The number in the capture of the frame that holds a message.
+    /// Returns the number, in the capture, of the frame that contains a message.
     pub(super) fn frame_number(&self, index: MessageIndex) -> u64 {
         self.frames[index.frame].number
     }
 
-    /// The framing on the stdin and stdout of a program.
+    /// Returns the framing to use on the stdin and stdout of a program.
     pub(super) fn stream_framing(&self) -> Framing {
         match self.framing {
             Framing::Body => Framing::Lines,
@@ -139,9 +139,9 @@ struct FrameCollector<'a> {
     allow_redacted: bool,
     framing: Framing,
     frames: Vec<RecordedFrame>,
-    /// All bytes to the server.
+    /// All bytes that were sent to the server.
     sent: Vec<u8>,
-    /// The number of bytes of `sent` that are in frames.
+    /// The number of bytes at the start of `sent` that are already assigned to frames.
     cut: usize,
     server_exit: Option<ExitStatus>,
 }
@@ -159,7 +159,7 @@ impl<'a> FrameCollector<'a> {
         }
     }
 
-    /// Handles the parts of an entry that frames do not show: raw bytes, marks and events.
+    /// Handles the parts of an entry that frames do not contain: raw bytes, marks and events.
     fn handle_entry(&mut self, entry: &Entry) -> Result<(), Error> {
         match entry {
             Entry::Bytes(bytes) if self.channels.has(bytes.channel.as_str()) => {
@@ -186,7 +186,7 @@ impl<'a> FrameCollector<'a> {
                         frame.connection_closed = true;
                     }
                 }
-                // Over HTTP every body has a framing of its own.
+                // Over HTTP every body has its own framing.
                 Note::Framing(_) if self.channels.over_http => {}
                 Note::Framing(framing @ (Framing::Lines | Framing::ContentLength)) => self.framing = *framing,
                 Note::Framing(framing) => {
@@ -202,7 +202,8 @@ impl<'a> FrameCollector<'a> {
         Ok(())
     }
 
-    /// The number of the next frame. With several channels it is approximate: it ignores the frames of the others.
+    /// Returns the number of the next frame. With several channels it is approximate, because it ignores the frames in
+    /// the other channels.
     fn next_number(&self) -> u64 {
         self.frames.last().map_or(1, |frame| frame.number + 1)
     }
@@ -217,7 +218,7 @@ impl<'a> FrameCollector<'a> {
                 let what = format!("frame {number} has {} bytes, more than the limit", frame.length);
                 return Err(Error::new(what).with_advice(Advice::RaiseFrameLimit));
             }
-            // Headers without a body: their bytes are sent with the next frame.
+            // The frame has headers but no body: its bytes are sent with the next frame.
             return Ok(());
         };
         let place = frame.place.filter(|_| self.channels.over_http);
@@ -233,7 +234,7 @@ impl<'a> FrameCollector<'a> {
         Ok(())
     }
 
-    /// Returns the bytes from the end of the previous frame to the end of this one.
+    /// Returns the bytes from the end of the previous frame to the end of this frame.
     fn cut_raw(&mut self, frame: &WireFrame<'_>) -> Vec<u8> {
         let end = usize::try_from(frame.offset + frame.length).unwrap_or(usize::MAX).min(self.sent.len());
         let end = match self.framing {
@@ -260,7 +261,8 @@ impl Sink for FrameCollector<'_> {
     }
 }
 
-/// The largest capture that is replayed, in bytes. Memory holds it a few times over: as bytes and as values.
+/// The maximum size of a capture that can be replayed, in bytes. The capture is in memory several times: as bytes and
+/// as values.
 const MAX_CAPTURE: u64 = 128 * 1024 * 1024;
 
 #[cfg(test)]

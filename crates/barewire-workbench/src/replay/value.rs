@@ -1,4 +1,5 @@
-//! JSON text -> a value to compare: members in any order, numbers by their exact value instead of the nearest float.
+//! JSON values for comparison: members may be in any order, and numbers are compared exactly instead of as
+//! floating-point numbers.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -17,18 +18,18 @@ pub(super) enum Value {
     Object(BTreeMap<String, Value>),
 }
 
-/// A number as it is written, compared by its exact value: 1, 1.0 and 10e-1 are equal.
+/// A number as written, compared by its exact value: 1, 1.0 and 10e-1 are equal.
 #[derive(Debug, Clone)]
 pub(super) struct Number(String);
 
 impl Value {
-    /// Returns `None` if the text is not JSON, has half of a surrogate pair in a string, or more than [`MAX_DEPTH`]
-    /// levels.
+    /// Parses a text. Returns `None` if the text is not JSON, a string has half of a surrogate pair, or there are more
+    /// than [`MAX_DEPTH`] levels.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         Self::of(Json::parse(text).ok()?, MAX_DEPTH)
     }
 
-    /// Returns `None` for an array or object.
+    /// Converts a string, number, boolean or null. Returns `None` for an array or object.
     pub(super) fn leaf(json: Json<'_>) -> Option<Self> {
         Self::of(json, 0)
     }
@@ -80,7 +81,7 @@ impl PartialEq for Number {
     }
 }
 
-/// JSON without spaces, with every number as it was written.
+/// Formats the value as JSON without spaces, with every number as it was written.
 impl Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
@@ -106,7 +107,7 @@ fn text(text: Text<'_>) -> Option<String> {
     Some(text.to_str()?.into_owned())
 }
 
-/// The number of levels of a value, as many as serde_json reads. Each level scans the text below it again.
+/// The maximum number of levels in a value, the same as in serde_json. Each level scans the text below it again.
 pub(super) const MAX_DEPTH: usize = 128;
 
 #[cfg(test)]
@@ -129,7 +130,7 @@ mod tests {
         for (a, b) in [("1", "1.0"), ("1e2", "100"), ("[-0]", "[0.0]"), ("1e400", "10e399")] {
             assert_eq!(value(a), value(b), "{a} {b}");
         }
-        // As floats each two are equal.
+        // Each pair would be equal as floating-point numbers.
         for (a, b) in [
             ("18446744073709551616", "18446744073709551615"),
             ("12345678901234567890123", "12345678901234567890124"),

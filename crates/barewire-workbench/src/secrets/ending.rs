@@ -1,35 +1,36 @@
-//! A secret that has begun -> its end, and the start of the next one in its array.
+//! Finds the end of a secret whose start is known, and the start of the next secret in the same array or cookie header.
 
 use memchr::{memchr_iter, memchr2};
 
 use super::shapes::{is_token, separates};
 use super::view::{MAX_BACKSLASHES, json_space};
 
-/// The rule for the end of a secret.
+/// The rule that determines where a secret ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SecretEnd {
-    /// A quote after this many backslashes: 0 in JSON, 1 in JSON within a string of JSON, then 3 and 7.
+    /// At a quote with this number of backslashes before it: 0 in JSON, 1 in JSON within a JSON string, then 3 and 7.
     Quote { slashes: usize },
-    /// `'`, or the end of the string around it.
+    /// At `'`, or at the `"` that ends the surrounding string.
     Apostrophe,
-    /// White space, or a sign that separates.
+    /// At white space or a separator such as a comma.
     Separator,
-    /// The same, or `#`, which ends a query.
+    /// At the same bytes as `Separator`, and at `#`, which ends a URL query.
     Query,
-    /// A byte that cannot be part of a cookie; another cookie may follow.
+    /// At a byte that cannot be part of a cookie value. Another cookie may follow.
     Cookie,
-    /// Any byte that is not part of Base64.
+    /// At any byte that is not part of Base64.
     Pem,
 }
 
 impl SecretEnd {
-    /// Returns the end of a secret that begins at `start`, if the text has it.
+    /// Returns where a secret that begins at `start` ends, or `None` if the text does not contain its end.
     pub(super) fn find(self, text: &[u8], start: usize) -> Option<usize> {
         let rest = &text[start..];
         let end = match self {
             Self::Quote { slashes } => memchr_iter(b'"', rest).find_map(|quote| {
                 let before = rest[..quote].iter().rev().take_while(|b| **b == b'\\').count();
-                // Its own quote, or that of a string around it. Before the outermost quote, only pairs of backslashes can stand.
+                // The secret ends at its own closing quote or at that of a surrounding string. Before the outermost
+                // string's closing quote, backslashes occur only in pairs.
                 let depths = std::iter::successors(Some(0), |depth| Some(2 * depth + 1));
                 let closing = depths.take_while(|it| *it <= slashes).find(|it| before % (2 * it + 2) == *it);
                 closing.map(|slashes| quote - slashes)
@@ -52,21 +53,22 @@ impl SecretEnd {
     }
 }
 
-/// Returns the end of a value without the backslashes that belong to the quote after it.
+/// Returns `end` moved back over the backslashes before it, which belong to the quote at `end`.
 fn without_slashes(text: &[u8], end: usize) -> usize {
     end - text[..end].iter().rev().take_while(|b| **b == b'\\').count()
 }
 
-/// The element after a string of an array, or after a cookie.
+/// Whether another array element follows a string, or another cookie follows a cookie.
 pub(super) enum NextElement {
-    /// Another one begins at this offset.
+    /// The next element or cookie value begins at this offset.
     Begins(usize),
     No,
     /// The text is too short to decide.
     Undecided,
 }
 
-/// Reads what separates two strings of an array: a quote, a comma, a quote; each quote after this many backslashes.
+/// Reads the separator of two strings in an array: a quote, a comma and a quote. Each quote has `slashes` backslashes
+/// before it.
 pub(super) fn element(text: &[u8], slashes: usize, more: bool) -> NextElement {
     let mut at = 0;
     for (spaced, slashes, sign) in [(false, slashes, b'"'), (true, 0, b','), (true, slashes, b'"')] {
@@ -74,7 +76,8 @@ pub(super) fn element(text: &[u8], slashes: usize, more: bool) -> NextElement {
         let blank = if spaced { json_space(rest) } else { 0 };
         let slashed = rest[blank..].iter().take_while(|b| **b == b'\\').count();
         match rest.get(blank + slashed) {
-            // Backslashes at the end may belong to the sign, or begin white space, as `\n` does.
+            // Backslashes at the end of the text may belong to the expected character, or begin white space such as
+            // `\n`.
             None if more && slashed <= MAX_BACKSLASHES => return NextElement::Undecided,
             Some(byte) if *byte == sign && slashed == slashes => at += blank + slashed + 1,
             _ => return NextElement::No,
@@ -83,7 +86,7 @@ pub(super) fn element(text: &[u8], slashes: usize, more: bool) -> NextElement {
     NextElement::Begins(at)
 }
 
-/// Reads what separates two cookie values: a semicolon, the name of the second cookie and `=`.
+/// Reads the text between two cookie values: a semicolon, the name of the second cookie and `=`.
 pub(super) fn cookie(text: &[u8], more: bool) -> NextElement {
     let signs = text.iter().take(MAX_COOKIE_SEPARATORS);
     let between = signs.take_while(|b| matches!(b, b';' | b' ')).count();
@@ -98,8 +101,8 @@ pub(super) fn cookie(text: &[u8], more: bool) -> NextElement {
     }
 }
 
-/// A longer text is not taken for the name of a cookie.
+/// The maximum length of a cookie name.
 const MAX_COOKIE_NAME: usize = 128;
 
-/// The most semicolons and spaces between two cookies.
+/// The maximum number of semicolons and spaces between two cookies.
 const MAX_COOKIE_SEPARATORS: usize = 32;

@@ -1,4 +1,4 @@
-//! Text -> the places in it that may be the start or the name of a secret, in order.
+//! Finds the places in a text that may be the start or the name of a secret, in order.
 
 use std::ffi::{OsStr, OsString};
 
@@ -9,7 +9,7 @@ use super::names::{self, NameContext};
 use super::view::{SecretMatch, TextView};
 use super::words::is_common_text;
 
-/// The search terms for any text: a few signs and letters that are found quickly, and secrets whose value is known.
+/// Searches texts for a few characters and words that are near most secrets, and for secrets whose values are known.
 pub(crate) struct Detector {
     known: Vec<Finder<'static>>,
     schemes: [Finder<'static>; 2],
@@ -22,24 +22,25 @@ pub(super) struct Hit {
     kind: HitKind,
 }
 
-/// The sign or word that was found.
+/// The character or word that was found.
 #[derive(Clone, Copy)]
 enum HitKind {
-    /// `:` or `=`, or the `%` of one in a URL within a URL.
+    /// `:` or `=`, or the `%` of an encoded `:` or `=` in a URL within a URL.
     Separator,
-    /// `-`, `_` or `.`, which ends the prefix of a token, or is part of an option or of the head of a private key.
+    /// `-`, `_` or `.`: may end the prefix of a token, or be part of an option or of the first line of a private key.
     Dash,
-    /// `A`, `B` or `J`: in the prefix of an access key, in `Bearer` and `Basic`, or in `eyJ`, the start of a JSON object in
-    /// Base64.
+    /// `A`, `B` or `J`: may be in the prefix of an access key, in `Bearer` or `Basic`, or in `eyJ`, the start of a JSON
+    /// object in Base64.
     Capital,
-    /// `bearer` or `basic`; with a capital letter they are found by that.
+    /// `bearer` or `basic` in lower case. The capitalized words are found by their capital letter.
     Scheme(usize),
     /// A secret whose value is known.
     Known(usize),
 }
 
 impl Detector {
-    /// Creates one that knows `more` and the secrets of our environment, which a program that we start has as well.
+    /// Creates a detector that knows the values in `more` and the secrets in our environment variables, which the
+    /// programs that we start inherit.
     pub(crate) fn new(more: impl IntoIterator<Item = Vec<u8>>) -> Self {
         Self::knowing(std::env::vars_os(), more)
     }
@@ -63,7 +64,7 @@ impl Detector {
         Self { known: known.map(|text| Finder::new(&text).into_owned()).collect(), schemes }
     }
 
-    /// Whether a complete text holds no secret.
+    /// Whether a complete text contains no secret.
     pub(super) fn finds_nothing(&self, text: &[u8]) -> bool {
         let mut hits = self.hits(text);
         while let Some(hit) = hits.next(0) {
@@ -74,7 +75,7 @@ impl Detector {
         true
     }
 
-    /// The length of the longest prefix of a known secret that the text ends with.
+    /// Returns the length of the longest prefix of a known secret that the text ends with.
     pub(super) fn known_prefix_length(&self, text: &[u8]) -> usize {
         let length = |known: &[u8]| {
             let most = known.len().min(text.len());
@@ -83,7 +84,8 @@ impl Detector {
         self.known.iter().filter_map(|finder| length(finder.needle())).max().unwrap_or(0)
     }
 
-    /// The length of text that must follow a place so that no word which begins there is missed.
+    /// Returns the number of bytes that must follow a place so that every keyword and known secret beginning there can
+    /// be recognized.
     pub(super) fn lookahead(&self) -> usize {
         self.known.iter().map(|finder| finder.needle().len()).max().unwrap_or(0).max(MAX_KEYWORD)
     }
@@ -104,12 +106,12 @@ pub(super) struct Hits<'a> {
     sources: Vec<HitSource>,
 }
 
-/// The hits of one kind.
+/// The search for hits of one kind.
 struct HitSource {
     kind: HitKind,
-    /// The next one, if it was searched for.
+    /// The offset of the next hit, if it is already known.
     hit: Option<usize>,
-    /// The text before is searched. Past the end if no hit is left.
+    /// The offset up to which the text was searched; past the end if no hit is left.
     searched: usize,
 }
 
@@ -144,7 +146,7 @@ impl Hits<'_> {
         })
     }
 
-    /// Examines a hit. Nothing before `floor` is read. With `more`, the text goes on.
+    /// Examines a hit. The text before `floor` is not read. `more` means that the text is not complete.
     pub(super) fn examine(&self, hit: Hit, floor: usize, more: bool) -> SecretMatch {
         let view = TextView { text: self.text, floor, more };
         match hit.kind {
@@ -165,14 +167,15 @@ impl Hits<'_> {
     }
 }
 
-/// All spellings of a secret: plain, in nested JSON strings, and in a URL. Most secrets have only one.
+/// Returns all spellings of a secret: plain, escaped in nested JSON strings, and encoded in a URL. Most secrets have
+/// only one spelling.
 fn spellings(value: Vec<u8>) -> Vec<Vec<u8>> {
     let escaped = |text: &Vec<u8>| {
         let quoted = serde_json::Value::from(String::from_utf8_lossy(text)).to_string();
         Some(quoted.as_bytes()[1..quoted.len() - 1].to_vec())
     };
     let mut ways: Vec<Vec<u8>> = std::iter::successors(Some(value.clone()), escaped).take(MAX_JSON_DEPTH).collect();
-    // Languages differ in the signs that they leave unencoded; forms have a plus for a space.
+    // Programming languages leave different characters unencoded, and forms encode a space as a plus.
     for (kept, space) in [("-_.~", "%20"), ("-_.~/", "%20"), ("-_.~!*'()", "%20"), ("-_.~", "+"), ("-_.*", "+")] {
         let encode = |byte: &u8| match byte {
             b' ' => space.to_owned(),
@@ -186,20 +189,21 @@ fn spellings(value: Vec<u8>) -> Vec<Vec<u8>> {
     ways
 }
 
-/// The shortest secret that is searched for everywhere: a shorter text occurs by chance.
+/// The minimum length of a known secret: shorter texts occur by chance.
 const MIN_KNOWN_LENGTH: usize = 8;
 
-/// The shortest prefix of a known secret that is replaced: a shorter one gives nothing away.
+/// The minimum length of a known secret's prefix that is replaced: a shorter prefix reveals nothing.
 const MIN_KNOWN_PREFIX: usize = 4;
 
-/// The longest secret that is searched for: this much, and its escapes, has to be held back of every piece.
+/// The maximum length of a known secret: this many bytes, plus escapes, must be held back from every piece.
 const MAX_KNOWN_LENGTH: usize = 4 * 1024;
 
-/// A message, JSON in one of its strings, and JSON in a string of that.
+/// The maximum nesting of JSON: a message, JSON in one of its strings, JSON in a string of that JSON, and so on.
 const MAX_JSON_DEPTH: usize = 4;
 
-/// A limit because each of them is searched for in every line.
+/// The maximum number of known secrets, because each of them is searched for in every line.
 const MAX_KNOWN_SECRETS: usize = 64;
 
-/// The longest word that decides about a hit: `Bearer `, or what follows the first dash of a private key's head.
+/// The length of the longest keyword that decides about a hit: `Bearer `, or the text after the first dash in the first
+/// line of a private key.
 const MAX_KEYWORD: usize = 8;

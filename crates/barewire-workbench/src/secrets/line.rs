@@ -1,11 +1,13 @@
-//! The bytes of a line, whole or in pieces -> its plain parts and its secret parts.
+//! Splits the bytes of a line, given whole or in pieces, into plain parts and secret parts.
 //!
-//! A line that is too long to be kept comes in pieces, and a secret may begin in one and end in another. So the end of a piece
-//! is held back for the next one: enough to see a name with its value, or a token whole. Once a secret has begun, its parts
-//! are reported until its end is found, however many pieces that takes.
+//! A line that is too long to be kept in memory comes in pieces, and a secret may begin in one piece and end in
+//! another. So the end of each piece is held back until the next piece comes: enough to contain a name with its value,
+//! or a whole token. Once a secret has begun, its parts are reported until its end is found, however many pieces it
+//! spans.
 //!
-//! A line of a text of many lines is reported at once; nothing of it waits for the next line. But its end is kept, and hits
-//! that could not be decided are examined again with the next line, which may hold the value of a name.
+//! If a text has several lines, each line is reported immediately, without waiting for the next. But the end of the
+//! line is kept, and hits that could not be decided are examined again together with the next line, which may contain
+//! the value that belongs to a name.
 
 use super::SecretKind;
 use super::ending::{NextElement, SecretEnd, cookie, element};
@@ -15,7 +17,7 @@ use super::view::{LOOKBEHIND, MAX_BACKSLASHES, SecretMatch};
 
 /// Receives the parts of a line, in order.
 pub(crate) trait SecretVisitor {
-    /// Called with text that is no part of a secret.
+    /// Called with text that is not part of a secret.
     fn plain(&mut self, text: &[u8]);
 
     /// Called with a part of a secret.
@@ -24,43 +26,44 @@ pub(crate) trait SecretVisitor {
     /// Called at the end of a secret.
     fn end(&mut self, kind: SecretKind);
 
-    /// Called with a whole secret that is a number. Its replacement is no number, and needs these quotes around it.
+    /// Called with a whole secret that is a number. Its replacement is not a number, so it needs these quotes around
+    /// it.
     fn number(&mut self, quote: &[u8], number: &[u8], kind: SecretKind);
 }
 
-/// The text that follows a piece.
+/// The kind of text that follows a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Continuation {
     /// More of the same line.
     Piece,
     /// Another line of the same text.
     Line,
-    /// Nothing that belongs to it.
+    /// Nothing that belongs to the same text.
     Nothing,
 }
 
-/// Finds the secrets in a line that comes whole or in pieces.
+/// Finds the secrets in a line that is given whole or in pieces.
 #[derive(Default)]
 pub(crate) struct LineScanner {
     state: ScanState,
-    /// The end of the text so far, which is examined again with what follows.
+    /// The end of the text so far, which is examined again together with the following text.
     held: Vec<u8>,
-    /// The position in `held`.
+    /// The progress within `held`.
     cursor: Cursor,
-    /// Hits in the reported text that were undecided when their line ended.
+    /// Hits in text that is already reported that were undecided when their line ended.
     undecided: Vec<Hit>,
-    /// Colons in `held` before a secret.
+    /// The offsets in `held` of colons whose values are secrets.
     colons: Vec<usize>,
 }
 
 /// The progress within a text.
 #[derive(Clone, Copy, Default)]
 struct Cursor {
-    /// Everything before is reported to the visitor.
+    /// The offset up to which the text is reported to the visitor.
     reported: usize,
-    /// Everything before is searched for hits.
+    /// The offset up to which the text was searched for hits.
     examined: usize,
-    /// The end of the last secret: nothing before it is read.
+    /// The end of the last secret: the text before it is not read again.
     floor: usize,
 }
 
@@ -72,17 +75,17 @@ impl Cursor {
 
 #[derive(Default)]
 enum ScanState {
-    /// Outside of secrets.
+    /// Outside secrets.
     #[default]
     Between,
-    /// In a secret that goes on until its end is found.
+    /// In a secret whose end is not found yet.
     Inside { ending: SecretEnd, in_array: bool, kind: SecretKind },
-    /// After a secret that another may follow: a string of an array of secrets, or a cookie.
+    /// After a secret that another secret may follow: a string in an array of secrets, or a cookie.
     After { ending: SecretEnd, in_array: bool, kind: SecretKind },
 }
 
 impl LineScanner {
-    /// Takes the next piece of the line, and reports everything that is decided.
+    /// Takes the next piece of the line, and reports all text that is decided.
     pub(crate) fn push(
         &mut self,
         piece: &[u8],
@@ -101,7 +104,7 @@ impl LineScanner {
         self.take(&text, next, detector, visitor);
     }
 
-    /// Whether a private key goes on in the next line.
+    /// Whether the line ended inside a private key, which continues in the next line.
     pub(crate) fn ends_in_private_key(&self) -> bool {
         matches!(self.state, ScanState::Inside { ending: SecretEnd::Pem, .. })
     }
@@ -114,7 +117,7 @@ impl LineScanner {
     fn take(&mut self, text: &[u8], next: Continuation, detector: &Detector, visitor: &mut impl SecretVisitor) {
         let mut hits = detector.hits(text);
         let more = next != Continuation::Nothing;
-        // A line end is examined with its line, and not reported.
+        // The line break is examined with its line but not reported.
         let length = text.len() - usize::from(next == Continuation::Line);
         let mut cursor = self.cursor;
         let undecided = self.undecided.clone();
@@ -182,7 +185,7 @@ impl LineScanner {
                         SecretMatch::Nothing => {}
                         SecretMatch::Inside { colon } => push(&mut self.colons, colon, MAX_COLONS),
                         SecretMatch::Wait => break,
-                        // It was reported as plain before.
+                        // This text was already reported as plain.
                         found if !found.starts_at_or_after(cursor.reported) => {}
                         SecretMatch::Whole { start, end, kind } => {
                             visitor.plain(&text[cursor.reported..start]);
@@ -219,14 +222,15 @@ impl LineScanner {
                 visitor.plain(&text[reported..length]);
                 let first = self.undecided.first().map_or(text.len(), |hit| hit.at);
                 let from = first.max(text.len().saturating_sub(MAX_OBJECT)).saturating_sub(LOOKBEHIND);
-                // Text that is kept only for looking back may be part of a secret.
+                // Outside a secret, the kept text is only context for the next line; it may include an earlier secret.
                 let (from, floor) = if is_between { (from, from) } else { (from.min(floor), floor) };
                 self.hold(text, from, Cursor { reported: text.len(), examined: text.len(), floor });
             }
         }
     }
 
-    /// Examines the hits again that were undecided when their line ended. Returns the first secret that is not reported yet.
+    /// Examines the hits again that were undecided when their line ended. Returns the first secret that is not reported
+    /// yet.
     fn decide(&mut self, hits: &Hits<'_>, next: Continuation) -> Option<SecretMatch> {
         let mut first = None;
         for hit in std::mem::take(&mut self.undecided) {
@@ -242,7 +246,8 @@ impl LineScanner {
         first
     }
 
-    /// Examines a hit. If that needs the next line, the result is that of this line alone, and the hit is examined again later.
+    /// Examines a hit. If the decision needs the next line, this returns the result for this line alone, and the hit is
+    /// examined again with the next line.
     fn examine(&mut self, hits: &Hits<'_>, hit: Hit, floor: usize, next: Continuation) -> SecretMatch {
         let is_value = self.colons.contains(&hit.at);
         let examine = |more| match is_value {
@@ -258,7 +263,7 @@ impl LineScanner {
         }
     }
 
-    /// Keeps the text from `from` on for what follows.
+    /// Keeps the text from offset `from` on, to be examined with the following text.
     fn hold(&mut self, text: &[u8], from: usize, Cursor { reported, examined, floor }: Cursor) {
         self.held = text[from..].to_vec();
         self.cursor = Cursor { reported: reported - from, examined: examined - from, floor: floor - from };
@@ -269,7 +274,7 @@ impl LineScanner {
     }
 }
 
-/// Adds a place, and drops the first one if there are too many.
+/// Adds an item, and drops the oldest one if there would be more than `most`.
 fn push<T>(places: &mut Vec<T>, place: T, most: usize) {
     if places.len() >= most {
         places.remove(0);
@@ -277,20 +282,20 @@ fn push<T>(places: &mut Vec<T>, place: T, most: usize) {
     places.push(place);
 }
 
-/// The end of the text without the backslashes there, whose meaning depends on what follows. Only their number modulo twice
-/// the depth counts, so not all of them have to be kept.
+/// Returns the offset of the trailing backslashes, which are kept because their meaning depends on the next byte. Only
+/// their number modulo twice the nesting depth matters, so if there are very many, only some are kept.
 fn keep_trailing_slashes(text: &[u8], from: usize) -> usize {
     let count = text[from..].iter().rev().take_while(|b| **b == b'\\').count();
     let keep = if count <= 2 * SLASH_MODULUS { count } else { SLASH_MODULUS + count % SLASH_MODULUS };
     text.len() - keep
 }
 
-/// The largest divisor of the number of backslashes before a quote: there are at most 31, and a quote within has as many
-/// again and one more.
+/// The largest modulus that is applied to the number of backslashes before a quote: a quote has at most 31 of them, and
+/// a quote nested inside it has 32 more.
 const SLASH_MODULUS: usize = 64;
 
-/// The most objects within objects that are named like secrets.
+/// The maximum number of nested objects with secret names.
 const MAX_COLONS: usize = 16;
 
-/// The most hits that wait for the next line. Each is examined again with every line.
+/// The maximum number of undecided hits that are kept for the next line. Each is examined again with every line.
 const MAX_UNDECIDED: usize = 4;

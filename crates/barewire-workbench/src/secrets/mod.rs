@@ -1,13 +1,13 @@
-//! Text -> the secrets in it, found by the name before them, by their own shape, or because their value is known.
+//! Finds the secrets in a text: by the name before them, by their own shape, or because their value is known.
 //!
-//! A `Detector` holds what to search for. A `LineScanner` passes a line through it, whole or in pieces, and tells a
-//! `SecretVisitor` which parts are plain and which are secret. The [`Redactor`] is such a visitor, and so is the check that
-//! reports secrets on the wire, so both find secrets by the same rules.
+//! A `Detector` holds the search terms. A `LineScanner` searches a line, whole or in pieces, with a detector, and calls
+//! a `SecretVisitor` with the plain and the secret parts. The [`Redactor`] uses such a visitor, and so does the check
+//! that reports secrets on the wire, so both find secrets by the same rules.
 //!
-//! In the order of the data: `hits` finds places that may be the start or the name of a secret. `named` and `parameters`
-//! decide by name, with the table in `names`; `tokens` decides by shape, with the table in `shapes`. All of them read the
-//! text through a `view`. `words` recognizes values that are harmless in spite of their name. `ending` finds the end of a
-//! secret, and `line` combines all of it.
+//! In the order of the data: `hits` finds places that may be the start or the name of a secret. `named` and
+//! `parameters` decide by name, with the table in `names`; `tokens` decides by shape, with the table in `shapes`. All
+//! of them read the text through a `view`. `words` recognizes values that are harmless in spite of their name. `ending`
+//! finds the end of a secret, and `line` combines these steps.
 
 mod ending;
 mod hits;
@@ -33,15 +33,15 @@ pub use stream::RedactingWriter;
 /// The reason why a text is taken for a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SecretKind {
-    /// The name before it.
+    /// The name before the text.
     Named(NameContext),
-    /// Its shape: a description of such secrets, and the public prefix that all of them have.
+    /// The shape of the text: a description of such secrets, and the public prefix that all of them have.
     Shaped { what: &'static str, begins: &'static str },
-    /// It is the value of an environment variable of ours whose name is that of a secret.
+    /// The text is the value of one of our environment variables, whose name is that of a secret.
     Known,
 }
 
-/// Whether a member of this name, or at this path, is a secret whatever its value.
+/// Whether a member with this name or path is a secret, regardless of its value.
 pub(crate) fn is_secret_name(name: &str) -> bool {
     names::secret_class(name.rsplit('/').next().unwrap_or(name).as_bytes(), NameContext::Member).is_some()
 }

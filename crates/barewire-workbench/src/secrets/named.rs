@@ -1,7 +1,8 @@
-//! A name in a text -> the secret after it.
+//! Finds the secret after a name in a text.
 //!
-//! The text is not parsed. A name counts where `:` or `=` follows it, or where it is an option. So members of JSON, JSON within
-//! a string of JSON, queries, headers, arguments and variables are found alike, also in malformed lines.
+//! The text is not parsed. A word is treated as a name if `:` or `=` follows it, or if it is an option. So the same
+//! rules find JSON members, JSON within a JSON string, URL queries, headers, arguments and variables, also in malformed
+//! lines.
 
 use super::SecretKind;
 use super::ending::{NextElement, SecretEnd, element};
@@ -11,21 +12,21 @@ use super::shapes::{self, MAX_PLACEHOLDER, MAX_SCHEME, is_key, is_number, is_spa
 use super::view::{MAX_BACKSLASHES, MAX_RUN, MAX_SPACES, SecretMatch, TextView, is_name};
 use super::words;
 
-/// A name and its place.
+/// The name before a value, and how it is written.
 #[derive(Clone, Copy)]
 struct NamedValue<'a> {
-    /// Empty if the name is not directly before the value.
+    /// The name; empty if it is not directly before the value.
     name: &'a [u8],
     place: NameContext,
     secret: SecretClass,
-    /// The backslashes before its quotes.
+    /// The number of backslashes before the name's quotes.
     slashes: usize,
-    /// Whether it is a JSON string: a member name, or the array element before its value.
+    /// Whether the name is a JSON string: a member name, or the array element before its value.
     is_string: bool,
 }
 
 impl TextView<'_> {
-    /// Examines a separator: of a name and its value, or of a URL.
+    /// Examines a `:` or `=`, which may be part of a URL, or separate a name from its value.
     pub(super) fn separator(&self, at: usize) -> SecretMatch {
         let text = self.text;
         if text[at] == b'%' {
@@ -41,7 +42,7 @@ impl TextView<'_> {
         let spaced = if quoted { blank } else { self.back(at, MAX_SPACES, |b| b == b' ') };
         let name_end = if quoted { self.back(spaced - 1, MAX_BACKSLASHES, |b| b == b'\\') } else { spaced };
         let mut name_start = self.back(name_end, names::MAX_WRITTEN_NAME, is_name);
-        // The letter of an escape such as `\n` is no part of the name.
+        // The letter of an escape such as `\n` is not part of the name.
         let is_escape = text[self.floor..name_start].ends_with(b"\\");
         if !quoted && is_escape && matches!(text[name_start], b'n' | b'r' | b't') {
             name_start += 1;
@@ -82,7 +83,8 @@ impl TextView<'_> {
         }
     }
 
-    /// The class of a name of several words, as `"api key"`. It may also be a sentence, so not all values are secrets.
+    /// Returns the class of a name that consists of several words, such as `"api key"`. It may also be a sentence, so
+    /// only values that look generated are secrets.
     fn spaced_name(&self, last_word: usize, end: usize, place: NameContext) -> Option<SecretClass> {
         if !self.text[self.floor..last_word].ends_with(b" ") {
             return None;
@@ -91,8 +93,8 @@ impl TextView<'_> {
         names::secret_class(&self.text[start..end], place).map(|_| SecretClass::Key)
     }
 
-    /// The class of the value in `{"name": "API_KEY", "value": …}`. `quote` is the one before `value`; all quotes have this many
-    /// backslashes before them.
+    /// Returns the class of the value in `{"name": "API_KEY", "value": …}`. `quote` is the offset of the quote before
+    /// `value`; `slashes` is the number of backslashes before every quote.
     fn sibling(&self, quote: usize, slashes: usize) -> Option<SecretClass> {
         let sign = |end: usize, byte: u8| {
             let end = self.back_json_space(end);
@@ -156,7 +158,7 @@ impl TextView<'_> {
                 self.object(quote, named.slashes)
             }
             Some(_) if place == NameContext::Member || slashes > 0 => SecretMatch::Nothing,
-            // A placeholder.
+            // The value is a placeholder.
             Some(b'$' | b'{' | b'<' | b'=') => SecretMatch::Nothing,
             Some(_) if place == NameContext::Plain => self.plain(quote, named),
             Some(byte) if separates(*byte) => SecretMatch::Nothing,
@@ -165,17 +167,18 @@ impl TextView<'_> {
         }
     }
 
-    /// Examines a value whose end is found by a rule. A secret begins after its scheme, if it has one.
+    /// Examines a value that ends according to `ending`. If the value begins with a scheme such as `Bearer`, the secret
+    /// begins after it.
     fn open(&self, start: usize, ending: SecretEnd, named: NamedValue<'_>, in_array: bool) -> SecretMatch {
         let NamedValue { place, secret, .. } = named;
         let rest = &self.text[start..];
-        // A quote of another depth ends the string that all of this is in.
+        // A quote with a different number of backslashes ends the string that contains both the name and the value.
         if let (SecretEnd::Quote { slashes }, true) = (ending, named.is_string)
             && slashes != named.slashes
         {
             return SecretMatch::Nothing;
         }
-        // After a name that is no string itself, a quote may also end the string that the name is in.
+        // If the name is not a string itself, a quote may end the string that contains the name.
         if matches!(ending, SecretEnd::Quote { .. }) && !named.is_string {
             match self.text.get(self.skip_json_space(start)) {
                 None => return self.wait(),
@@ -195,7 +198,7 @@ impl TextView<'_> {
                         || matches!(ending, SecretEnd::Separator | SecretEnd::Query)
                             && words::is_code(named.name, value, window.get(end).copied())
                 });
-                // In an array of tokens, the first one does not decide about the others.
+                // In an array of tokens, the other elements may be secrets even if the first one is not.
                 let fits = secret.fits(value, place) || in_array && secret == SecretClass::Token;
                 if is_none || !fits {
                     return SecretMatch::Nothing;
@@ -206,19 +209,19 @@ impl TextView<'_> {
             SecretClass::Authorization => start + scheme(rest),
             _ => start,
         };
-        // A value that is a complete replacement text was redacted before, and stays.
+        // A value that is a complete replacement text is already redacted and stays unchanged.
         let rest = &self.text[start..];
         let window = &rest[..rest.len().min(MAX_PLACEHOLDER)];
         let end = ending.find(window, 0).unwrap_or(window.len());
         let value = &window[..end];
-        // The last byte of a line is its line end.
+        // The last byte of a line is its line break.
         if is_replacement(value.strip_suffix(b"\n").unwrap_or(value)) {
             return SecretMatch::Nothing;
         }
         SecretMatch::Open { start, ending, in_array, kind: SecretKind::Named(place) }
     }
 
-    /// Examines a value without quotes after a colon: perhaps a header, perhaps prose.
+    /// Examines a value without quotes after a colon, as in a header or in prose.
     fn plain(&self, start: usize, NamedValue { name, place, secret, .. }: NamedValue<'_>) -> SecretMatch {
         let scheme = match secret {
             SecretClass::Authorization => scheme(&self.text[start..]),
@@ -245,7 +248,7 @@ impl TextView<'_> {
         if next >= self.text.len() && self.more && end - start < MAX_RUN {
             return SecretMatch::Wait;
         }
-        // Whether the line, the string or the setting ends after the value.
+        // Whether nothing follows the value in its line, string or setting.
         let alone = self.text.get(next).is_none_or(|b| separates(*b) || *b == b'#');
         let fits = |run: &[u8]| {
             words::is_value(run, alone, secret == SecretClass::Password)
@@ -255,7 +258,8 @@ impl TextView<'_> {
         self.run(start, part, fits, found)
     }
 
-    /// Examines `Cookie: name=…; name=…`: the names stay. After the first value of a Set-Cookie come Path, Domain and the like.
+    /// Examines `Cookie: name=…; name=…`. The names stay. In a Set-Cookie header only the first value is a secret;
+    /// attributes such as Path and Domain follow it.
     fn cookies(&self, start: usize, name: &[u8]) -> Option<SecretMatch> {
         let is = |cookie: &[u8]| name.eq_ignore_ascii_case(cookie);
         let ending = match () {
@@ -274,8 +278,8 @@ impl TextView<'_> {
         }
     }
 
-    /// Examines an object such as `{"type": …, "value": …}` under the name of a secret: only its `value` is one. Most objects
-    /// under such names are schemas, which hold no secret.
+    /// Examines an object such as `{"type": …, "value": …}` under a secret name: only its `value` is a secret. Most
+    /// objects under such names are schemas, which contain no secret.
     fn object(&self, from: usize, slashes: usize) -> SecretMatch {
         let text = &self.text[..self.text.len().min(from + MAX_OBJECT)];
         let (mut at, mut depth) = (from, 0_usize);
@@ -300,7 +304,7 @@ impl TextView<'_> {
         if self.more && self.text.len() - from < MAX_OBJECT { SecretMatch::Wait } else { SecretMatch::Nothing }
     }
 
-    /// Examines the second dash of `--password X` in a shell line, or of `"--password", "X"` in a list of arguments.
+    /// Examines the second dash of `--password X` in a shell command, or of `"--password", "X"` in a list of arguments.
     pub(super) fn option(&self, at: usize) -> SecretMatch {
         let text = self.text;
         let is_first = at < self.floor + 2 || !is_key(text[at - 2]);
@@ -341,7 +345,7 @@ impl TextView<'_> {
         }
     }
 
-    /// Examines the argument after the option that ends here, in a list of arguments.
+    /// Examines the argument after the option that ends at `end`, in a list of arguments.
     fn next_argument(&self, end: usize, named: NamedValue<'_>) -> SecretMatch {
         let slashes = named.slashes;
         match element(&self.text[end..], slashes, self.more) {
@@ -359,7 +363,8 @@ impl TextView<'_> {
         }
     }
 
-    /// Whether the string that begins here is the name of a member and no argument; `None` if that is not decided yet.
+    /// Whether the string that begins at `start` is the name of a member, not an argument; `None` if the text is too
+    /// short to decide.
     fn is_a_name(&self, start: usize, slashes: usize) -> Option<bool> {
         let rest = &self.text[start..];
         let window = &rest[..rest.len().min(names::MAX_WRITTEN_NAME)];
@@ -367,7 +372,7 @@ impl TextView<'_> {
         let next = match end {
             Some(end) => {
                 let at = self.skip_json_space(start + end + slashes + 1);
-                // Backslashes at the end may begin white space, as `\n` does.
+                // Backslashes at the end of the text may begin white space such as `\n`.
                 let behind = self.skip(at, MAX_BACKSLASHES, |b| b == b'\\');
                 self.text.get(at).filter(|_| behind < self.text.len())
             }
@@ -378,11 +383,12 @@ impl TextView<'_> {
     }
 }
 
-/// The members of an object that hold the secret.
+/// The members that hold the secret in an object under a secret name.
 const VALUE_MEMBERS: &[&[u8]] = &[b"value", b"Value", b"data", b"plaintext"];
 
-/// The beginning of a longer value decides whether it looks generated.
+/// The maximum number of bytes of a value that are examined to decide whether it looks generated.
 const MAX_EXAMINED_VALUE: usize = 256;
 
-/// The longest text before the `value` of an object. Descriptions are short, also with every member on a line of its own.
+/// The maximum length of the text in an object before its `value`. Other members are short, even with each on its own
+/// line.
 pub(super) const MAX_OBJECT: usize = 512;

@@ -1,9 +1,9 @@
-//! The name of a header, a member, a parameter or a variable -> whether its value is a secret.
+//! Decides by the name of a header, member, parameter or variable whether its value is a secret.
 
 use super::shapes::{is_path, looks_generated, looks_random};
 use super::words::{is_language_token, is_path_of_words};
 
-/// The place of a name. It decides how certain a rule has to be.
+/// The place where a name occurs. Some rules apply only in some places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameContext {
     /// `"name": …` in JSON, also in JSON within a string of JSON.
@@ -12,36 +12,36 @@ pub(crate) enum NameContext {
     Assigned,
     /// `?name=…` and `&name=…`
     Query,
-    /// `name: …`, as in a header or in YAML; and as in prose.
+    /// `name: …`, as in a header, in YAML, or in prose.
     Plain,
 }
 
-/// The kind of value that a secret name announces.
+/// The kind of value that is expected after a secret name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SecretClass {
     /// A scheme and credentials: `Bearer …`.
     Authorization,
     /// A password, which may be all digits.
     Password,
-    /// `pwd`: a password, or the folder that one is in.
+    /// `pwd`: a password, or the current directory.
     PasswordOrFolder,
-    /// `auth`: a user and a password, or the kind of authentication.
+    /// `auth`: a user name and password, or the kind of authentication.
     Credentials,
-    /// A key: a secret only if it looks like one, because tables and caches have keys as well.
+    /// A key: a secret only if the value looks generated, because tables and caches also have keys.
     Key,
-    /// `token`, which may also be that of a parser.
+    /// `token`: a secret, or a token of a parser.
     Token,
-    /// Anything else.
+    /// Any other secret.
     Other,
 }
 
 impl SecretClass {
-    /// Whether only some values are secrets, so that the whole value has to be read.
+    /// Whether only some values under such a name are secrets, so that the whole value must be read.
     pub(super) const fn depends_on_value(self) -> bool {
         matches!(self, Self::PasswordOrFolder | Self::Credentials | Self::Key)
     }
 
-    /// Whether this value is a secret under such a name.
+    /// Whether this value, under a name of this class, is a secret.
     pub(super) fn fits(self, value: &[u8], place: NameContext) -> bool {
         let is_sure = matches!(place, NameContext::Assigned | NameContext::Query);
         match self {
@@ -53,7 +53,7 @@ impl SecretClass {
         }
     }
 
-    /// Whether a JSON number is a secret under such a name. One-time codes have at least four digits.
+    /// Whether a JSON number, under a name of this class, is a secret. One-time codes have at least four digits.
     pub(super) fn fits_number(self, digits: &[u8]) -> bool {
         match self {
             Self::Password => digits.iter().any(u8::is_ascii_digit),
@@ -65,10 +65,10 @@ impl SecretClass {
     }
 }
 
-/// Returns the class of a name whose value is a secret.
+/// Returns the class of a secret name, or `None` if the name is not that of a secret.
 ///
-/// Protocol members that only look like secrets are none: `progressToken` and cursors count calls and pages, and without
-/// `requestState` a capture could not be replayed.
+/// Protocol members whose names only look secret are excluded: `progressToken` and cursors identify calls and pages,
+/// and without `requestState` a capture could not be replayed.
 pub(super) fn secret_class(name: &[u8], place: NameContext) -> Option<SecretClass> {
     if may_be_secret(name) { class_of_plain_name(name, place) } else { None }
 }
@@ -78,8 +78,8 @@ pub(super) fn escaped_class(name: &[u8], place: NameContext) -> Option<SecretCla
     secret_class(&unescaped(name), place)
 }
 
-/// Whether the last two letters are those of a secret name. This quick test comes first because almost no name in a message is
-/// that of a secret.
+/// Whether the last two letters can end a secret name. This quick test comes first because almost no name in a message
+/// is secret.
 fn may_be_secret(name: &[u8]) -> bool {
     let [.., first, second] = name else { return false };
     if !first.is_ascii_alphanumeric() || !second.is_ascii_alphanumeric() {
@@ -97,9 +97,9 @@ fn may_be_secret(name: &[u8]) -> bool {
 
 fn class_of_plain_name(name: &[u8], place: NameContext) -> Option<SecretClass> {
     let mut plain = [0; MAX_NAME];
-    // The end of a name says what it is.
+    // The last words of a name decide its class.
     let tail = &name[name.len().saturating_sub(MAX_NAME)..];
-    // `word` is the start of the last word: after a sign, or at a capital letter.
+    // `word` is the start of the last word, which follows a separator or begins with a capital letter.
     let (mut length, mut word, mut before) = (0, 0, b'_');
     for byte in tail {
         if byte.is_ascii_alphanumeric() {
@@ -125,13 +125,13 @@ fn class_of_plain_name(name: &[u8], place: NameContext) -> Option<SecretClass> {
         b'd' if last == b"pwd" => Some(SecretClass::PasswordOrFolder),
         b'e' if ends_in(&[b"passcode", b"passphrase"]) => Some(SecretClass::Password),
         b's' if ends_in(&[b"passwords"]) => Some(SecretClass::Password),
-        // Tests pass as well: then `pass` is a count.
+        // `pass` may also be the number of tests that passed.
         b's' if last == b"pass" && place == NameContext::Member => Some(SecretClass::Other),
         b's' if last == b"pass" && place != NameContext::Plain => Some(SecretClass::Password),
         b'p' if matches!(last, b"otp" | b"totp") && place != NameContext::Plain => Some(SecretClass::Password),
         b'r' if last == b"bearer" && place != NameContext::Plain => Some(SecretClass::Other),
         b'h' if plain == b"auth" && place == NameContext::Assigned => Some(SecretClass::Credentials),
-        // A count of tokens.
+        // `tokens` is usually a number of tokens.
         b's' if ends_in(&[b"tokens"]) && place != NameContext::Member => None,
         b'n' if last == b"token"
             && (first.is_empty() || PARSER_TOKEN_PREFIXES.iter().any(|it| first.ends_with(it))) =>
@@ -152,7 +152,7 @@ fn class_of_plain_name(name: &[u8], place: NameContext) -> Option<SecretClass> {
     }
 }
 
-/// Replaces `\uNNNN` in a name by the character, however deeply nested the string is.
+/// Replaces each `\uNNNN` in a name with its character, however deeply the string is nested.
 fn unescaped(name: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(name.len());
     let mut rest = name;
@@ -172,7 +172,7 @@ fn unescaped(name: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Returns the class of a header whose value is a secret.
+/// Returns the class of a secret header, or `None` if the header is not secret.
 pub(super) fn header_class(name: &[u8]) -> Option<SecretClass> {
     let bare = strip_ignoring_case(name, b"mcp-param-").unwrap_or(name);
     match secret_class(bare, NameContext::Member) {
@@ -185,13 +185,13 @@ fn strip_ignoring_case<'a>(text: &'a [u8], start: &[u8]) -> Option<&'a [u8]> {
     text.get(..start.len()).filter(|begin| begin.eq_ignore_ascii_case(start)).map(|_| &text[start.len()..])
 }
 
-/// The longest end of a name that is compared.
+/// The maximum number of bytes at the end of a name that are compared.
 const MAX_NAME: usize = 64;
 
-/// The longest name in the table with every character escaped.
+/// The maximum length of a name as written: the longest name in the tables with every character escaped.
 pub(super) const MAX_WRITTEN_NAME: usize = 160;
 
-/// The ends of secret names, without signs and in lower case like all names here.
+/// The endings of secret names, in lower case and without separators.
 #[rustfmt::skip] // a table
 const SECRET_SUFFIXES: &[&[u8]] = &[
     b"token", b"secret", b"secrets", b"apikey", b"apikeys", b"accesskey", b"secretkey", b"privatekey", b"authkey",
@@ -199,24 +199,24 @@ const SECRET_SUFFIXES: &[&[u8]] = &[
     b"credentials", b"sessionid", b"codeverifier", b"clientassertion",
 ];
 
-/// Tokens that are no secrets: positions in a list, progress, and the vocabulary of language models.
+/// Names of tokens that are not secrets: positions in a list, progress, and token counts.
 #[rustfmt::skip] // a table
 const HARMLESS_TOKENS: &[&[u8]] = &[
     b"progresstoken",
-    // Token counts of language models.
+    // Numbers of tokens that language models report.
     b"inputtoken", b"outputtoken", b"prompttoken", b"completiontoken", b"totaltoken", b"maxtoken", b"pagetoken",
     b"nexttoken", b"continuationtoken", b"synctoken", b"stoptoken", b"eostoken", b"bostoken", b"padtoken",
     b"pertoken",
 ];
 
-/// Words before `token` where it is the token of a parser.
+/// Words before `token` that make it a token of a parser.
 #[rustfmt::skip] // a table
 const PARSER_TOKEN_PREFIXES: &[&[u8]] = &[
     b"bad", b"current", b"end", b"expected", b"first", b"found", b"illegal", b"invalid", b"last", b"lookahead",
     b"missing", b"offending", b"previous", b"start", b"unexpected", b"unknown",
 ];
 
-/// Words before `key` where it is the key of a table, a cache or a keyboard, or a public key.
+/// Words before `key` that make it a public key, or a key of a table, a cache or a keyboard.
 #[rustfmt::skip] // a table
 const HARMLESS_KEY_PREFIXES: &[&[u8]] = &[
     b"cache", b"composite", b"dedup", b"dedupe", b"foreign", b"group", b"hot", b"idempotency", b"index", b"issue",
@@ -225,7 +225,7 @@ const HARMLESS_KEY_PREFIXES: &[&[u8]] = &[
     b"unique", b"websocket",
 ];
 
-/// Names that are too short to be secret in other places.
+/// Names that are secret in a query. In most other places they are too short to be certain.
 const QUERY_NAMES: &[&[u8]] =
     &[b"key", b"code", b"sig", b"signature", b"auth", b"pwd", b"sid", b"xamzsignature", b"jwt"];
 const MEMBER_NAMES: &[&[u8]] = &[b"auth", b"jwt"];

@@ -1,4 +1,4 @@
-//! Names and values in other spellings -> the secret in them: the parameters of an `Authorization`, and a query within a query.
+//! Finds secrets in the parameters of an `Authorization` header, and in a URL query within a query.
 
 use super::SecretKind;
 use super::ending::SecretEnd;
@@ -8,7 +8,7 @@ use super::view::{MAX_BACKSLASHES, MAX_RUN, SecretMatch, TextView, is_name};
 
 /// The result of reading a parameter.
 enum Parameter {
-    /// A parameter that ends here.
+    /// A parameter that ends at this offset.
     Ends(usize),
     No,
     /// The text is too short to decide.
@@ -16,8 +16,8 @@ enum Parameter {
 }
 
 impl TextView<'_> {
-    /// Examines `Digest username="…", response="…"`: all parameters after the scheme are one secret. An unknown scheme may be
-    /// prose, so it needs at least two parameters.
+    /// Examines `Digest username="…", response="…"`: all parameters after the scheme are one secret. An unknown scheme
+    /// may be prose, so it needs at least two parameters.
     pub(super) fn parameters(&self, start: usize, scheme: usize) -> Option<SecretMatch> {
         let most = self.text.len().min(start + MAX_RUN);
         let view = TextView { text: &self.text[..most], floor: self.floor, more: self.more && most < start + MAX_RUN };
@@ -58,11 +58,11 @@ impl TextView<'_> {
             None => none,
             Some(b'"') => match text.get(self.skip_json_space(quote + 1)) {
                 None => none,
-                // The quote ends the string that all of this is in.
+                // This quote ends the string that contains the parameter.
                 Some(b',' | b'}' | b']' | b':') => Parameter::No,
                 Some(_) => self.quoted(quote + 1, &text[value..=quote]),
             },
-            // The padding of Base64.
+            // The `=` is the padding of Base64.
             Some(b'=') => Parameter::No,
             Some(_) => match text[value..].iter().position(|b| separates(*b) && *b != b';') {
                 Some(0) => Parameter::No,
@@ -72,13 +72,13 @@ impl TextView<'_> {
         }
     }
 
-    /// Reads a value that began with this quote and the backslashes before it.
+    /// Reads a quoted value. `quote` is the opening quote with the backslashes before it.
     fn quoted(&self, start: usize, quote: &[u8]) -> Parameter {
         let ending = SecretEnd::Quote { slashes: quote.len() - 1 };
         match ending.find(self.text, start) {
             None if self.more => Parameter::Undecided,
             None => Parameter::Ends(self.text.len()),
-            // Otherwise the string ends that all of this is in.
+            // Any other quote ends the string that contains the parameter.
             Some(end) if self.text[end..].starts_with(quote) => Parameter::Ends(end + quote.len()),
             Some(end) => Parameter::Ends(end),
         }
@@ -114,7 +114,8 @@ impl TextView<'_> {
     }
 }
 
-/// Reads a percent-encoded sign, also one that is encoded several times; returns it and the length of its text.
+/// Reads a percent-encoded character, also one that is encoded several times. Returns the character and the length of
+/// its encoding.
 fn sign(text: &[u8]) -> Option<(u8, usize)> {
     let mut digits = text.strip_prefix(b"%")?;
     // `%25` is an encoded percent sign.
@@ -127,5 +128,5 @@ fn sign(text: &[u8]) -> Option<(u8, usize)> {
     Some((u8::from_str_radix(code, 16).ok()?, text.len() - digits.len() + 2))
 }
 
-/// `%25253D`
+/// The maximum length of an encoded character: `%25253D`.
 const MAX_ENCODED_SIGN: usize = 7;

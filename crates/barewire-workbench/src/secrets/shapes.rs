@@ -1,16 +1,17 @@
-//! Words -> whether they look like secrets: the prefixes of the tokens of well-known services, and the look of random words.
+//! Decides by its shape whether a word looks like a secret: by the token prefixes of well-known services, or because it
+//! looks random.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
 use super::SecretKind;
 
-/// A token of a well-known service.
+/// The shape of a token of a well-known service.
 pub(super) struct TokenShape {
-    /// The public prefix that all of them have.
+    /// The public prefix that all these tokens have.
     pub(super) begins: &'static str,
     pub(super) what: &'static str,
-    /// The shortest length, with the prefix.
+    /// The minimum length, including the prefix.
     least: usize,
 }
 
@@ -19,13 +20,13 @@ impl TokenShape {
         SecretKind::Shaped { what: self.what, begins: self.begins }
     }
 
-    /// Whether a text with this prefix is such a token.
+    /// Whether a text with this prefix is a token of this shape.
     pub(super) fn fits(&self, run: &[u8]) -> bool {
         if run.len() < self.least {
             return false;
         }
         match self.begins.as_bytes().last() {
-            // `sk-` begins names as well, so words with dashes between them are no token.
+            // Ordinary names also begin with `sk-`, so plain words with dashes between them are not a token.
             Some(b'-') => run.len() >= 60 || has_random_word(run),
             Some(b'_') => {
                 let rest = &run[self.begins.len()..];
@@ -41,17 +42,17 @@ const fn token(begins: &'static str, what: &'static str, least: usize) -> TokenS
     TokenShape { begins, what, least }
 }
 
-/// Returns the shape whose prefix, a word and a sign, ends this text.
+/// Returns the shape whose prefix (a word and a separator) ends this text.
 pub(super) fn prefixed_shape(text: &[u8]) -> Option<&'static TokenShape> {
     let [.., first, second, _] = text else { return None };
-    // A quick test first: this runs for every sign, and almost none ends a prefix.
+    // Quick test: this function runs for every separator, and almost none ends a prefix.
     if !PREFIX_LETTERS[0][usize::from(*first)] || !PREFIX_LETTERS[1][usize::from(*second)] {
         return None;
     }
     PREFIXED_SHAPES.iter().find(|shape| text.ends_with(shape.begins.as_bytes()))
 }
 
-/// The bytes that occur as the second-last and the last letter before the sign of a prefix.
+/// The bytes that occur as the second-last and the last letter before the separator of a prefix.
 static PREFIX_LETTERS: [[bool; 256]; 2] = {
     let (mut letters, mut index) = ([[false; 256]; 2], 0);
     while index < PREFIXED_SHAPES.len() {
@@ -63,7 +64,7 @@ static PREFIX_LETTERS: [[bool; 256]; 2] = {
     letters
 };
 
-/// The shapes whose prefix is a word and a sign.
+/// The shapes whose prefix is a word and a separator.
 #[rustfmt::skip] // a table
 const PREFIXED_SHAPES: &[TokenShape] = &[
     token("sk-", "a key of a model's provider", 20), token("xai-", "a key of a model's provider", 20),
@@ -96,7 +97,8 @@ pub(super) const BASIC: SecretKind = SecretKind::Shaped { what: "a user and a pa
 pub(super) const PRIVATE_KEY: SecretKind = SecretKind::Shaped { what: "a private key", begins: "" };
 pub(super) const PASSWORD_IN_URL: SecretKind = SecretKind::Shaped { what: "a password in a URL", begins: "" };
 
-/// The length of the scheme at the start of an `Authorization` value, with the space after it; 0 if there is none.
+/// Returns the length of the scheme at the start of an `Authorization` value, including the space after it; 0 without a
+/// scheme.
 pub(super) fn scheme(value: &[u8]) -> usize {
     let word = value.iter().take(MAX_SCHEME).take_while(|b| is_key(**b)).count();
     let is_one = SCHEMES.iter().any(|scheme| value[..word].eq_ignore_ascii_case(scheme));
@@ -106,7 +108,7 @@ pub(super) fn scheme(value: &[u8]) -> usize {
 const SCHEMES: &[&[u8]] =
     &[b"bearer", b"basic", b"token", b"apikey", b"digest", b"negotiate", b"dpop", b"aws4-hmac-sha256"];
 
-/// Longer than the longest scheme, `AWS4-HMAC-SHA256`.
+/// The maximum length of a scheme: longer than the longest one, `AWS4-HMAC-SHA256`.
 pub(super) const MAX_SCHEME: usize = 24;
 
 pub(super) fn is_space(byte: u8) -> bool {
@@ -132,12 +134,13 @@ pub(super) fn separates(byte: u8) -> bool {
         || matches!(byte, b'[' | b']' | b'|' | b'\\')
 }
 
-/// Whether a word is long and mixes letters and digits, unlike prose.
+/// Whether a word is long and mixes letters and digits, unlike a word of prose.
 pub(super) fn looks_random(run: &[u8]) -> bool {
     run.len() >= 12 && is_letters_and_digits(run)
 }
 
-/// Whether a value under a suspicious name looks generated: letters and digits, and neither a path nor a URL.
+/// Whether the value under a suspicious name looks generated: it has letters and digits, and is neither a path nor a
+/// URL.
 pub(crate) fn looks_generated(value: &[u8]) -> bool {
     value.len() >= 8
         && is_letters_and_digits(value)
@@ -150,7 +153,7 @@ pub(super) fn is_path(value: &[u8]) -> bool {
     matches!(value, [b'/' | b'~' | b'.', ..] | [_, b':', b'\\' | b'/', ..])
 }
 
-/// Whether one of its words has a digit and is longer than such words in names are.
+/// Whether one of the words in the text has a digit and is longer than such words are in ordinary names.
 pub(super) fn has_random_word(run: &[u8]) -> bool {
     run.split(|b| matches!(b, b'-' | b'_' | b'/' | b'.')).any(is_long_with_digit)
 }
@@ -163,14 +166,14 @@ fn is_letters_and_digits(run: &[u8]) -> bool {
     run.iter().any(u8::is_ascii_digit) && run.iter().any(u8::is_ascii_alphabetic)
 }
 
-/// Whether this is `user:password` in Base64.
+/// Whether the text is `user:password` in Base64.
 pub(super) fn is_basic(run: &[u8]) -> bool {
     let text = run.strip_suffix(b"==").or_else(|| run.strip_suffix(b"=")).unwrap_or(run);
     let plain = STANDARD_NO_PAD.decode(text).ok().and_then(|plain| String::from_utf8(plain).ok());
     plain.is_some_and(|plain| plain.contains(':') && !plain.contains(char::is_control))
 }
 
-/// Whether this is only a placeholder for a value: `***`, `<your token>`, `${TOKEN}`.
+/// Whether the value is only a placeholder: `***`, `<your token>`, `${TOKEN}`.
 pub(super) fn is_placeholder(value: &[u8]) -> bool {
     match value {
         [] => true,
@@ -183,10 +186,10 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
     }
 }
 
-/// A longer value is no placeholder.
+/// The maximum length of a placeholder.
 pub(super) const MAX_PLACEHOLDER: usize = 64;
 
-/// Whether the word after an option is prose about it, as in `--token is missing`, or the name of its value.
+/// Whether the word after an option is prose, as in `--token is missing`, or describes the option's value.
 pub(super) fn is_prose(word: &[u8]) -> bool {
     let word = word.trim_ascii_end();
     let end = word.iter().rposition(u8::is_ascii_alphanumeric).map_or(0, |last| last + 1);

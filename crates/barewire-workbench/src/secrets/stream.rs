@@ -1,4 +1,4 @@
-//! Bytes of a stream -> the same bytes without the secrets in them.
+//! Replaces the secrets in a stream of bytes.
 
 use std::io::{self, Write};
 
@@ -6,9 +6,9 @@ use barewire_proto::transcript::{Channel, Entry, Event, Marks, Note, Recorder, S
 
 use super::Redactor;
 
-/// A writer that replaces secrets, also those that are split over several writes or lines.
+/// A writer that replaces secrets, including those that span several writes or lines.
 ///
-/// Text that may be the start of a secret is held back until more is written; [`Self::finish`] writes it.
+/// Text that may be the start of a secret is held back until more text is written; [`Self::finish`] writes the rest.
 pub struct RedactingWriter<W> {
     to: W,
     redactor: Redactor,
@@ -24,7 +24,7 @@ impl<W: Write> RedactingWriter<W> {
         Self { to, redactor, recorder, entries: Vec::new(), redacted: Vec::new() }
     }
 
-    /// Writes the text that is held back, and returns the inner writer.
+    /// Writes the text that was held back, and returns the inner writer.
     pub fn finish(mut self) -> io::Result<W> {
         self.recorder.finish(None, &mut self.entries);
         let (channel, note, marks) = (Channel::default(), Note::Eof(Stream::Stderr), Marks::default());
@@ -59,5 +59,5 @@ impl<W: Write> Write for RedactingWriter<W> {
     }
 }
 
-/// A longer line is read in pieces of this many bytes.
+/// The maximum size of a piece: longer lines are redacted in pieces of this many bytes.
 const MAX_PIECE: usize = 256 * 1024;

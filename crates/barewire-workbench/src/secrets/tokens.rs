@@ -1,4 +1,4 @@
-//! A sign or a letter in a text -> the secret around it, by its own shape: a token, a private key, a password in a URL.
+//! Finds secrets by their shape, around a character in a text: a token, a private key, or a password in a URL.
 
 use memchr::{memchr_iter, memmem};
 
@@ -10,7 +10,7 @@ use super::shapes::{
 use super::view::{MAX_BACKSLASHES, MAX_RUN, SecretMatch, TextView};
 
 impl TextView<'_> {
-    /// Returns the start of a URL's authority if two slashes stand here; they may be written as `\/`.
+    /// Returns the start of a URL's authority if two slashes, possibly written as `\/`, begin at `at`.
     pub(super) fn authority(&self, at: usize) -> Option<usize> {
         match self.text.get(at..)? {
             [b'/', b'/', ..] => Some(at + 2),
@@ -24,7 +24,7 @@ impl TextView<'_> {
         }
     }
 
-    /// Examines `user:password@` in a URL. The user stays, unless it looks like a token.
+    /// Examines `user:password@` in a URL. The user name stays, unless it looks like a token.
     pub(super) fn userinfo(&self, start: usize) -> SecretMatch {
         let end = self.skip(start, MAX_RUN, |b| !matches!(b, b'/' | b'?' | b'#' | b'"' | b'\\') && b > b' ');
         if end == self.text.len() && self.more && end - start < MAX_RUN {
@@ -38,7 +38,7 @@ impl TextView<'_> {
             None => return SecretMatch::Nothing,
         };
         let value = &authority[from..at];
-        // A port, and the next host of a list.
+        // In a list of hosts, this is a port and the next host.
         let is_port = value.split(|b| *b == b',').next().is_some_and(|port| port.iter().all(u8::is_ascii_digit));
         if value.contains(&b',') && is_port || shapes::is_placeholder(value) || matches!(value[0], b'$' | b'{') {
             return SecretMatch::Nothing;
@@ -46,8 +46,8 @@ impl TextView<'_> {
         SecretMatch::whole(start + from, start + at, PASSWORD_IN_URL)
     }
 
-    /// Examines a sign that may end the prefix of a token (`sk-`, `ghp_`, `ya29.`), or be part of the head of a private key or
-    /// of an option.
+    /// Examines a character that may end the prefix of a token (`sk-`, `ghp_`, `ya29.`), or be part of an option or of
+    /// the first line of a private key.
     pub(super) fn dash(&self, at: usize) -> SecretMatch {
         let before = &self.text[self.floor..at];
         match before.last() {
@@ -68,7 +68,7 @@ impl TextView<'_> {
         }
     }
 
-    /// Examines a capital letter, which may be part of a token or of the scheme before one.
+    /// Examines a capital letter, which may be part of a token or of the scheme before a token.
     pub(super) fn capital(&self, at: usize) -> SecretMatch {
         let (before, rest) = (&self.text[self.floor..at], &self.text[at..]);
         match rest {
@@ -85,8 +85,8 @@ impl TextView<'_> {
         }
     }
 
-    /// Examines `Bearer …` and `Basic …`, in upper or lower case. An unusual spelling may begin prose, so the token has to look
-    /// more random then.
+    /// Examines `Bearer …` and `Basic …`, in upper or lower case. An unusual spelling may begin prose, so then the
+    /// token must look more random.
     pub(super) fn scheme(&self, at: usize) -> SecretMatch {
         let rest = &self.text[at..];
         let is = |scheme: &[u8]| rest.get(..scheme.len()).is_some_and(|it| it.eq_ignore_ascii_case(scheme));
@@ -113,7 +113,7 @@ impl TextView<'_> {
         SecretMatch::Nothing
     }
 
-    /// Examines a token of this shape that may begin here.
+    /// Examines a possible token of this shape that begins at `start`.
     fn shaped(&self, start: usize, shape: &TokenShape) -> SecretMatch {
         if self.is_inside_a_word(start) {
             return SecretMatch::Nothing;
@@ -122,19 +122,20 @@ impl TextView<'_> {
         self.run(start, part, |run| shape.fits(run), |start, end| SecretMatch::whole(start, end, shape.kind()))
     }
 
-    /// Whether the character before belongs to the same word. An `n` after a backslash is the end of a line.
+    /// Whether the character before `at` belongs to the same word. An `n` after a backslash is a line break.
     fn is_inside_a_word(&self, at: usize) -> bool {
         let before = &self.text[self.floor..at];
         let escaped = matches!(before, [.., b'\\', b'n' | b't' | b'r']);
         !escaped && before.last().is_some_and(|b| is_key(*b) || matches!(b, b'+' | b'/' if self.is_base64(at)))
     }
 
-    /// Whether Base64 ends here, in which `eyJ` and `AKIA` occur by chance, rather than a path or a URL.
+    /// Whether Base64 text ends at `at`, in which `eyJ` and `AKIA` occur by chance; a path or a URL does not count as
+    /// Base64.
     fn is_base64(&self, at: usize) -> bool {
         let before = &self.text[at.saturating_sub(24).max(self.floor)..at];
         before.len() == 24 && before.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/'))
     }
 }
 
-/// Longer than any head such as `-----BEGIN ENCRYPTED PRIVATE KEY`.
+/// The maximum length of a key's first line: longer than `-----BEGIN ENCRYPTED PRIVATE KEY`.
 const MAX_PEM_HEAD: usize = 64;

@@ -1,11 +1,12 @@
-//! A place in a text -> the secret there. The rules by name and the rules by shape both read the text through this view.
+//! Examines a place in a text for a secret. The rules by name and the rules by shape both read the text through this
+//! view.
 
 use super::SecretKind;
 use super::ending::SecretEnd;
 use super::names;
 use super::shapes::{is_key, is_space};
 
-/// The result of examining a place.
+/// The result of examining a place in a text.
 #[derive(Debug, PartialEq, Eq)]
 #[rustfmt::skip] // a variant is a line
 pub(super) enum SecretMatch {
@@ -13,13 +14,14 @@ pub(super) enum SecretMatch {
     Nothing,
     /// A secret from `start` to `end`.
     Whole { start: usize, end: usize, kind: SecretKind },
-    /// A secret number. Its replacement becomes a string in the quotes of its name: `quote` after `slashes` backslashes.
+    /// A secret number. Its replacement becomes a string in the same quotes as its name: `quote` after `slashes`
+    /// backslashes.
     Number { start: usize, end: usize, quote: u8, slashes: usize },
-    /// A secret that begins at `start` and goes on until `ending` is found.
+    /// A secret that begins at `start` and continues until `ending` is found.
     Open { start: usize, ending: SecretEnd, in_array: bool, kind: SecretKind },
-    /// The member with its colon here is the value of an object that is named like a secret.
+    /// The secret is the value of the member with this colon, in an object with a secret name.
     Inside { colon: usize },
-    /// Undecided until more of the text is there.
+    /// Undecided until more of the text has come.
     Wait,
 }
 
@@ -28,7 +30,7 @@ impl SecretMatch {
         Self::Whole { start, end, kind }
     }
 
-    /// Whether it is a secret that does not begin before `at`.
+    /// Whether this is a secret that begins at or after `at`.
     pub(super) fn starts_at_or_after(&self, at: usize) -> bool {
         match self {
             Self::Whole { start, .. } | Self::Number { start, .. } | Self::Open { start, .. } => *start >= at,
@@ -37,7 +39,7 @@ impl SecretMatch {
     }
 }
 
-/// A text of which nothing before `floor` is read. With `more`, the text is not complete.
+/// A text that is read from `floor` on. `more` means that the text is not complete.
 pub(super) struct TextView<'a> {
     pub(super) text: &'a [u8],
     pub(super) floor: usize,
@@ -45,13 +47,13 @@ pub(super) struct TextView<'a> {
 }
 
 impl TextView<'_> {
-    /// The result where the text has ended too early.
+    /// The result if the text ends too early for a decision.
     pub(super) fn wait(&self) -> SecretMatch {
         if self.more { SecretMatch::Wait } else { SecretMatch::Nothing }
     }
 
-    /// Examines the longest run of `part` bytes from `start`, and returns `found` if it `fits`. Of a run that is too long to be
-    /// read whole, the beginning decides.
+    /// Examines the longest run of `part` bytes from `start`, and returns `found` if the run `fits`. If the run is too
+    /// long to be read whole, only its beginning is examined.
     pub(super) fn run(
         &self,
         start: usize,
@@ -80,21 +82,21 @@ impl TextView<'_> {
         from + rest.iter().take(most).take_while(|b| part(**b)).count()
     }
 
-    /// Returns the place after the spaces and tabs that begin here; a tab may be written as `\t`.
+    /// Returns the offset after the spaces and tabs that begin at `from`; a tab may be written as `\t`.
     pub(super) fn gap(&self, from: usize) -> usize {
         let end = self.skip(from, MAX_SPACES, is_space);
         let letter = self.skip(end, MAX_BACKSLASHES, |b| b == b'\\');
         if letter > end && self.text.get(letter) == Some(&b't') { letter + 1 } else { end }
     }
 
-    /// Returns the place after the JSON white space that begins here.
+    /// Returns the offset after the JSON white space that begins at `from`.
     pub(super) fn skip_json_space(&self, from: usize) -> usize {
         from + self.text.get(from..).map_or(0, json_space)
     }
 
-    /// Returns the start of the JSON white space that ends here.
+    /// Returns the start of the JSON white space that ends at `end`.
     pub(super) fn back_json_space(&self, end: usize) -> usize {
-        // The common case.
+        // The common case: no white space.
         if self.text[self.floor..end].ends_with(b"\"") {
             return end;
         }
@@ -120,8 +122,8 @@ impl TextView<'_> {
     }
 }
 
-/// The length of the JSON white space at the start of a text: plain, escaped as `\n`, `\r` and `\t` in nested strings, or with
-/// the `data:` of the next line of a server-sent event.
+/// Returns the length of the JSON white space at the start of a text: plain, escaped as `\n`, `\r` and `\t` in nested
+/// strings, or a line break followed by the `data:` of a server-sent event.
 pub(super) fn json_space(text: &[u8]) -> usize {
     let mut at = 0;
     while at < MAX_JSON_SPACE {
@@ -144,24 +146,25 @@ pub(super) fn json_space(text: &[u8]) -> usize {
     at
 }
 
-/// Whether names of members, options and variables can contain this byte.
+/// Whether this byte can be part of the name of a member, an option or a variable.
 pub(super) fn is_name(byte: u8) -> bool {
     is_key(byte) || byte == b'.'
 }
 
 pub(super) const MAX_SPACES: usize = 32;
 
-/// Enough for a line end and any usual indentation.
+/// The maximum length of white space between tokens of JSON: enough for a line break and any usual indentation.
 const MAX_JSON_SPACE: usize = 256;
 
-/// The start of a data line of a server-sent event.
+/// The field name of a data line in a server-sent event.
 const SSE_DATA_FIELD: &[u8] = b"data:";
 
-/// The backslashes before a quote of JSON that is nested five strings deep.
+/// The maximum number of backslashes before a quote, reached by JSON that is nested five strings deep.
 pub(super) const MAX_BACKSLASHES: usize = 31;
 
-/// Longer than any token; a JWT with all groups of a company in it has 4 KiB.
+/// The maximum length of a token that is read whole. A JWT that lists all groups in a company has 4 KiB.
 pub(super) const MAX_RUN: usize = 8 * 1024;
 
-/// The longest text before a hit that is read: white space, quote, backslashes and a name; and the same of the member before it.
+/// The maximum length of text before a hit that is read: white space, a quote, backslashes and a name; and the same for
+/// the member before it.
 pub(super) const LOOKBEHIND: usize = 2 * (MAX_JSON_SPACE + 2 + MAX_BACKSLASHES + names::MAX_WRITTEN_NAME);

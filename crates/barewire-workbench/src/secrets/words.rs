@@ -1,15 +1,15 @@
-//! A value under a secret name -> whether it is prose, code or a word of a language instead of a secret.
+//! Decides whether a value under a secret name is prose, code or a word of a language instead of a secret.
 
 use super::names::{self, NameContext};
 use super::shapes;
 
-/// Whether a word after `name: ` is a value and no prose. `alone` means that nothing follows it in its line.
+/// Whether a word after `name: ` is a value, not prose. `alone` means that nothing follows the word in its line.
 pub(super) fn is_value(word: &[u8], alone: bool, is_password: bool) -> bool {
     let end = word.iter().rposition(u8::is_ascii_alphanumeric).map_or(0, |last| last + 1);
     let bare = &word[..end];
     let has = |part: fn(&u8) -> bool| bare.iter().any(part);
     let (digits, letters) = (has(u8::is_ascii_digit), has(u8::is_ascii_alphabetic));
-    // Random text may begin with a slash as well, but then has capital letters in it.
+    // Random text may also begin with a slash, but then it contains capital letters.
     let is_path = shapes::is_path(word) && !has(u8::is_ascii_uppercase);
     if is_path || word.starts_with(b":") || memchr::memmem::find(word, b"://").is_some() {
         return false;
@@ -25,29 +25,31 @@ pub(super) fn is_value(word: &[u8], alone: bool, is_password: bool) -> bool {
     }
 }
 
-/// Whether passwords contain this byte, and words do not.
+/// Whether this byte occurs in passwords but not in words.
 fn is_odd(byte: &u8) -> bool {
     matches!(byte, b'@' | b'!' | b'#' | b'$' | b'%' | b'^' | b'*' | b'~' | b'+' | b'=' | b'?')
 }
 
-/// Whether its capital letters begin words, as in `StringLiteral`, or it has no lower-case letters.
+/// Whether the capital letters of a word only begin its parts, as in `StringLiteral`, or the word has no lower-case
+/// letters.
 fn is_capitalized_normally(word: &[u8]) -> bool {
     let is_small = |at: usize| word.get(at).is_some_and(u8::is_ascii_lowercase);
     let begins = |at: usize| !word[at].is_ascii_uppercase() || is_small(at + 1) && is_small(at + 2);
     (0..word.len()).all(begins) || !word.iter().any(u8::is_ascii_lowercase)
 }
 
-/// Whether this is a token of a parser: a sign, or the name of a kind of token.
+/// Whether the value is a token of a parser: punctuation, or the name of a kind of token.
 pub(super) fn is_language_token(value: &[u8]) -> bool {
     value.len() <= 20 && value.iter().all(|b| b.is_ascii_lowercase() || *b == b'_') || is_sign(value)
 }
 
-/// Whether this is too short to be a secret.
+/// Whether the value is too short to be a secret.
 pub(super) fn is_sign(value: &[u8]) -> bool {
     value.len() == 1 || value.len() <= 3 && value.iter().all(u8::is_ascii_punctuation)
 }
 
-/// Whether an assigned value is program code: a keyword, a call, another variable. `next` is the byte after it.
+/// Whether an assigned value is program code: a keyword, a call or another variable. `next` is the byte after the
+/// value.
 pub(super) fn is_code(name: &[u8], value: &[u8], next: Option<u8>) -> bool {
     if KEYWORDS.contains(&value) || name_of(name).eq_ignore_ascii_case(value) {
         return true;
@@ -68,7 +70,8 @@ fn name_of(path: &[u8]) -> &[u8] {
     path.rsplit(|b| *b == b'.').next().unwrap_or(path)
 }
 
-/// Whether the value of an environment variable is common text: a method or member of the protocol, a path, a number.
+/// Whether the value of an environment variable is common text: a method or member name of the protocol, a path, or a
+/// number.
 pub(super) fn is_common_text(value: &[u8]) -> bool {
     let is_number = value.iter().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'+'));
     let is_part = |part: &[u8]| {
@@ -76,12 +79,12 @@ pub(super) fn is_common_text(value: &[u8]) -> bool {
             && is_capitalized_normally(part)
     };
     let is_method = value.contains(&b'/') && value.split(|b| *b == b'/').all(is_part);
-    // Random text may have slashes in it, and begin with one.
+    // Random text may also contain slashes, even at its start.
     let is_path = is_method || shapes::is_path(value) && is_path_of_words(value);
     is_number || is_path || PROTOCOL_WORDS.contains(&value)
 }
 
-/// Whether this is a path of ordinary file names, with digits only at the start or the end of a word.
+/// Whether the value is a path of ordinary file names, with digits only at the start or the end of a word.
 pub(super) fn is_path_of_words(value: &[u8]) -> bool {
     let path = match value {
         [_, b':', path @ ..] if shapes::is_path(value) => path,
@@ -98,20 +101,21 @@ pub(super) fn is_path_of_words(value: &[u8]) -> bool {
     path.iter().any(is_slash) && path.split(|b| is_slash(b) || is_sign(b)).all(is_word)
 }
 
-/// Shorter words may have capital letters anywhere.
+/// The maximum length of a word in which capital letters may be anywhere.
 const MAX_UNCHECKED_WORD: usize = 8;
 
-/// Words of programming languages that may follow `=`.
+/// Keywords of programming languages that may follow `=`.
 #[rustfmt::skip] // a table
 const KEYWORDS: &[&[u8]] = &[
     b"async", b"await", b"false", b"function", b"lambda", b"new", b"nil", b"none", b"None", b"not", b"null",
     b"true", b"True", b"False", b"typeof", b"undefined", b"yield",
 ];
 
-/// Objects whose members code reads.
+/// Names of objects whose members are read in program code.
 const RECEIVERS: &[&[u8]] = &[b"this", b"self", b"process", b"os", b"config", b"settings", b"options", b"args"];
 
-/// Words that are long enough to be searched for, and in almost every message.
+/// Words that occur in almost every message, so they are not treated as known secrets even if an environment variable
+/// has such a value.
 #[rustfmt::skip] // a table
 const PROTOCOL_WORDS: &[&[u8]] = &[
     b"arguments", b"capabilities", b"clientInfo", b"completion", b"completions", b"description", b"elicitation",

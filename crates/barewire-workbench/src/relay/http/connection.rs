@@ -1,12 +1,13 @@
-//! A connection of a client -> a connection to the server for it alone, and the bytes between them.
+//! Opens a server connection for each client connection, and relays the bytes between them.
 //!
 //! ```text
 //! client ── requests: heads checked and rewritten, the rest as it is ──> server
 //!        <── responses: as they are ───────────────────────────────────
 //! ```
 //!
-//! Each connection of a client has a server connection of its own. So everything that HTTP defines hop by hop (keep-alive,
-//! chunks, `100 Continue`, an upgrade, the end of either side) means the same on both, and needs no translation.
+//! Each client connection has its own server connection. So everything that HTTP defines hop by hop (keep-alive,
+//! chunks, `100 Continue`, an upgrade, the closing of either side) means the same on both connections and needs no
+//! translation.
 
 use std::io;
 use std::sync::Arc;
@@ -22,16 +23,16 @@ use super::exchanges::ConnectionExchanges;
 use crate::http::decoder::{HttpDecoder, HttpPart};
 use crate::http::head::{HeadRewriter, RequestRefusal, response};
 
-/// The values that all connections share.
+/// The settings and the observer that all connections share.
 pub(super) struct RelayContext {
     pub(super) dialer: Dialer,
     pub(super) rewriter: HeadRewriter,
     pub(super) observer: Arc<RelayObserver>,
 }
 
-/// Serves a client until it or the server closes the connection.
+/// Serves a client until the client or the server closes the connection.
 pub(super) async fn serve(mut client: TcpStream, context: Arc<RelayContext>) {
-    // Bytes are passed on as they come, so waiting for more to fill a packet would only delay them.
+    // Bytes are passed on immediately, so waiting for more bytes to fill a packet would only delay them.
     let _ = client.set_nodelay(true);
     let exchanges = ConnectionExchanges::new(Arc::clone(&context.observer));
     if let Err(refusal) = relay(&mut client, &context, &exchanges).await {
@@ -47,7 +48,8 @@ pub(super) async fn serve(mut client: TcpStream, context: Arc<RelayContext>) {
     linger(client).await;
 }
 
-/// Relays until one of the two closes. An error is the response that the client gets before its connection is closed.
+/// Relays until the client or the server closes its connection. An error is the response that the client gets before
+/// its connection is closed.
 async fn relay(
     client: &mut TcpStream,
     context: &RelayContext,
@@ -55,7 +57,7 @@ async fn relay(
 ) -> Result<(), RequestRefusal> {
     let (mut from_client, mut to_client) = client.split();
     let mut requests = Requests::new(context, exchanges);
-    // The server is connected only when there is a request.
+    // We connect to the server only when the first request has come.
     let Some(first) = requests.first(&mut from_client).await? else { return Ok(()) };
     let wire = context.dialer.connect().await.map_err(|error| {
         let client_status = Some(BAD_GATEWAY.into());
@@ -71,7 +73,7 @@ async fn relay(
         tokio::select! {
             biased;
             end = &mut sending => match end {
-                // The rest of the server's responses is still passed on.
+                // The server's remaining responses are still passed on.
                 RequestsEnd::ClientClosed | RequestsEnd::ServerClosed => receiving.await,
                 RequestsEnd::ClientGone(error) => ResponsesEnd::ClientGone(error),
                 RequestsEnd::Refused(refusal) => ResponsesEnd::Refused(refusal),
@@ -91,7 +93,8 @@ async fn relay(
         }
         ResponsesEnd::ServerClosed(error) => {
             let error = error.map(|error| error.to_string());
-            // After a response on the connection, the client expects such a close and tries again.
+            // If the connection has already carried a response, clients expect that the server may close it, and they
+            // retry.
             let tell = responses.is_silent && exchanges.unanswered() > 0;
             let told = tell.then(|| BAD_GATEWAY.into());
             exchanges
@@ -110,7 +113,8 @@ fn not_passed_on(refusal: &RequestRefusal) -> CutReason {
     CutReason::ClientRefused(refusal.why.clone().into_bytes())
 }
 
-/// Closes a connection so that the last bytes arrive: closing with unread input would reset it, and drop them.
+/// Closes a connection after its last bytes have arrived: closing it with unread input would reset it and drop those
+/// bytes.
 async fn linger(mut client: TcpStream) {
     if client.shutdown().await.is_err() {
         return;
@@ -128,17 +132,17 @@ struct Requests<'a> {
     buffer: Vec<u8>,
     /// The bytes for the server.
     out: Vec<u8>,
-    /// The part of `out` up to the end of the last complete request.
+    /// The length of the part of `out` that ends with a complete request.
     whole: usize,
-    /// Whether something was refused. What follows it is ignored.
+    /// Whether a request was refused. All later bytes are ignored.
     is_refused: bool,
 }
 
 /// The reason why no more requests are passed on.
 enum RequestsEnd {
-    /// The client has closed its side. It may still read.
+    /// The client has closed its sending side. It may still read.
     ClientClosed,
-    /// The server has closed its side. It may still write.
+    /// The server has closed its receiving side. It may still write.
     ServerClosed,
     ClientGone(Option<io::Error>),
     Refused(RequestRefusal),
@@ -150,7 +154,7 @@ impl<'a> Requests<'a> {
         Self { context, exchanges, decoder, buffer, out: Vec::new(), whole: 0, is_refused: false }
     }
 
-    /// Waits for the first request; returns the first bytes for the server.
+    /// Waits for the first request. Returns its first bytes for the server.
     async fn first(&mut self, from: &mut (impl AsyncRead + Unpin)) -> Result<Option<Vec<u8>>, RequestRefusal> {
         while self.out.is_empty() {
             match from.read(&mut self.buffer).await {
@@ -187,7 +191,7 @@ impl<'a> Requests<'a> {
                     if self.exchanges.unanswered() == 0 {
                         return RequestsEnd::ClientGone(None);
                     }
-                    // The server sees the close as without a relay: it cancels a request of the modern era.
+                    // The server sees the close as it would without a relay: in the modern era it cancels the request.
                     self.exchanges.client_closed();
                     return match to.shutdown().await {
                         Ok(()) => RequestsEnd::ClientClosed,
@@ -200,7 +204,7 @@ impl<'a> Requests<'a> {
         }
     }
 
-    /// Takes bytes of the client. Complete requests before something that is refused are passed on and answered first.
+    /// Handles bytes from the client. Complete requests before a refused one are passed on and answered first.
     fn take(&mut self, count: usize) {
         if !self.is_refused
             && let Err(refusal) = self.rewrite(count)
@@ -211,7 +215,7 @@ impl<'a> Requests<'a> {
         }
     }
 
-    /// Appends the bytes for the server to `out`.
+    /// Checks and rewrites the received bytes, and appends them to `out`.
     fn rewrite(&mut self, count: usize) -> Result<(), RequestRefusal> {
         self.whole = 0;
         let mut input = &self.buffer[..count];
@@ -238,7 +242,7 @@ impl<'a> Requests<'a> {
                     self.exchanges.request_body(bytes);
                     self.out.extend_from_slice(bytes);
                 }
-                // Empty lines between requests have no meaning.
+                // Empty lines between requests have no meaning, so they are dropped.
                 Some(HttpPart::Framing(_)) if self.decoder.is_between() => {}
                 Some(HttpPart::Framing(bytes)) => self.out.extend_from_slice(bytes),
                 Some(HttpPart::End) => {
@@ -253,7 +257,7 @@ impl<'a> Requests<'a> {
 /// The direction from the server to the client.
 struct Responses<'a> {
     exchanges: &'a ConnectionExchanges,
-    /// `None` once the server has sent something that is not HTTP.
+    /// `None` after the server has sent bytes that are not HTTP.
     decoder: Option<HttpDecoder>,
     /// Whether the server has sent nothing yet.
     is_silent: bool,
@@ -276,7 +280,7 @@ impl<'a> Responses<'a> {
         loop {
             let count = match from.read(&mut buffer).await {
                 Ok(count) => count,
-                // Many servers leave out the close message of TLS.
+                // Many servers close a TLS connection without the close message of TLS.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
                 Err(error) => return ResponsesEnd::ServerClosed(Some(error)),
             };
@@ -285,7 +289,7 @@ impl<'a> Responses<'a> {
                 return ResponsesEnd::ServerClosed(None);
             }
             self.is_silent = false;
-            // The client gets the bytes before they are decoded.
+            // The bytes are sent to the client before they are decoded.
             if let Err(error) = to.write_all(&buffer[..count]).await {
                 return ResponsesEnd::ClientGone(Some(error));
             }
@@ -301,7 +305,7 @@ impl<'a> Responses<'a> {
         }
     }
 
-    /// Handles the server's close of the connection, which ends some bodies.
+    /// Handles the closing of the connection by the server, which ends some kinds of body.
     fn finish(&mut self) {
         if self.decoder.as_ref().is_some_and(HttpDecoder::may_end) {
             self.exchanges.response_end();
@@ -327,8 +331,8 @@ fn observe(decoder: &mut HttpDecoder, mut input: &[u8], exchanges: &ConnectionEx
 
 const BAD_GATEWAY: &str = "502 Bad Gateway";
 
-/// For each direction of each connection.
+/// The size of the buffer for each direction of each connection.
 const BUFFER_SIZE: usize = 32 * 1024;
 
-/// Long enough for a client on this machine to read its response.
+/// The maximum wait before a connection is closed: long enough for a client on this machine to read its response.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! The parts of requests and responses on one connection -> the events of each exchange, under its number.
+//! Assigns the requests and responses on one connection to numbered exchanges, and records their events.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ pub(super) struct ConnectionExchanges {
 
 #[derive(Default)]
 struct ExchangeState {
-    /// Exchanges without a response, in the order of their requests, which is that of the responses.
+    /// Exchanges without a response, in the order of their requests. The responses come in the same order.
     waiting: VecDeque<WaitingExchange>,
     /// The body of the request that is being received.
     request: Option<BodyInTransit>,
@@ -24,9 +24,9 @@ struct ExchangeState {
     response: Option<BodyInTransit>,
     /// Whether the connection has switched to another protocol.
     is_upgraded: bool,
-    /// Set when nothing more of the client is passed on: the response that it gets instead.
+    /// The response that the client gets because a request was refused; nothing more from the client is passed on.
     refusal: Option<RequestRefusal>,
-    /// The reason for the end of exchanges that are unfinished when the connection ends.
+    /// The reason why exchanges are cut off if they are unfinished when the connection ends.
     end: Option<CutReason>,
 }
 
@@ -39,7 +39,7 @@ struct WaitingExchange {
 struct BodyInTransit {
     number: u64,
     kind: BodyKind,
-    /// The bytes that the observer does not get.
+    /// The number of bytes in the body that are not recorded.
     unread: u64,
 }
 
@@ -81,7 +81,7 @@ impl ConnectionExchanges {
         }
     }
 
-    /// Records a request that is not passed on.
+    /// Records a request that was refused and not passed on.
     pub(super) fn refused(&self, why: &str) {
         let number = self.observer.next_exchange();
         self.observer.warn(number, Note::Refused(why.into()));
@@ -89,7 +89,7 @@ impl ConnectionExchanges {
         self.observer.note(number, Note::Eof(Stream::ToClient));
     }
 
-    /// The kind of the request that the next response answers.
+    /// Returns the kind of the request that the next response answers.
     pub(super) fn next_kind(&self) -> RequestKind {
         self.state().waiting.front().map_or(RequestKind::Other, |exchange| exchange.kind)
     }
@@ -99,7 +99,7 @@ impl ConnectionExchanges {
         let lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
         let mut lines = lines.filter(|line| !line.is_empty());
         if (100..=199).contains(&response.status) && response.status != 101 {
-            // An informational response has no body, and the final one is still to come.
+            // An informational response has no body, and the final response follows later.
             let first = state.waiting.front().map(|exchange| exchange.number);
             let status = lines.next().unwrap_or_default();
             let number = first.unwrap_or_else(|| self.observer.next_exchange());
@@ -133,7 +133,7 @@ impl ConnectionExchanges {
         }
     }
 
-    /// Records that the server sends something that is not HTTP.
+    /// Records that the server sent bytes that are not HTTP.
     pub(super) fn not_http(&self, why: &str) {
         let state = self.state();
         let number = state.response.as_ref().map(|body| body.number);
@@ -142,28 +142,29 @@ impl ConnectionExchanges {
         self.observer.warn(number.unwrap_or_else(|| self.observer.next_exchange()), note);
     }
 
-    /// The number of requests without a complete response.
+    /// Returns the number of requests without a complete response.
     pub(super) fn unanswered(&self) -> usize {
         let state = self.state();
         state.waiting.len() + usize::from(state.response.is_some())
     }
 
-    /// Refuses everything that the client sends from here on. It is told when everything before is answered.
+    /// Refuses everything that the client sends from now on. The client gets the refusal after the responses to all
+    /// earlier requests.
     pub(super) fn refuse(&self, refusal: RequestRefusal) {
         self.state().refusal.get_or_insert(refusal);
     }
 
-    /// Takes the refusal that the client is to be told now.
+    /// Takes the refusal, if all earlier requests are answered so that it can be sent to the client now.
     pub(super) fn refusal(&self) -> Option<RequestRefusal> {
         let mut state = self.state();
         let ExchangeState { waiting, request, response, refusal, .. } = &mut *state;
-        // A request that broke off in the middle gets no other response.
+        // A request that is refused in the middle of its body gets no response other than the refusal.
         let broken = request.as_ref().map(|body| body.number);
         let is_owed = response.is_some() || waiting.iter().any(|exchange| Some(exchange.number) != broken);
         if is_owed { None } else { refusal.take() }
     }
 
-    /// Records that the client has closed its side. It may still read.
+    /// Records that the client has closed its sending side. It may still read.
     pub(super) fn client_closed(&self) {
         let mut state = self.state();
         let response = state.response.iter().map(|body| body.number);
@@ -177,7 +178,7 @@ impl ConnectionExchanges {
         self.state().is_upgraded
     }
 
-    /// Sets the reason for the end of the connection; the first reason counts.
+    /// Sets the reason for the end of the connection. Only the first reason is kept.
     pub(super) fn end(&self, why: CutReason) {
         self.state().end.get_or_insert(why);
     }
@@ -228,7 +229,7 @@ impl Drop for ConnectionExchanges {
         let cut = |number| {
             let note = Note::Cut { stream: Stream::ToClient, why: why.clone() };
             match why {
-                // Both are ordinary.
+                // These two reasons are normal, so the user is not warned.
                 CutReason::ClientClosed { .. } | CutReason::TapStopped => observer.note(number, note),
                 _ => observer.warn(number, note),
             }

@@ -1,4 +1,4 @@
-//! A listening socket -> connections, each relayed, until a signal stops it.
+//! Accepts connections on a listening socket and relays each, until the relay is stopped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::connection::{RelayContext, serve};
 
-/// Accepts connections until `stop` is ready; then all open ones end.
+/// Accepts connections until `stop` is ready, and then closes all open ones.
 pub(super) async fn listen(tcp: TcpListener, context: Arc<RelayContext>, stop: impl Future<Output = ()>) {
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
@@ -31,11 +31,12 @@ pub(super) async fn listen(tcp: TcpListener, context: Arc<RelayContext>, stop: i
         });
     }
     drop(tcp);
-    // Dropping an open connection records its end.
+    // Dropping the state of a connection records the end of its exchanges.
     connections.shutdown().await;
 }
 
-/// Accepts the next connection. Errors are temporary: the client has gone, or a resource is used up.
+/// Accepts the next connection. Errors are retried because they are temporary: the client has disconnected, or a
+/// resource is used up.
 async fn accept(tcp: &TcpListener) -> TcpStream {
     loop {
         match tcp.accept().await {
@@ -45,5 +46,6 @@ async fn accept(tcp: &TcpListener) -> TcpStream {
     }
 }
 
-/// More than any host opens; each takes 64 KiB and two sockets. Further clients wait.
+/// The maximum number of connections: more than any host opens. Each takes 64 KiB and two sockets. Further clients must
+/// wait.
 const MAX_CONNECTIONS: usize = 1000;

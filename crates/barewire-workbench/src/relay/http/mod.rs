@@ -1,4 +1,5 @@
-//! A client <-> a server at a URL: a reverse proxy that changes nothing but `Host`, which becomes the server's.
+//! A reverse proxy between clients and a server at a URL, which changes only the `Host` header, to the name of the
+//! server.
 
 mod connection;
 mod exchanges;
@@ -31,19 +32,20 @@ pub struct HttpRelay {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct HttpRelaySettings {
-    /// Host names that it answers to, besides those of this machine. Required where other machines can connect.
+    /// Host names by which clients may address the relay, in addition to those of this machine. Required if other
+    /// machines can connect.
     pub hosts: Vec<String>,
-    /// Whether to request uncompressed bodies from the server, whatever the client accepts.
+    /// Whether to request uncompressed bodies from the server, regardless of the encodings that the client accepts.
     pub uncompressed: bool,
 }
 
-/// The reason why a relay does not listen.
+/// The reason why a relay cannot listen.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ListenError {
     /// The address is invalid or cannot be resolved.
     Address(io::Error),
-    /// Other machines can connect to this address, and no host name is set.
+    /// Other machines can connect to this address, but no host name is set.
     Open(SocketAddr),
     /// A host name is invalid.
     Host(String),
@@ -52,7 +54,7 @@ pub enum ListenError {
 }
 
 impl HttpRelay {
-    /// Listens at an address, for the server that `dialer` connects to.
+    /// Listens at an address, and relays to the server that `dialer` connects to.
     pub async fn listen(address: &str, dialer: Dialer, settings: &HttpRelaySettings) -> Result<Self, ListenError> {
         let addresses: Vec<SocketAddr> =
             tokio::net::lookup_host(address).await.map_err(ListenError::Address)?.collect();
@@ -61,12 +63,12 @@ impl HttpRelay {
         Ok(Self { tcp, dialer, rewriter })
     }
 
-    /// The address that it listens at.
+    /// Returns the address that the relay listens at.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.tcp.local_addr()
     }
 
-    /// Relays until `stop` is ready. `say` is called with the events that the user should see.
+    /// Relays until `stop` is ready. Calls `say` with the events that the user should see.
     pub async fn run(
         self,
         observation: Option<&Observation>,
@@ -99,7 +101,7 @@ fn rewriter(
         }
         access = Access::deny_all();
     }
-    // Other loopback addresses are answered to as well.
+    // Clients may also use the other loopback addresses.
     let own = addresses.iter().filter(|address| is_loopback(address));
     let own = own.map(|address| SocketAddr::new(address.ip(), 0).to_string());
     let own = own.map(|host| host.strip_suffix(":0").unwrap_or(&host).to_owned());
@@ -113,23 +115,23 @@ fn rewriter(
     Ok(HeadRewriter { access, host: dialer.host(), uncompressed: settings.uncompressed, proxy })
 }
 
-/// Whether only this machine can connect to this address.
+/// Whether only this machine can connect to the address.
 pub fn is_loopback(address: &SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
 
-/// Called with the number of an exchange and a warning about it.
+/// A callback that gets the number of an exchange and a warning about it.
 type WarningSink = dyn Fn(u64, &Note) + Send + Sync;
 
 /// Numbers the exchanges of all connections, copies their bytes and events to the observation, and reports warnings.
 struct RelayObserver {
     clock: CaptureClock,
-    /// `None` without an observation.
+    /// Sends to the observation; `None` if there is none.
     sender: Option<ObservationSender>,
     /// The number of exchanges so far.
     exchanges: AtomicU64,
     say: Box<WarningSink>,
-    /// The last warning.
+    /// The last warning that was reported.
     said: Mutex<Option<Note>>,
 }
 
@@ -150,11 +152,11 @@ impl RelayObserver {
         }
     }
 
-    /// Records an event, and reports it to the user.
+    /// Records an event and reports it to the user.
     fn warn(&self, exchange: u64, note: Note) {
         self.note(exchange, note.clone());
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        // A client that repeats its mistake is reported once.
+        // A warning that repeats is reported only once.
         if said.as_ref() != Some(&note) {
             (self.say)(exchange, &note);
             *said = Some(note);

@@ -1,4 +1,4 @@
-//! A recorded and a received message -> their differences.
+//! Compares received messages with the recorded ones.
 
 use super::{ClientReplay, ExpectedKind, ExpectedState, MessageIndex};
 use crate::replay::diff::{Change, diff_messages};
@@ -24,14 +24,15 @@ impl ClientReplay<'_> {
         }
     }
 
-    /// Returns the places where a recorded and a received message differ. `method` is that of the request.
+    /// Returns the places where a recorded and a received message differ. `method` is the method of the request.
     fn changes(&mut self, method: &str, index: MessageIndex, received: &Message) -> Vec<Change> {
         let recorded = self.script.message(index);
         let Self { options, generated, notes, .. } = self;
         let is_ignored = |path: &[String]| options.ignore.iter().any(|pattern| pattern.covers(method, path));
         let mut changes = diff_messages(recorded, received, &mut |path, recorded_value, received_value| {
             let both = recorded_value.zip(received_value);
-            // Ignored places are looked at as well: later messages return the values that the server generates there.
+            // Ignored places are also examined, because later messages of the client return the values that the server
+            // generates there.
             let is_generated = both.is_some_and(|(was, is)| generated.accept(method, path, was, is));
             if is_generated || is_ignored(path) {
                 return true;
@@ -55,8 +56,8 @@ impl ClientReplay<'_> {
         changes
     }
 
-    /// Compares the notifications, which may come in any order: equal ones first, then the rest of each method in
-    /// order.
+    /// Compares the notifications, which may come in any order: first pairs the equal ones, then the remaining ones of
+    /// each method in order.
     pub(super) fn compare_notifications(&mut self) {
         let mut received = std::mem::take(&mut self.notifications);
         let mut unequal = Vec::new();
@@ -92,7 +93,7 @@ impl ClientReplay<'_> {
         }
     }
 
-    /// Makes a difference about a recorded message, or about a received one without a recorded counterpart.
+    /// Makes a difference about a recorded message, or about a received message without a recorded counterpart.
     pub(super) fn difference(
         &self,
         kind: DifferenceKind,
@@ -113,7 +114,7 @@ impl ClientReplay<'_> {
     }
 }
 
-/// Whether two responses have the same number as their id, spelled differently. A client that sent 1 may not recognize
+/// Whether the ids of two responses are the same number in different spellings. A client that sent 1 may not recognize
 /// 1.0.
 fn is_respelled_id(recorded: &Message, received: &Message) -> bool {
     match (&recorded.kind, &received.kind) {
@@ -124,14 +125,14 @@ fn is_respelled_id(recorded: &Message, received: &Message) -> bool {
     }
 }
 
-/// Whether a path is that of the server's version, in either era.
+/// Whether a path leads to the server's version, in either era.
 fn is_server_version(path: &[String]) -> bool {
     matches!(path, [.., info, version] if version == "version"
         && (info == "serverInfo" || info == "io.modelcontextprotocol/serverInfo"))
 }
 
-/// The number of differences after which messages without a recorded counterpart are not listed any more.
+/// The maximum number of differences: beyond it, messages without a recorded counterpart are no longer listed.
 const MAX_STRAY_DIFFERENCES: usize = 10_000;
 
-/// The number of received bytes that a difference shows.
+/// The maximum number of received bytes that a difference shows.
 const MAX_RECEIVED_BYTES: usize = 4 * 1024;

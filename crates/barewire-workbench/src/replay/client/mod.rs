@@ -1,5 +1,5 @@
-//! A script and the messages of a server -> the frames to send, and the differences from the capture. No I/O, and no
-//! clock.
+//! Replays the client of a script: decides which frames to send, and collects the differences between the server's
+//! messages and the capture. Uses no I/O and no clock.
 
 mod compare;
 #[cfg(test)]
@@ -21,7 +21,7 @@ use super::play_plan::{ExpectedKind, PlayPlan};
 use super::rewrite::rewrite;
 use super::script::{ExitStatus, MessageIndex, Script};
 
-/// The client of a script.
+/// The client of a script during a replay.
 pub(super) struct ClientReplay<'a> {
     script: &'a Script,
     /// The framing of messages to the server.
@@ -34,17 +34,17 @@ pub(super) struct ClientReplay<'a> {
     sent: usize,
     /// The state of each expected message.
     expected: Vec<ExpectedState>,
-    /// No expected message before this one is open.
+    /// All expected messages before this index were received or missed.
     first_open: usize,
-    /// The number of responses received to each request.
+    /// The number of responses to each request so far.
     responses: Vec<usize>,
-    /// The live ids of the server's requests, by expected message.
+    /// Maps each request of the server (by its index among the expected messages) to its id in this replay.
     server_ids: HashMap<usize, Id<'static>>,
-    /// The strays of the capture that were not received.
+    /// The recorded messages that the client does not wait for and that were not received yet.
     strays: Vec<MessageIndex>,
     /// The number of expected messages that were received.
     received: usize,
-    /// The notifications that were received, and their length in bytes.
+    /// The received notifications, and their total length in bytes.
     notifications: Vec<Message>,
     notification_bytes: usize,
     is_closed: bool,
@@ -59,14 +59,14 @@ enum ExpectedState {
     Missed,
 }
 
-/// The next thing to do.
+/// The next action for the caller.
 #[derive(Debug, PartialEq)]
 pub(super) enum NextAction {
     /// Send these bytes, no earlier than this time of the capture. `send` is the index of the planned send.
     Send { bytes: Vec<u8>, time: Option<Duration>, send: usize },
-    /// Wait for a message of the server.
+    /// Wait for a message from the server.
     Wait,
-    /// Everything is sent, and every expected message was received or missed.
+    /// Everything was sent, and every expected message was received or counted as missed.
     Done,
 }
 
@@ -107,7 +107,7 @@ impl<'a> ClientReplay<'a> {
             let send = self.next_send;
             self.next_send += 1;
             let frame = &self.script.frames[planned.frame];
-            // A response to a request that the server did not send this time is left out.
+            // If the server did not send a request in this replay, the recorded response to it is left out.
             let is_unrequested = |(_, request): &(usize, usize)| !self.server_ids.contains_key(request);
             if frame.messages.len() == 1 && planned.answers.iter().any(is_unrequested) {
                 continue;
@@ -120,7 +120,8 @@ impl<'a> ClientReplay<'a> {
         if self.first_open == self.expected.len() && has_notifications { NextAction::Done } else { NextAction::Wait }
     }
 
-    /// Returns the recorded bytes of a send, with the live ids of the server's requests and the live generated values.
+    /// Returns the recorded bytes of a send, in which the ids of the server's requests and the values that the server
+    /// generates are replaced by those of this replay.
     fn bytes(&self, send: usize) -> Vec<u8> {
         let send = &self.plan.sends[send];
         let recorded = &self.script.frames[send.frame];
@@ -153,13 +154,13 @@ impl<'a> ClientReplay<'a> {
         }
     }
 
-    /// Returns the number of planned sends that are done, and of expected messages that were received.
+    /// Returns the number of planned sends that are done, and the number of expected messages that were received.
     pub(super) fn progress(&self) -> (usize, usize) {
         (self.next_send, self.received)
     }
 
-    /// Handles a frame of the server. Returns responses to send that are not in the capture, a frame each. `send` is
-    /// the planned send whose HTTP response the frame came in.
+    /// Handles a frame from the server. Returns the responses to send that are not in the capture, one frame each.
+    /// `send` is the planned send in whose HTTP response the frame came.
     pub(super) fn take(&mut self, frame: &[u8], send: Option<usize>) -> Vec<Vec<u8>> {
         let mut replies = Vec::new();
         for message in Message::in_frame(frame) {
@@ -182,7 +183,7 @@ impl<'a> ClientReplay<'a> {
         replies
     }
 
-    /// Handles bytes of the server that are not a frame.
+    /// Handles bytes from the server that are not a frame.
     pub(super) fn handle_unreadable(&mut self, why: &str) {
         let message = Message { kind: MessageKind::Invalid, text: why.as_bytes().to_vec(), value: None };
         self.add_difference(DifferenceKind::NoMessage, None, Some(&message));
@@ -209,7 +210,8 @@ impl<'a> ClientReplay<'a> {
         self.responses[last] += 1;
         let request = &self.plan.requests[last];
         let kind = match (request.answers.len(), self.responses[last]) {
-            // A response may cross a cancellation, or come only because the client has closed its side.
+            // The server may have sent the response before it saw the cancellation, or because the client closed its
+            // side.
             (0, 1) if request.cancelled || self.is_closed => return,
             (0, 1) => DifferenceKind::UnexpectedAnswer,
             _ => DifferenceKind::AnsweredAgain,
@@ -217,8 +219,8 @@ impl<'a> ClientReplay<'a> {
         self.add_difference(kind, Some(request.index), Some(message));
     }
 
-    /// Matches a request of the server with the recorded one with the same params, or else the first one with the same
-    /// method.
+    /// Matches a request from the server with the recorded request that has the same params, or else with the first one
+    /// that has the same method.
     fn handle_request(&mut self, id: &Id<'static>, method: &str, message: &Message) -> Option<Vec<u8>> {
         let recorded = |expected: &usize| self.script.message(self.plan.expected[*expected].index);
         let is_same_method = |expected: &usize| {
@@ -234,7 +236,7 @@ impl<'a> ClientReplay<'a> {
         }
         let mut response = Vec::new();
         if method == "ping" {
-            // Servers may ping at any time.
+            // Servers may send a ping at any time.
             response = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, id.as_str()).into_bytes();
         } else {
             self.add_difference(DifferenceKind::UnexpectedRequest, None, Some(message));
@@ -245,7 +247,7 @@ impl<'a> ClientReplay<'a> {
         Some(framed(self.framing, &response))
     }
 
-    /// Handles a message that the client does not wait for: no difference if the capture has the same.
+    /// Handles a message that the client does not wait for. It is a difference unless the capture has the same message.
     fn handle_stray(&mut self, kind: DifferenceKind, message: &Message) {
         let is_same = |index: &MessageIndex| {
             let recorded = self.script.message(*index);
@@ -260,7 +262,7 @@ impl<'a> ClientReplay<'a> {
         }
     }
 
-    /// Returns the expected messages that are open.
+    /// Returns the indices of the expected messages that are still open.
     fn open(&self) -> impl Iterator<Item = usize> {
         (self.first_open..self.expected.len()).filter(|at| self.expected[*at] == ExpectedState::Open)
     }
@@ -269,7 +271,7 @@ impl<'a> ClientReplay<'a> {
         self.open().find(|expected| self.plan.expected[*expected].kind == ExpectedKind::OrphanError)
     }
 
-    /// Marks the messages that the next send waits for as missed. Returns their number.
+    /// Marks the messages that the next send waits for as missed, and returns their number.
     pub(super) fn give_up(&mut self, why: &str) -> usize {
         let needs = self.plan.sends.get(self.next_send).map_or(self.expected.len(), |send| send.needs);
         let missed: Vec<usize> = self.open().take_while(|expected| *expected < needs).collect();
@@ -277,13 +279,14 @@ impl<'a> ClientReplay<'a> {
         missed.len()
     }
 
-    /// Marks the responses to a planned send as missed: its HTTP exchange has ended.
+    /// Marks the responses to a planned send as missed, because its HTTP exchange has ended.
     pub(super) fn give_up_send(&mut self, send: usize, why: &str) {
         let missed: Vec<usize> = self.open_responses(send).collect();
         self.mark_missed(&missed, why);
     }
 
-    /// Returns the message of an error without an id that came instead of the response to a planned send.
+    /// If a frame is an error without an id, sent instead of the response to a planned send, returns the error's
+    /// message.
     pub(super) fn error_instead(&self, frame: &[u8], send: usize) -> Option<String> {
         let messages = Message::in_frame(frame);
         let [message @ Message { kind: MessageKind::OrphanError, .. }] = messages.as_slice() else { return None };
@@ -324,7 +327,7 @@ impl<'a> ClientReplay<'a> {
         }
     }
 
-    /// Marks all open messages as missed: the server has ended. `how` completes the sentence.
+    /// Marks all open messages as missed, because the server has ended. `how` completes the sentence in the difference.
     pub(super) fn handle_end(&mut self, how: &str) {
         let unsent = self.plan.sends.len() - self.next_send;
         if unsent > 0 {
@@ -336,19 +339,19 @@ impl<'a> ClientReplay<'a> {
         }
         self.give_up(how);
         self.next_send = self.plan.sends.len();
-        // The difference above covers the responses to messages that were never sent.
+        // The difference above also covers the responses to messages that were never sent.
         for state in self.expected.iter_mut().filter(|state| **state == ExpectedState::Open) {
             *state = ExpectedState::Missed;
         }
         self.first_open = self.expected.len();
     }
 
-    /// Notes that nothing more is sent: a message that comes now may be caused by that.
+    /// Notes that nothing more will be sent. Later messages from the server may be a reaction to this.
     pub(super) fn close(&mut self) {
         self.is_closed = true;
     }
 
-    /// Compares the exit status of the server with the recorded one, if there is one.
+    /// Compares the exit status of the server with the recorded one, if one was recorded.
     pub(super) fn handle_exit(&mut self, received: ExitStatus) {
         if let Some(recorded) = self.script.server_exit.filter(|recorded| *recorded != received) {
             self.add_difference(DifferenceKind::Exit { recorded, received }, None, None);
@@ -370,6 +373,6 @@ impl<'a> ClientReplay<'a> {
     }
 }
 
-/// The bytes of notifications that are kept for the comparison: a server that never stops sending must not fill the
-/// memory.
+/// The maximum number of bytes of notifications that are kept for the comparison: a server that never stops sending
+/// must not fill the memory.
 const MAX_NOTIFICATION_BYTES: usize = 64 * 1024 * 1024;

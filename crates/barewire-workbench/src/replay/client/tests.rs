@@ -105,7 +105,7 @@ fn missing_requests_are_not_answered_and_unexpected_ones_are_refused() {
     let pong = client.take(br#"{"jsonrpc":"2.0","id":4,"method":"ping"}"#, None);
     assert_eq!(pong.concat(), b"{\"jsonrpc\":\"2.0\",\"id\":4,\"result\":{}}\n");
     client.give_up("late");
-    // The progress notification is still sent; the response is not.
+    // The progress notification is still sent, but not the response.
     assert_eq!(sent(&mut client).len(), 1);
     client.take(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, None);
     assert_eq!(kinds(&client.report()), ["unexpected-request", "missing-request"]);
@@ -162,7 +162,7 @@ fn a_cancelled_request_may_be_answered_or_not() {
     client.take(&answer(1), None);
     client.take(&answer(3), None);
     client.close();
-    // A subscription is answered when the client closes its side.
+    // A subscription is answered only when the client closes its side.
     client.take(&answer(2), None);
     assert_eq!(kinds(&client.report()), ["unexpected-answer"]);
 }

@@ -1,4 +1,4 @@
-//! A script and the time -> the time when a message is due, and when an answer is late.
+//! Determines when a message is due, and when an answer is late.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use crate::replay::script::Script;
 
 /// The start of the replay, and the deadline for the next expected message.
 pub(super) struct PlayClock {
-    /// Time 0 of the capture, if messages keep its times.
+    /// The time of the replay that corresponds to time 0 of the capture; `None` if recorded times are ignored.
     start: Option<Instant>,
     timeout: Option<Duration>,
     pub(super) deadline: Option<Instant>,
-    /// The progress and the number of unwritten bytes when the deadline was set.
+    /// The progress of the replay, and the number of unwritten bytes, when the deadline was set.
     last_progress: ((usize, usize), usize),
     /// The number of missed deadlines in a row.
     pub(super) missed: usize,
@@ -32,7 +32,8 @@ impl PlayClock {
         self.deadline = self.timeout.map(|timeout| Instant::now() + timeout);
     }
 
-    /// Resets the deadline if a message was sent or an expected one was received. Notifications alone do not count.
+    /// Resets the deadline if a message was sent, bytes were written, or an expected message was received. Received
+    /// notifications do not reset it.
     pub(super) fn note_progress(&mut self, progress: (usize, usize), unwritten: usize) {
         if self.last_progress.0.1 != progress.1 {
             self.missed = 0;
@@ -43,7 +44,7 @@ impl PlayClock {
         }
     }
 
-    /// Returns the time when a message with this time in the capture is due.
+    /// Returns the time at which a message with this recorded time is due.
     pub(super) fn due(&self, time: Option<Duration>) -> Instant {
         match (self.start, time) {
             (Some(start), Some(time)) => start + time,

@@ -1,5 +1,5 @@
-//! Messages of a client -> HTTP exchanges, in order, with the session and the version of this server; their responses
-//! -> messages for the client.
+//! Sends the client's messages as HTTP exchanges, in order, with the session and the version of this server, and passes
+//! the messages in their responses to the client.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -21,50 +21,50 @@ use crate::text::shown;
 pub(super) struct ClientExchanges {
     session: SessionClient,
     open: HashMap<u64, ClientExchange>,
-    /// The exchange whose response must begin before the next message is sent. Separate HTTP requests have no order, so
-    /// a message without requests must be accepted first.
+    /// The exchange whose response must begin before the next message is sent. HTTP requests on separate connections
+    /// have no order, so a message that contains no requests must be accepted first.
     pub(super) gate: Option<Gate>,
-    /// Whether the server has answered anything.
+    /// Whether the server has responded to anything.
     pub(super) is_reached: bool,
     max_frame: usize,
 }
 
 pub(super) struct Gate {
     exchange: u64,
-    /// The time when the gate opens in any case.
+    /// The time at which the next message is sent at the latest.
     pub(super) until: Option<Instant>,
 }
 
-/// The reason for an exchange.
+/// The purpose of an exchange.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Purpose {
-    /// The planned send with this index.
+    /// The exchange sends the planned message with this index.
     Message(usize),
-    /// A response to the server that is not in the capture.
+    /// The exchange sends a response to the server that is not in the capture.
     Reply,
-    /// A GET stream for messages that belong to no request.
+    /// The exchange is a GET stream for messages that belong to no request.
     Listen,
 }
 
 struct ClientExchange {
     purpose: Purpose,
-    /// The ids of its requests, if they are of the modern era.
+    /// The ids of the requests in this exchange, if they are of the modern era.
     modern_requests: Vec<Id<'static>>,
     is_initialized: bool,
-    /// The status line, as `HTTP/1.1 200 OK`; empty until the response begins.
+    /// The status line, such as `HTTP/1.1 200 OK`; empty until the response begins.
     status: String,
     is_success: bool,
     decoder: ResponseDecoder,
 }
 
-/// Cuts a response into messages.
+/// Splits a response into messages.
 enum ResponseDecoder {
     /// A response without messages.
     Empty,
     Body(Body),
     Events {
         sse: Box<Sse>,
-        /// The event after which the stream is resumed if it ends too early.
+        /// The id of the event after which the stream is resumed if it ends too early.
         last_event_id: String,
     },
 }
@@ -80,7 +80,8 @@ impl ClientExchanges {
         self.gate.take_if(|gate| gate.exchange == number);
     }
 
-    /// Whether a message was not accepted yet, or more messages can follow in a response that is not waited for.
+    /// Whether an exchange is open whose message was not accepted yet, or whose response may contain further messages
+    /// after the expected one.
     pub(super) fn is_answering(&self, client: &ClientReplay<'_>) -> bool {
         self.open.values().any(|exchange| match exchange.purpose {
             Purpose::Message(send) => exchange.status.is_empty() || !client.is_waiting_for(send),
@@ -89,7 +90,7 @@ impl ClientExchanges {
         })
     }
 
-    /// Sends a message.
+    /// Sends a message as a POST, or closes the connection of a modern request that the message cancels.
     pub(super) fn post(&mut self, body: &[u8], purpose: Purpose) {
         let all = Message::in_frame(body);
         let cancelled = all.iter().find_map(Message::cancelled_id);
@@ -112,13 +113,13 @@ impl ClientExchanges {
         self.open.insert(number, ClientExchange { modern_requests, is_initialized, ..ClientExchange::new(purpose) });
     }
 
-    /// Returns the exchange of an open modern request.
+    /// Returns the number of the exchange with this modern request, if it is open.
     fn modern_request(&self, id: &Id<'_>) -> Option<u64> {
         let is = |exchange: &ClientExchange| exchange.modern_requests.contains(id);
         self.open.iter().find(|(_, exchange)| is(exchange)).map(|(number, _)| *number)
     }
 
-    /// Opens a GET stream, for messages that belong to no request or for the rest of another stream.
+    /// Opens a GET stream, either for messages that belong to no request or for the rest of another stream.
     fn listen(&mut self, purpose: Purpose, last_event_id: Option<&str>, delay: Duration) -> u64 {
         let request = self.session.listen(last_event_id);
         let number = self.session.send(&request, delay);
@@ -136,7 +137,7 @@ impl ClientExchanges {
         self.session.next().await
     }
 
-    /// Hands the messages of an event to the client. Returns responses to the server that are not in the capture.
+    /// Passes the messages of an event to the client. Returns the responses to the server that are not in the capture.
     pub(super) fn take(&mut self, number: u64, event: ExchangeEvent, client: &mut ClientReplay<'_>) -> Vec<Vec<u8>> {
         let Some(exchange) = self.open.get_mut(&number) else { return Vec::new() };
         let send = match exchange.purpose {
@@ -159,7 +160,7 @@ impl ClientExchanges {
                     self.gate = Some(Gate { exchange, until: Some(Instant::now() + LISTEN_TIMEOUT) });
                 }
             }
-            // The requests accept no encoding, so none is decoded.
+            // The requests accept no encoding, so encoded bodies are not decoded.
             ExchangeEvent::Encoded(coding) => {
                 let coding = shown(coding.as_bytes(), MAX_REASON_LENGTH);
                 exchange.status = format!("{}, encoded as {coding}", exchange.status);
@@ -199,7 +200,7 @@ impl ClientExchanges {
         replies
     }
 
-    /// Handles the end of an exchange. Resumes a stream that is still waited for.
+    /// Handles the end of an exchange. If a message is still expected in its stream, resumes the stream.
     fn handle_end(&mut self, number: u64, why: &str, client: &mut ClientReplay<'_>) {
         self.open_gate_of(number);
         self.session.close(number);
@@ -218,20 +219,20 @@ impl ClientExchanges {
         }
     }
 
-    /// Closes all exchanges, and ends the session.
+    /// Closes all exchanges and ends the session.
     pub(super) async fn end(mut self) {
         self.session.close_all();
         if let Some(request) = self.session.leave() {
             self.session.send(&request, Duration::ZERO);
             let is_end = |event| matches!(event, ExchangeEvent::End | ExchangeEvent::Broken(_));
             let ended = async { while !is_end(self.session.next().await.1) {} };
-            // A server that does not answer is not waited for.
+            // If the server does not answer, the wait ends after the timeout.
             let _ = timeout(SESSION_END_TIMEOUT, ended).await;
         }
     }
 }
 
-/// A replay that is dropped leaves no connection open.
+/// Closes all connections if the replay is dropped.
 impl Drop for ClientExchanges {
     fn drop(&mut self) {
         self.session.close_all();
@@ -280,7 +281,7 @@ impl ResponseDecoder {
     }
 
     fn finish(&mut self, out: &mut Vec<Result<Vec<u8>, FrameError>>) {
-        // An event without its end is not an event.
+        // An event without its final empty line does not count as an event.
         if let Self::Body(body) = self {
             while let Some(frame) = body.finish() {
                 out.extend(message(frame));
@@ -289,8 +290,8 @@ impl ResponseDecoder {
     }
 }
 
-/// Returns the message of a frame. Only events named `message` carry messages, and one without data only sets the event
-/// id.
+/// Returns the message in a frame. Only events named `message` carry messages, and an event without data only sets the
+/// event id.
 fn message(frame: Result<Frame<'_>, FrameError>) -> Option<Result<Vec<u8>, FrameError>> {
     match frame {
         Ok(Frame { event: Some(event), bytes, .. }) if event.name != "message" || bytes.is_empty() => None,
@@ -299,11 +300,11 @@ fn message(frame: Result<Frame<'_>, FrameError>) -> Option<Result<Vec<u8>, Frame
     }
 }
 
-/// The wait for the head of a GET stream. Some servers send it only with the first event.
+/// The maximum wait for the head of a GET stream, because some servers send it only with the first event.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The delay before a stream is resumed, unless the server sets one.
+/// The delay before a stream is resumed, unless the server sets another.
 const RECONNECT_DELAY: Duration = Duration::from_millis(500);
 
-/// The number of characters of a reason in a difference.
+/// The maximum number of characters of a reason in a difference.
 const MAX_REASON_LENGTH: usize = 120;

@@ -1,4 +1,4 @@
-//! A script and a server at a URL -> a report. Every message of the client is an HTTP request.
+//! Plays a script to a server at a URL, and reports the differences. Every message of the client is an HTTP request.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use crate::replay::script::Script;
 use crate::replay::wait_until;
 use crate::text::shown;
 
-/// Sends the client's messages of a capture to a server at a URL, with these headers in every request, and compares the
-/// answers.
+/// Sends the client's messages in a capture to a server at a URL, with these headers in every request, and compares the
+/// answers with the recorded ones.
 ///
 /// Fails if the server cannot be reached.
 pub async fn play_http(
@@ -31,7 +31,7 @@ pub async fn play_http(
     let origin = dialer.origin();
     let mut exchanges = ClientExchanges::new(dialer, headers, options.max_frame);
     let mut clock = PlayClock::new(script, options);
-    // The next message, and the time when it is due.
+    // The next message, and the time at which it is due.
     let mut waiting = None;
     // Responses to the server that are not in the capture.
     let mut replies: VecDeque<Vec<u8>> = VecDeque::new();
@@ -94,7 +94,7 @@ pub async fn play_http(
     if is_stuck {
         client.handle_end("the server has not answered for too long");
     }
-    // Messages that follow a response in the same stream are still on their way.
+    // Messages that follow a response in the same stream may still arrive.
     let until = Instant::now() + LAST_RESPONSES_TIMEOUT;
     while exchanges.is_answering(&client) {
         let Ok((number, event)) = timeout_at(until, exchanges.next()).await else { break };
@@ -105,7 +105,7 @@ pub async fn play_http(
     Ok(client.report())
 }
 
-/// Fails if the server cannot be reached and has never answered.
+/// Fails if the server cannot be reached and has never responded.
 fn check_reached(event: &ExchangeEvent, exchanges: &ClientExchanges, origin: &str) -> Result<(), Error> {
     match event {
         ExchangeEvent::Broken(why) if !exchanges.is_reached => {
@@ -119,7 +119,7 @@ fn check_reached(event: &ExchangeEvent, exchanges: &ClientExchanges, origin: &st
 /// An event that the loop waits for.
 enum HttpPlayEvent {
     Received((u64, ExchangeEvent)),
-    /// The wait for a message to be accepted is over.
+    /// The time limit for a message to be accepted has passed.
     GateOpens,
     /// The next message is due.
     Due,
@@ -127,8 +127,8 @@ enum HttpPlayEvent {
     Late,
 }
 
-/// The wait for the rest of responses after everything was sent.
+/// The maximum wait for the rest of the responses after everything was sent.
 const LAST_RESPONSES_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// The number of characters of a reason in an error.
+/// The maximum number of characters of a reason in an error.
 const MAX_REASON_LENGTH: usize = 200;

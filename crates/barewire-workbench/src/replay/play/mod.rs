@@ -1,4 +1,4 @@
-//! A script and a server -> the differences between the server's messages and the recorded ones.
+//! Plays a script to a server, and compares the server's messages with the recorded ones.
 
 mod clock;
 mod exchanges;
@@ -16,22 +16,22 @@ use super::path_pattern::PathPattern;
 pub use http::play_http;
 pub use stream::play;
 
-/// The rules of the comparison, and the timing.
+/// The rules of the comparison, and the timing of the messages.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PlayOptions {
     /// Places in messages that are not compared.
     pub ignore: Vec<PathPattern>,
-    /// Places at which the server generates strings and numbers: they may differ, and later messages return the live
-    /// ones.
+    /// Places where the server generates strings and numbers: these may differ, and later messages of the client return
+    /// the live values.
     pub generated: Vec<PathPattern>,
-    /// Whether notifications are compared, in any order.
+    /// Whether notifications are compared. Their order does not matter.
     pub compare_notifications: bool,
-    /// The longest wait for the next expected message; `None` for no limit.
+    /// The maximum wait for the next expected message; `None` for no limit.
     pub timeout: Option<Duration>,
-    /// Whether a message is sent no earlier than in the capture.
+    /// Whether each message is sent no earlier than in the capture.
     pub real_time: bool,
-    /// The largest accepted frame of the server, in bytes.
+    /// The maximum length of a frame from the server, in bytes.
     pub max_frame: usize,
 }
 
@@ -52,12 +52,12 @@ impl Default for PlayOptions {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PlayReport {
-    /// The differences from the capture. Empty if the server answered the same.
+    /// The differences from the capture; empty if the server answered as recorded.
     pub differences: Vec<Difference>,
-    /// Remarks that are no differences, such as another version of the server.
+    /// Remarks about things that are not differences, such as another version of the server.
     pub notes: BTreeSet<String>,
     /// The number of frames that were sent.
     pub sent: usize,
-    /// The number of responses and requests of the server that were compared.
+    /// The number of responses and requests from the server that were compared.
     pub compared: usize,
 }

@@ -1,4 +1,4 @@
-//! A script and a server on a stream, like the stdin and stdout of a program -> a report.
+//! Plays a script to a server on a stream, such as the stdin and stdout of a program, and reports the differences.
 
 use std::io;
 use std::pin::pin;
@@ -16,15 +16,15 @@ use crate::replay::framing::StreamDecoder;
 use crate::replay::script::{ExitStatus, Script};
 use crate::replay::wait_until;
 
-/// Sends the client's messages of a capture to a server on a stream, such as a started
-/// [`Child`](barewire::transport::Child), and compares the answers.
+/// Sends the client's messages in a capture to a server on a stream, such as a started
+/// [`Child`](barewire::transport::Child), and compares the answers with the recorded ones.
 pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions) -> PlayReport {
     let framing = script.stream_framing();
     let mut client = ClientReplay::new(script, framing, options);
     let mut parts = server.into_parts();
     let mut decoder = StreamDecoder::new(framing, options.max_frame);
     let mut clock = PlayClock::new(script, options);
-    // The bytes to write, and the next message with the time when it is due.
+    // The bytes to write, and the next message with the time at which it is due.
     let (mut out, mut waiting) = (Vec::new(), None);
     let mut buffer = vec![0; 64 * 1024];
     let end = loop {
@@ -57,7 +57,7 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
             PlayEvent::Written(Ok(written)) => {
                 out.drain(..written);
             }
-            // The server reads no more. Its last messages may still come.
+            // The server has closed its input. Its last messages may still come.
             PlayEvent::Written(Err(_)) => out.clear(),
             PlayEvent::Due => {
                 let (bytes, _) = waiting.take().expect("it was due");
@@ -84,7 +84,7 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
     match end {
         PlayEnd::Stuck(why) => client.handle_end(why),
         PlayEnd::Done if !script.tail.is_empty() => {
-            // No answer follows, so a server that does not read the tail is not waited for.
+            // No answer follows the tail, so if the server does not read it, the wait ends after a second.
             let _ = timeout(Duration::from_secs(1), parts.writer.write_all(&script.tail)).await;
         }
         PlayEnd::Done | PlayEnd::Closed => {}
@@ -134,7 +134,7 @@ enum PlayEvent {
     Late,
 }
 
-/// The end of the conversation.
+/// The reason why the conversation ended.
 enum PlayEnd {
     Done,
     /// The server closed its side.
@@ -142,7 +142,7 @@ enum PlayEnd {
     Stuck(&'static str),
 }
 
-/// Hands every frame that these bytes complete to the client. Returns bytes to write that are not in the capture.
+/// Passes every frame that these bytes complete to the client. Returns bytes to write that are not in the capture.
 fn push(decoder: &mut StreamDecoder, bytes: &[u8], client: &mut ClientReplay<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     decoder.push(bytes, &mut |frame| out.extend(take(frame, client)));
@@ -159,12 +159,12 @@ fn take(frame: Result<Frame<'_>, FrameError>, client: &mut ClientReplay<'_>) -> 
     }
 }
 
-/// Returns the exit status of a server that ended by itself.
+/// Returns the exit status of a server that ended by itself, not because we ended it.
 fn exit_status(exit: Option<&Exit>) -> Option<ExitStatus> {
     let exit = exit.filter(|exit| !exit.by_us)?;
     exit.code.map(ExitStatus::Code).or(exit.signal.map(ExitStatus::Signal))
 }
 
-/// The wait for each of the last reads from the pipe, and for all of them together.
+/// The maximum wait for each of the last reads from the pipe, and for all of them together.
 const LAST_READ_TIMEOUT: Duration = Duration::from_millis(200);
 const LAST_READS_TIMEOUT: Duration = Duration::from_secs(2);

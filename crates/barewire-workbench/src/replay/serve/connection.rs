@@ -1,4 +1,4 @@
-//! A connection of a client -> one HTTP request, and its response: a body or a stream of events.
+//! Reads one HTTP request from a client's connection, and writes its response: a body or a stream of events.
 
 use std::time::Duration;
 
@@ -25,23 +25,23 @@ impl ReceivedRequest {
     }
 }
 
-/// An event on the connection with this number.
+/// An event on a connection. `number` is the number of the connection.
 pub(super) enum ConnectionEvent {
-    /// A request was received; its response goes to `response`.
+    /// A request was received. Its response must be sent to `response`.
     Request { number: u64, request: ReceivedRequest, response: UnboundedSender<ResponsePart> },
     /// The client closed the connection.
     Closed { number: u64 },
 }
 
-/// A response, or a part of one.
+/// A response, or a part of a response.
 pub(super) enum ResponsePart {
-    /// A whole response: a status and a text, which may be empty.
+    /// A complete response: a status and a text, which may be empty.
     Status(&'static str, String),
-    /// A whole response: the JSON-RPC response, and the id of the session that begins with it.
+    /// A complete response: the JSON-RPC response, and the id of the session that begins with it, if any.
     Message(Vec<u8>, Option<String>),
-    /// A whole response: an error without an id.
+    /// A complete response: an error without an id.
     OrphanError(Vec<u8>),
-    /// The head of a stream of events, with the id of the session that begins with it.
+    /// The head of a stream of events, with the id of the session that begins with it, if any.
     EventsHead(Option<String>),
     /// A message in a stream of events.
     Event(Vec<u8>),
@@ -49,7 +49,7 @@ pub(super) enum ResponsePart {
     EventsEnd,
 }
 
-/// Reads one request and writes its response. Clients open another connection for the next.
+/// Reads one request and writes its response. The client must open another connection for its next request.
 pub(super) async fn serve(
     mut client: TcpStream,
     number: u64,
@@ -67,7 +67,7 @@ pub(super) async fn serve(
             loop {
                 let part = tokio::select! {
                     part = parts.recv() => part,
-                    // The request was read completely: only the end can follow.
+                    // The request was read completely, so only the end of the connection can follow.
                     _ = client.read(&mut byte) => {
                         let _ = events.send(ConnectionEvent::Closed { number });
                         return;
@@ -93,7 +93,7 @@ pub(super) async fn serve(
 }
 
 impl ResponsePart {
-    /// Returns the bytes of the part, and whether it is the last.
+    /// Returns the bytes of the part, and whether it is the last one.
     fn into_bytes(self) -> (Vec<u8>, bool) {
         match self {
             Self::Status(status, text) => {
@@ -124,7 +124,7 @@ fn head(status: &str, content_type: &str, length: Option<usize>, session: Option
     format!("HTTP/1.1 {status}\r\n{content_type}{length}{session}connection: close\r\n\r\n").into_bytes()
 }
 
-/// Reads a request. Returns `None` if the client closed the connection, and a status and a reason if the request is
+/// Reads a request. Returns `None` if the client closed the connection, or a status and a reason if the request is
 /// refused.
 async fn read_request(
     client: &mut TcpStream,
@@ -161,8 +161,8 @@ async fn read_request(
     }
 }
 
-/// Parses a complete head. Refuses hosts that are no loopback names: a web page could have rebound its name to this
-/// machine.
+/// Parses a complete head. Refuses host names that are not loopback names, because a web page could have rebound its
+/// own name to this machine.
 fn parse_head(bytes: &[u8]) -> Result<(ReceivedRequest, BodyLength), (&'static str, String)> {
     let bad = |why: &str| ("400 Bad Request", format!("{why}\n"));
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
@@ -197,7 +197,7 @@ fn parse_head(bytes: &[u8]) -> Result<(ReceivedRequest, BodyLength), (&'static s
     Ok((request, follows))
 }
 
-/// Closes a connection after the client has read everything. Closing it with unread bytes would reset the connection.
+/// Closes a connection after the client has read everything. Closing it with unread input would reset the connection.
 async fn linger(mut client: TcpStream) {
     if client.shutdown().await.is_err() {
         return;
@@ -213,7 +213,7 @@ pub const HTTP_PATH: &str = "/mcp";
 const READ_BUFFER: usize = 32 * 1024;
 const MAX_HEADERS: usize = 100;
 
-/// The time for a complete request to arrive.
+/// The maximum time for a complete request to arrive.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// The wait for the client to close its side.
+/// The maximum wait for the client to close its side.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! A script and clients over HTTP -> the messages that the server sent in the capture. Every session has the whole
+//! Answers clients over HTTP with the messages that the server sent in the capture. Every session replays the whole
 //! capture.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -20,9 +20,9 @@ use crate::replay::wait_until;
 
 /// Answers clients over HTTP at [`HTTP_PATH`](super::HTTP_PATH) as the recorded server did, until `stop` is ready.
 ///
-/// Every session has the whole capture to itself; all requests without a session share one. Requests with a `Host` that
-/// is no loopback name are refused. Calls `log` with a line for each request: the recorded frame that it matches, or
-/// the reason why there is none.
+/// Each session can use the whole capture independently; all requests without a session share one. Requests whose
+/// `Host` is not a loopback name are refused. Calls `log` with a line for each request: the recorded frame that it
+/// matches, or the reason why it matches none.
 pub async fn serve_http(
     script: &Script,
     listener: TcpListener,
@@ -48,7 +48,7 @@ pub async fn serve_http(
         let due = server.due();
         tokio::select! {
             accepted = listener.accept() => {
-                // The client has gone, or too many files are open at the moment.
+                // The client has disconnected, or too many files are open at the moment.
                 let Ok((client, _)) = accepted else {
                     sleep(Duration::from_millis(10)).await;
                     continue;
@@ -64,38 +64,38 @@ pub async fn serve_http(
     server.end()
 }
 
-/// The server of a script, with the sessions of all clients.
+/// The replayed server, with the sessions of all clients.
 struct HttpReplayServer<'a, L> {
     script: &'a Script,
     options: &'a ServeOptions,
     log: L,
-    /// The sessions by id. The empty id holds the requests without a session.
+    /// Maps each session id to its session. The empty id stands for the requests without a session.
     sessions: HashMap<String, ReplaySession<'a>>,
-    /// The exchanges without a final response so far, by the number of their connection.
+    /// Maps the number of each connection to its exchange, until the final response is sent.
     exchanges: HashMap<u64, PendingExchange>,
     session_count: u64,
-    /// The counts of sessions that have ended.
+    /// The sums of the counts in sessions that have ended.
     matched: usize,
     unmatched: usize,
-    /// The recorded requests that no ended session used; `None` if no session has ended.
+    /// The recorded requests that no ended session has used; `None` if no session has ended.
     unused: Option<HashSet<usize>>,
 }
 
 /// One session of a client.
 struct ReplaySession<'a> {
     server: ServerReplay<'a>,
-    /// The stream for messages that belong to no request.
+    /// The open stream for messages that belong to no request.
     listener: Option<UnboundedSender<ResponsePart>>,
-    /// Messages for that stream while it was not open.
+    /// Messages for that stream, kept while it is not open.
     undelivered: VecDeque<Vec<u8>>,
 }
 
-/// An exchange without a final response so far.
+/// An exchange whose final response is not sent yet.
 struct PendingExchange {
-    /// The id of its session.
+    /// The id of the exchange's session.
     session: String,
     response: UnboundedSender<ResponsePart>,
-    /// The id of the session that begins with this exchange, until it is sent.
+    /// The id of the session that begins with this exchange, until the id is sent to the client.
     new_session: Option<String>,
     is_stream: bool,
 }
@@ -116,14 +116,14 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
             }
             ConnectionEvent::Request { number, request, response } => {
                 if let Err((status, why)) = self.handle_request(number, &request, &response) {
-                    // The client may have gone.
+                    // Sending fails if the client has disconnected.
                     let _ = response.send(ResponsePart::Status(status, why));
                 }
             }
         }
     }
 
-    /// Handles a request, or returns the status and the text that answer it.
+    /// Handles a request, or returns the status and the text to respond with.
     fn handle_request(
         &mut self,
         number: u64,
@@ -180,7 +180,7 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
         });
         let out = session.server.take(&request.body, Arrival { at: now, exchange: number });
         self.perform(&id, out);
-        // An exchange with no messages gets no final response.
+        // If no part of the body is a valid message, no final response will come, so the exchange ends here.
         let is_invalid = all.iter().all(|message| message.kind == MessageKind::Invalid);
         if is_invalid && let Some(exchange) = self.exchanges.remove(&number) {
             let last = ResponsePart::Status("400 Bad Request", String::new());
@@ -189,7 +189,7 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
         Ok(())
     }
 
-    /// Takes every step that is due.
+    /// Performs every step that is due, in all sessions.
     fn run(&mut self) {
         let now = Instant::now();
         let all: Vec<(String, Vec<ServerOutput>)> =
@@ -209,7 +209,7 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
     }
 
     /// Sends a message in the exchange of its request, or in the session's stream if that exchange has ended. Sends
-    /// nothing if the client has gone.
+    /// nothing if the client has disconnected.
     fn send(&mut self, session: &str, bytes: Vec<u8>, number: u64, is_last: bool) {
         if let Some(exchange) = self.exchanges.get_mut(&number) {
             if is_last && !exchange.is_stream {
@@ -243,7 +243,7 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
         }
     }
 
-    /// Adds the counts of a session that has ended.
+    /// Adds the counts of a session that has ended to the totals.
     fn count(&mut self, server: &ServerReplay<'_>) {
         self.matched += server.matched;
         self.unmatched += server.unmatched;
@@ -264,8 +264,8 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
     }
 }
 
-/// The number of sessions at a time: more than a test of a client needs.
+/// The maximum number of open sessions: more than a test of a client needs.
 const MAX_SESSIONS: usize = 1000;
 
-/// The number of messages that are kept for a client without a stream.
+/// The maximum number of messages that are kept for a client without an open stream.
 const MAX_UNDELIVERED: usize = 10_000;

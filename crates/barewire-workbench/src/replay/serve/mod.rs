@@ -1,4 +1,4 @@
-//! A script and clients -> the messages that the server sent in the capture.
+//! Answers clients with the messages that the server sent in the capture.
 
 mod connection;
 mod http;
@@ -12,19 +12,19 @@ pub use connection::HTTP_PATH;
 pub use http::serve_http;
 pub use stream::serve;
 
-/// The rules for matching requests with recorded ones.
+/// The rules for matching received requests with recorded ones.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServeOptions {
-    /// Whether a request is answered only if it is the next one of the capture.
+    /// Whether a request is answered only if it is the next one in the capture.
     pub in_order: bool,
-    /// Whether a request is answered only as often as in the capture. Otherwise the last response is repeated.
+    /// Whether a request is answered only as many times as in the capture. Otherwise the last response is repeated.
     pub strict: bool,
     /// Whether responses take as long as in the capture.
     pub real_time: bool,
     /// Places in params that are not compared.
     pub ignore: Vec<PathPattern>,
-    /// The largest accepted frame of a client, in bytes.
+    /// The maximum length of a frame from a client, in bytes.
     pub max_frame: usize,
 }
 
@@ -34,14 +34,14 @@ impl Default for ServeOptions {
     }
 }
 
-/// The counts of requests while a capture was served.
+/// The numbers of requests while a capture was served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServeReport {
-    /// Requests that matched a recorded one.
+    /// The number of requests that matched a recorded one.
     pub matched: usize,
-    /// Requests that matched none.
+    /// The number of requests that matched no recorded one.
     pub unmatched: usize,
-    /// Recorded requests that no client sent.
+    /// The number of recorded requests that no client sent.
     pub unused: usize,
 }

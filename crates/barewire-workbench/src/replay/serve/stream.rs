@@ -1,4 +1,4 @@
-//! A script and a client on a stream -> the messages that the server sent in the capture.
+//! Answers a client on a stream with the messages that the server sent in the capture.
 
 use std::io;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use crate::replay::wait_until;
 
 /// Answers one client as the recorded server did, until the client closes its side.
 ///
-/// Calls `log` with a line for each request: the recorded frame that it matches, or the reason why there is none.
+/// Calls `log` with a line for each request: the recorded frame that it matches, or the reason why it matches none.
 pub async fn serve(
     script: &Script,
     mut reader: impl AsyncRead + Unpin,
@@ -38,7 +38,7 @@ pub async fn serve(
     loop {
         let due = server.due();
         let event = tokio::select! {
-            // The messages of a client that does not read are not read either: this bounds `out`.
+            // If a client does not read our messages, we stop reading its messages: this limits the size of `out`.
             read = reader.read(&mut buffer), if out.len() < MAX_UNREAD_BYTES => ServeEvent::Read(read),
             written = writer.write(&out), if !out.is_empty() => ServeEvent::Written(written),
             () = wait_until(due.map(Into::into)) => ServeEvent::Due,
@@ -65,7 +65,7 @@ pub async fn serve(
             perform(server.take(frame.bytes, now), &mut out);
         }
     });
-    // The client may be gone already.
+    // Writing fails if the client has already disconnected.
     let _ = writer.write_all(&out).await;
     let _ = writer.shutdown().await;
     ServeReport { matched: server.matched, unmatched: server.unmatched, unused: server.unused().len() }
@@ -79,5 +79,5 @@ enum ServeEvent {
     Due,
 }
 
-/// The number of unwritten bytes above which the client is not read from.
+/// The number of unwritten bytes above which nothing is read from the client.
 const MAX_UNREAD_BYTES: usize = 64 * 1024 * 1024;

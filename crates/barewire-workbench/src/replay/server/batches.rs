@@ -1,8 +1,8 @@
-//! The responses to the requests of a batch -> one batch of responses.
+//! Collects the responses to the requests in a batch into one batch of responses.
 
 use std::collections::HashMap;
 
-/// The batches of requests that are not answered yet.
+/// The batches of requests that are not completely answered yet.
 #[derive(Default)]
 pub(super) struct Batches {
     pending: HashMap<u64, PendingBatch>,
@@ -10,21 +10,21 @@ pub(super) struct Batches {
 }
 
 struct PendingBatch {
-    /// The number of requests that are not finished.
+    /// The number of requests in the batch that are not finished yet.
     open: usize,
     responses: Vec<Vec<u8>>,
 }
 
 impl Batches {
-    /// Adds a batch with this number of requests. Returns the batch's number.
+    /// Adds a batch with this number of requests, and returns the number of the batch.
     pub(super) fn add(&mut self, requests: usize) -> u64 {
         self.last_number += 1;
         self.pending.insert(self.last_number, PendingBatch { open: requests, responses: Vec::new() });
         self.last_number
     }
 
-    /// Finishes one request of a batch, with or without a response. The last one returns the text of all responses, if
-    /// there are any.
+    /// Finishes one request of a batch, with or without a response. When the last request is finished, returns the text
+    /// of all responses, if there are any.
     pub(super) fn finish_request(&mut self, number: u64, response: Option<Vec<u8>>) -> Option<Vec<u8>> {
         let batch = self.pending.get_mut(&number)?;
         batch.open = batch.open.saturating_sub(1);

@@ -1,4 +1,4 @@
-//! A message of a client -> the recorded message that it matches, or the reason why there is none.
+//! Finds the recorded message that a client's message matches, or the reason why there is none.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -11,15 +11,15 @@ use crate::replay::script::{MessageIndex, Script};
 use crate::replay::serve::ServeOptions;
 use crate::replay::value::Value;
 
-/// The recorded messages of the client with the server's reactions, and the number of times that each was used.
+/// The recorded messages of the client with the server's reactions to them, and how often each was used.
 pub(super) struct Matcher<'a> {
     script: &'a Script,
     options: &'a ServeOptions,
     reactions: Reactions,
-    /// The reactions by the exact text of their messages, in order.
+    /// Maps the text of a recorded message to the reactions to such messages, in order.
     exact: HashMap<String, Vec<usize>>,
     uses: Vec<usize>,
-    /// The first reaction after all requests that were used.
+    /// The index of the first reaction after all those that requests have used so far.
     next: usize,
 }
 
@@ -36,12 +36,13 @@ impl<'a> Matcher<'a> {
         Self { script, options, reactions, exact, uses, next: 0 }
     }
 
-    /// The steps of a reaction; `None` for what the server sent before the client's first message.
+    /// Returns the steps of a reaction; for `None`, the messages that the server sent before the client's first
+    /// message.
     pub(super) fn steps(&self, reaction: Option<usize>) -> &[ReactionStep] {
         reaction.map_or(&self.reactions.prologue, |reaction| &self.reactions.all[reaction].steps)
     }
 
-    /// The client's message that a reaction belongs to.
+    /// Returns the position of the client's message that a reaction belongs to.
     pub(super) fn index(&self, reaction: usize) -> MessageIndex {
         self.reactions.all[reaction].index
     }
@@ -54,7 +55,7 @@ impl<'a> Matcher<'a> {
         self.script.frame_number(self.index(reaction))
     }
 
-    /// Counts a use. Returns the number of uses so far.
+    /// Counts a use of a reaction. Returns the number of its uses so far.
     pub(super) fn mark_used(&mut self, reaction: usize) -> usize {
         if self.message(reaction).is_request() {
             self.next = self.next.max(reaction + 1);
@@ -63,7 +64,7 @@ impl<'a> Matcher<'a> {
         self.uses[reaction]
     }
 
-    /// Returns the recorded requests that no client sent.
+    /// Returns the reactions to recorded requests that no client has sent.
     pub(super) fn unused(&self) -> HashSet<usize> {
         let is_unused = |reaction: &usize| self.uses[*reaction] == 0 && self.message(*reaction).is_request();
         (0..self.uses.len()).filter(is_unused).collect()
@@ -74,7 +75,7 @@ impl<'a> Matcher<'a> {
         if self.options.in_order && message.is_request() {
             return self.find_next(message);
         }
-        // Most messages are in the capture word for word.
+        // Most messages are in the capture with exactly the same text.
         let exact = exact_text(message).and_then(|text| self.exact.get(&text)).into_iter().flatten();
         if let Some(exact) = exact.copied().find(|reaction| self.uses[*reaction] == 0) {
             return Ok(exact);
@@ -104,7 +105,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Finds the reaction to a request that must be the next one of the capture.
+    /// Finds the reaction to a request that must be the next request in the capture.
     fn find_next(&self, message: &Message) -> Result<usize, NoMatch> {
         let next = (self.next..self.uses.len()).find(|reaction| self.message(*reaction).is_request());
         let next = next.ok_or(NoMatch::NoMoreRequests)?;
@@ -130,10 +131,11 @@ impl<'a> Matcher<'a> {
         reactions.iter().copied().find(|reaction| self.uses[*reaction] == 0)
     }
 
-    /// Returns the places where a message differs from a recorded one, without those that differ each time.
+    /// Returns the places where a message differs from a recorded one, except those that are different in every
+    /// session.
     fn changes(&self, recorded: &Message, received: &Message) -> Vec<Change> {
         let method = recorded.method().unwrap_or_default();
-        // Every client describes itself in its own words.
+        // Every client describes itself differently.
         if matches!(method, "initialize" | "server/discover") {
             return Vec::new();
         }
@@ -149,7 +151,8 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// Returns the text of a request or notification without the parts that differ each time: its id and its `_meta`.
+/// Returns the text of a request or notification without the parts that are different each time: its id and its
+/// `_meta`.
 fn exact_text(message: &Message) -> Option<String> {
     let mut params = message.params().cloned().unwrap_or(Value::Null);
     if let Value::Object(members) = &mut params {
@@ -158,7 +161,8 @@ fn exact_text(message: &Message) -> Option<String> {
     Some(format!("{} {} {params}", message.is_request(), message.method()?))
 }
 
-/// Returns the distance of two messages: fewer different places are nearer, and of equally many the deeper ones.
+/// Returns the distance between two messages: the fewer places differ, the nearer they are; if the numbers are equal,
+/// deeper places count as nearer.
 fn distance(changes: &[Change]) -> (usize, Reverse<usize>) {
     (changes.len(), Reverse(changes.iter().map(|change| change.path.len()).sum()))
 }

@@ -1,4 +1,5 @@
-//! Frames of a client and a script -> the frames that the server sent in the capture. No I/O, and time is an argument.
+//! Replays the server of a script: answers the frames of a client with the frames that the server sent in the capture.
+//! Uses no I/O, and gets the time as an argument.
 
 mod batches;
 mod matching;
@@ -24,7 +25,7 @@ use batches::Batches;
 use matching::Matcher;
 use reactions::ReactionStep;
 
-/// The server of a script, for one client.
+/// The replayed server, for one client.
 pub(super) struct ServerReplay<'a> {
     script: &'a Script,
     /// The framing of messages to the client.
@@ -33,10 +34,10 @@ pub(super) struct ServerReplay<'a> {
     matcher: Matcher<'a>,
     active: Vec<ActiveReaction>,
     batches: Batches,
-    /// The ids of requests to the client, and of those that the client has answered.
+    /// The ids of requests that were sent to the client, and of those that the client has answered.
     sent_ids: HashSet<Id<'static>>,
     answered_ids: HashSet<Id<'static>>,
-    /// The number of ids that were made because the recorded one was used before.
+    /// The number of ids that were generated because the recorded id was already used.
     made_ids: u64,
     out: Vec<ServerOutput>,
     pub(super) matched: usize,
@@ -50,9 +51,9 @@ pub(super) struct Arrival {
     pub(super) exchange: u64,
 }
 
-/// A reaction under way.
+/// A reaction that has started and is not finished.
 struct ActiveReaction {
-    /// `None` for the prologue.
+    /// The index of the reaction; `None` for the messages before the client's first one.
     reaction: Option<usize>,
     /// The index of the next step.
     step: usize,
@@ -60,7 +61,7 @@ struct ActiveReaction {
     id: Option<Id<'static>>,
     token: Option<Id<'static>>,
     arrival: Arrival,
-    /// The ids of the requests to the client that this reaction has sent.
+    /// Maps each request that this reaction has sent to the client to the id that was used for it.
     sent_requests: HashMap<MessageIndex, Id<'static>>,
     batch: Option<u64>,
 }
@@ -68,7 +69,7 @@ struct ActiveReaction {
 /// An action for the caller.
 #[derive(Debug, PartialEq)]
 pub(super) enum ServerOutput {
-    /// Send a message in this exchange; `is_last` if it ends the exchange.
+    /// Send a message in this exchange. `is_last` means that the message ends the exchange.
     Send { bytes: Vec<u8>, exchange: u64, is_last: bool },
     /// Log a line for the user.
     Log(String),
@@ -114,7 +115,7 @@ impl<'a> ServerReplay<'a> {
         self.run(arrival.at)
     }
 
-    /// Drops the reactions in an exchange that the client has closed.
+    /// Drops the reactions in an exchange whose connection the client has closed.
     pub(super) fn close_exchange(&mut self, exchange: u64) {
         self.active.retain(|active| active.arrival.exchange != exchange);
     }
@@ -148,7 +149,7 @@ impl<'a> ServerReplay<'a> {
 
     fn handle_notification(&mut self, message: &Message, arrival: Arrival) {
         if let Some(id) = message.cancelled_id() {
-            // A cancelled request is not answered.
+            // A cancelled request gets no response.
             let is_cancelled = |active: &mut ActiveReaction| active.id.as_ref() == Some(&id);
             let cancelled: Vec<ActiveReaction> = self.active.extract_if(.., is_cancelled).collect();
             for active in cancelled {
@@ -170,7 +171,7 @@ impl<'a> ServerReplay<'a> {
         }
     }
 
-    /// Answers an invalid frame with an error, if it may be a request.
+    /// Responds to an invalid frame with an error, if the frame may be a request.
     fn reject(&mut self, invalid: &Invalid<'_>, exchange: u64) {
         let Some(reply) = invalid.reply() else { return };
         self.unmatched += 1;
@@ -180,13 +181,13 @@ impl<'a> ServerReplay<'a> {
         self.send(&response, exchange, true);
     }
 
-    /// Handles bytes of a stream that are not a frame.
+    /// Handles bytes on a stream that are not a frame.
     pub(super) fn reject_bytes(&mut self, invalid: &Invalid<'_>) -> Vec<ServerOutput> {
         self.reject(invalid, 0);
         std::mem::take(&mut self.out)
     }
 
-    /// Starts a reaction to a message; `request` is the id and the message if it is a request.
+    /// Starts a reaction to a message. `request` is the id and the message, if the message is a request.
     fn start(
         &mut self,
         reaction: Option<usize>,
@@ -200,7 +201,7 @@ impl<'a> ServerReplay<'a> {
         self.active.push(ActiveReaction { reaction, step: 0, id, token, arrival, sent_requests, batch });
     }
 
-    /// Takes every step that is due.
+    /// Performs every step that is due.
     pub(super) fn run(&mut self, now: Instant) -> Vec<ServerOutput> {
         let mut running = std::mem::take(&mut self.active);
         running.retain_mut(|active| {
@@ -217,7 +218,7 @@ impl<'a> ServerReplay<'a> {
         std::mem::take(&mut self.out)
     }
 
-    /// Takes a step of a reaction. Returns false if the client has to answer a request first.
+    /// Performs one step of a reaction. Returns `false` if the client must first answer a request.
     fn take_step(&mut self, active: &mut ActiveReaction, step: ReactionStep) -> bool {
         let exchange = active.arrival.exchange;
         match step {
@@ -231,7 +232,7 @@ impl<'a> ServerReplay<'a> {
                 self.send(&self.text(active, index), exchange, false);
             }
             ReactionStep::Send(index) => {
-                // A client that asked for no progress gets none.
+                // A client that requested no progress notifications gets none.
                 if self.script.message(index).progress_token().is_none() || active.token.is_some() {
                     self.send(&self.text(active, index), exchange, false);
                 }
@@ -243,7 +244,7 @@ impl<'a> ServerReplay<'a> {
         true
     }
 
-    /// Returns the time of the next step that waits only for its time.
+    /// Returns the time of the next step that does not wait for the client.
     pub(super) fn due(&self) -> Option<Instant> {
         let next = |active: &ActiveReaction| match self.matcher.steps(active.reaction).get(active.step)? {
             ReactionStep::AwaitResponse(_) => None,
@@ -264,7 +265,7 @@ impl<'a> ServerReplay<'a> {
         active.arrival.at + delay.unwrap_or_default()
     }
 
-    /// Returns the recorded id of a request of the server, or a new one if that was sent before.
+    /// Returns the recorded id of a server request, or a new id if the recorded one was already sent.
     fn unused_id(&mut self, recorded: &Id<'static>) -> Id<'static> {
         let mut id = recorded.clone();
         while !self.sent_ids.insert(id.clone()) {
@@ -275,7 +276,7 @@ impl<'a> ServerReplay<'a> {
         id
     }
 
-    /// Returns the text of a recorded message of the server, with the ids and tokens of this client.
+    /// Returns the text of a recorded server message, with the ids and tokens of this client.
     fn text(&self, active: &ActiveReaction, index: MessageIndex) -> Vec<u8> {
         let message = self.script.message(index);
         let client_message = active.reaction.map(|reaction| self.script.message(self.matcher.index(reaction)));
@@ -295,7 +296,8 @@ impl<'a> ServerReplay<'a> {
         rewritten.unwrap_or_else(|| message.text.clone())
     }
 
-    /// Finishes a request, with or without a response. The last request of a batch sends the responses to all.
+    /// Finishes a request, with or without a response. When the last request of a batch is finished, sends the
+    /// responses to all of them.
     fn finish_request(&mut self, batch: Option<u64>, exchange: u64, response: Option<Vec<u8>>) {
         let response = match batch {
             Some(batch) => self.batches.finish_request(batch, response),
@@ -310,7 +312,7 @@ impl<'a> ServerReplay<'a> {
         self.out.push(ServerOutput::Send { bytes: framed(self.framing, text), exchange, is_last });
     }
 
-    /// Logs a line about a request, as `tools/call add, id 3: as frame 7`.
+    /// Logs a line about a request, such as `tools/call add, id 3: as frame 7`.
     fn log(&mut self, message: &Message, id: &Id<'_>, what: &str) {
         let method = shown(message.method().unwrap_or_default().as_bytes(), 60);
         let name = message.name().map_or(String::new(), |name| format!(" {}", shown(name.as_bytes(), 60)));
@@ -318,7 +320,7 @@ impl<'a> ServerReplay<'a> {
         self.out.push(ServerOutput::Log(format!("{method}{name}, id {id}: {what}")));
     }
 
-    /// Returns the recorded requests that the client did not send.
+    /// Returns the reactions to recorded requests that the client has not sent.
     pub(super) fn unused(&self) -> HashSet<usize> {
         self.matcher.unused()
     }

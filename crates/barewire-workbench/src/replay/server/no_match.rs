@@ -1,4 +1,4 @@
-//! A request that the capture does not answer -> the reason, for the log and for the client.
+//! The reason why the capture has no answer to a request, for the log and for the client.
 
 use barewire_proto::rpc::{Code, ErrorObject};
 use serde::Serialize;
@@ -6,17 +6,17 @@ use serde::Serialize;
 use crate::replay::diff::Change;
 use crate::text::shown;
 
-/// The reason why the capture does not answer a request.
+/// The reason why the capture has no answer to a request.
 pub(super) enum NoMatch {
     /// No recorded request has this method.
     UnknownMethod,
-    /// The recorded requests have other params; this one is the nearest.
+    /// The recorded requests with this method have other params. `frame` contains the most similar one.
     OtherParams { frame: u64, changes: Vec<Change> },
-    /// With `strict`: every recorded response was used.
+    /// With `strict`: every recorded response was already used.
     UsedUp { frame: u64 },
-    /// With `in_order`: another request is next.
+    /// With `in_order`: another request is the next one in the capture.
     OutOfOrder { frame: u64, wanted: String },
-    /// With `in_order`: no request is left.
+    /// With `in_order`: the capture has no more requests.
     NoMoreRequests,
 }
 
@@ -50,7 +50,7 @@ impl NoMatch {
     }
 }
 
-/// The `data` of the error.
+/// The `data` member of the error response.
 #[derive(Serialize)]
 struct ErrorData<'a> {
     reason: String,
@@ -58,12 +58,12 @@ struct ErrorData<'a> {
     nearest: Option<Nearest<'a>>,
 }
 
-/// The recorded request with the fewest differences.
+/// The recorded request with the fewest differences from the received one.
 #[derive(Serialize)]
 struct Nearest<'a> {
     frame: u64,
     differs: &'a [Change],
 }
 
-/// The number of places that are listed.
+/// The maximum number of places that are listed.
 const MAX_LISTED_PLACES: usize = 5;

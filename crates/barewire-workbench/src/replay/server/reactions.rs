@@ -1,5 +1,5 @@
-//! A script -> for each message of the client the messages that the server sent because of it: the response, and those
-//! around it.
+//! Finds, for each message of the client, the messages that the server sent because of it: the response, and other
+//! messages around it.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,12 @@ use barewire_proto::rpc::Id;
 use crate::replay::message::{Message, MessageKind};
 use crate::replay::script::{MessageIndex, Script};
 
-/// Everything that the server sent, by the message of the client that it belongs to.
+/// Everything that the server sent, grouped by the client's message that caused it.
 #[derive(Debug, Default)]
 pub(super) struct Reactions {
     /// The reactions in the order of the capture.
     pub(super) all: Vec<Reaction>,
-    /// The messages before the client's first one.
+    /// The messages that the server sent before the client's first message.
     pub(super) prologue: Vec<ReactionStep>,
 }
 
@@ -34,18 +34,18 @@ pub(super) enum ReactionStep {
     Send(MessageIndex),
     /// Sends a request of the server.
     Request(MessageIndex),
-    /// Waits for the client's response to that request.
+    /// Waits for the client's response to this request of the server.
     AwaitResponse(MessageIndex),
 }
 
-/// The requests of the client without a response so far, each with its reaction.
+/// The client's requests without a response so far, each with the index of its reaction.
 type OpenRequests = Vec<(Id<'static>, usize)>;
 
 impl Reactions {
     pub(super) fn of(script: &Script) -> Self {
         let mut reactions = Self::default();
         let mut open: OpenRequests = Vec::new();
-        // The requests of the server, with the reaction that they belong to.
+        // Maps the id of each server request to the reaction that it belongs to and its position.
         let mut server_requests: HashMap<Id<'static>, (usize, MessageIndex)> = HashMap::new();
         for (frame, recorded) in script.frames.iter().enumerate() {
             for (position, message) in recorded.messages.iter().enumerate() {
@@ -79,7 +79,7 @@ impl Reactions {
                         (reactions.subject(script, &open, message).or(last), ReactionStep::Send(index))
                     }
                     (Side::Server, MessageKind::OrphanError) => {
-                        // It belongs to the first invalid frame without a reaction so far.
+                        // The error belongs to the first invalid frame without a reaction so far.
                         let is_invalid = |reaction: &Reaction| {
                             reaction.steps.is_empty() && script.message(reaction.index).kind == MessageKind::Invalid
                         };
@@ -96,7 +96,7 @@ impl Reactions {
         reactions
     }
 
-    /// Returns the open request that a notification names by its progress token or subscription.
+    /// Returns the reaction of the open request that a notification refers to by its progress token or subscription.
     fn subject(&self, script: &Script, open: &OpenRequests, message: &Message) -> Option<usize> {
         let found = match (message.progress_token(), message.subscription()) {
             (Some(token), _) => open.iter().find(|(_, reaction)| {
@@ -113,8 +113,8 @@ impl Reactions {
 mod tests {
     use super::*;
 
-    /// The steps of each reaction: `a` for a response, `t` for a send, `q` for a request and `w` for a wait, with the
-    /// frame's number.
+    /// Returns the steps of each reaction: `a` for a response, `t` for a send, `q` for a request and `w` for a wait,
+    /// with the number of the frame.
     fn reactions(text: &str) -> Vec<String> {
         let reactions = Reactions::of(&Script::of_test(text));
         let word = |step: &ReactionStep| match step {

@@ -136,7 +136,7 @@ fn messages_before_the_response_keep_their_place() {
     let answered = r#"{"jsonrpc":"2.0","id":1,"result":{"roots":["mine"]}}"#;
     let rest = [r#"{"jsonrpc":"2.0","id":9,"result":"done"}"#, r#"{"jsonrpc":"2.0","method":"notifications/changed"}"#];
     assert_eq!(answers(&mut server, answered), rest);
-    // Again, without a token: no progress, and a new id for the server's request.
+    // The same request again, without a token: there is no progress, and the server's request has a new id.
     let again = answers(&mut server, &asks(10, ""));
     assert_eq!(again, [r#"{"jsonrpc":"2.0","id":"replay-1","method":"roots/list"}"#]);
     // After the cancellation nothing more is sent.

@@ -1,4 +1,4 @@
-//! A program and its arguments -> a shell line without the secrets in it.
+//! Turns a program and its arguments into a shell command with the secrets replaced.
 
 use std::ffi::OsStr;
 
@@ -7,7 +7,7 @@ use crate::secrets::names::{self, NameContext};
 use crate::secrets::view::is_name;
 
 impl Redactor {
-    /// Returns a program and its arguments as a shell line, and whether something in it was replaced.
+    /// Returns a program and its arguments as a shell command, and whether a secret in it was replaced.
     pub fn argv<'a>(&mut self, argv: impl IntoIterator<Item = &'a OsStr>) -> (Vec<u8>, bool) {
         let (mut line, mut redacted, mut option) = (Vec::new(), false, None);
         for (index, arg) in argv.into_iter().enumerate() {
@@ -33,7 +33,7 @@ impl Redactor {
 
 impl ActiveRedactor {
     fn argument(&mut self, arg: &[u8]) -> (Vec<u8>, bool) {
-        // `--token=…`, `NAME=…`, `--env=NAME=…`: everything after the sign is the value.
+        // `--token=…`, `NAME=…`, `--env=NAME=…`: the value is everything after the `=`.
         let mut from = 0;
         while let Some(equals) = memchr::memchr(b'=', &arg[from..]).map(|at| from + at) {
             let (name, value) = (&arg[from..equals], &arg[equals + 1..]);
@@ -56,14 +56,14 @@ impl ActiveRedactor {
         }
     }
 
-    /// Replaces a value if it is a secret under this name.
+    /// Replaces a value if it is a secret under this name; `None` if the name is not secret.
     fn named(&mut self, name: &[u8], value: &[u8]) -> Option<(Vec<u8>, bool)> {
         let secret = names::secret_class(name, NameContext::Assigned)?;
         secret.fits(value, NameContext::Assigned).then(|| self.value(value))
     }
 }
 
-/// Appends an argument in the apostrophes that a shell needs; `<` and `>` of a replacement text need none.
+/// Appends an argument, with shell quotes if necessary. The `<` and `>` of a replacement text are not quoted.
 fn quote(arg: &[u8], replaced: bool, line: &mut Vec<u8>) {
     let sign = |b: &u8| b"-_./:=@%+,".contains(b) || (replaced && b"<>".contains(b));
     let plain = |b: &u8| b.is_ascii_alphanumeric() || sign(b) || !b.is_ascii();

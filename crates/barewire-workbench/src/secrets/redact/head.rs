@@ -1,11 +1,12 @@
-//! A line of an HTTP head -> the same line without the secret in it. Schemes and the names of cookies stay.
+//! Replaces the secret in a line of an HTTP head. Schemes and cookie names stay.
 
 use super::{ActiveRedactor, Redactor};
 use crate::secrets::names::{self, NameContext};
 use crate::secrets::shapes::scheme;
 
 impl Redactor {
-    /// Returns the line of a header whose value is a secret whatever its name, and whether the value was replaced.
+    /// Returns the line of a header whose value is always a secret, regardless of its name, and whether the value was
+    /// replaced.
     pub fn secret_header(&mut self, name: &str, value: &str) -> (Vec<u8>, bool) {
         let (value, replaced) = match &mut self.0 {
             None => (value.as_bytes().to_vec(), false),
@@ -27,7 +28,7 @@ impl ActiveRedactor {
         let mut out = [name, &rest[..value_at]].concat();
         let (shown, redacted) = match name.to_ascii_lowercase().as_slice() {
             b"cookie" => self.cookies(value, usize::MAX),
-            // After the first value of a Set-Cookie come Path, Domain and the like.
+            // In a Set-Cookie header, attributes such as Path and Domain follow the first value.
             b"set-cookie" => self.cookies(value, 1),
             _ => self.credentials(value),
         };
@@ -35,7 +36,7 @@ impl ActiveRedactor {
         (out, redacted)
     }
 
-    /// Replaces a value, except for its scheme.
+    /// Replaces a header value, except for its scheme.
     fn credentials(&mut self, value: &[u8]) -> (Vec<u8>, bool) {
         let (scheme, secret) = value.split_at(scheme(value));
         let (shown, redacted) = self.value(secret);

@@ -1,9 +1,9 @@
-//! Text -> the same text with each secret replaced by `<redacted-N>`, equal secrets by the same number.
+//! Replaces each secret in a text with `<redacted-N>`. Equal secrets get the same number.
 //!
-//! A recorder creates one [`Redactor`] for each file and passes all entries through [`Redactor::entry`], which handles HTTP
-//! heads, bodies, lines in pieces and secrets over several lines. Other texts have methods of their own: the command line
-//! ([`Redactor::argv`]), and excerpts within a line ([`Redactor::shown`]). JSON stays JSON, and everything but the secrets
-//! stays byte for byte the same.
+//! A recorder creates one [`Redactor`] for each file and passes all entries through [`Redactor::entry`], which handles
+//! HTTP heads, bodies, lines in pieces, and secrets that span several lines. Other texts have their own methods: the
+//! command line ([`Redactor::argv`]), and excerpts within a line ([`Redactor::shown`]). JSON stays JSON, and all bytes
+//! outside secrets stay unchanged.
 
 mod argv;
 mod head;
@@ -22,23 +22,24 @@ use numbers::{SecretHash, SecretNumbers};
 pub(crate) use numbers::REPLACEMENT_PREFIX;
 pub(super) use numbers::is_replacement;
 
-/// Replaces secrets, or leaves everything unchanged.
+/// Replaces secrets, or, if switched off, leaves everything unchanged.
 pub struct Redactor(Option<ActiveRedactor>);
 
 struct ActiveRedactor {
     detector: Detector,
     numbers: SecretNumbers,
-    /// The texts of which more may come.
+    /// The unfinished text of each stream, whose next line or piece may contain the rest of a secret.
     unfinished: HashMap<(Stream, Channel), UnfinishedText>,
 }
 
 struct UnfinishedText {
     line: LineScanner,
-    /// The secret at the end of the text so far.
+    /// The hash of the secret that the text so far ends with.
     secret: SecretHash,
-    /// The number of lines of a private key so far.
+    /// The number of lines in the current private key so far.
     lines: usize,
-    /// The last piece as far as it is decided; without its bytes if it is written already. The rest is written with its marks.
+    /// The decided part of the last piece; its payload is empty if it is already written. The rest is written with the
+    /// same marks.
     last: Bytes,
 }
 
@@ -49,12 +50,13 @@ impl Default for Redactor {
 }
 
 impl Redactor {
-    /// Creates a redactor that knows the secrets of our environment, which a program that we start has as well.
+    /// Creates a redactor that knows the secrets in our environment variables, which the programs that we start
+    /// inherit.
     pub fn new() -> Self {
         Self::knowing([])
     }
 
-    /// Creates a redactor that knows these secrets as well.
+    /// Creates a redactor that also knows these secrets.
     pub fn knowing(secrets: impl IntoIterator<Item = Vec<u8>>) -> Self {
         Self::with(Detector::new(secrets))
     }
@@ -63,15 +65,16 @@ impl Redactor {
         Self(Some(ActiveRedactor { detector, numbers: SecretNumbers::default(), unfinished: HashMap::new() }))
     }
 
-    /// Creates a redactor that changes nothing.
+    /// Creates a redactor that leaves everything unchanged.
     pub fn off() -> Self {
         Self(None)
     }
 
-    /// Appends the entry without its secrets, after anything that was held back. A changed entry is marked `redacted`.
+    /// Appends the entry with its secrets replaced, after any text that was held back. A changed entry is marked
+    /// `redacted`.
     ///
-    /// The last piece of an unfinished line is held back, because a secret may go on in the next piece. It is written with the
-    /// next piece, a [`Note::Gap`] or the end of its stream.
+    /// The last piece of an unfinished line is held back, because a secret may continue in the next piece. It is
+    /// written with the next piece, a [`Note::Gap`] or the end of its stream.
     pub fn entry(&mut self, entry: Entry, out: &mut Vec<Entry>) {
         let Some(secrets) = &mut self.0 else { return out.push(entry) };
         match entry {
@@ -104,15 +107,16 @@ impl Redactor {
         }
     }
 
-    /// Returns a text without its secrets: a JSON value, a URL, a header, a log line. Equal secrets get equal numbers.
+    /// Returns a text with its secrets replaced: a JSON value, a URL, a header or a log line. Equal secrets get equal
+    /// numbers.
     pub fn text(&mut self, text: &str) -> String {
         let Some(secrets) = &mut self.0 else { return text.to_owned() };
         let (clean, _) = secrets.text(text.as_bytes());
         String::from_utf8_lossy(&clean).into_owned()
     }
 
-    /// Returns an excerpt of a peer's text for one line: first redacted, then escaped, then cut to `most` columns. A secret that
-    /// is escaped or cut could not be recognized.
+    /// Returns an excerpt of a peer's text for one line: first redacted, then escaped, then cut to `most` columns. The
+    /// order matters because an escaped or cut secret could not be recognized.
     pub fn shown(&mut self, text: &[u8], most: usize) -> String {
         let Some(secrets) = &mut self.0 else { return shown(text, most) };
         if is_line_of_a_key(text) {
@@ -123,7 +127,7 @@ impl Redactor {
         if !more && secrets.detector.finds_nothing(begin) && memmem::find(begin, ELLIPSIS).is_none() {
             return shown(begin, most);
         }
-        // With more to come, the end is held back: it may be part of a secret.
+        // If more text follows, the end is held back because it may be part of a secret.
         let (mut clean, _) = secrets.read(begin, if more { Continuation::Piece } else { Continuation::Nothing });
         if more {
             clean.extend_from_slice(ELLIPSIS);
@@ -177,7 +181,7 @@ impl ActiveRedactor {
         entries.push(Entry::Bytes(bytes));
     }
 
-    /// Returns the held-back end of a line that does not go on.
+    /// Returns the held-back end of a line that is complete now.
     fn rest(&mut self, stream: Stream, channel: &Channel) -> Option<Bytes> {
         let UnfinishedText { mut line, secret, mut last, .. } = self.unfinished.remove(&(stream, channel.clone()))?;
         let out = std::mem::take(&mut last.payload);
@@ -193,7 +197,7 @@ impl ActiveRedactor {
         self.read(text, Continuation::Nothing)
     }
 
-    /// Redacts one text; the end of it is missing if `next` says that more follows.
+    /// Redacts one text. `next` says what follows the text, so that its end can be held back.
     fn read(&mut self, text: &[u8], next: Continuation) -> (Vec<u8>, bool) {
         let secret = self.numbers.start_hash();
         let out = Vec::with_capacity(text.len());
@@ -202,7 +206,7 @@ impl ActiveRedactor {
         (visitor.out, visitor.redacted)
     }
 
-    /// Replaces the prefixes of known secrets before an ellipsis: some names are cut before they come here.
+    /// Replaces prefixes of known secrets before an ellipsis, because some names are cut before they are redacted.
     fn redact_known_prefixes(&mut self, text: Vec<u8>) -> Vec<u8> {
         let (mut out, mut from) = (Vec::new(), 0);
         for cut in memmem::find_iter(&text, ELLIPSIS) {
@@ -215,7 +219,7 @@ impl ActiveRedactor {
         out
     }
 
-    /// Replaces a value that is a secret as a whole.
+    /// Replaces a whole value.
     fn value(&mut self, value: &[u8]) -> (Vec<u8>, bool) {
         if value.is_empty() || is_replacement(value.trim_ascii()) {
             return (value.to_vec(), false);
@@ -228,12 +232,12 @@ impl ActiveRedactor {
     }
 }
 
-/// Writes plain text as it is, and replacement texts for secrets.
+/// Writes plain text unchanged, and replacement texts for secrets.
 struct RedactingVisitor<'a> {
     numbers: &'a mut SecretNumbers,
     secret: SecretHash,
     out: Vec<u8>,
-    /// Whether something was replaced.
+    /// Whether a secret was replaced.
     redacted: bool,
 }
 
@@ -244,7 +248,7 @@ impl SecretVisitor for RedactingVisitor<'_> {
 
     fn secret(&mut self, part: &[u8], _: SecretKind) {
         self.secret.push(part);
-        // A piece that is dropped as a whole counts as well.
+        // A piece that consists only of a secret's middle writes nothing, but counts as redacted as well.
         self.redacted |= !part.is_empty();
     }
 
@@ -263,18 +267,20 @@ impl SecretVisitor for RedactingVisitor<'_> {
     }
 }
 
-/// Whether this line is a whole message, as on stdio or in a server-sent event, so that the next line does not belong to it.
+/// Whether this line is a whole message, as on stdio or in a server-sent event, so that the next line does not continue
+/// it.
 fn stands_alone(line: &[u8]) -> bool {
     let text = match line.strip_prefix(b"data:") {
         Some(data) => data.strip_prefix(b" ").unwrap_or(data),
         None => line,
     };
-    // A line of JSON over several lines is indented.
+    // If JSON spans several lines, its lines are indented, so this line would not begin with a bracket.
     let text = text.trim_ascii_end();
     matches!(text, [b'{', .., b'}'] | [b'[', .., b']'])
 }
 
-/// Whether a text is all Base64, like a line of a private key. In a single line, the head of the key is not seen.
+/// Whether a text consists of Base64 only, like a line of a private key. A single line does not show whether it is in a
+/// key.
 fn is_line_of_a_key(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     let has = |part: fn(&u8) -> bool| text.iter().any(part);
@@ -285,16 +291,16 @@ fn is_line_of_a_key(text: &[u8]) -> bool {
         && has(u8::is_ascii_lowercase)
 }
 
-/// The mark of a text that was cut.
+/// The ellipsis that marks a cut text.
 const ELLIPSIS: &[u8] = "…".as_bytes();
 
-/// The longest part of a text that excerpts are made from: more than is ever shown, and than is held back.
+/// The maximum length of text that excerpts are made from: more than is ever shown or held back.
 pub const EXCERPT_LIMIT: usize = 16 * 1024;
 
-/// The most lines of a private key; one of 16384 bits has about 200.
+/// The maximum number of lines in a private key; a key of 16384 bits has about 200.
 const MAX_KEY_LINES: usize = 256;
 
-/// The most streams of which the end of the last line is kept.
+/// The maximum number of streams whose last line is kept.
 const MAX_OPEN_TEXTS: usize = 4096;
 
 #[cfg(test)]

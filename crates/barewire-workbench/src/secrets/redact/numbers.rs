@@ -1,16 +1,17 @@
-//! A secret -> its replacement text in one file. Equal secrets get equal numbers; only a hash of each secret is kept.
+//! Maps each secret to its replacement text in one file. Equal secrets get equal numbers; only a hash of each secret is
+//! kept.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// The numbers of the secrets so far.
+/// The numbers given to secrets so far.
 #[derive(Default)]
 pub(super) struct SecretNumbers {
     keys: RandomState,
     given: HashMap<u64, usize>,
 }
 
-/// The hash of a secret that may come in parts.
+/// The hash of a secret, which may be added in parts.
 pub(super) struct SecretHash {
     hash: <RandomState as BuildHasher>::Hasher,
     empty: bool,
@@ -24,7 +25,7 @@ impl SecretNumbers {
     /// Appends the replacement text for a secret.
     pub(super) fn write_replacement(&mut self, secret: &SecretHash, out: &mut Vec<u8>) {
         let key = secret.hash.finish();
-        // Beyond the limit all secrets get the number 0.
+        // Beyond the maximum, all further secrets get the number 0.
         let next = if self.given.len() < MAX_NUMBERS { self.given.len() + 1 } else { 0 };
         let number = match self.given.get(&key) {
             Some(number) => *number,
@@ -49,12 +50,13 @@ impl SecretHash {
 /// The start of every replacement text.
 pub(crate) const REPLACEMENT_PREFIX: &str = "<redacted-";
 
-/// Whether this is a complete replacement text, as [`SecretNumbers::write_replacement`] writes it. What only begins like one may be a secret.
+/// Whether this is a complete replacement text, as [`SecretNumbers::write_replacement`] writes it. A text that only
+/// begins like a replacement text may be a secret.
 pub(crate) fn is_replacement(text: &[u8]) -> bool {
     let digits = text.strip_prefix(REPLACEMENT_PREFIX.as_bytes()).and_then(|rest| rest.strip_suffix(b">"));
     let number = digits.and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<usize>().ok());
     number.is_some_and(|number| number <= MAX_NUMBERS && digits == Some(number.to_string().as_bytes()))
 }
 
-/// The most secrets with a number of their own: a mebibyte of memory.
+/// The maximum number of distinct secrets with their own number, which takes about a mebibyte of memory.
 const MAX_NUMBERS: usize = 1 << 15;

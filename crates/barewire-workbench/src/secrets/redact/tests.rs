@@ -30,7 +30,7 @@ fn text(text: &str) -> String {
 fn secrets_are_replaced_and_nothing_else() {
     for (before, after) in CASES {
         assert_eq!(text(before), *after);
-        // A second pass changes nothing.
+        // Redacting the result again changes nothing.
         assert_eq!(text(after), *after);
     }
 }
@@ -87,7 +87,7 @@ fn in_lines(text: &str) -> String {
     lines.join("\n")
 }
 
-/// JSON with every member on a line of its own gives the same result: as one text, line by line, and in strings.
+/// JSON with every member on its own line gives the same result: as one text, line by line, and in strings.
 #[test]
 fn the_layout_of_json_makes_no_difference() {
     let compact = |text: &str| serde_json::from_str::<Value>(text).expect(text).to_string();
@@ -106,7 +106,7 @@ fn the_layout_of_json_makes_no_difference() {
     let is_json = |text: &str| serde_json::from_str::<Value>(text).is_ok();
     for (before, after) in CASES.iter().copied().chain(more).chain(plain).filter(|(text, _)| is_json(text)) {
         let expected = compact(&text(&compact(before)));
-        // The numbers may differ, because the order does.
+        // The numbers may differ because the members are in another order.
         assert_eq!(
             expected.matches(REPLACEMENT_PREFIX).count(),
             after.matches(REPLACEMENT_PREFIX).count(),
@@ -120,7 +120,7 @@ fn the_layout_of_json_makes_no_difference() {
             serde::Serialize::serialize(&value, &mut out).expect("it can be written");
             let pretty = String::from_utf8(pretty).expect("UTF-8");
             let event = format!("data: {}", pretty.replace('\n', "\ndata: "));
-            // Not within a string.
+            // A line break is not added inside a string.
             let apart = if before.contains('\\') { &*pretty } else { &pretty.replace("\": ", "\"\t:\n") };
             for pretty in [&pretty, &pretty.replace('\n', "\r\n"), apart] {
                 assert_eq!(compact(&text(pretty)), expected, "{pretty}");
@@ -128,7 +128,7 @@ fn the_layout_of_json_makes_no_difference() {
             }
             let lines = in_lines(&event).replace("\ndata: ", "\n");
             assert_eq!(compact(lines.trim_start_matches("data: ")), expected, "{event}");
-            // In a string, and in a string in it.
+            // The same text as a JSON string, and as a string within a string.
             let (mut inner, mut shown) = (pretty.clone(), text(&Value::from(pretty).to_string()));
             for _ in 0..2 {
                 let string: String = serde_json::from_str(&shown).expect("a string");
@@ -151,7 +151,7 @@ fn held_text_is_bounded() {
     assert_eq!(out.len(), 6000);
 }
 
-/// Every case, split at every byte, with enough text around it that a part of every piece is written.
+/// Splits every case at every byte, with enough text around it that part of every piece is written at once.
 #[test]
 fn no_secret_comes_through_in_pieces() {
     let around = "lorem ipsum ".repeat(1000);
@@ -167,7 +167,7 @@ fn no_secret_comes_through_in_pieces() {
     }
 }
 
-/// Every case in pieces of one byte, in a line that never ends.
+/// Feeds every case in pieces of one byte, in a line that never ends.
 #[test]
 fn the_end_of_a_stream_writes_held_text() {
     for (before, after) in CASES {
@@ -331,7 +331,7 @@ fn excerpts_are_redacted_before_they_are_cut() {
     assert_eq!(redactor().shown(line.as_bytes(), 100), "<redacted-1>");
 }
 
-/// Names of secrets, parts of secrets, and signs that end strings.
+/// Names of secrets, parts of secrets, and characters that end strings.
 const NAMES: &[&str] =
     &["token", "password", "secret", "key", "value", "OPENAI_KEY", "otp", "cookies", "a", "se\u{e9}"];
 #[rustfmt::skip] // a table
@@ -374,7 +374,7 @@ proptest! {
         let read = serde_json::from_str::<Value>(&after);
         prop_assert!(read.is_ok(), "{before}\n{after}");
         prop_assert_eq!(read.expect("JSON").to_string(), text(&value.to_string()));
-        // Also with every line in two pieces.
+        // The same with every line in two pieces.
         let (mut redactor, mut out) = (redactor(), Vec::new());
         for line in before.lines() {
             let (first, second) = line.as_bytes().split_at(cut % line.len());

@@ -1,4 +1,4 @@
-//! Texts with secrets in them and without.
+//! Texts with and without secrets.
 
 /// Texts before and after redaction.
 #[rustfmt::skip] // a case is one or two lines
@@ -105,7 +105,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
      "curl -H 'Authorization: AWS4-HMAC-SHA256 <redacted-1>' http://h/"),
     (r#"authorization: Hawk id="a", mac="b" and"#, "authorization: Hawk <redacted-1> and"),
     ("Authorization: Basic  dXNlcjpwYXNzd29yZA== x", "Authorization: Basic  <redacted-1> x"),
-    // Shapes, and schemes in upper and lower case.
+    // Tokens of known shapes, and schemes in upper and lower case.
     ("a bearer S3cr3tV4lueXYZ0123456789, BEARER S3cr3tV4lueXYZ0123456789",
      "a bearer <redacted-1>, BEARER <redacted-1>"),
     (r#"{"t":"Bearer\tabcdefgh12345678","u":"bearer  abcdefgh12345678"}"#,
