@@ -29,5 +29,5 @@ impl Schema {
     }
 }
 
-/// The maximum nesting depth, which is that of messages.
+/// The maximum nesting depth, which is the same for messages.
 const MAX_DEPTH: usize = 128;

@@ -203,7 +203,8 @@ fn fail(harness: &Harness, check: &'static Check, reply: &HttpReply, detail: Str
     harness.fail_at(check, reply.location(), bytes, detail);
 }
 
-/// Sends requests with the id of a session, without it, with an unknown one, and after the end of the session.
+/// Sends requests with the right session id, without a session id, with an unknown session id, and after the end of the
+/// session.
 async fn session(harness: &mut Harness, revision: Revision) -> Result<(), Error> {
     let checks: &[&'static Check] = &[&HTTP_SESSION, &HTTP_SESSION_ENTROPY, &HTTP_PROTOCOL_VERSION, &HTTP_STATUS];
     if !harness.wants(checks) {

@@ -32,9 +32,9 @@ pub(super) struct ProcessChecks {
 struct LastActivity {
     /// The title of the client's last request, and its location.
     request: Option<(String, Location)>,
-    /// The last line on stderr since that request.
+    /// The last line on stderr since the client's last request.
     line: Vec<u8>,
-    /// The last line on stderr since that request that looks like an error.
+    /// The last line on stderr that looks like an error, since the client's last request.
     error: Vec<u8>,
 }
 
