@@ -170,7 +170,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Writes the requested formats; true if one of them was printed.
+/// Writes the report in the requested formats. Returns true if one of them was printed to stdout.
 fn write(args: &Args, report: &Report, exit: Exit, output: &mut Output) -> Result<bool, Failure> {
     let mut is_printed = false;
     let formats = [

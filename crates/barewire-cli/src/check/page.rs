@@ -4,7 +4,7 @@ use barewire_workbench::check::catalogue::{Category, Check, Severity, all};
 
 use super::show::facts;
 
-/// The whole page.
+/// Returns the whole page, as Markdown.
 pub(super) fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
     page.push_str("\n| severity | meaning |\n|---|---|\n");
@@ -46,19 +46,19 @@ const INTRODUCTION: &str = "\
 # Checks
 
 Generated from the catalogue in `crates/barewire-workbench/src/check/catalogue`; `BLESS=1 cargo test -p barewire-cli --test all check::` \
-writes it anew. `barewire check --list` and `barewire check --explain ID` show the same.
+regenerates it. `barewire check --list` and `barewire check --explain ID` show the same.
 
 The same checks run in three places: on a live server (`barewire check -- PROGRAM…` or `barewire check --url URL`), on a capture \
-(`barewire check FILE.wire`), and on traffic as it passes (`barewire tap`). Checks that need input of their own run only on a live \
+(`barewire check FILE.wire`), and on traffic as it passes (`barewire tap`). Checks that send their own input run only on a live \
 server. Each finding names the party at fault (client, server or carrier), the frame and the byte, and quotes the bytes there.
 
-The checks see only the wire, stderr and the process, and not the source code: how a server stores its secrets, whether a tool does \
-what its description says, whether input is used unsafely, which versions of which libraries it has. A server without findings \
-follows the protocol; that does not make it safe.
+The checks see only the messages, stderr and the process. They do not see the source code, so they cannot tell how a server stores \
+its secrets, whether a tool does what its description says, whether input is used unsafely, or which versions of which libraries the \
+server uses. A server without findings follows the protocol; that does not make it safe.
 
-A check that depends on a failed one is skipped, so that the report names the cause and not its consequences. A tool is called only \
-if it declares that it is read-only (`readOnlyHint`), if `--call` names it, or with `--allow-calls`. A check that is skipped for \
-lack of such a permission does not make the run incomplete. Checks with hostile input send it to programs that barewire has started \
-itself; to a URL only with `--hostile`. The same holds for requests that look like an attack over HTTP (a foreign Origin or Host, a \
+A check that depends on a failed check is skipped, so that the report names the cause and not its consequences. A tool is called \
+only if it declares that it is read-only (`readOnlyHint`), if `--call` names it, or with `--allow-calls`. A check that is skipped \
+for lack of such a permission does not make the run incomplete. Hostile input is sent to programs that barewire has started itself, \
+and to a URL only with `--hostile`. The same applies to requests that look like an attack over HTTP (a foreign Origin or Host, a \
 wrong Content-Type).
 ";

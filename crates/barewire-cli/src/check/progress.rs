@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-/// A line on stderr, if that is a terminal.
+/// Shows the progress as a line on stderr, if stderr is a terminal.
 pub(super) struct Progress {
     is_shown: bool,
     width: usize,
@@ -26,7 +26,7 @@ impl Progress {
     }
 }
 
-/// Removes the line.
+/// Erases the line.
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.is_shown {

@@ -9,7 +9,7 @@ use barewire_workbench::check::catalogue::{Check, all, resolve};
 use crate::output::{Output, Tone, wrap};
 use crate::{Exit, Failure};
 
-/// `check --list`.
+/// Prints the output of `check --list`.
 pub(super) fn list(output: &mut Output, as_json: bool) -> Result<Exit, Failure> {
     for check in all() {
         if as_json {
@@ -22,7 +22,7 @@ pub(super) fn list(output: &mut Output, as_json: bool) -> Result<Exit, Failure> 
     Ok(Exit::Clean)
 }
 
-/// `check --explain ID`.
+/// Prints the output of `check --explain ID`.
 pub(super) fn explain(output: &mut Output, id: &str, as_json: bool) -> Result<Exit, Failure> {
     let check = resolve(id)?;
     if as_json {
@@ -45,7 +45,7 @@ pub(super) fn explain(output: &mut Output, id: &str, as_json: bool) -> Result<Ex
     Ok(Exit::Clean)
 }
 
-/// The facts about a check, each with its label. `link` turns the id of another check into a link.
+/// Returns the facts about a check, each with its label. `link` formats the id of another check as a link.
 pub(super) fn facts(check: &Check, link: fn(&str) -> String) -> Vec<(&'static str, String)> {
     let links = |ids: &[&str]| ids.iter().map(|id| link(id)).collect::<Vec<_>>().join(", ");
     let places: Vec<_> = check.places.iter().map(|place| place.as_str()).collect();
@@ -77,7 +77,7 @@ fn paragraph(output: &mut Output, label: &str, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// A check as JSON.
+/// Returns a check as JSON.
 fn value(check: &Check) -> Value {
     json!({
         "id": check.id,

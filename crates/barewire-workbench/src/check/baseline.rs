@@ -9,14 +9,14 @@ use super::finding::Finding;
 use super::report::Report;
 use crate::{Advice, Error};
 
-/// Known findings, which do not count.
+/// Known findings, which do not make a run fail.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Baseline {
     version: u32,
     pub(super) findings: Vec<KnownFinding>,
 }
 
-/// The parts of a finding that are the same in every run.
+/// The parts of a known finding that are the same in every run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct KnownFinding {
     pub(super) check: String,
@@ -28,7 +28,7 @@ pub(super) struct KnownFinding {
 }
 
 impl Baseline {
-    /// Makes a baseline of all findings of a report.
+    /// Returns a baseline with all findings of a report.
     pub fn of(report: &Report) -> Self {
         let mut findings: Vec<KnownFinding> = report.findings().map(KnownFinding::of).collect();
         findings.sort();

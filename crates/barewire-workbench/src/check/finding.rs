@@ -8,7 +8,7 @@ use crate::frames::WireFrame;
 use crate::secrets::{EXCERPT_LIMIT, Redactor};
 use crate::text::shown;
 
-/// One violation.
+/// A violation of a check.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Finding {
@@ -16,7 +16,7 @@ pub struct Finding {
     pub check: &'static Check,
     /// The party at fault.
     pub party: Party,
-    /// The details, to follow the sentence of the check.
+    /// The details, which reports show after the sentence of the check.
     pub detail: String,
     /// The location on the wire.
     pub location: Location,
@@ -46,7 +46,7 @@ pub enum Party {
 pub struct Location {
     /// The connection, if there are several.
     pub channel: String,
-    /// The stream, as its character in a transcript.
+    /// The stream, as the character that marks it in a transcript: `>`, `<` or `!`.
     pub stream: Option<char>,
     /// The number of the frame, as in `barewire read`.
     pub frame: Option<u64>,
@@ -56,7 +56,7 @@ pub struct Location {
 
 impl Finding {
     pub(crate) fn new(check: &'static Check, party: Party, location: Location, detail: impl Into<String>) -> Self {
-        // The detail may quote the peer.
+        // The detail may quote text of the peer, so it is escaped and cut.
         let detail = shown(detail.into().as_bytes(), MAX_DETAIL);
         Self { check, party, detail, location, seen: Vec::new(), evidence: String::new(), path: None }
     }
@@ -79,12 +79,12 @@ impl Finding {
         self.path = self.path.take().map(|path| redactor.shown(path.as_bytes(), MAX_DETAIL));
     }
 
-    /// The text that is the same in every run, for baselines and to recognise repetitions.
+    /// Returns a text that is the same in every run, to recognise repeated findings.
     pub(crate) fn fingerprint(&self) -> String {
         self.identity().join("|")
     }
 
-    /// The check, the party, the path and the detail, without the numbers that differ between runs.
+    /// Returns the check's id, the party, the path and the detail, without the numbers that differ between runs.
     pub(super) fn identity(&self) -> [String; 4] {
         let path = without_numbers(self.path.as_deref().unwrap_or_default());
         let (check, party) = (self.check.id.to_owned(), self.party.as_str().to_owned());
@@ -92,7 +92,7 @@ impl Finding {
     }
 }
 
-/// Replaces numbers, which differ from run to run, by `#`; except for error codes and revisions.
+/// Replaces numbers with `#`, because they differ between runs. Error codes and revisions stay.
 fn without_numbers(text: &str) -> String {
     let is_number = |c: char| c.is_ascii_digit() || c == '-';
     let mut out = String::with_capacity(text.len());
@@ -114,7 +114,7 @@ fn without_numbers(text: &str) -> String {
 }
 
 impl Party {
-    /// The word for it.
+    /// The name of this party, as reports show it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Client => "client",
@@ -134,7 +134,7 @@ impl From<Side> for Party {
 }
 
 impl Location {
-    /// The location of a byte of a frame.
+    /// Returns the location of the byte `at` of a frame.
     pub(crate) fn of(seen: &WireFrame<'_>, at: usize) -> Self {
         Self {
             channel: seen.place.map_or(String::new(), |place| place.channel.to_owned()),
@@ -174,10 +174,10 @@ pub(crate) fn stream_location(channel: &str, stream: Stream) -> Location {
     Location { channel: channel.to_owned(), stream: Some(stream.sigil()), ..Location::default() }
 }
 
-/// Enough for two sentences; only a quoted name is longer.
+/// The maximum length of a detail. Two sentences fit; only a very long quoted name is cut.
 const MAX_DETAIL: usize = 1000;
 
-/// Two lines of a terminal.
+/// The maximum length of the evidence: two lines of a terminal.
 const MAX_EVIDENCE: usize = 160;
 
 #[cfg(test)]

@@ -21,22 +21,23 @@ impl Inspector {
         Self { checks: PassiveChecks::new(), ledger: Ledger::default(), frames: 0 }
     }
 
-    /// The same, and keeps new findings for [`Self::take_findings`].
+    /// Checks both the client and the server, and collects new findings for [`Self::take_findings`].
     pub fn incremental() -> Self {
         Self { ledger: Ledger::incremental(), ..Self::new() }
     }
 
-    /// Checks only the server: the client is `barewire check`.
+    /// Checks only the server, because the client is `barewire check` itself.
     pub(super) fn of_our_own() -> Self {
         Self { checks: PassiveChecks::of_our_own(), ..Self::new() }
     }
 
-    /// Takes the findings since the last call. Of each check only the first ones are kept; the rest is only counted.
+    /// Takes the findings since the last call. Only the first findings of each check are kept; the rest are only
+    /// counted.
     pub fn take_findings(&mut self) -> Vec<Finding> {
         self.ledger.take_findings()
     }
 
-    /// The number of findings that were only counted, by check id.
+    /// Returns the id of each check with findings that were only counted, and their number.
     pub fn omitted(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.ledger.omitted()
     }

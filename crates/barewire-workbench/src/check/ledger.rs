@@ -12,7 +12,7 @@ use crate::Advice;
 #[derive(Default)]
 pub(crate) struct Ledger {
     records: BTreeMap<&'static str, CheckRecord>,
-    /// The findings since the last call of `take_findings`, if it is used.
+    /// The findings since the last call of `take_findings`; `None` if they are not collected.
     new_findings: Option<Vec<Finding>>,
 }
 
@@ -23,13 +23,13 @@ struct CheckRecord {
     findings: Vec<Finding>,
     /// The fingerprints of `findings`.
     fingerprints: HashSet<String>,
-    /// The number of findings beyond `findings`.
+    /// The number of findings that were only counted, and are not in `findings`.
     more: u64,
-    /// Whether one of those has another fingerprint.
+    /// Whether a finding that was only counted has a fingerprint that is not in `fingerprints`.
     has_more_kinds: bool,
     skips: Vec<SkipReason>,
     incomplete: Option<Reason>,
-    /// Other checks that report violations of this one.
+    /// The ids of other checks that have reported violations of this check.
     reported_under: Vec<&'static str>,
     measure: Option<Value>,
 }
@@ -41,13 +41,13 @@ pub(crate) enum Status {
     },
     Fail {
         findings: Vec<Finding>,
-        /// The number of findings beyond `findings`.
+        /// The number of findings that were only counted, and are not in `findings`.
         more: u64,
-        /// Whether one of those is of another kind.
+        /// Whether a finding that was only counted is of a kind that `findings` does not contain.
         has_more_kinds: bool,
     },
     Skip(SkipReason),
-    /// It should have run and could not.
+    /// The check should have run, but could not.
     Incomplete(Reason),
 }
 
@@ -63,7 +63,7 @@ impl Reason {
         Self { what: what.into(), advice: Some(advice) }
     }
 
-    /// The reason and the advice, in the words of the caller.
+    /// Returns the reason, and the advice as worded by `advice_text`.
     pub(super) fn text(&self, advice_text: fn(&Advice) -> String) -> String {
         match &self.advice {
             Some(advice) => format!("{}: {}", self.what, advice_text(advice)),
@@ -81,9 +81,9 @@ impl<T: Into<String>> From<T> for Reason {
 /// The reason why a check was skipped.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum SkipReason {
-    /// A check that it depends on failed.
+    /// The check with this id failed, and the skipped check depends on it.
     Needs(&'static str),
-    /// All of its violations are reported under other checks.
+    /// All violations of the check are reported by the checks with these ids.
     ReportedUnder(Vec<&'static str>),
     /// The user's permission is missing.
     Permission(Reason),
@@ -99,17 +99,18 @@ pub(crate) struct CheckOutcome {
 }
 
 impl Ledger {
-    /// A ledger that keeps new findings for `take_findings`.
+    /// Returns a ledger that collects new findings for `take_findings`.
     pub(crate) fn incremental() -> Self {
         Self { new_findings: Some(Vec::new()), ..Self::default() }
     }
 
-    /// Takes the findings since the last call. Of each check only the first ones are kept; the rest is only counted.
+    /// Takes the findings since the last call. Only the first findings of each check are kept; the rest are only
+    /// counted.
     pub(crate) fn take_findings(&mut self) -> Vec<Finding> {
         self.new_findings.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// The number of findings that were only counted, by check id.
+    /// Returns the id of each check with findings that were only counted, and their number.
     pub(crate) fn omitted(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.records.iter().filter(|(_, record)| record.more > 0).map(|(id, record)| (*id, record.more))
     }
@@ -123,7 +124,7 @@ impl Ledger {
     pub(crate) fn fail(&mut self, finding: Finding) {
         let record = self.record(finding.check);
         record.inspections += 1;
-        // At least one finding of each kind is kept: a baseline identifies findings by their fingerprints.
+        // At least one finding of each kind is kept, because a baseline lists every kind of finding.
         let fingerprint = finding.fingerprint();
         let is_new = !record.fingerprints.contains(&fingerprint);
         let is_kept = record.findings.len() < MAX_FINDINGS || is_new && record.fingerprints.len() < MAX_KINDS;
@@ -146,7 +147,7 @@ impl Ledger {
         }
     }
 
-    /// Notes that the check should have run and could not.
+    /// Notes that the check should have run, but could not.
     pub(crate) fn incomplete(&mut self, check: &'static Check, why: impl Into<Reason>) {
         self.record(check).incomplete.get_or_insert(why.into());
     }
@@ -173,7 +174,7 @@ impl Ledger {
         self.records.get(check.id).is_some_and(|record| !record.findings.is_empty())
     }
 
-    /// Whether the check has an outcome even if the run ends now.
+    /// Whether the check would have an outcome if the run ended now.
     pub(crate) fn has_evidence(&self, check: &Check) -> bool {
         self.records
             .get(check.id)
@@ -184,7 +185,7 @@ impl Ledger {
         self.records.entry(check.id).or_default()
     }
 
-    /// The outcomes of all checks that run in this place, in the order of the catalogue.
+    /// Returns the outcomes of all checks that run in this place, in the order of the catalogue.
     pub(crate) fn into_outcomes(mut self, place: CheckPlace) -> Vec<CheckOutcome> {
         let mut outcomes: Vec<CheckOutcome> = Vec::new();
         for check in all().filter(|check| check.runs_on(place)) {
@@ -193,7 +194,7 @@ impl Ledger {
                 let needed = outcomes.iter().find(|outcome| outcome.check.id == *need)?;
                 match &needed.status {
                     Status::Fail { .. } => Some(*need),
-                    // A check is not skipped because of itself.
+                    // A check must not be skipped because of its own failure.
                     Status::Skip(SkipReason::Needs(cause)) if *cause != check.id => Some(*cause),
                     _ => None,
                 }
@@ -232,7 +233,9 @@ impl CheckRecord {
     }
 }
 
-/// The findings of one check that are kept; the rest is counted.
+/// The maximum number of findings that are kept for each check. Further findings are only counted, unless they are of a
+/// new kind.
 const MAX_FINDINGS: usize = 20;
-/// More kinds of findings than any server has that is not out to fill memory.
+/// The maximum number of kinds of findings that are kept for each check, so that a malicious server cannot fill the
+/// memory.
 const MAX_KINDS: usize = 500;

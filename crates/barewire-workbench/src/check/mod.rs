@@ -55,12 +55,13 @@ enum TargetKind {
 }
 
 impl Target {
-    /// A copy of a server of this process, over memory. Checks of the process (exit, children, stderr) are skipped.
+    /// A server in this process, checked over an in-memory connection. The server is cloned. Checks of the process
+    /// (exit, children, stderr) are skipped.
     pub fn server(server: &Server) -> Self {
         Self(TargetKind::Server(Box::new(server.clone())))
     }
 
-    /// A program and its arguments. It is started about a dozen times.
+    /// A program and its arguments. The program is started about a dozen times.
     pub fn program<T: Into<OsString>>(argv: impl IntoIterator<Item = T>) -> Self {
         Self(TargetKind::Program(argv.into_iter().map(Into::into).collect()))
     }
@@ -92,7 +93,7 @@ impl Target {
 /// The checks to run, and their permissions.
 ///
 /// By default, tools are called only if they declare `readOnlyHint`, and a server at a URL gets no hostile input. A
-/// server of this process and a program that is started always get it.
+/// server in this process and a program always get hostile input.
 #[must_use]
 pub struct Checks {
     only: Vec<String>,
@@ -111,11 +112,11 @@ pub struct Checks {
     advice_text: fn(&Advice) -> String,
 }
 
-/// Gets the subject of the current probe, and the number of connections so far.
+/// A callback that gets the subject of the current probe, and the number of connections so far.
 type OnProgress = Box<dyn Fn(&str, u32) + Send>;
 
 impl Checks {
-    /// All checks, with the default permissions.
+    /// Selects all checks, with the default permissions.
     pub fn new() -> Self {
         Self {
             only: Vec::new(),
@@ -213,7 +214,8 @@ impl Checks {
         self
     }
 
-    /// Sets the text of advice: a command line has options in place of these methods.
+    /// Sets the function that words advice in reports. By default advice names methods of this type; a command line
+    /// names its options instead.
     pub fn advice_text(mut self, text: fn(&Advice) -> String) -> Self {
         self.advice_text = text;
         self
@@ -222,12 +224,12 @@ impl Checks {
     /// Runs the checks, and blocks until they are done.
     pub fn run(self, target: Target) -> Result<Report, Error> {
         let (sender, mut receiver) = oneshot::channel();
-        // The checks run on a thread of their own, so that this works inside a runtime as well.
+        // The checks run on their own thread, so that `run` also works inside an async runtime.
         let ran = self.spawn(target, sender)?.join();
         ran.ok().and_then(|()| receiver.try_recv().ok()).unwrap_or_else(|| Err(panicked()))
     }
 
-    /// The same, without blocking the thread.
+    /// Runs the checks like [`Self::run`], but without blocking the current thread.
     pub async fn run_async(self, target: Target) -> Result<Report, Error> {
         let (sender, receiver) = oneshot::channel();
         self.spawn(target, sender)?;
@@ -280,7 +282,7 @@ impl Checks {
         if !self.redacts {
             return Redactor::off();
         }
-        // The value without its scheme.
+        // Returns the header's value without its authentication scheme, such as `Bearer`.
         let secret = |value: &str| value.rsplit(' ').next().unwrap_or(value).as_bytes().to_vec();
         Redactor::knowing(self.headers.iter().map(|(_, value)| secret(value)))
     }
@@ -311,7 +313,7 @@ impl fmt::Debug for Checks {
     }
 }
 
-/// The error after a panic on the thread of the checks.
+/// Returns the error for a panic on the thread that runs the checks.
 fn panicked() -> Error {
     Error::new("the check panicked; this is a bug in barewire")
 }
@@ -320,7 +322,7 @@ fn panicked() -> Error {
 fn inspect(file: Option<&Path>, warn: fn(&Error)) -> Result<Inspector, Error> {
     let mut observed = ObserverSink::new(Inspector::new());
     let limits = FrameLimits { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH };
-    // Only this format records the sender of each message.
+    // Only the `.wire` format records the sender of each message.
     let reading = FrameReader { file, format: Format::Wire, limits, follow: false, warn: &warn };
     reading.each(&mut observed).map_err(|error| match file.is_some_and(Path::is_file) {
         true => error.with_advice(Advice::CheckCapture),

@@ -1,4 +1,4 @@
-//! JSON Schema -> whether it is valid, and whether a value matches it, as text for a finding.
+//! A JSON Schema -> whether the schema is valid, and whether a value matches it, with the reason as text for a finding.
 
 use barewire::server::{SchemaValidator, Violation};
 use serde_json::Value;
@@ -9,12 +9,12 @@ use crate::secrets::is_secret_name;
 pub(super) struct Schema(SchemaValidator);
 
 impl Schema {
-    /// Compiles a schema of the dialect that it names, or of 2020-12.
+    /// Compiles a schema in the dialect that the schema names, or by default in 2020-12.
     pub(super) fn new(schema: &Value) -> Result<Self, String> {
         SchemaValidator::new(schema, MAX_DEPTH).map(Self).map_err(|error| error.to_string())
     }
 
-    /// Checks that the value matches; the error names the place and the reason.
+    /// Checks that a value matches the schema; the error names the place in the value and the reason.
     pub(super) fn check(&self, value: &Value) -> Result<(), String> {
         if self.0.is_valid(value) {
             return Ok(());
@@ -29,5 +29,5 @@ impl Schema {
     }
 }
 
-/// The depth limit of messages.
+/// The maximum nesting depth, which is the same for messages.
 const MAX_DEPTH: usize = 128;

@@ -1,9 +1,10 @@
-//! JSON-RPC: the shape of messages, and the matching of responses to requests.
+//! Checks of JSON-RPC: the shape of messages, and the matching of responses to requests.
 
 use super::Reference::{Cwe, JsonRpc, Mcp, Other};
 use super::{BASE, Check, HOSTILE, LIVE, Level, Severity};
 
-/// The first counts the violations of the checks below; the later hostile checks depend on the second.
+/// The checks that other checks depend on: `jsonrpc-messages` counts the violations of several other checks, and
+/// hostile checks depend on `parse-error-recovery`.
 pub(super) const FIRST: &[&Check] = &[&JSONRPC_MESSAGES, &PARSE_ERROR_RECOVERY];
 
 pub(super) const CHECKS: &[&Check] = &[
@@ -20,14 +21,16 @@ pub(super) const CHECKS: &[&Check] = &[
 pub(crate) static JSONRPC_MESSAGES: Check = Check {
     id: "jsonrpc-messages",
     title: "Every message conforms to JSON-RPC 2.0",
-    why: "The peer parses every line. Some hosts close the connection on an unreadable one, others silently drop it.",
+    why: "The peer parses every line. Some hosts close the connection if a line is not readable, others silently drop \
+          the line.",
     severity: Severity::Critical,
     rationale: "with any host the connection breaks, or responses are lost",
-    looks_at: "all outgoing messages, counted in total and per method: \"jsonrpc\":\"2.0\" on each, ids echoed \
-               exactly, error objects with an integer code and a message, no response to notifications",
-    pass: "100 % conform",
-    fail: "one does not. Violations with a check of their own (stdout-purity, one-message-a-line, id-fidelity, \
-           notification-silence) are counted here and reported there",
+    looks_at: "every message: \"jsonrpc\":\"2.0\" on each, ids echoed exactly, error objects with an integer code and \
+               a message, no response to notifications. The messages of the server are counted, in total and per \
+               method",
+    pass: "every message conforms",
+    fail: "a message does not conform. Violations for which there is a separate check (stdout-purity, \
+           one-message-a-line, id-fidelity, notification-silence) are counted here, but reported by that check",
     skip: "no MCP server responds, or all violations are reported under another check",
     sentence: "a message does not conform to JSON-RPC 2.0",
     remedy: "Write all messages in one function. barewire read shows the message at fault, and the byte.",
@@ -49,7 +52,7 @@ pub(crate) static STRUCTURED_ERRORS: Check = Check {
     why: "Users and models see the message of an error. Empty ones are useless; stack traces expose paths and \
           versions.",
     severity: Severity::Medium,
-    rationale: "the error still arrives; it is only useless, or says too much",
+    rationale: "the error still arrives, but it is useless or reveals too much",
     looks_at: "the error object of every response, and results that contain only an error",
     pass: "the message is a sentence, and failures are error objects",
     fail: "the message is empty, has line breaks or contains a stack trace; or a result contains only an error",
@@ -71,7 +74,8 @@ pub(crate) static ID_FIDELITY: Check = Check {
     rationale: "the response is lost, and the client waits for its time limit",
     looks_at: "responses to requests with ids that are easily altered: strings of digits, escapes, integers beyond \
                2^53, zero, negative numbers, empty strings; and every response that matches no request",
-    pass: "every response has the id of a pending request. One beyond 2^53 may be refused or ignored, but not altered",
+    pass: "every response has the id of a pending request. A request whose id is beyond 2^53 may be refused or \
+           ignored, but the id must not be altered",
     fail: "a response id matches no request: another value, another type, or the same number written differently",
     skip: "no response was seen",
     sentence: "a response does not have the id of its request",
@@ -108,7 +112,7 @@ pub(crate) static UNANSWERED_REQUEST: Check = Check {
     severity: Severity::High,
     rationale: "the sender waits for its time limit, or for ever",
     looks_at: "requests without a response when the connection ends, and requests of a live run without a response in \
-               time. Cancelled requests and listens need none",
+               time. Cancelled requests and subscriptions/listen need no response",
     pass: "every request has a response",
     fail: "a request has none, although its connection stayed open",
     skip: "no request was seen",
@@ -117,7 +121,7 @@ pub(crate) static UNANSWERED_REQUEST: Check = Check {
     example: "try { result = await handle(request) } catch (e) { return error(request.id, -32603, \"Internal error\") }",
     see: &["mute-server", "answered-once", "cancellation"],
     references: &[JsonRpc("section 5"), Mcp("2025-11-25/basic#responses")],
-    // A response that cannot be read, or has another id, answers no request.
+    // If a response cannot be read or has the wrong id, its request looks unanswered; these checks report the cause.
     needs: &["early-exit", "mute-server", "jsonrpc-messages", "stdout-purity", "one-message-a-line", "id-fidelity"],
     ..BASE
 };
@@ -133,7 +137,8 @@ pub(crate) static NOTIFICATION_SILENCE: Check = Check {
     fail: "a response follows, with id null or without an id, although every message sent was readable",
     skip: "no notification was seen",
     sentence: "a notification is answered",
-    remedy: "Check first whether the message has an id. If it has none, never send a response, whatever fails.",
+    remedy: "Check first whether the message has an id. If it has none, never send a response, even if an error \
+             occurs.",
     example: r#"{"jsonrpc":"2.0","method":"notifications/nope"}  is followed by nothing"#,
     see: &["jsonrpc-messages", "cancellation"],
     references: &[JsonRpc("section 4.1"), Mcp("2025-11-25/basic#notifications"), Mcp("2026-07-28/basic#notifications")],
@@ -143,7 +148,7 @@ pub(crate) static NOTIFICATION_SILENCE: Check = Check {
 pub(crate) static PARSE_ERROR_RECOVERY: Check = Check {
     id: "parse-error-recovery",
     title: "A line that is not JSON does not end the connection",
-    why: "One bad line, from a proxy or a client with a bug, should cost one line and not the session.",
+    why: "One bad line, from a proxy or a client with a bug, should not end the whole session.",
     severity: Severity::High,
     rationale: "every request in flight is lost with the connection",
     looks_at: "a request after a line of broken JSON",
@@ -185,12 +190,12 @@ pub(crate) static ENVELOPE_VALIDATION: Check = Check {
     id: "envelope-validation",
     title: "JSON that is not a message is answered with -32600",
     why: "A request without \"jsonrpc\", or with a number as its method, is a bug of the sender. If it is served, the \
-          bug stays; if it is silently dropped, the server looks stuck.",
+          bug stays hidden; if it is silently dropped, the server looks stuck.",
     severity: Severity::Medium,
     rationale: "only senders with a bug are affected, but they are misled",
     looks_at: "requests without jsonrpc, with jsonrpc \"1.0\", with a number as method, with a string as params, and \
                an object with neither method nor result",
-    pass: "each is answered with -32600 (-32602 for params), under its id or null, and not served",
+    pass: "each is answered with -32600 (-32602 for params), with its id or null, and not served",
     fail: "one is served, answered with another code, or not answered",
     sentence: "a malformed message is not answered with -32600",
     remedy: "Validate the envelope first: jsonrpc is \"2.0\", method is a string, params an object or absent.",

@@ -1,4 +1,4 @@
-//! Several things at once: pages, progress, cancellation, concurrency.
+//! Checks of several requests at once: pages, progress, cancellation, concurrency.
 
 use super::Reference::{Cwe, Mcp};
 use super::{Category, Check, CheckPlace, LIVE_ANYWHERE, Level, Severity};
@@ -7,18 +7,19 @@ pub(super) const CHECKS: &[&Check] =
     &[&PAGINATION, &BAD_CURSOR, &PROGRESS_RULES, &CANCELLATION, &CONCURRENCY, &LATE_ANSWER];
 
 const BASE: Check = Check { category: Category::Flow, ..super::BASE };
-/// The members of checks that need input of their own.
+/// The default fields of a check that sends its own input.
 const LIVE: Check = Check { places: LIVE_ANYWHERE, ..BASE };
 
 pub(crate) static PAGINATION: Check = Check {
     id: "pagination",
     title: "Every list has a last page",
-    why: "A client follows nextCursor until there is none. A cursor that leads back to itself traps the client.",
+    why: "A client requests pages until a result has no nextCursor. If a cursor is repeated, the client never stops.",
     severity: Severity::High,
     rationale: "a client that trusts the server never finishes",
     looks_at: "every list, page by page",
     pass: "there is a last page, and no cursor is repeated",
-    fail: "a cursor is repeated, is not a string, is refused by its own server, or there are over 1000 pages",
+    fail: "a cursor is repeated, is not a string, is refused by the server that issued it, or there are over 1000 \
+           pages",
     skip: "the server has no lists",
     sentence: "the pages of a list cannot be followed to the end",
     remedy: "Omit nextCursor on the last page. Derive each cursor from the last element of its page.",
@@ -70,12 +71,14 @@ pub(crate) static PROGRESS_RULES: Check = Check {
 pub(crate) static CANCELLATION: Check = Check {
     id: "cancellation",
     title: "The cancellation of an unknown or finished request is ignored",
-    why: "A cancellation and the response often cross on the wire. A server that fails on such a one fails at random.",
+    why: "A cancellation often arrives after the response has been sent. A server that fails on such a cancellation \
+          fails at random.",
     severity: Severity::Medium,
     rationale: "connections break at random",
-    looks_at: "notifications/cancelled for a request that was never sent, for an answered one, and without an id",
-    pass: "nothing is sent for it, and the connection keeps working",
-    fail: "it is answered, or the connection stops working",
+    looks_at: "notifications/cancelled for a request that was never sent, for a request that is already answered, and \
+               without a request id",
+    pass: "the server sends nothing in response, and the connection keeps working",
+    fail: "a cancellation is answered, or the connection stops working",
     sentence: "the cancellation of an unknown or finished request is not ignored",
     level: Level::Should,
     remedy: "Look the request up; if it is not in flight, do nothing.",
@@ -98,8 +101,10 @@ pub(crate) static LATE_ANSWER: Check = Check {
     rationale: "the server does work that no client waits for",
     looks_at: "a tool call that takes longer than a fifth of a second, cancelled soon after its start; in a capture, \
                responses that come more than two seconds after the cancellation",
-    pass: "nothing follows the cancellation, except messages that crossed it",
-    fail: "the request is answered with a result, or its progress continues. On stdio a MUST NOT since 2026-07-28",
+    pass: "no message for the request follows the cancellation, except messages that were sent before the cancellation \
+           arrived",
+    fail: "the request is answered with a result, or its progress continues. Since 2026-07-28 this is a MUST NOT on \
+           stdio",
     skip: "no tool that may be called takes long enough",
     sentence: "a request continues after it was cancelled",
     level: Level::Should,
@@ -119,11 +124,11 @@ pub(crate) static CONCURRENCY: Check = Check {
           looks dead while it works, and cannot receive a cancellation.",
     severity: Severity::Medium,
     rationale: "every other request waits, and cancellation does not work",
-    looks_at: "a light request sent right after a call that takes longer than a fifth of a second",
-    pass: "the light request is answered before the call",
-    fail: "the light request is answered after the call",
+    looks_at: "a ping or another quick request, sent right after a call that takes longer than a fifth of a second",
+    pass: "the quick request is answered before the call",
+    fail: "the quick request is answered after the call",
     skip: "no tool that may be called takes long enough",
-    sentence: "a slow call blocks the requests behind it",
+    sentence: "a slow call blocks the requests after it",
     level: Level::Ours,
     remedy: "Run handlers as tasks or threads, and keep reading.",
     example: "asyncio.create_task(handle(request))  # not: await handle(request)",

@@ -1,4 +1,4 @@
-//! Bytes: lines, partial lines, and lines that are not messages.
+//! Checks of bytes: lines, partial lines, and lines that are not messages.
 
 use super::Reference::{Cwe, Mcp, Other};
 use super::{Category, Check, LIVE, LIVE_ANYWHERE, Level, Severity};
@@ -17,14 +17,14 @@ pub(super) const CHECKS: &[&Check] = &[
 
 const BASE: Check = Check { category: Category::Framing, needs: &[], ..super::BASE };
 
-/// The checks that send unusual bytes.
+/// The default fields of a check that sends unusual bytes.
 const HOSTILE: Check = Check { category: Category::Framing, level: Level::Ours, places: LIVE, ..super::HOSTILE };
 
 pub(crate) static STDOUT_PURITY: Check = Check {
     id: "stdout-purity",
     title: "stdout carries only messages",
-    why: "stdout is the wire. A banner, a log line or the output of a library between two messages breaks hosts that \
-          parse every line, and with it every tool of the server.",
+    why: "A host reads messages from stdout. A banner, a log line or the output of a library between two messages \
+          breaks hosts that parse every line, so that none of the server's tools work.",
     severity: Severity::Critical,
     rationale: "hosts refuse the server, or lose the message that the text is mixed with",
     looks_at: "every line that the server writes to stdout",
@@ -47,10 +47,10 @@ pub(crate) static STDOUT_PURITY: Check = Check {
 pub(crate) static ONE_MESSAGE_A_LINE: Check = Check {
     id: "one-message-a-line",
     title: "A message contains no line breaks",
-    why: "A message ends at the line break. Pretty-printed JSON is read as a dozen lines that are not messages.",
+    why: "A message ends at the line break, so pretty-printed JSON is read as many lines, none of which is a message.",
     severity: Severity::Critical,
-    rationale: "no host can read it",
-    looks_at: "lines on stdout that are not JSON by themselves, but are together with the lines after them",
+    rationale: "no host can read the message",
+    looks_at: "lines on stdout that are not valid JSON alone, but are valid together with the lines after them",
     pass: "every message is one line",
     fail: "a message spans several lines",
     skip: "no line was seen",
@@ -65,15 +65,16 @@ pub(crate) static ONE_MESSAGE_A_LINE: Check = Check {
 pub(crate) static SPLIT_INPUT: Check = Check {
     id: "split-input",
     title: "A message that arrives in several reads is understood",
-    why: "A pipe delivers bytes as they arrive. A large request always takes several reads, and a small one does on a \
-          busy machine: a server that parses each read loses requests at random, which is hard to reproduce.",
+    why: "A pipe delivers bytes as they arrive. A large request always takes several reads, and on a busy machine a \
+          small one may too. A server that parses each read separately loses requests at random, which is hard to \
+          reproduce.",
     severity: Severity::High,
     rationale: "requests are lost at random",
     looks_at: "a request written in three parts with pauses between them, one cut inside a multi-byte character",
-    pass: "it is answered with a result",
-    fail: "it is answered with an error, or not at all",
+    pass: "the request is answered with a result",
+    fail: "the request is answered with an error, or not at all",
     sentence: "a message that arrives in several reads is not understood",
-    remedy: "Buffer what was read until there is a newline, then parse. Decode UTF-8 after that, not before.",
+    remedy: "Buffer the input until a newline arrives. Only then decode the line as UTF-8 and parse it.",
     example: "buffer += chunk; while ((end = buffer.indexOf(10)) >= 0) { handle(buffer.subarray(0, end)); … }",
     see: &["coalesced-input", "large-message"],
     references: &[Mcp("2025-11-25/basic/transports#stdio")],
@@ -82,16 +83,16 @@ pub(crate) static SPLIT_INPUT: Check = Check {
 
 pub(crate) static COALESCED_INPUT: Check = Check {
     id: "coalesced-input",
-    title: "Every message of one read is handled",
-    why: "A host that sends several requests writes them in one go, and one read returns them all.",
+    title: "All messages that arrive in one read are handled",
+    why: "A host may write several requests at once, and one read then returns all of them.",
     severity: Severity::High,
     rationale: "all but the first request of a read may be lost",
     looks_at: "twenty requests in one write",
-    pass: "all are answered",
-    fail: "some are not answered",
-    sentence: "of several messages in one read, some are lost",
+    pass: "all requests are answered",
+    fail: "some requests are not answered",
+    sentence: "some of the messages that arrive in one read are lost",
     remedy: "After a message, look for the next newline in the buffer before reading again.",
-    example: "for (const line of chunk.split(\"\\n\")) …  // all of them, not the first",
+    example: "for (const line of chunk.split(\"\\n\")) …  // every line, not only the first",
     see: &["split-input", "concurrency"],
     references: &[Mcp("2025-11-25/basic/transports#stdio")],
     ..HOSTILE
@@ -99,13 +100,13 @@ pub(crate) static COALESCED_INPUT: Check = Check {
 
 pub(crate) static CRLF_INPUT: Check = Check {
     id: "crlf-input",
-    title: "A line may end in CRLF",
+    title: "A line that ends in CRLF is accepted",
     why: "Clients on Windows and proxies with text streams end lines with \\r\\n. In JSON the \\r is white space.",
     severity: Severity::Medium,
-    rationale: "all requests of such a client fail, but such clients are few",
+    rationale: "all requests of these clients fail, but there are few of them",
     looks_at: "a request that ends in \\r\\n",
-    pass: "it is answered with a result",
-    fail: "it is answered with an error, or not at all",
+    pass: "the request is answered with a result",
+    fail: "the request is answered with an error, or not at all",
     sentence: "a line that ends in CRLF is not understood",
     remedy: "Pass the \\r to the JSON parser, which skips it as white space, or strip it.",
     example: "line.trim_end_matches('\\r')",
@@ -119,10 +120,10 @@ pub(crate) static BLANK_LINES: Check = Check {
     title: "Blank lines are skipped",
     why: "Typing messages by hand, or joining files of messages, leaves blank lines. They are not messages.",
     severity: Severity::Low,
-    rationale: "an error response at worst",
+    rationale: "at worst, the server sends an unnecessary error response",
     looks_at: "blank lines between two requests",
-    pass: "they are not answered, and the request after them is",
-    fail: "they are answered, or end the connection",
+    pass: "the blank lines are not answered, and the request after them is",
+    fail: "a blank line is answered, or ends the connection",
     sentence: "a blank line is treated as a message",
     remedy: "Skip lines of only white space before parsing.",
     example: "if not line.strip(): continue",
@@ -133,15 +134,15 @@ pub(crate) static BLANK_LINES: Check = Check {
 pub(crate) static LARGE_MESSAGE: Check = Check {
     id: "large-message",
     title: "A message of one mebibyte is answered",
-    why: "Files and pictures are sent as arguments. A server with an undocumented limit fails in such a call.",
+    why: "Files and pictures are sent as arguments. A server with a lower, undocumented limit fails on such a call.",
     severity: Severity::Medium,
-    rationale: "only large calls fail, but often take the connection down",
+    rationale: "only large calls fail, but they often break the connection",
     looks_at: "a request with a string of one mebibyte, and a request after it",
     pass: "both are answered; the large one with a result or an error",
     fail: "the large one is not answered, or the server stops answering",
     sentence: "the server does not handle a message of one mebibyte",
-    remedy: "Raise the reader's limit (asyncio's StreamReader has 64 KiB), or answer a message that is too long with \
-             an error under its id and continue after it.",
+    remedy: "Raise the reader's limit (the default of asyncio's StreamReader is 64 KiB), or answer a message that is \
+             too long with an error that has its id, and continue with the next message.",
     example: "await asyncio.open_connection(…, limit=64 * 1024 * 1024)",
     see: &["deep-nesting", "split-input"],
     references: &[Cwe(770, "Allocation of Resources Without Limits or Throttling")],
@@ -154,17 +155,17 @@ pub(crate) static DEEP_NESTING: Check = Check {
     title: "Deeply nested JSON does not crash the server",
     why: "A parser that recurses for every bracket overflows its stack and crashes: one line of 200 KB is enough.",
     severity: Severity::High,
-    rationale: "one message ends the server for all clients",
+    rationale: "one message stops the server for all clients",
     looks_at: "a request with 100,000 nested arrays, and a request after it",
-    pass: "the request after it is answered",
+    pass: "the second request is answered",
     fail: "the process exits, or stops answering",
     sentence: "a deeply nested message takes the server down",
-    remedy: "Use a parser with a depth limit, and answer a message beyond it with -32600 or -32700.",
+    remedy: "Use a parser with a depth limit, and answer a message that exceeds the limit with -32600 or -32700.",
     example: r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32600,"message":"nested deeper than 128 levels"}}"#,
     see: &["large-message", "parse-error-recovery"],
     references: &[Cwe(674, "Uncontrolled Recursion")],
     places: LIVE_ANYWHERE,
-    // The message is 200 KB long.
+    // The message is 200 KB long, so the server must be able to read large messages.
     needs: &["early-exit", "mute-server", "handshake", "parse-error-recovery", "large-message"],
     ..HOSTILE
 };
@@ -172,15 +173,15 @@ pub(crate) static DEEP_NESTING: Check = Check {
 pub(crate) static INVALID_UTF8: Check = Check {
     id: "invalid-utf8",
     title: "Bytes that are not UTF-8 do not crash the server",
-    why: "A file name in another encoding is enough to send such bytes. A reader that decodes the stream as it arrives \
-          fails outside of any handler, and the process exits.",
+    why: "A client may send such bytes by accident, for example in a file name in another encoding. If the server \
+          decodes stdin as a stream, the decoder fails outside of any handler, and the process exits.",
     severity: Severity::High,
-    rationale: "one byte ends the server for all clients",
+    rationale: "one byte stops the server for all clients",
     looks_at: "a request with the byte ff in a string, and a request after it",
-    pass: "the request after it is answered",
+    pass: "the second request is answered",
     fail: "the process exits, or stops answering",
     sentence: "a byte that is not UTF-8 takes the server down",
-    remedy: "Read bytes, split them into lines, and decode each by itself; answer invalid UTF-8 with -32700.",
+    remedy: "Read bytes, split them into lines, and decode each line separately; answer invalid UTF-8 with -32700.",
     example: "for line in sys.stdin.buffer: try: text = line.decode(\"utf-8\") …",
     see: &["parse-error-recovery", "split-input"],
     references: &[Mcp("2025-11-25/basic/transports"), Cwe(176, "Improper Handling of Unicode Encoding")],

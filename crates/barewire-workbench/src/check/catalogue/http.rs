@@ -1,4 +1,4 @@
-//! HTTP: access, headers, statuses, sessions.
+//! Checks of HTTP: access, headers, statuses, sessions.
 
 use barewire_proto::mcp::Revision;
 
@@ -19,7 +19,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &HTTP_HEADER_MIRRORING,
 ];
 
-/// The checks of observed HTTP exchanges.
+/// The default fields of a check of observed HTTP exchanges.
 const PASSIVE: Check = Check {
     skip: "nothing went over Streamable HTTP",
     // The revisions with Streamable HTTP.
@@ -28,7 +28,7 @@ const PASSIVE: Check = Check {
     places: &[CheckPlace::Http, CheckPlace::Capture, CheckPlace::Tap],
     ..super::BASE
 };
-/// The checks that need a request of their own.
+/// The default fields of a check that sends its own HTTP requests.
 const LIVE: Check = Check { places: &[CheckPlace::Http], ..PASSIVE };
 
 const SENDING: &[Reference] = &[
@@ -42,7 +42,8 @@ const SESSIONS: RevisionRange = RevisionRange(Revision::V2025_03_26, Revision::L
 pub(crate) static HTTP_UNAUTHORIZED: Check = Check {
     id: "http-unauthorized",
     title: "A 401 names the authentication scheme",
-    why: "A client reads the scheme and the source of tokens from WWW-Authenticate. Without it, it can only give up.",
+    why: "A client reads the scheme and the source of tokens from WWW-Authenticate. Without this header, the client \
+          can only give up.",
     severity: Severity::Medium,
     rationale: "a token configured by hand works; a client that should obtain one does not know how",
     looks_at: "responses with status 401",
@@ -51,7 +52,8 @@ pub(crate) static HTTP_UNAUTHORIZED: Check = Check {
     skip: "no 401 was seen",
     sentence: "a 401 does not say how to authenticate",
     remedy: "Send WWW-Authenticate with Bearer, and with resource_metadata if the server has protected resource \
-             metadata. This check does not require that: since 2025-11-25 it may be at the well-known location.",
+             metadata. This check does not require resource_metadata: since 2025-11-25 the metadata may be at the \
+             well-known location.",
     example: r#"WWW-Authenticate: Bearer resource_metadata="https://example.com/.well-known/oauth-protected-resource/mcp""#,
     see: &["http-status"],
     references: &[
@@ -66,13 +68,14 @@ pub(crate) static HTTP_UNAUTHORIZED: Check = Check {
 pub(crate) static HTTP_ORIGIN: Check = Check {
     id: "http-origin",
     title: "A request from a foreign web page is refused",
-    why: "Any web page can send requests to a server on the same machine or network. Only the Origin header gives such \
-          requests away, even after DNS rebinding. A server that ignores it lets any page call its tools.",
+    why: "Any web page can send requests to a server on the same machine or network. Only the Origin header shows that \
+          a request comes from a web page, even after DNS rebinding. A server that ignores this header lets any page \
+          call its tools.",
     severity: Severity::High,
     rationale: "a page that a user opens can call the tools, if the browser lets the request through",
     looks_at: "the first request of each era with a foreign Origin; only if hostile input is allowed",
-    pass: "it is refused with 403; before 2025-11-25 with any 4xx",
-    fail: "it is served, or refused with another status",
+    pass: "the request is refused with 403; before 2025-11-25 with any 4xx",
+    fail: "the request is served, or refused with another status",
     skip: "hostile input is not allowed",
     sentence: "a request with a foreign Origin is not refused with 403",
     remedy: "Allow only listed origins, and answer 403 to all others. Web pages send Origin with every POST.",
@@ -91,7 +94,7 @@ pub(crate) static HTTP_HOST: Check = Check {
     id: "http-host",
     title: "A server on this machine answers only to its own names",
     why: "To the browser, a page whose name was rebound to 127.0.0.1 has the same origin as the server: its GET has no \
-          Origin, and only the Host header gives it away.",
+          Origin, and only the Host header shows that the request comes from a foreign page.",
     severity: Severity::Medium,
     rationale: "checking Origin stops most such attacks; this stops the rest",
     looks_at: "the first request of each era with a foreign Host; only on this machine and if hostile input is allowed",
@@ -113,7 +116,7 @@ pub(crate) static HTTP_REQUEST_TYPE: Check = Check {
     why: "A page may send text/plain to any server without a CORS preflight. A server that reads it as JSON can be \
           called from any page, although the page does not see the response.",
     severity: Severity::Medium,
-    rationale: "a server that checks Origin is safe from this; one that does not has two holes",
+    rationale: "a server that checks Origin is safe from this; one that does not has two vulnerabilities",
     looks_at: "the first request of each era as text/plain; only if hostile input is allowed",
     pass: "it is refused with a 4xx",
     fail: "it is not refused",
@@ -132,10 +135,10 @@ pub(crate) static HTTP_CONTENT_TYPE: Check = Check {
     title: "Messages are sent as JSON or as an event stream",
     why: "The receiver decides by the type how to read a body. Many clients refuse any other type.",
     severity: Severity::High,
-    rationale: "the clients of the official SDKs fail on it",
+    rationale: "clients of the official SDKs fail on any other type",
     looks_at: "Content-Type of requests and responses with a message, and of streams",
     pass: "requests are application/json, responses application/json or text/event-stream, streams text/event-stream",
-    fail: "the type is another one, or missing",
+    fail: "the type is wrong or missing",
     sentence: "a message is sent with the wrong Content-Type",
     remedy: "Set Content-Type according to the body.",
     example: "Content-Type: application/json",
@@ -172,7 +175,7 @@ pub(crate) static HTTP_STATUS: Check = Check {
     looks_at: "the status of every response to a message, and to a GET",
     pass: "202 for notifications and responses, 200 for results and errors; in the modern era 404 with -32601 and 400 \
            with -32020 to -32022; for a GET a stream or 405, and 405 from a server of only the modern era",
-    fail: "the status is another one, or a request gets a 5xx without a JSON-RPC response",
+    fail: "the status is wrong, or a request gets a 5xx without a JSON-RPC response",
     sentence: "a response has the wrong HTTP status",
     remedy: "Choose the status by the kind of message, and in the modern era by the error code.",
     example: "HTTP/1.1 202 Accepted, without a body, for notifications/initialized",
@@ -183,7 +186,7 @@ pub(crate) static HTTP_STATUS: Check = Check {
 
 pub(crate) static HTTP_SESSION: Check = Check {
     id: "http-session",
-    title: "Sessions are separate, and end",
+    title: "Sessions are separate, and an ended session stays ended",
     why: "A client that does not learn of the end of its session keeps using one that does not exist. A client whose \
           session is shared sees the messages of others.",
     severity: Severity::High,
@@ -191,7 +194,7 @@ pub(crate) static HTTP_SESSION: Check = Check {
     looks_at: "session ids; requests without one, with an unknown one, and with an ended one; two handshakes",
     pass: "ids are visible ASCII and unique; a missing or unknown id gets a 4xx, an ended one 404; DELETE gets 2xx or \
            405; clients send the id with every request; the modern era has no sessions",
-    fail: "one of these does not hold. Refusing a request without an id is a SHOULD",
+    fail: "one of these conditions does not hold. Refusing a request without an id is only a SHOULD",
     skip: "the server has no sessions",
     sentence: "a session breaks the rules of the specification",
     revisions: SESSIONS,
@@ -228,12 +231,12 @@ pub(crate) static HTTP_SESSION_ENTROPY: Check = Check {
 pub(crate) static HTTP_PROTOCOL_VERSION: Check = Check {
     id: "http-protocol-version",
     title: "MCP-Protocol-Version is the agreed version",
-    why: "Proxies go by this header. A server that accepts any version in it hides that client and server disagree.",
+    why: "Proxies rely on this header. A server that accepts any version in it hides that client and server disagree.",
     severity: Severity::Medium,
     rationale: "nothing fails today; it fails once a client or a proxy relies on the header",
     looks_at: "a request with the version 1900-01-01, and MCP-Protocol-Version of requests after the handshake",
     pass: "the first is refused with 400, and clients send the agreed version",
-    fail: "it is served or refused with another status, or a client sends another version or none",
+    fail: "the first is served or refused with another status, or a client sends another version or none",
     skip: "the server speaks no revision from 2025-06-18 to 2025-11-25",
     sentence: "MCP-Protocol-Version is wrong, or the server does not check it",
     revisions: RevisionRange(Revision::V2025_06_18, Revision::LATEST_LEGACY),
@@ -249,9 +252,9 @@ pub(crate) static HTTP_HEADER_MIRRORING: Check = Check {
     title: "A request whose headers contradict its body is refused",
     why: "Proxies decide by the headers, the server by the body. If they may differ, forbidden calls reach the server.",
     severity: Severity::High,
-    rationale: "it bypasses whatever is enforced by header: permissions, limits, audit",
-    looks_at: "requests with Mcp-Method, Mcp-Name or MCP-Protocol-Version missing or wrong; in a capture those of \
-               clients, and the Mcp-Param headers of calls to tools that were listed with x-mcp-header",
+    rationale: "a client can bypass whatever proxies enforce by header: permissions, limits, audit",
+    looks_at: "requests with Mcp-Method, Mcp-Name or MCP-Protocol-Version missing or wrong; in a capture, these \
+               headers of all clients, and the Mcp-Param headers of calls to tools that were listed with x-mcp-header",
     pass: "they are refused with 400 and -32020; clients send headers that match the body",
     fail: "one is served or refused in another way, or a client sends headers that do not match the body",
     skip: "the server does not speak 2026-07-28",

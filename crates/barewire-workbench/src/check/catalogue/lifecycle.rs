@@ -1,23 +1,24 @@
-//! The start of a connection: the first response, the handshake, the version.
+//! Checks of the start of a connection: the first response, the handshake, the version.
 
 use super::Reference::{JsonRpc, Mcp};
 use super::{Category, Check, LEGACY, LIVE, LIVE_ANYWHERE, Level, Severity};
 
-/// The checks that all others depend on.
+/// The checks that most others depend on.
 pub(super) const FIRST: &[&Check] = &[&EARLY_EXIT, &MUTE_SERVER, &HANDSHAKE];
 
 pub(super) const CHECKS: &[&Check] =
     &[&RESULT_SHAPE, &LIFECYCLE_GATE, &VERSION_NEGOTIATION, &SECOND_INITIALIZE, &METHOD_IN_REVISION];
 
 const BASE: Check = Check { category: Category::Lifecycle, ..super::BASE };
-/// The members of checks of the handshake.
+/// The default fields of a check of the handshake.
 const LEGACY_ONLY: Check =
     Check { skip: "the server has no handshake", revisions: LEGACY, places: LIVE_ANYWHERE, ..BASE };
 
 pub(crate) static EARLY_EXIT: Check = Check {
     id: "early-exit",
     title: "The server process does not exit before its first response",
-    why: "A host shows such a server only as \"failed to start\". The reason is on its stderr, which few hosts show.",
+    why: "A host shows only that the server failed to start. The reason is on the server's stderr, which few hosts \
+          show.",
     severity: Severity::Critical,
     rationale: "no connection is possible",
     looks_at: "the process from its start to its first response",
@@ -28,7 +29,7 @@ pub(crate) static EARLY_EXIT: Check = Check {
     level: Level::Ours,
     remedy: "Run the program in a terminal and read its error: a missing module, a wrong path, an environment variable \
              that the host does not pass on. A server must wait for messages on stdin.",
-    example: "await server.connect(new StdioServerTransport());  // and no process.exit() behind it",
+    example: "await server.connect(new StdioServerTransport());  // and no process.exit() after it",
     see: &["mute-server", "stays-alive"],
     references: &[Mcp("2025-11-25/basic/transports#stdio")],
     places: LIVE,
@@ -39,11 +40,11 @@ pub(crate) static EARLY_EXIT: Check = Check {
 pub(crate) static MUTE_SERVER: Check = Check {
     id: "mute-server",
     title: "The server responds to requests",
-    why: "To a host, a server that never responds looks like a slow one: it waits for its whole time limit.",
+    why: "A host cannot tell a server that never responds from a slow one, so it waits until its time limit.",
     severity: Severity::Critical,
     rationale: "no communication is possible",
     looks_at: "the first response to initialize and to server/discover, and the first one after the handshake",
-    pass: "one of the two is answered, with a result or an error, and so is the next request",
+    pass: "initialize or server/discover is answered, with a result or an error, and so is the next request",
     fail: "neither is answered in time while the process is running, or no request is answered after the handshake",
     skip: "the process exits",
     sentence: "the server does not respond",
@@ -65,12 +66,13 @@ pub(crate) static MUTE_SERVER: Check = Check {
 pub(crate) static HANDSHAKE: Check = Check {
     id: "handshake",
     title: "The server accepts initialize",
-    why: "A host that gets an error for initialize shows the server as failed, mostly without the error's message.",
+    why: "A host that gets an error for initialize shows the server as failed, usually without the error's message.",
     severity: Severity::Critical,
     rationale: "no client can connect",
-    looks_at: "the response to initialize with the latest legacy revision, from a server that speaks no modern one",
-    pass: "it is a result",
-    fail: "it is an HTTP error status, or an error that is not about the version",
+    looks_at: "the response to initialize with the latest legacy revision, from a server that does not speak \
+               2026-07-28",
+    pass: "the response is a result",
+    fail: "the response is an HTTP error status, or an error that is not about the version",
     sentence: "initialize fails, so no client can connect",
     remedy: "Answer initialize at once, without anything that can fail: open databases, tokens and networks when the \
              first tool needs them, and report a failure as the result of that tool, with isError.",
@@ -88,9 +90,9 @@ pub(crate) static RESULT_SHAPE: Check = Check {
           serverInfo no connection is possible, and one tool without a name hides all others.",
     severity: Severity::High,
     rationale: "hosts that validate reject the whole result",
-    looks_at: "the result of every MCP method, by the schema of the agreed revision",
-    pass: "every required member is present, and every member has its type",
-    fail: "a member is missing or has another type",
+    looks_at: "the result of every MCP method, compared with the schema of the agreed revision",
+    pass: "every required member is present, and every member has the right type",
+    fail: "a required member is missing, or a member has the wrong type",
     skip: "no result of an MCP method was seen",
     sentence: "a result lacks a member or has one of the wrong type",
     remedy: "Compare the result with the type of its method in the schema of the revision.",
@@ -103,10 +105,11 @@ pub(crate) static RESULT_SHAPE: Check = Check {
 pub(crate) static LIFECYCLE_GATE: Check = Check {
     id: "lifecycle-gate",
     title: "No request is sent or served before the handshake",
-    why: "Before initialize no revision is agreed, so the meaning of a response is undefined. A host that probes for \
-          the era of a server misjudges one that answers anyway.",
+    why: "Before initialize, client and server have not agreed on a revision, so the meaning of a response is \
+          undefined. A host that sends a request to find out the era of the server draws the wrong conclusion from a \
+          response.",
     severity: Severity::Medium,
-    rationale: "well-behaved hosts never do this; hosts that probe are misled",
+    rationale: "well-behaved hosts send no such requests; hosts that probe for the era are misled",
     looks_at: "tools/list sent before initialize; requests of client and server before the handshake is complete",
     pass: "the request is refused with an error; until the handshake is complete, both sides send only ping",
     fail: "the request is served; or the client or the server sends a request other than ping too early",
@@ -125,14 +128,15 @@ pub(crate) static LIFECYCLE_GATE: Check = Check {
 pub(crate) static VERSION_NEGOTIATION: Check = Check {
     id: "version-negotiation",
     title: "The server agrees only to versions that it speaks",
-    why: "A server that accepts an unknown version is then spoken to in that version.",
+    why: "The client then uses the agreed version. If the server does not speak that version, client and server \
+          misunderstand each other.",
     severity: Severity::High,
     rationale: "both sides rely on a version that the server does not speak; failures show up much later",
     looks_at: "initialize with 1900-01-01, and with every legacy revision",
-    pass: "a revision that the server speaks is answered with itself; any other version with a revision that the \
-           server speaks, or with an error that lists those",
+    pass: "the server agrees to the requested revision if it speaks it; else it answers with a revision that it \
+           speaks, or with an error that lists the revisions it speaks",
     fail: "an unknown version is echoed; the version in the result is not an MCP revision; or the server answers with \
-           another version, although it agrees to the requested one elsewhere",
+           another version, although it agrees to the requested one in another handshake",
     sentence: "the server agrees to a version that it does not speak, or refuses one that it speaks",
     remedy: "Keep a list of supported revisions. Answer with the requested one if it is listed, else with the latest.",
     example: "version = requested if requested in SUPPORTED else SUPPORTED[-1]",
@@ -144,12 +148,13 @@ pub(crate) static VERSION_NEGOTIATION: Check = Check {
 pub(crate) static SECOND_INITIALIZE: Check = Check {
     id: "second-initialize",
     title: "A second initialize is refused",
-    why: "A second handshake changes revision and capabilities of requests in flight. Accepting it hides a client bug.",
+    why: "A second handshake would change the revision and the capabilities while requests are in flight. Accepting it \
+          hides a bug of the client.",
     severity: Severity::Low,
     rationale: "only a client with a bug does this",
     looks_at: "initialize, sent again on an initialized connection",
-    pass: "it is answered with an error",
-    fail: "it is answered with a result, or not at all",
+    pass: "the second initialize is answered with an error",
+    fail: "the second initialize is answered with a result, or not at all",
     sentence: "a second initialize is not refused",
     level: Level::Ours,
     remedy: "Answer initialize with -32600 once the handshake has begun.",
@@ -163,14 +168,15 @@ pub(crate) static SECOND_INITIALIZE: Check = Check {
 pub(crate) static METHOD_IN_REVISION: Check = Check {
     id: "method-in-revision",
     title: "Only methods of the agreed revision are used",
-    why: "A peer that agreed to an earlier revision does not know them: requests fail, notifications are dropped.",
+    why: "A peer that agreed to an earlier revision does not know the methods of later ones: requests fail, and \
+          notifications are dropped.",
     severity: Severity::Medium,
     rationale: "the message is lost; nothing else breaks",
     looks_at: "the method of every request and notification, its sender, and the revision of the connection",
-    pass: "the revision allows every sender to send its methods",
+    pass: "in the agreed revision, each method may be sent by its sender",
     fail: "an MCP method is sent by the wrong side, or in a revision that does not have it",
     skip: "no revision was agreed",
-    sentence: "a method is sent that its sender does not have in this revision",
+    sentence: "a method is sent that its sender may not send in this revision",
     remedy: "Look the method up with barewire explain, and send it only if the agreed revision has it.",
     example: "barewire explain notifications/elicitation/complete",
     see: &["undeclared-client-capability", "modern-server-requests", "unknown-method"],

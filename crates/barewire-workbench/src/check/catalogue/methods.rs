@@ -1,4 +1,4 @@
-//! Methods: existing ones, unknown ones, invalid parameters, capabilities, error codes.
+//! Checks of methods: known and unknown methods, invalid parameters, capabilities, error codes.
 
 use super::Reference::{Cwe, JsonRpc, Mcp};
 use super::{Category, Check, CheckPlace, LEGACY, LIVE_ANYWHERE, Level, Severity};
@@ -15,13 +15,13 @@ pub(super) const CHECKS: &[&Check] = &[
 ];
 
 const BASE: Check = Check { category: Category::Methods, ..super::BASE };
-/// The members of checks that need input of their own.
+/// The default fields of a check that sends its own input.
 const LIVE: Check = Check { places: LIVE_ANYWHERE, ..BASE };
 
 pub(crate) static PING: Check = Check {
     id: "ping",
     title: "ping is answered with an empty result",
-    why: "Hosts ping a server to see whether it is alive, and end one that does not respond.",
+    why: "Hosts ping a server to see whether it is alive, and stop a server that does not respond.",
     severity: Severity::High,
     rationale: "hosts that ping consider the server dead",
     looks_at: "ping on an initialized connection",
@@ -42,7 +42,7 @@ pub(crate) static UNKNOWN_METHOD: Check = Check {
     title: "An unknown method is answered with -32601",
     why: "Newer clients probe older servers: the code -32601 tells them that the server lacks a method.",
     severity: Severity::High,
-    rationale: "probing for a method or an era fails, or waits for a time limit",
+    rationale: "a client that probes for a method or an era fails, or waits until its time limit",
     looks_at: "a request with a method that no server has",
     pass: "an error with code -32601",
     fail: "a result, another code, or no response",
@@ -57,14 +57,15 @@ pub(crate) static UNKNOWN_METHOD: Check = Check {
 pub(crate) static INVALID_PARAMS: Check = Check {
     id: "invalid-params",
     title: "An invalid request is answered with -32602",
-    why: "A request for an unknown tool or prompt, or without a name, is a bug of the client program: an error. A tool \
-          that ran and failed is something the model can act on: a result with isError. If the two are mixed up, the \
-          model tries to repair what it cannot, or never sees what it could.",
+    why: "A request for an unknown tool or prompt, or without a name, is a bug of the client program, and is answered \
+          with an error. The failure of a tool that ran is reported to the model, as a result with isError. If a \
+          server mixes up the two, the model tries to fix a bug of the client, or never sees a failure that it could \
+          handle.",
     severity: Severity::Medium,
     rationale: "the model is misled; nothing is lost",
     looks_at: "tools/call with an unknown tool and without a name, prompts/get with an unknown prompt",
     pass: "each is answered with an error with code -32602",
-    fail: "one is answered with a result or another code, or not at all",
+    fail: "one of them is answered with a result or another code, or not at all",
     skip: "the server has neither tools nor prompts",
     sentence: "an invalid request is not answered with -32602",
     level: Level::Should,
@@ -86,10 +87,10 @@ pub(crate) static RESOURCE_NOT_FOUND: Check = Check {
     severity: Severity::Medium,
     rationale: "the user is misled; nothing is lost",
     looks_at: "resources/read with an unknown URI",
-    pass: "an error: -32602, or -32002 up to 2025-11-25",
+    pass: "an error with code -32602; up to 2025-11-25 also with -32002",
     fail: "a result, another code, or no response",
     skip: "the server has no resources",
-    sentence: "reading an unknown resource does not give the error of the revision",
+    sentence: "reading an unknown resource is not answered with the error that the revision requires",
     level: Level::Should,
     remedy: "Answer with -32002 to a legacy client and -32602 to a modern one, and put the uri into data.",
     example: r#"{"code":-32002,"message":"Resource not found","data":{"uri":"file:///nope"}}"#,
@@ -101,12 +102,14 @@ pub(crate) static RESOURCE_NOT_FOUND: Check = Check {
 pub(crate) static CAPABILITY_TRUTH: Check = Check {
     id: "capability-truth",
     title: "The server declares exactly the capabilities it has",
-    why: "A feature that is not declared is never used; one that is declared and missing is an error at every start.",
+    why: "A client never uses a feature that is not declared, and gets an error at every start for a feature that is \
+          declared but missing.",
     severity: Severity::High,
     rationale: "features are invisible, or fail at every start",
     looks_at: "the server's capabilities, its notifications, and responses to lists, completion and logging requests",
-    pass: "only methods of undeclared capabilities are answered with -32601, and no notification belongs to one",
-    fail: "one of these does not hold",
+    pass: "no method of a declared capability is answered with -32601, no method of an undeclared one with a result, \
+           and no notification belongs to an undeclared one",
+    fail: "one of these conditions does not hold",
     skip: "the server declared no capability that can be requested",
     sentence: "the declared capabilities are not the ones the server has",
     remedy: "Derive the capabilities from the registered handlers, in one place.",
@@ -122,16 +125,17 @@ pub(crate) static CAPABILITY_TRUTH: Check = Check {
 pub(crate) static UNDECLARED_CLIENT_CAPABILITY: Check = Check {
     id: "undeclared-client-capability",
     title: "The server uses only capabilities that the client has declared",
-    why: "The request fails or hangs with a client that lacks the capability, and so does the call that waits for it.",
+    why: "A client that lacks the capability refuses the server's request or never answers it, so the tool call that \
+          waits for the response fails or hangs.",
     severity: Severity::High,
-    rationale: "the call fails with every client that lacks the capability, which are most",
+    rationale: "the call fails with every client that lacks the capability, and most clients do",
     looks_at: "requests of a server that need a capability of the client",
     pass: "the client has declared each of them",
-    fail: "the client has not declared one; up to 2025-03-26 that is a SHOULD",
+    fail: "the client has not declared one of them; up to 2025-03-26 the rule is a SHOULD",
     skip: "no request needed a capability of the client",
     sentence: "the server uses a capability that the client has not declared",
-    remedy: "Check the client's capabilities before sending the request. Else work around it, or fail with a message \
-             that names it.",
+    remedy: "Check the client's capabilities before sending the request. If the capability is missing, do without it, \
+             or fail with a message that names it.",
     example: "if client.capabilities.elicitation is None: raise ToolError(\"this tool has to ask the user\")",
     see: &["undeclared-server-capability", "input-required", "modern-server-requests"],
     references: &[Mcp("2025-11-25/basic/lifecycle#operation"), Mcp("2025-11-25/client/elicitation#capabilities")],
@@ -141,13 +145,13 @@ pub(crate) static UNDECLARED_CLIENT_CAPABILITY: Check = Check {
 pub(crate) static UNDECLARED_SERVER_CAPABILITY: Check = Check {
     id: "undeclared-server-capability",
     title: "The client uses only capabilities that the server has declared",
-    why: "A server need not implement what it has not declared. Most answer with an error, at every start; some with \
-          arbitrary data, which the client then shows.",
+    why: "A server need not implement a capability that it has not declared. Most servers answer such a request with \
+          an error, at every start; some answer with arbitrary data, which the client then shows.",
     severity: Severity::Low,
-    rationale: "a request fails that was not needed",
+    rationale: "an unnecessary request fails",
     looks_at: "requests of a client that need a capability of the server, after the handshake",
     pass: "the server has declared each of them",
-    fail: "the server has not declared one; up to 2025-03-26 that is a SHOULD",
+    fail: "the server has not declared one of them; up to 2025-03-26 the rule is a SHOULD",
     skip: "no request needed a capability of the server",
     sentence: "the client uses a capability that the server has not declared",
     revisions: LEGACY,
@@ -162,20 +166,22 @@ pub(crate) static UNDECLARED_SERVER_CAPABILITY: Check = Check {
 pub(crate) static RESERVED_ERROR_CODES: Check = Check {
     id: "reserved-error-codes",
     title: "Reserved error codes are used with their defined meaning",
-    why: "A client acts on the codes that it knows: it gives up on -32601 and renegotiates on -32022. A tool that uses \
-          them for its own failures misleads the client, and the model usually never sees a protocol error.",
+    why: "A client reacts to the codes that it knows: after -32601 it stops using the method, and after -32022 it \
+          negotiates another version. A tool that uses these codes for its own failures misleads the client, and the \
+          model usually never sees a protocol error.",
     severity: Severity::Medium,
-    rationale: "clients react wrongly to a failure; without a failure nothing happens",
-    looks_at: "the code of every error: of tool calls, and in the range that JSON-RPC and MCP reserve",
+    rationale: "clients react wrongly when a call fails; other calls are not affected",
+    looks_at: "the code of every error of a tool call, and every error code in the range that JSON-RPC and MCP reserve",
     pass: "codes from -32768 to -32000 are defined by JSON-RPC or by the revision, and fit the request",
-    fail: "a tool call fails with -32700 or -32600; a call of a listed tool with -32601; a call with valid arguments, \
-           for which the client refused nothing, with -32603; or a reserved code is not defined in this revision. For \
-           -32020 to -32099 and for removed codes 2026-07-28 makes that a MUST NOT",
+    fail: "a tool call fails with -32700 or -32600; a call of a listed tool fails with -32601; a call with valid \
+           arguments fails with -32603, although the client refused no request of the server during the call; or a \
+           reserved code is used that the revision does not define, which is a MUST NOT in 2026-07-28 for -32020 to \
+           -32099 and for removed codes",
     skip: "no error was seen",
     sentence: "an error has a code that means something else",
     level: Level::Should,
-    remedy: "Report the failure of a tool, exceptions included, as a result with isError; -32603 is for failures \
-             around the tool. Give application errors codes outside -32768 to -32000.",
+    remedy: "Report the failure of a tool, exceptions included, as a result with isError; -32603 is for failures of \
+             the server outside of the tool. Give application errors codes outside -32768 to -32000.",
     example: r#"{"result":{"content":[{"type":"text","text":"no such city"}],"isError":true}}"#,
     see: &["tool-argument-errors", "structured-errors", "resource-not-found"],
     references: &[

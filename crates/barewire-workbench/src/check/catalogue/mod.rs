@@ -1,5 +1,5 @@
-//! Every check as data: rule, reason, severity and fix. Lists, explanations, docs/checks.md and reports are made from
-//! it.
+//! The catalogue: every check as data, with its rule, reason, severity and fix. `--list`, `--explain`, docs/checks.md
+//! and reports are generated from it.
 
 pub(crate) mod envelope;
 pub(crate) mod flow;
@@ -19,10 +19,10 @@ use barewire_proto::mcp::Revision;
 use crate::text::{nearest, shown};
 use crate::{Advice, Error};
 
-/// One check.
+/// A check: one rule of the protocol, and the texts that explain it.
 #[non_exhaustive]
 pub struct Check {
-    /// The name for scripts, in kebab-case. It never changes.
+    /// The name of the check, in kebab-case. Scripts use the name, so it never changes.
     pub id: &'static str,
     /// The rule, as a statement.
     pub title: &'static str,
@@ -34,17 +34,17 @@ pub struct Check {
     pub rationale: &'static str,
     /// The messages or events that are inspected.
     pub looks_at: &'static str,
-    /// The condition for a pass.
+    /// The condition under which the check passes.
     pub pass: &'static str,
-    /// The condition for a failure.
+    /// The condition under which the check fails.
     pub fail: &'static str,
-    /// The condition for a skip.
+    /// The condition under which the check is skipped.
     pub skip: &'static str,
     /// The headline of a failure. The finding adds the details.
     pub sentence: &'static str,
-    /// The revisions that it applies to.
+    /// The revisions that the check applies to.
     pub revisions: RevisionRange,
-    /// The source of the rule.
+    /// The source of the rule: the specification, or barewire itself.
     pub level: Level,
     /// The fix for a failure.
     pub remedy: &'static str,
@@ -54,17 +54,17 @@ pub struct Check {
     pub see: &'static [&'static str],
     /// Further reading.
     pub references: &'static [Reference],
-    /// The part of the protocol that it is about.
+    /// The part of the protocol that the check is about.
     pub category: Category,
     /// The version of the check.
     pub version: u32,
-    /// The changes of each version.
+    /// Each version of the check, and what changed in it.
     pub history: &'static [(u32, &'static str)],
-    /// The places where it runs.
+    /// The places where the check runs.
     pub places: &'static [CheckPlace],
-    /// Whether it sends input that no well-behaved client sends.
+    /// Whether the check sends input that no well-behaved client sends.
     pub hostile: bool,
-    /// Ids of checks that it depends on: if one of them fails, this one is skipped.
+    /// Ids of the checks that this check depends on: if one of them fails, this check is skipped.
     pub needs: &'static [&'static str],
 }
 
@@ -72,25 +72,25 @@ pub struct Check {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Severity {
-    /// No host fails on it today.
+    /// No host fails because of the violation today.
     Low,
-    /// Some hosts fail on it.
+    /// Some hosts fail because of the violation.
     Medium,
-    /// Common hosts fail on it.
+    /// Common hosts fail because of the violation.
     High,
     /// No communication is possible.
     Critical,
 }
 
-/// The source of a rule; the strictest first.
+/// The source of a rule, ordered from the strictest to the least strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Level {
     /// The specification of MCP or JSON-RPC says MUST.
     Must,
-    /// It says SHOULD.
+    /// The specification of MCP or JSON-RPC says SHOULD.
     Should,
-    /// It does not say, and hosts depend on it.
+    /// The specification is silent, but hosts depend on the rule.
     Ours,
 }
 
@@ -124,17 +124,17 @@ pub enum Category {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CheckPlace {
-    /// A program that is started, or a server of this process.
+    /// A program that barewire starts, or a server in this process.
     Stdio,
     /// A server at a URL.
     Http,
     /// A capture.
     Capture,
-    /// Between a host and a server.
+    /// Live traffic between a host and a server, observed by `barewire tap`.
     Tap,
 }
 
-/// The revisions from one to another, both included.
+/// A range of revisions: the first and the last, both included.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::exhaustive_structs, reason = "a range has two ends")]
 pub struct RevisionRange(pub Revision, pub Revision);
@@ -143,17 +143,17 @@ pub struct RevisionRange(pub Revision, pub Revision);
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Reference {
-    /// A weakness, by its number and name.
+    /// A weakness of the CWE list: its number and name.
     Cwe(u32, &'static str),
     /// A section of JSON-RPC 2.0.
     JsonRpc(&'static str),
     /// A page of the specification of MCP: revision, path and fragment.
     Mcp(&'static str),
-    /// Another document, by its name and URL.
+    /// Another document: its name and URL.
     Other(&'static str, &'static str),
 }
 
-/// Returns all checks in the order of reports: a check comes after those that it depends on.
+/// Returns all checks in the order of reports: each check comes after the checks that it depends on.
 pub fn all() -> impl Iterator<Item = &'static Check> {
     [
         lifecycle::FIRST,
@@ -188,7 +188,7 @@ pub fn resolve(id: &str) -> Result<&'static Check, Error> {
 }
 
 impl Check {
-    /// Whether it runs in this place.
+    /// Whether the check runs in this place.
     pub fn runs_on(&self, place: CheckPlace) -> bool {
         self.places.contains(&place)
     }
@@ -211,7 +211,7 @@ impl Severity {
     /// All severities, the worst first.
     pub const ALL: [Self; 4] = [Self::Critical, Self::High, Self::Medium, Self::Low];
 
-    /// The word for it.
+    /// The name of this severity, as reports show it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -221,19 +221,19 @@ impl Severity {
         }
     }
 
-    /// The meaning, as a sentence.
+    /// The meaning of this severity, for docs/checks.md.
     pub const fn meaning(self) -> &'static str {
         match self {
-            Self::Critical => "no communication is possible, or none that can be trusted",
-            Self::High => "common hosts fail on it, or one side waits for ever",
-            Self::Medium => "some hosts fail on it, or a user, client or model is misled",
-            Self::Low => "no host fails on it today; it costs time when something else goes wrong",
+            Self::Critical => "no communication is possible, or the messages cannot be trusted",
+            Self::High => "common hosts fail because of it, or one side waits for ever",
+            Self::Medium => "some hosts fail because of it, or a user, client or model is misled",
+            Self::Low => "no host fails because of it today, but it makes other problems harder to find",
         }
     }
 }
 
 impl Level {
-    /// The word for it.
+    /// The name of this level, as reports show it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Must => "MUST",
@@ -258,7 +258,7 @@ impl Category {
         Self::Privacy,
     ];
 
-    /// The word for it.
+    /// The name of this category, as reports show it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Envelope => "envelope",
@@ -274,25 +274,25 @@ impl Category {
         }
     }
 
-    /// The subject, as a sentence.
+    /// The subject of this category, for docs/checks.md.
     pub const fn description(self) -> &'static str {
         match self {
             Self::Envelope => "JSON-RPC: the shape of messages, and the matching of responses to requests",
             Self::Framing => "bytes: lines, partial lines, and lines that are not messages",
             Self::Lifecycle => "the start of a connection: the first response, the handshake, the version",
-            Self::Methods => "methods: existing ones, unknown ones, invalid parameters, capabilities, error codes",
+            Self::Methods => "methods: known and unknown methods, invalid parameters, capabilities, error codes",
             Self::Tools => "tools: their schemas, results and failures",
             Self::Flow => "several requests at once: pages, progress, cancellation, concurrency",
             Self::Process => "the server process: its exit, its child processes, its stderr",
-            Self::Modern => "the rules of 2026-07-28, which replaced the handshake",
+            Self::Modern => "the rules of 2026-07-28, which has no handshake",
             Self::Http => "HTTP: access, headers, statuses, sessions",
-            Self::Privacy => "data that should not be on the wire",
+            Self::Privacy => "data that should not be in messages: secrets and personal identifiers",
         }
     }
 }
 
 impl CheckPlace {
-    /// The word for it.
+    /// The name of this place, as `--explain` shows it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stdio => "live (stdio)",
@@ -316,7 +316,7 @@ impl fmt::Display for RevisionRange {
 }
 
 impl Reference {
-    /// The name.
+    /// The name of the document.
     pub fn label(&self) -> String {
         match self {
             Self::Cwe(number, name) => format!("CWE-{number}: {name}"),
@@ -326,7 +326,7 @@ impl Reference {
         }
     }
 
-    /// The URL.
+    /// The URL of the document.
     pub fn url(&self) -> String {
         match self {
             Self::Cwe(number, _) => format!("https://cwe.mitre.org/data/definitions/{number}.html"),
@@ -341,14 +341,14 @@ const ALL: RevisionRange = RevisionRange(Revision::V2024_11_05, Revision::LATEST
 const LEGACY: RevisionRange = RevisionRange(Revision::V2024_11_05, Revision::LATEST_LEGACY);
 const MODERN: RevisionRange = RevisionRange(Revision::V2026_07_28, Revision::LATEST);
 
-/// The places of checks that only observe.
+/// The places of checks that only observe traffic.
 const PASSIVE: &[CheckPlace] = &[CheckPlace::Stdio, CheckPlace::Http, CheckPlace::Capture, CheckPlace::Tap];
-/// The places of checks that need input of their own on a byte stream.
+/// The places of checks that send their own input, and only over stdin and stdout.
 const LIVE: &[CheckPlace] = &[CheckPlace::Stdio];
-/// The places of checks that need input of their own, on a byte stream or over HTTP.
+/// The places of checks that send their own input, over stdin and stdout or over HTTP.
 const LIVE_ANYWHERE: &[CheckPlace] = &[CheckPlace::Stdio, CheckPlace::Http];
 
-/// The members that most checks share.
+/// The default fields of a check.
 const BASE: Check = Check {
     id: "",
     title: "",
@@ -374,17 +374,18 @@ const BASE: Check = Check {
     needs: ANSWERS,
 };
 
-/// The members that checks with hostile input share.
+/// The default fields of a check that sends hostile input.
 const HOSTILE: Check = Check { skip: "hostile input is not allowed", places: LIVE_ANYWHERE, hostile: true, ..BASE };
 
-/// The checks of the first response.
+/// The checks whether the server responds at all. Most other checks depend on them.
 const ANSWERS: &[&str] = &["early-exit", "mute-server", "handshake"];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A member that a check leaves out is that of [`BASE`], which is empty unless most checks share it.
+    /// A field that a check omits comes from [`BASE`], where most texts are empty; this test finds texts that are still
+    /// empty.
     #[test]
     fn every_check_is_complete() {
         for check in all() {

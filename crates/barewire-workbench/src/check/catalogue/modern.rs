@@ -1,4 +1,4 @@
-//! The rules of 2026-07-28, which replaced the handshake.
+//! Checks of the rules of 2026-07-28, which has no handshake.
 
 use super::Reference::{JsonRpc, Mcp};
 use super::{Category, Check, LIVE_ANYWHERE, Level, MODERN, Severity};
@@ -23,19 +23,19 @@ const BASE: Check = Check {
     category: Category::Modern,
     ..super::BASE
 };
-/// The members of checks that need input of their own.
+/// The default fields of a check that sends its own input.
 const LIVE: Check = Check { places: LIVE_ANYWHERE, ..BASE };
 
 pub(crate) static MODERN_DISCOVER: Check = Check {
     id: "modern-discover",
     title: "server/discover describes the server",
-    why: "It is the first request of a client that speaks both eras, and shows which one the server speaks. Without it \
-          the client falls back to a handshake that the server may not have.",
+    why: "A client that speaks both eras sends server/discover first, to find out which era the server speaks. Without \
+          a result the client falls back to a handshake that the server may not have.",
     severity: Severity::High,
     rationale: "clients that speak both eras treat the server as a legacy one",
     looks_at: "the result of server/discover",
     pass: "supportedVersions is an array that contains the version of the request, and capabilities is an object",
-    fail: "it is an error, or one of the two is missing or has another type",
+    fail: "the response is an error, or supportedVersions or capabilities is missing or has the wrong type",
     sentence: "server/discover does not describe the server",
     remedy: "Implement server/discover; every modern server has it.",
     example: r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":3600000,"cacheScope":"public"}"#,
@@ -47,12 +47,13 @@ pub(crate) static MODERN_DISCOVER: Check = Check {
 pub(crate) static MODERN_VERSION: Check = Check {
     id: "modern-version",
     title: "An unsupported version is refused with -32022",
-    why: "Modern clients negotiate with data.supported of this error. After another code they fall back or give up.",
+    why: "Modern clients choose another version from data.supported of this error. After any other code they fall back \
+          to the legacy era or give up.",
     severity: Severity::High,
     rationale: "negotiation fails as soon as there is a second modern version",
     looks_at: "a request whose _meta has the version v999.0.0",
     pass: "the error -32022 with data.supported, an array of versions, and data.requested, the requested version",
-    fail: "a result, another code, or one of the two is missing",
+    fail: "a result, another code, or data.supported or data.requested is missing or wrong",
     sentence: "an unsupported version is not refused with -32022",
     remedy: "Check protocolVersion in _meta before the method.",
     example: r#"{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28"],"requested":"v999.0.0"}}"#,
@@ -65,13 +66,13 @@ pub(crate) static MODERN_META: Check = Check {
     id: "modern-meta",
     title: "A request without its metadata is refused with -32602",
     why: "Without the version and the capabilities of the client the server cannot know how to respond. A server that \
-          guesses sends some clients what they do not understand.",
+          guesses sends responses that some clients do not understand.",
     severity: Severity::Medium,
     rationale: "only clients with a bug are affected, and the bug stays hidden",
     looks_at: "server/discover without protocolVersion, without clientCapabilities, and without clientInfo; in a \
                capture the _meta of every request of a modern client",
     pass: "the first two are refused with -32602, the third is served",
-    fail: "one is treated otherwise, or a client omits a required member",
+    fail: "one of them is treated differently, or a client omits a required member",
     sentence: "the required metadata of a request is missing or not checked",
     remedy: "Check both required members before the method. Do not require clientInfo, which a client may omit.",
     example: r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}"#,
@@ -87,9 +88,9 @@ pub(crate) static MODERN_REMOVED_METHODS: Check = Check {
           serves them keeps state that the next request does not have.",
     severity: Severity::Medium,
     rationale: "only clients with a bug send them",
-    looks_at: "each of them, with the metadata of 2026-07-28",
+    looks_at: "each of these methods, with the metadata of 2026-07-28",
     pass: "each is answered with -32601; initialize with any error, which may list the supported versions. A server of \
-           both eras may take it for a handshake",
+           both eras may treat initialize as a handshake",
     fail: "one is served, answered with another code, or not answered",
     sentence: "a removed method is not answered with -32601",
     remedy: "Choose the method table by the version in _meta.",
@@ -102,12 +103,12 @@ pub(crate) static MODERN_REMOVED_METHODS: Check = Check {
 pub(crate) static MODERN_SERVER_REQUESTS: Check = Check {
     id: "modern-server-requests",
     title: "A modern server sends no requests",
-    why: "A modern client must not send responses, so the server waits for ever.",
+    why: "A modern client must not send responses, so the server waits for ever for the response to its request.",
     severity: Severity::Critical,
     rationale: "the call hangs with every modern client",
     looks_at: "requests that the server sends on a modern connection, and responses that the client sends",
-    pass: "there are none",
-    fail: "there is one",
+    pass: "the server sends no requests, and the client no responses",
+    fail: "the server sends a request, or the client sends a response",
     skip: "no message of 2026-07-28 was seen",
     sentence: "a modern server sends a request, or a modern client a response",
     remedy: "Answer the call with a result of resultType input_required that contains the question.",
@@ -120,12 +121,13 @@ pub(crate) static MODERN_SERVER_REQUESTS: Check = Check {
 pub(crate) static RESULT_TYPE: Check = Check {
     id: "result-type",
     title: "Every modern result has a resultType",
-    why: "It says how to read the rest. Clients reject a result without it, or treat it as that of an older server.",
+    why: "resultType says how to read the rest of the result. Clients reject a result without it, or treat it as the \
+          result of an older server.",
     severity: Severity::High,
     rationale: "clients that validate against the schema reject the result",
     looks_at: "every result on a modern connection",
-    pass: "resultType is a string: complete, input_required, or one of an extension",
-    fail: "it is missing, or not a string",
+    pass: "resultType is a string: complete, input_required, or a type that an extension defines",
+    fail: "resultType is missing, or not a string",
     skip: "no result of 2026-07-28 was seen",
     sentence: "a result has no resultType",
     remedy: "Add it in the function that writes all results.",
@@ -143,7 +145,7 @@ pub(crate) static CACHING_HINTS: Check = Check {
     rationale: "it costs time; with a shared cache it may expose another user's data",
     looks_at: "complete results of server/discover, the four lists and resources/read",
     pass: "ttlMs is an integer of at least 0; cacheScope is public or private, and the same on all pages of a list",
-    fail: "one is missing or has another value, or a page has another cacheScope than the page before",
+    fail: "ttlMs or cacheScope is missing or invalid, or a page has another cacheScope than the page before",
     skip: "no such result was seen",
     sentence: "a cacheable result has no valid ttlMs and cacheScope",
     remedy: "Add both to these six results, with one cacheScope for all pages of a list. If in doubt: 0 and private.",
@@ -156,12 +158,13 @@ pub(crate) static CACHING_HINTS: Check = Check {
 pub(crate) static SERVER_INFO: Check = Check {
     id: "server-info",
     title: "server/discover names the server",
-    why: "There is no handshake with the server's name. Without it a log of several servers does not show the sender.",
+    why: "2026-07-28 has no handshake that names the server. Without serverInfo, a log of several servers does not \
+          show which of them sent a message.",
     severity: Severity::Low,
     rationale: "only readers of logs miss it",
     looks_at: "_meta of the result of server/discover",
     pass: "io.modelcontextprotocol/serverInfo has a name and a version",
-    fail: "it is missing, or lacks one of them",
+    fail: "serverInfo is missing, or lacks a name or a version",
     skip: "no result of server/discover was seen",
     sentence: "the result of server/discover does not name the server",
     level: Level::Should,
@@ -174,14 +177,14 @@ pub(crate) static SERVER_INFO: Check = Check {
 
 pub(crate) static MODERN_LOGGING: Check = Check {
     id: "modern-logging",
-    title: "Log messages are sent only to requests with a logLevel",
-    why: "A modern client says with each request whether it wants log messages. One that gets them anyway cannot place \
-          them, and over a shared connection it shows the log of another client.",
+    title: "Log messages are sent only for requests with a logLevel",
+    why: "A modern client says with each request whether it wants log messages. A client that gets them anyway cannot \
+          tell which request they belong to, and over a shared connection it shows the log of another client.",
     severity: Severity::Medium,
     rationale: "log messages of one client may be shown to another",
     looks_at: "notifications/message while no request in flight has a logLevel",
-    pass: "there is none",
-    fail: "there is one",
+    pass: "no such notification is sent",
+    fail: "such a notification is sent",
     skip: "no message of 2026-07-28 was seen",
     sentence: "a log message is sent although no request asked for it",
     remedy: "Send log messages only while handling a request whose _meta has a logLevel. Log the rest to stderr.",
@@ -193,18 +196,19 @@ pub(crate) static MODERN_LOGGING: Check = Check {
 
 pub(crate) static LISTEN_ACKNOWLEDGED: Check = Check {
     id: "listen-acknowledged",
-    title: "A listen is acknowledged, and its notifications carry its id",
-    why: "On stdio all messages share one stream. A client matches notifications to a listen by the subscriptionId, \
-          and learns from the acknowledgement which ones to expect.",
+    title: "subscriptions/listen is acknowledged, and its notifications carry its id",
+    why: "On stdio all messages share one stream. A client matches each notification to its subscriptions/listen by \
+          the subscriptionId, and learns from the acknowledgement which notifications to expect.",
     severity: Severity::Medium,
     rationale: "changes are lost, or reach clients that did not ask for them",
     looks_at: "subscriptions/listen and the messages after it; change notifications on a modern connection",
-    pass: "the first message is the acknowledgement, and notifications of changes have the id of an open listen",
-    fail: "the acknowledgement does not come first, or a notification has no such id",
-    skip: "the client did not listen",
-    sentence: "a listen is not acknowledged first, or a notification lacks its id",
-    remedy: "Acknowledge with the supported part of the filter, and put the listen's id into each notification's \
-             _meta.",
+    pass: "the first message is the acknowledgement, and notifications of changes have the id of an open \
+           subscriptions/listen",
+    fail: "the acknowledgement does not come first, or a notification of a change does not have such an id",
+    skip: "the client sent no subscriptions/listen",
+    sentence: "subscriptions/listen is not acknowledged first, or a notification lacks its id",
+    remedy: "Acknowledge with the supported part of the filter, and put the id of the subscriptions/listen request \
+             into the _meta of each notification.",
     example: r#"{"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7},"notifications":{"toolsListChanged":true}}}"#,
     see: &["modern-logging", "method-in-revision"],
     references: &[Mcp("2026-07-28/basic/patterns/subscriptions")],
@@ -214,16 +218,18 @@ pub(crate) static LISTEN_ACKNOWLEDGED: Check = Check {
 pub(crate) static INPUT_REQUIRED: Check = Check {
     id: "input-required",
     title: "A server asks only for input that the client can give",
-    why: "A client gives only declared input, and only for calls that can be repeated. Others never complete.",
+    why: "A client gives only input whose capability it has declared, and only for requests that it can repeat. Other \
+          requests never complete.",
     severity: Severity::High,
     rationale: "the call can never be completed",
     looks_at: "results of resultType input_required",
     pass: "they answer tools/call, prompts/get or resources/read, have inputRequests or requestState, and ask for \
            declared input",
-    fail: "one of these does not hold",
+    fail: "one of these conditions does not hold",
     skip: "no result of this type was seen",
     sentence: "a result asks for input that the client cannot give",
-    remedy: "If clientCapabilities of the request lack a needed one, answer with -32021 and requiredCapabilities.",
+    remedy: "If clientCapabilities of the request lacks a capability that the input needs, answer with -32021 and \
+             requiredCapabilities.",
     example: r#"{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{}}}}"#,
     see: &["modern-server-requests", "undeclared-client-capability"],
     references: &[Mcp("2026-07-28/basic/patterns/mrtr")],

@@ -1,4 +1,4 @@
-//! Data that should not be on the wire.
+//! The check for data that should not be in messages: secrets and personal identifiers.
 
 use super::Reference::{Cwe, Mcp};
 use super::{BASE, Category, Check, Level, Severity};
@@ -9,18 +9,18 @@ pub(crate) static PAYLOAD_EXPOSURE: Check = Check {
     id: "payload-exposure",
     title: "Messages contain no secrets and no personal identifiers",
     why: "A tool's result goes into the context of a model and into the logs of the host and the provider, and any \
-          user of the model can make it repeat the text. A key in it must be considered leaked.",
+          user of the model can make it repeat the text. A key in a result must be considered leaked.",
     severity: Severity::Medium,
-    rationale: "a leaked secret must be replaced; a personal identifier only travels further than it should",
+    rationale: "a leaked secret must be replaced; a personal identifier reaches people who should not see it",
     looks_at: "messages, and the server's stderr: keys and tokens by their format, values of members like password, \
                secret and token, secrets of the environment, e-mail addresses and home directories; in a capture also \
                what was redacted while recording",
     pass: "none of these is seen",
     fail: "one is seen. The finding names frame and path, and shows at most the prefix that all such values share",
     skip: "no message was seen",
-    sentence: "the wire carries what looks like a secret or a personal identifier",
+    sentence: "a message or stderr contains what looks like a secret or a personal identifier",
     level: Level::Ours,
-    remedy: "Remove it. Pass secrets in the environment, and use opaque user ids and relative paths.",
+    remedy: "Remove the value. Pass secrets in the environment, and use opaque user ids and relative paths.",
     example: r#"{"structuredContent":{"user":"u_17","file":"notes/today.md"}}"#,
     see: &["structured-errors", "stderr-hygiene"],
     references: &[

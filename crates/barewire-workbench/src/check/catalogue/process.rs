@@ -1,11 +1,11 @@
-//! The server process: its exit, its child processes, its stderr.
+//! Checks of the server process: its exit, its child processes, its stderr.
 
 use super::Reference::{Cwe, Mcp};
 use super::{Category, Check, CheckPlace, LIVE, Level, Severity};
 
 pub(super) const CHECKS: &[&Check] = &[&STAYS_ALIVE, &EOF_EXIT, &EXIT_CODE, &ORPHAN_PROCESSES, &STDERR_HYGIENE];
 
-/// Not over HTTP: a server at a URL shows no process.
+/// The default fields. These checks do not run over HTTP, where the server's process cannot be observed.
 const BASE: Check = Check {
     level: Level::Ours,
     category: Category::Process,
@@ -16,16 +16,16 @@ const BASE: Check = Check {
 pub(crate) static STAYS_ALIVE: Check = Check {
     id: "stays-alive",
     title: "The process keeps running until its stdin is closed",
-    why: "All requests in flight and all state are lost. Hosts show the server as disconnected; many do not restart \
-          it.",
+    why: "If the process exits early, all requests in flight and all state are lost. Hosts show the server as \
+          disconnected, and many do not restart it.",
     severity: Severity::High,
     rationale: "every request in flight is lost",
-    looks_at: "when the process exits, and whether its stdin was still open",
-    pass: "it exits after its stdin is closed",
-    fail: "it exits while its stdin is open, after ordinary messages",
+    looks_at: "the exit of the process, and whether its stdin was still open",
+    pass: "the process exits after its stdin is closed",
+    fail: "the process exits after ordinary messages, while its stdin is open",
     skip: "no process exit was seen",
     sentence: "the server process exited while its stdin was still open",
-    remedy: "Catch exceptions in the dispatcher and answer with -32603. Its stderr usually names the cause.",
+    remedy: "Catch exceptions in the dispatcher and answer with -32603. The server's stderr usually shows the cause.",
     example: "process.on('uncaughtException', error => console.error(error))",
     see: &["early-exit", "parse-error-recovery", "eof-exit"],
     references: &[Cwe(248, "Uncaught Exception"), Mcp("2026-07-28/basic/transports/stdio")],
@@ -35,13 +35,15 @@ pub(crate) static STAYS_ALIVE: Check = Check {
 pub(crate) static EOF_EXIT: Check = Check {
     id: "eof-exit",
     title: "The process exits when its stdin is closed",
-    why: "A host ends a server by closing its stdin; there is no message for it. Careful hosts kill a server that \
-          stays, others leave it running, and such processes pile up. 2026-07-28 requires the exit.",
+    why: "A host stops a server by closing its stdin; there is no shutdown message. Some hosts kill a server that does \
+          not exit; others leave it running, and such processes pile up. 2026-07-28 requires the server to exit.",
     severity: Severity::High,
     rationale: "processes pile up until a user notices",
     looks_at: "the process after its stdin is closed",
-    pass: "it exits by itself within the time limit of a response; in a capture, within two seconds, as hosts expect",
-    fail: "it exits only after a signal; in a capture, a signal ends it two seconds or more after its stdin was closed",
+    pass: "the process exits by itself within the time limit of a response; in a capture, within two seconds, as hosts \
+           expect",
+    fail: "the process exits only after a signal; in a capture, a signal ends it two seconds or more after its stdin \
+           was closed",
     skip: "no exit was seen, or the host ended the process without waiting",
     sentence: "the server process does not exit when its stdin is closed",
     level: Level::Should,
@@ -63,8 +65,8 @@ pub(crate) static EXIT_CODE: Check = Check {
     severity: Severity::Low,
     rationale: "logs show a normal shutdown as a crash; nothing fails",
     looks_at: "the exit code after stdin was closed",
-    pass: "it is 0",
-    fail: "it is another code, or a signal that the client did not send ended the process",
+    pass: "the exit code is 0",
+    fail: "the exit code is not 0, or a signal that the client did not send ended the process",
     skip: "the process does not exit by itself",
     sentence: "a normal shutdown does not exit with code 0",
     remedy: "Treat end of file on stdin as the normal end of the work, not as a read error.",
@@ -77,17 +79,17 @@ pub(crate) static EXIT_CODE: Check = Check {
 pub(crate) static ORPHAN_PROCESSES: Check = Check {
     id: "orphan-processes",
     title: "No child process outlives the server",
-    why: "A browser, a language server or a shell that the server started keeps running after it and holds ports and \
-          files. Users cannot tell its origin.",
+    why: "A browser, a language server or a shell that the server started keeps running after the server has exited, \
+          and holds ports and files. Users cannot tell where it came from.",
     severity: Severity::Medium,
     rationale: "resources stay in use until the machine is restarted",
     looks_at: "the process group of the server after the server has exited",
     pass: "the group is empty",
-    fail: "a process of the group is still running. Processes that left the group are not seen",
+    fail: "a process of the group is still running. Processes that have left the group are not detected",
     skip: "the process does not exit by itself",
     sentence: "child processes are still running after the server has exited",
-    remedy: "Before exiting, end every child: close its stdin, wait, then kill it. Package runners must pass the end \
-             of stdin on.",
+    remedy: "Before exiting, end every child: close its stdin, wait, then kill it. A package runner must close the \
+             server's stdin when its own stdin is closed.",
     example: "try: … finally: child.terminate(); child.wait()",
     see: &["eof-exit", "exit-code"],
     references: &[Cwe(404, "Improper Resource Shutdown or Release")],
@@ -99,8 +101,8 @@ pub(crate) static ORPHAN_PROCESSES: Check = Check {
 pub(crate) static STDERR_HYGIENE: Check = Check {
     id: "stderr-hygiene",
     title: "stderr is readable text",
-    why: "Hosts write stderr to a log file and show it to users. Escape sequences control the reader's terminal, a \
-          flood hides the line that matters, and a protocol message written there reaches no client.",
+    why: "Hosts write stderr to a log file and show it to users. Escape sequences change the reader's terminal, too \
+          much output hides the important line, and a protocol message on stderr never reaches the client.",
     severity: Severity::Low,
     rationale: "nothing fails; finding the cause of another failure takes longer",
     looks_at: "every line on stderr",

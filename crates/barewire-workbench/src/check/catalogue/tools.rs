@@ -1,4 +1,4 @@
-//! Tools: their schemas, results and failures.
+//! Checks of tools: their schemas, results and failures.
 
 use barewire_proto::mcp::Revision;
 
@@ -8,7 +8,7 @@ use super::{Category, Check, LIVE_ANYWHERE, Level, RevisionRange, Severity};
 pub(super) const CHECKS: &[&Check] = &[&TOOL_SCHEMAS, &TOOL_NAMES, &OUTPUT_SCHEMA, &TOOL_ARGUMENT_ERRORS, &LIST_ORDER];
 
 const BASE: Check = Check { category: Category::Tools, ..super::BASE };
-/// The members of checks that need input of their own.
+/// The default fields of a check that sends its own input.
 const LIVE: Check = Check { places: LIVE_ANYWHERE, ..BASE };
 
 pub(crate) static TOOL_SCHEMAS: Check = Check {
@@ -21,7 +21,7 @@ pub(crate) static TOOL_SCHEMAS: Check = Check {
     looks_at: "inputSchema and outputSchema of every tool in every tools/list",
     pass: "each is an object and valid under the dialect it names, or under 2020-12; inputSchema has type object, and \
            so has outputSchema up to 2025-11-25",
-    fail: "one is invalid, has a dangling reference, or has another type",
+    fail: "a schema is invalid, has a dangling reference, or has the wrong type",
     skip: "no tool was seen",
     sentence: "the schema of a tool is not valid",
     remedy: "Generate the schema from types, or validate it in a test against the 2020-12 metaschema.",
@@ -41,15 +41,16 @@ pub(crate) static TOOL_NAMES: Check = Check {
     why: "A model calls a tool by its name. If two tools share a name, one of them cannot be called; and model \
           providers reject names with spaces or other special characters.",
     severity: Severity::Medium,
-    rationale: "single tools cannot be used",
+    rationale: "the tools with these names cannot be used",
     looks_at: "the name of every tool in tools/list",
-    pass: "each name is used once on all pages together; from 2025-11-25 on it has 1 to 128 characters: a-z A-Z 0-9 . \
-           _ -",
-    fail: "a name is empty or used twice; or, from 2025-11-25 on, is too long or has other characters",
+    pass: "no name is used twice on all pages together; from 2025-11-25 on, each name has 1 to 128 of the characters \
+           a-z, A-Z, 0-9, '.', '_' and '-'",
+    fail: "a name is empty or used twice; or, from 2025-11-25 on, is longer than 128 characters or contains any other \
+           character",
     skip: "no tool was seen",
     sentence: "a tool has a name that cannot be used",
     level: Level::Should,
-    remedy: "Rename the tool, and put the name for people into title.",
+    remedy: "Rename the tool, and put a name for users into title.",
     example: r#"{"name":"get_weather","title":"Get weather"}"#,
     see: &["tool-schemas", "list-order"],
     references: &[Mcp("2025-11-25/server/tools#tool-names"), Mcp("2026-07-28/server/tools#tool-names")],
@@ -59,7 +60,7 @@ pub(crate) static TOOL_NAMES: Check = Check {
 pub(crate) static OUTPUT_SCHEMA: Check = Check {
     id: "output-schema",
     title: "A tool's result matches its output schema",
-    why: "Clients reject a result that does not match the output schema: the call was made, and its result is lost.",
+    why: "Clients reject a result that does not match the output schema, so the tool has run, but its result is lost.",
     severity: Severity::High,
     rationale: "clients that validate discard the result",
     looks_at: "results of tools/call whose tool has an outputSchema in the last tools/list",
@@ -82,7 +83,7 @@ pub(crate) static TOOL_ARGUMENT_ERRORS: Check = Check {
     why: "A model that omits an argument can correct itself if it sees the error. From 2025-11-25 on the error is a \
           result with isError; many hosts never show a protocol error to the model.",
     severity: Severity::Medium,
-    rationale: "the model cannot correct itself; a tool that runs anyway runs with unknown input",
+    rationale: "the model cannot correct itself; a tool that runs anyway runs with incomplete input",
     looks_at: "a call of a permitted tool without one of its required arguments",
     pass: "a result with isError; up to 2025-06-18 also the error -32602",
     fail: "the tool runs as if nothing were wrong, the response is a protocol error where the revision requires \

@@ -20,12 +20,12 @@ use crate::check::ledger::SkipReason;
 use crate::text::shown;
 use crate::{Advice, Error};
 
-/// A permitted call.
+/// A tool call that the user has permitted.
 struct AllowedCall {
     name: String,
     arguments: Value,
     has_required: bool,
-    /// Whether it may be repeated with any arguments, and not only made once with the given ones.
+    /// Whether the tool may be called repeatedly and with any arguments, and not only once with the given ones.
     is_unlimited: bool,
 }
 
@@ -101,7 +101,7 @@ impl ServerProbe<'_> {
         Ok(())
     }
 
-    /// Returns the permitted calls, and the number of other tools.
+    /// Returns the permitted calls, and the number of tools that may not be called.
     fn allowed_calls(&self) -> (Vec<AllowedCall>, usize) {
         let (mut allowed, mut forbidden) = (Vec::new(), 0);
         for tool in &self.tools {
@@ -127,7 +127,7 @@ impl ServerProbe<'_> {
 
     async fn call(&mut self, call: &AllowedCall) -> Result<RequestOutcome, Error> {
         let id = call.send(&mut self.connection, true).await;
-        // A tool may take its time: a missing response is not reported.
+        // A tool may be slow, so a missing response is not reported.
         self.connection.claim(&id);
         let outcome = self.connection.wait_for_response_within(&id, CALL_TIMEOUT).await;
         if matches!(outcome, RequestOutcome::NoResponse) {
@@ -150,7 +150,7 @@ impl ServerProbe<'_> {
         }
         let Some(call) = allowed.iter().find(|call| call.has_required && call.is_unlimited) else {
             if allowed.iter().any(|call| call.has_required) {
-                let why = "a tool that is named may be called only with the given arguments";
+                let why = "the permitted call of the tool allows only the given arguments";
                 self.harness.skip_forbidden(&TOOL_ARGUMENT_ERRORS, why, Advice::AllowAllCalls);
             } else {
                 let why = "no tool that may be called has required arguments";
@@ -191,8 +191,8 @@ impl ServerProbe<'_> {
         Ok(())
     }
 
-    /// Sends a light request right after a slow call. Returns false, without judging, if the call was slow only by
-    /// chance.
+    /// Checks that a light request, sent right after a slow call, does not wait for the call. Returns false, without an
+    /// outcome, if the call is not slow this time.
     async fn concurrency(&mut self, call: &AllowedCall) -> bool {
         if !self.harness.wants(&[&CONCURRENCY]) {
             return true;
@@ -219,7 +219,7 @@ impl ServerProbe<'_> {
         true
     }
 
-    /// Cancels a slow call. The passive checks report messages for it after that.
+    /// Makes a slow call and cancels it. The passive checks report messages for the call that follow the cancellation.
     async fn cancel(&mut self, call: &AllowedCall, took: Duration) {
         if !self.harness.wants(&[&LATE_ANSWER]) {
             return;
@@ -235,15 +235,15 @@ impl ServerProbe<'_> {
 /// The order of the responses to a slow call and to the light request after it.
 enum RaceOutcome {
     LightFirst,
-    /// The light request had to wait for the slow call, whose response this is.
+    /// The call was answered first, with this frame, so the light request had to wait for it.
     SlowFirst(LocatedFrame),
-    /// The call was answered first, but too soon to have delayed the light request: it was slow only once.
+    /// The call was answered first, but too quickly to have delayed the light request.
     NotSlow,
 }
 
 /// Calls the slow tool and sends a light request after it; `None` if neither is answered.
 async fn race(connection: &mut ServerConnection, call: &AllowedCall) -> Option<RaceOutcome> {
-    // The time of a light request alone: a busy machine slows it down too.
+    // Measures how long a light request takes without the call, because a busy machine slows it down too.
     let since = Instant::now();
     let outcome = connection.claimed_request(connection.liveness_method(), json!({})).await;
     outcome.frame()?;
@@ -272,11 +272,11 @@ async fn race(connection: &mut ServerConnection, call: &AllowedCall) -> Option<R
     first
 }
 
-/// The time from which a call can be told from one that is answered at once.
+/// The minimum duration of a slow call.
 const SLOW_CALL: Duration = Duration::from_millis(200);
-/// A call that takes longer is cancelled.
+/// The maximum duration of a call; a longer call is cancelled.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// Enough to see whether results match their schemas.
+/// The maximum number of tools that are called.
 const MAX_CALLS: usize = 40;
-/// Enough to find a tool that is always slow.
+/// The maximum number of slow tools that are tried until one of them is slow again.
 const MAX_RACES: usize = 3;

@@ -1,4 +1,4 @@
-//! The end of stdin -> whether the process exits, and what it leaves behind.
+//! Closing stdin -> whether the process exits, and whether child processes keep running.
 
 use super::connection::ServerConnection;
 use super::harness::{Harness, time_is_up};
@@ -6,7 +6,7 @@ use crate::check::catalogue::process::{EOF_EXIT, ORPHAN_PROCESSES, STAYS_ALIVE};
 use crate::check::ledger::SkipReason;
 use crate::text::shown;
 
-/// Closes stdin and judges the exit. The passive checks judge the exit code.
+/// Closes stdin, and checks that the process exits. The passive checks judge the exit code.
 pub(super) async fn check_exit(harness: &mut Harness, connection: ServerConnection) {
     let location = connection.channel_location();
     let has_exited = connection.exited().is_some();

@@ -71,7 +71,7 @@ pub(super) async fn find(harness: &mut Harness, summary: &mut ServerSummary) -> 
     Ok(SpokenEras { legacy, modern })
 }
 
-/// Reports a server that does not respond, unless the check of its other output reports the cause.
+/// Reports a server that does not respond, unless a check of its output has already reported the cause.
 fn fail_mute(harness: &Harness, old: &ServerConnection, connections: &[&ServerConnection]) {
     let is_other_form = connections.iter().any(|connection| is_other_form(&connection.received.start));
     let causes = [&ONE_MESSAGE_A_LINE, &ID_FIDELITY, &STDOUT_PURITY].into_iter();
@@ -116,7 +116,7 @@ async fn legacy_era(
     summary: &mut ServerSummary,
     is_modern: bool,
 ) -> Option<(ServerConnection, EraFacts)> {
-    // An error may list the supported versions, as in the specification: then one of them is requested.
+    // The specification allows an error that lists the supported versions. Then the latest of them is requested.
     if let RequestOutcome::Error(response) = &outcome
         && let Some(revision) = supported_revision(response)
     {
@@ -126,7 +126,7 @@ async fn legacy_era(
         outcome = initialize(&mut connection, revision.as_str(), harness.first_patience()).await;
     }
     let RequestOutcome::Result(_, result) = &outcome else {
-        // A modern server may have no handshake.
+        // A modern server need not have a handshake.
         if !is_modern {
             fail_handshake(harness, &connection, &outcome);
         }
@@ -188,7 +188,8 @@ async fn modern_era(
             let capabilities = result["capabilities"].clone();
             return Some((connection, EraFacts { capabilities, discovers: true }));
         }
-        // These codes exist only in the modern era, and there is only one modern revision.
+        // These codes exist only in the modern era, and the request has its only revision, so the server should have
+        // accepted it.
         RequestOutcome::Error(response) if (-32022..=-32020).contains(&response.code) => {
             format!("server/discover: expected a result, got {}", outcome.describe())
         }

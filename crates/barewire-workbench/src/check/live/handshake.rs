@@ -20,7 +20,7 @@ pub(super) fn skip(harness: &Harness) {
 }
 
 pub(super) async fn run(harness: &mut Harness, summary: &mut ServerSummary) -> Result<(), Error> {
-    // Over HTTP a server may have no sessions, and then no request depends on another.
+    // Over HTTP a server may have no sessions, and then it cannot know whether the client has sent `initialize`.
     if !harness.is_http() {
         request_before_handshake(harness).await?;
     }
@@ -43,7 +43,8 @@ async fn request_before_handshake(harness: &mut Harness) -> Result<(), Error> {
     Ok(())
 }
 
-/// Opens a connection for an unknown version and for each legacy revision, and runs further probes on it.
+/// Opens a connection for an unknown version and for each legacy revision, and runs further probes on these
+/// connections.
 async fn versions(harness: &mut Harness, summary: &mut ServerSummary) -> Result<(), Error> {
     if !harness.wants(&[&VERSION_NEGOTIATION, &SECOND_INITIALIZE, &BATCH_POLICY]) {
         return Ok(());
@@ -73,7 +74,9 @@ async fn versions(harness: &mut Harness, summary: &mut ServerSummary) -> Result<
     for (version, got) in &agreed {
         let is_spoken = agreed.iter().any(|(_, other)| other.as_str() == *version);
         if is_spoken && got.as_str() != *version {
-            let detail = format!("{version} is answered with {got}, although the server agrees to {version} elsewhere");
+            let detail = format!(
+                "{version} is answered with {got}, although the server agrees to {version} in another handshake"
+            );
             harness.fail_at(&VERSION_NEGOTIATION, Location::default(), b"", detail);
         }
     }
@@ -91,7 +94,7 @@ fn agreed_revision(
     harness.recording.ledger().inspected(&VERSION_NEGOTIATION);
     let detail = match outcome {
         RequestOutcome::Result(_, result) => {
-            // The passive checks report a missing version.
+            // The passive checks report a result without a version.
             let got = result["protocolVersion"].as_str()?;
             match Revision::parse(got) {
                 Some(revision) if !revision.is_modern() => return Some(revision),
@@ -122,11 +125,11 @@ async fn second_initialize(harness: &mut Harness, connection: &mut ServerConnect
     }
 }
 
-/// Sends an array of two light requests, in revisions that have a rule for it.
+/// Sends a batch of two light requests, in revisions that have a rule for batches.
 async fn batch(harness: &mut Harness, connection: &mut ServerConnection) {
     let revision = connection.revision;
     let has_batches = revision == Revision::V2025_03_26;
-    // 2024-11-05 has no rule.
+    // 2024-11-05 has no rule for batches.
     if !harness.wants(&[&BATCH_POLICY]) || revision == Revision::V2024_11_05 {
         return;
     }
@@ -172,7 +175,7 @@ async fn batch(harness: &mut Harness, connection: &mut ServerConnection) {
     }
 }
 
-/// Whether this is the response to one of the requests, and not a refusal of the array.
+/// Whether a message is the response to one of the requests, and not a refusal of the whole batch.
 fn is_served(response: &Value, ids: &[String]) -> bool {
     let refused = matches!(response["error"]["code"].as_i64(), Some(-32700 | -32600));
     ids.iter().any(|id| is_response_to(response, id)) && !refused

@@ -1,4 +1,4 @@
-//! The harness of a live run: starts connections, asks for permissions, and turns outcomes into findings.
+//! The harness of a live run: starts connections, checks permissions, and turns outcomes into findings.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub(super) struct Harness {
     pub(super) target: LiveTarget,
     pub(super) recording: Recording,
     pub(super) patience: Duration,
-    /// The end of the whole run.
+    /// The deadline of the whole run.
     deadline: Instant,
     /// Tools that may be called once, with these arguments.
     pub(super) calls: Vec<(String, Value)>,
@@ -36,13 +36,14 @@ pub(super) struct Harness {
     on_progress: Option<OnProgress>,
     /// The number of connections so far.
     pub(super) started: u32,
-    /// The method of the requests that test whether a legacy server still answers.
+    /// The method of the requests that show whether a legacy server still answers.
     pub(super) liveness_method: &'static str,
     /// The revision that the handshake requests.
     pub(super) handshake_revision: Revision,
     /// Whether the server has a handshake.
     pub(super) has_handshake: bool,
-    /// Whether the server was seen not to exit when its stdin was closed. Later connections then do not wait for it.
+    /// Whether the server has failed to exit when its stdin was closed. Then later connections are closed without
+    /// waiting for the exit.
     ignores_eof: bool,
 }
 
@@ -70,7 +71,8 @@ impl Harness {
         })
     }
 
-    /// Starts a process or an HTTP client. With `is_misuse` the probe breaks rules, and judges the exit itself.
+    /// Starts a process or an HTTP client. `is_misuse` is whether the probe breaks rules on purpose, and judges the
+    /// exit itself.
     pub(super) fn spawn(&mut self, era: Era, is_misuse: bool) -> Result<ServerConnection, Error> {
         self.started += 1;
         let channel: Channel = Word::new(&format!("p{}", self.started)).expect("letters and digits");
@@ -97,7 +99,8 @@ impl Harness {
         Ok(connection)
     }
 
-    /// Starts a connection and makes it ready for requests. `None` if that fails, although it worked before.
+    /// Starts a connection and makes it ready for requests. Returns `None` if the server does not accept the
+    /// connection, although it accepted an earlier one.
     pub(super) async fn connect(&mut self, era: Era, is_misuse: bool) -> Result<Option<ServerConnection>, Error> {
         let mut connection = self.spawn(era, is_misuse)?;
         if era == Era::Legacy {
@@ -112,7 +115,8 @@ impl Harness {
             }
             connection.initialized().await;
         } else if !self.is_http() {
-            // A server of both eras learns the era from its first request; some do not count server/discover.
+            // A server of both eras learns the era from the first request; for some servers `server/discover` is not
+            // enough.
             let outcome = connection.claimed_request("server/discover", json!({})).await;
             connection.claimed_request("tools/list", json!({})).await;
             if matches!(outcome, RequestOutcome::NoResponse | RequestOutcome::Disconnected) {
@@ -130,7 +134,7 @@ impl Harness {
         }
     }
 
-    /// The time limit of a first response, which includes the start of the program.
+    /// The time limit of the first response, which includes the time that the program takes to start.
     pub(super) fn first_patience(&self) -> Duration {
         self.patience * 6
     }
@@ -190,7 +194,8 @@ impl Harness {
         }
     }
 
-    /// Reports that the response to a frame is missing. At the end of the run that proves nothing.
+    /// Reports that the response to a frame is missing. After the deadline of the run that proves nothing, so the check
+    /// is incomplete instead.
     pub(super) fn fail_missing(&self, check: &'static Check, sent: Location, bytes: &[u8], detail: impl Into<String>) {
         match self.is_late() {
             true => self.recording.ledger().incomplete(check, time_is_up()),
@@ -216,7 +221,7 @@ impl Harness {
         self.expect(check, connection, request, outcome, is_expected, &format!("error {codes}"));
     }
 
-    /// Checks that the outcome is a result, and an object.
+    /// Checks that the outcome is a result that is an object.
     pub(super) fn expect_result(
         &self,
         check: &'static Check,
@@ -249,7 +254,8 @@ impl Harness {
         }
     }
 
-    /// Skips the check if the process has exited and `stays-alive` has failed, which reports the cause.
+    /// Skips the check if the process has exited and `stays-alive` has already reported an exit. Returns whether the
+    /// check is skipped.
     pub(super) fn skip_if_exited(&self, check: &'static Check, connection: &ServerConnection) -> bool {
         let has_exited = connection.is_closed() || connection.exited().is_some();
         let is_reported = has_exited && self.recording.ledger().has_failed(&STAYS_ALIVE);

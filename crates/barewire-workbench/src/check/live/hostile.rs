@@ -30,7 +30,7 @@ pub(super) async fn run(harness: &mut Harness, era: Era) -> Result<(), Error> {
     let is_http = harness.is_http();
     let mut probe = HostileProbe { harness, era, connection: None };
     probe.run(&[&PARSE_ERROR_RECOVERY, &PARSE_ERROR_ANSWER], "a line that is not JSON", broken_json).await?;
-    // HTTP has no lines to break.
+    // These probes are about lines, which HTTP does not have.
     if !is_http {
         for message in MALFORMED_MESSAGES {
             let send = async |harness: &mut Harness, connection: &mut ServerConnection| {
@@ -52,7 +52,7 @@ pub(super) async fn run(harness: &mut Harness, era: Era) -> Result<(), Error> {
         (&INVALID_UTF8, "bytes that are not UTF-8", b"\"caf\xe9 \xff\"".to_vec()),
     ];
     for (check, subject, note) in notes {
-        // Each on a connection of its own.
+        // Each of these probes gets a new connection.
         probe.close().await;
         let send = async |harness: &mut Harness, connection: &mut ServerConnection| {
             survives(harness, connection, check, &note).await
@@ -63,7 +63,7 @@ pub(super) async fn run(harness: &mut Harness, era: Era) -> Result<(), Error> {
     Ok(())
 }
 
-/// A connection that is reused for one probe after the other as long as it works.
+/// Runs the hostile probes one after the other, on the same connection as long as it works.
 struct HostileProbe<'a> {
     harness: &'a mut Harness,
     era: Era,
@@ -71,8 +71,8 @@ struct HostileProbe<'a> {
 }
 
 impl HostileProbe<'_> {
-    /// Runs a probe on a working connection, unless its checks are not selected or the server does not respond. The
-    /// probe returns whether the connection still works, and so does this.
+    /// Runs a probe on a working connection, unless its checks are not selected or the server does not respond. Returns
+    /// whether the probe has run and the connection still works.
     async fn run(
         &mut self,
         checks: &[&'static Check],
@@ -122,7 +122,7 @@ async fn broken_json(harness: &mut Harness, connection: &mut ServerConnection) -
     let works = connection.still_answers().await;
     connection.wait_until_quiet().await;
     if works && connection.errors_without_id.is_empty() {
-        // Responses come in any order.
+        // Responses may come in any order, so the error may follow later.
         connection.drain_for(REORDERING_TIME).await;
     }
     harness.recording.ledger().inspected(&PARSE_ERROR_RECOVERY);
@@ -147,7 +147,7 @@ async fn broken_json(harness: &mut Harness, connection: &mut ServerConnection) -
     true
 }
 
-/// Sends a malformed message: its name, its members, and the codes that refuse it.
+/// Sends a malformed message, given by its name, its members, and the error codes that are right for it.
 async fn malformed_message(
     harness: &mut Harness,
     connection: &mut ServerConnection,
@@ -210,7 +210,7 @@ async fn coalesced_input(harness: &mut Harness, connection: &mut ServerConnectio
     while !missing.is_empty()
         && let Some(frame) = connection.next_frame(deadline).await
     {
-        // An error without an id counts for one of them. Each response extends the deadline.
+        // An error without an id counts as the response to one of the requests. Each response extends the deadline.
         if let Some(at) = missing.iter().position(|id| response_code(&frame, id).is_some()) {
             missing.remove(at);
             deadline = connection.response_deadline();
@@ -291,7 +291,8 @@ async fn survives(
     harness.recording.ledger().inspected(check);
     match outcome {
         _ if !works => fail_unresponsive(harness, check, connection),
-        // A server that cannot read the message may not be able to read its id either.
+        // A server that cannot read the message may not be able to read its id, so an error without an id is a valid
+        // response.
         Some(RequestOutcome::NoResponse) if !connection.errors_without_id.is_empty() => {}
         Some(outcome @ (RequestOutcome::NoResponse | RequestOutcome::Disconnected)) => {
             let detail = format!("expected a response, got {}", outcome.describe());
@@ -310,7 +311,7 @@ fn expect_result(
     outcome: &RequestOutcome,
 ) -> bool {
     harness.recording.ledger().inspected(check);
-    // A server without ping or server/discover answers the light request with an error.
+    // A server that lacks the method of the light request answers it with an error.
     let is_light = || ![&PING, &MODERN_DISCOVER].iter().any(|check| harness.recording.ledger().has_failed(check));
     match outcome {
         RequestOutcome::Result(..) => true,
@@ -334,7 +335,7 @@ fn fail_unresponsive(harness: &Harness, check: &'static Check, connection: &Serv
     }
 }
 
-/// A string of [`LARGE`] bytes.
+/// Returns a JSON string of [`LARGE`] bytes, including the quotes.
 fn large_note() -> Vec<u8> {
     let mut note = vec![b'x'; LARGE];
     note[0] = b'"';
@@ -342,7 +343,8 @@ fn large_note() -> Vec<u8> {
     note
 }
 
-/// The error code in the response to `id`, or in an error without an id; `Some(None)` for a result.
+/// Returns the error code in the response to `id` or in an error without an id; `Some(None)` for a result, and `None`
+/// for any other message.
 fn response_code(frame: &LocatedFrame, id: &str) -> Option<Option<i64>> {
     let value: Value = serde_json::from_slice(&frame.bytes).ok()?;
     let code = value.get("error").map(code);
@@ -362,7 +364,7 @@ fn why_unresponsive(connection: &ServerConnection) -> String {
     }
 }
 
-/// Malformed messages: the name, the members, and the codes that refuse it.
+/// Malformed messages: the name of each, its members, and the error codes that are right for it.
 const MALFORMED_MESSAGES: &[(&str, &str, &[i64])] = &[
     ("a request without jsonrpc", r#""method":"METHOD""#, &[-32600]),
     ("a request with jsonrpc 1.0", r#""jsonrpc":"1.0","method":"METHOD""#, &[-32600]),
@@ -370,15 +372,15 @@ const MALFORMED_MESSAGES: &[(&str, &str, &[i64])] = &[
     ("a request with a string as params", r#""jsonrpc":"2.0","method":"METHOD","params":"x""#, &[-32600, -32602]),
     ("a message with neither method nor result", r#""jsonrpc":"2.0""#, &[-32600]),
 ];
-/// Without its end it is neither JSON nor a request.
+/// The start of a request, which is not valid JSON.
 const BROKEN_JSON: &[u8] = br#"{"jsonrpc":"2.0","id":991,"method":"#;
-/// Longer than a read waits for more.
+/// The pause between two parts of a message, so that the server reads them separately.
 const PAUSE: Duration = Duration::from_millis(25);
-/// More than fit a buffer of ten lines.
+/// The number of requests in one write; too many for a buffer of ten lines.
 const COALESCED_REQUESTS: usize = 20;
-/// Enough for a response that is overtaken by a later one.
+/// The maximum time to wait for a response after a later request is answered.
 const REORDERING_TIME: Duration = Duration::from_secs(1);
-/// The size of a picture.
+/// The length of the large message's string in bytes; about that of a picture.
 const LARGE: usize = 1024 * 1024;
-/// Overflows a stack of eight megabytes at 80 bytes a level.
+/// The number of nested arrays. A parser that uses 80 bytes of stack for each overflows a stack of eight megabytes.
 const DEPTH: usize = 100_000;

@@ -1,4 +1,4 @@
-//! HTTP requests, ordinary or modified -> exchanges, each recorded on a channel of its own, and their replies.
+//! HTTP requests, ordinary or modified -> exchanges, each recorded on its own channel, and their replies.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -22,11 +22,11 @@ pub(super) struct RecordingClient {
     target: Arc<HttpTarget>,
     pub(super) client: SessionClient,
     recording: Recording,
-    /// All exchanges, including finished ones, by their number.
+    /// Maps the number of each exchange to the exchange, including finished ones.
     exchanges: HashMap<u64, SentExchange>,
-    /// The exchange of each request, by the text of its id.
+    /// Maps each request's id, as JSON text, to the number of the exchange that carried the request.
     requests: HashMap<String, u64>,
-    /// Requests whose missing response the probe reports itself. Some of them are not sent yet.
+    /// The ids of requests whose missing response the probe reports itself, including requests that are not sent yet.
     claimed: HashSet<String>,
 }
 
@@ -34,21 +34,22 @@ pub(super) struct RecordingClient {
 struct SentExchange {
     channel: Channel,
     is_get: bool,
-    /// The length so far of an encoded body, whose messages and secrets cannot be read. `None` if it is not encoded.
+    /// The length so far of a body with a Content-Encoding, whose messages and secrets cannot be read. `None` for a
+    /// plain body.
     unread: Option<u64>,
     reply: HttpReply,
 }
 
-/// An HTTP response so far.
+/// The part of an HTTP response that has arrived.
 #[derive(Clone, Default)]
 pub(super) struct HttpReply {
     pub(super) channel: String,
-    /// `None` until the head arrives.
+    /// The status code; `None` until the head arrives.
     pub(super) status: Option<u16>,
-    /// The names are in lower case.
+    /// The headers, with names in lower case.
     pub(super) headers: Vec<(String, String)>,
     pub(super) frames: Vec<LocatedFrame>,
-    /// The reason why it is incomplete.
+    /// The reason why the response is incomplete; empty if it is complete.
     pub(super) why: String,
 }
 
@@ -57,7 +58,7 @@ impl HttpReply {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The error code in its first message.
+    /// Returns the error code in the first message of the response.
     pub(super) fn code(&self) -> Option<i64> {
         let message: Value = serde_json::from_slice(&self.frames.first()?.bytes).ok()?;
         message["error"]["code"].as_i64()
@@ -92,7 +93,7 @@ impl RecordingClient {
         Self { target, client, recording, exchanges, requests, claimed }
     }
 
-    /// Sends a message as a client of this era does.
+    /// Posts a message as a client of this era does.
     pub(super) fn post(&mut self, body: &[u8], era: Era, revision: Revision) {
         let message: Value = serde_json::from_slice(body).unwrap_or_default();
         if era == Era::Modern && message["method"] == "notifications/cancelled" {
@@ -114,7 +115,7 @@ impl RecordingClient {
         }
     }
 
-    /// Sends a request, and records it.
+    /// Sends a request and records it. Returns the number of its exchange.
     fn send(&mut self, request: &HttpRequest) -> u64 {
         let number = self.client.send(request, Duration::ZERO);
         let channel: Channel = Word::new(&format!("x{number}")).expect("letters and digits");
@@ -134,7 +135,7 @@ impl RecordingClient {
         number
     }
 
-    /// Whether the exchange of this request is open; without an id, whether any is.
+    /// Whether the exchange of this request is open; without an id, whether any exchange is open.
     pub(super) fn is_waiting(&self, id: Option<&str>) -> bool {
         match id.and_then(|id| self.requests.get(id)) {
             // The response comes in the exchange of its request.
@@ -149,14 +150,15 @@ impl RecordingClient {
         self.take(number, event)
     }
 
-    /// The HTTP response to a request whose exchange has ended.
+    /// Returns the HTTP response to a request, if its exchange has ended.
     pub(super) fn refusal(&self, id: &str) -> Option<HttpRefusal> {
         let number = self.requests.get(id).filter(|number| !self.client.is_open(**number))?;
         let HttpReply { status, why, channel, .. } = &self.exchanges.get(number)?.reply;
         Some(HttpRefusal { status: *status, why: why.clone(), location: Location::channel(channel) })
     }
 
-    /// Sends a request and waits for its response; of a stream only for the first message, or after a GET for the head.
+    /// Sends a request and waits for its response. If the response is a stream, waits only for the first message, or
+    /// for the head if the request is a GET.
     pub(super) async fn ask(&mut self, request: HttpRequest, deadline: Instant) -> HttpReply {
         let number = self.send(&request);
         loop {
@@ -186,7 +188,7 @@ impl RecordingClient {
         }
     }
 
-    /// Closes the connection of an exchange that is open.
+    /// Closes the connection of an exchange, if it is open.
     fn close(&mut self, number: u64) {
         let Some(exchange) = self.exchanges.get(&number).filter(|_| self.client.is_open(number)) else {
             return;

@@ -65,7 +65,7 @@ struct HttpProbe<'a> {
 }
 
 impl HttpProbe<'_> {
-    /// The first request of a client of this era.
+    /// Returns the first request that a client of this era sends.
     fn first(&mut self, era: Era) -> HttpRequest {
         match era {
             Era::Modern => self.modern("server/discover", json!({})),
@@ -100,7 +100,7 @@ impl HttpProbe<'_> {
         reply
     }
 
-    /// Whether this hostile check may run; if not, it is skipped.
+    /// Whether this hostile check may run and is selected. Notes a skip if the user's permission is missing.
     fn may_run(&self, check: &'static Check) -> bool {
         let may_run = self.harness.may_be_hostile();
         if !may_run {
@@ -152,7 +152,7 @@ impl HttpProbe<'_> {
         }
     }
 
-    /// Sends headers that contradict the body.
+    /// Sends requests whose headers contradict their bodies.
     async fn mirroring(&mut self) {
         if !self.harness.wants(&[&HTTP_HEADER_MIRRORING]) {
             return;
@@ -203,7 +203,8 @@ fn fail(harness: &Harness, check: &'static Check, reply: &HttpReply, detail: Str
     harness.fail_at(check, reply.location(), bytes, detail);
 }
 
-/// Sends requests with the id of a session, without it, with an unknown one, and after the end of the session.
+/// Sends requests with the right session id, without a session id, with an unknown session id, and after the end of the
+/// session.
 async fn session(harness: &mut Harness, revision: Revision) -> Result<(), Error> {
     let checks: &[&'static Check] = &[&HTTP_SESSION, &HTTP_SESSION_ENTROPY, &HTTP_PROTOCOL_VERSION, &HTTP_STATUS];
     if !harness.wants(checks) {
@@ -275,7 +276,7 @@ async fn session(harness: &mut Harness, revision: Revision) -> Result<(), Error>
     Ok(())
 }
 
-/// The reason why session ids can be guessed, if they can.
+/// Returns the reason why two session ids look guessable, if they do.
 fn guessable(id: &str, other: &str) -> Option<String> {
     let length = id.len().min(other.len());
     if length < MIN_ID_LENGTH {
@@ -286,9 +287,10 @@ fn guessable(id: &str, other: &str) -> Option<String> {
         .then(|| format!("two session ids differ in only {differences} of {length} characters"))
 }
 
-/// 64 bits in hexadecimal digits.
+/// The minimum length of a session id: 64 bits in hexadecimal digits.
 const MIN_ID_LENGTH: usize = 16;
-/// Two random strings of 16 hexadecimal digits differ in fewer places once in many millions.
+/// The minimum number of characters in which two session ids differ. Of many million pairs of random strings of 16
+/// hexadecimal digits, only one pair differs in fewer.
 const MIN_DIFFERENCES: usize = 6;
 
 /// RFC 6761 reserves names under `.invalid`, so that they never exist.

@@ -1,4 +1,5 @@
-//! A server -> findings: it gets valid, invalid and hostile input in every era, on as many connections as necessary.
+//! A server -> findings. The server gets valid, invalid and hostile input in every era, on as many connections as
+//! necessary.
 
 mod calls;
 mod connection;
@@ -51,12 +52,12 @@ pub(super) struct RunOptions {
 #[derive(Default)]
 pub(crate) struct ServerSummary {
     pub(crate) name: Option<String>,
-    /// The legacy revisions that it agreed to.
+    /// The legacy revisions that the server agreed to.
     pub(crate) legacy: Vec<Revision>,
     pub(crate) is_modern: bool,
-    /// Whether it answered in any era.
+    /// Whether the server answered in any era.
     pub(crate) answers: bool,
-    /// The number of processes or connections, or of HTTP exchanges.
+    /// The number of processes that were started; or of connections in memory, or of HTTP exchanges.
     pub(crate) starts: u64,
     /// Whether the time limit ended the run.
     pub(crate) timed_out: bool,
@@ -96,7 +97,7 @@ async fn check(mut harness: Harness) -> Result<(Ledger, ServerSummary), Error> {
     finish(harness, summary, main, place)
 }
 
-/// Runs the probes of well-behaved clients in every era, and returns the era for the hostile ones.
+/// Runs the probes of well-behaved clients in every era, and returns the era in which to run the hostile probes.
 async fn check_eras(
     harness: &mut Harness,
     eras: eras::SpokenEras,

@@ -1,4 +1,4 @@
-//! Probes of the modern era: versions and metadata of each request, removed methods, listens.
+//! Probes of the modern era: versions and metadata of each request, removed methods, `subscriptions/listen`.
 
 use barewire_proto::mcp::{Revision, key};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::check::catalogue::modern::{
 
 pub(super) fn skip(harness: &Harness) {
     for check in CHECKS {
-        // The server was probed for this era, and its answers to the probe prove nothing.
+        // The server does not speak this era, so its responses to the requests that probed for the era prove nothing.
         harness.recording.ledger().withdraw(check);
     }
     harness.skip_all(CHECKS, "the server does not speak 2026-07-28");
@@ -92,12 +92,12 @@ impl ServerProbe<'_> {
             ("logging/setLevel", json!({"level": "error"})),
             ("resources/subscribe", json!({"uri": "barewire-check://no/such/resource"})),
         ] {
-            // A server of both eras may take it for a handshake.
+            // A server of both eras may treat `initialize` as a handshake.
             if method == "initialize" && self.harness.has_handshake {
                 continue;
             }
             let outcome = self.connection.claimed_request(method, params).await;
-            // Any error refuses initialize, so that it can list versions.
+            // Any error code is right for `initialize`, because the error may list the supported versions.
             let codes: &[i64] = match (&outcome, method) {
                 (RequestOutcome::Error(response), "initialize") => &[response.code],
                 _ => &[-32601],
@@ -106,7 +106,8 @@ impl ServerProbe<'_> {
         }
     }
 
-    /// Listens to changes that the server declares, and looks at the first message.
+    /// Sends `subscriptions/listen` for changes that the server declares, and checks that the first message is the
+    /// acknowledgement.
     async fn listen(&mut self) {
         if !self.harness.wants(&[&LISTEN_ACKNOWLEDGED]) {
             return;

@@ -20,7 +20,7 @@ use crate::check::catalogue::methods::{CAPABILITY_TRUTH, INVALID_PARAMS, PING, R
 use crate::check::catalogue::tools::LIST_ORDER;
 use crate::check::ledger::SkipReason;
 
-/// Runs the probes; false if the server answers nothing, so that further probes are useless.
+/// Runs the probes. Returns false if the server answers no request, so that further probes are useless.
 pub(super) async fn run(harness: &mut Harness, connection: ServerConnection, facts: EraFacts) -> Result<bool, Error> {
     let mut probe = ServerProbe { harness, connection, facts, tools: Vec::new() };
     let answers = probe.ping().await;
@@ -47,7 +47,7 @@ pub(super) async fn run(harness: &mut Harness, connection: ServerConnection, fac
     Ok(answers)
 }
 
-/// A connection, and the facts about the server behind it.
+/// A connection to a server, and the facts about that server.
 pub(super) struct ServerProbe<'a> {
     pub(super) harness: &'a mut Harness,
     pub(super) connection: ServerConnection,
@@ -93,7 +93,8 @@ impl ServerProbe<'_> {
         Ok(())
     }
 
-    /// Sends a ping, and if that fails a list, which is then the liveness request; false if neither is answered.
+    /// Sends a ping. If it is not answered, sends a list request, which then replaces ping as the liveness request.
+    /// Returns false if neither is answered.
     async fn ping(&mut self) -> bool {
         if self.connection.era != Era::Legacy {
             return true;
@@ -115,7 +116,7 @@ impl ServerProbe<'_> {
         true
     }
 
-    /// The method of the first list that the server declares.
+    /// Returns the method of the first list whose capability the server declares.
     fn declared_list(&self) -> Option<&'static str> {
         LISTS.iter().find(|(capability, _)| self.declares(capability)).map(|(_, method)| *method)
     }
@@ -186,7 +187,7 @@ impl ServerProbe<'_> {
         items
     }
 
-    /// Requests the list of tools again.
+    /// Requests the list of tools again, and checks that its order is the same.
     async fn order(&mut self, before: &[Value]) {
         if !self.harness.wants(&[&LIST_ORDER]) || self.harness.recording.ledger().has_failed(&PAGINATION) {
             return;
@@ -200,7 +201,7 @@ impl ServerProbe<'_> {
         self.harness.recording.ledger().inspected(&LIST_ORDER);
         let names = |tools: &[Value]| -> Vec<Value> { tools.iter().map(|tool| tool["name"].clone()).collect() };
         let again = names(result["tools"].as_array().map_or(&[], Vec::as_slice));
-        // Comparing the first page is enough.
+        // `again` has only the first page, which is enough.
         if !names(before).starts_with(&again) {
             let detail = "a second tools/list has other tools or another order than the first";
             self.harness.fail(&LIST_ORDER, &self.connection, Some(&outcome), detail);
@@ -240,7 +241,7 @@ impl ServerProbe<'_> {
         Ok(())
     }
 
-    /// Requests methods of capabilities that are declared, and of others.
+    /// Requests methods of declared and of undeclared capabilities, and checks that the responses fit the declaration.
     async fn capabilities(&mut self) -> Result<(), Error> {
         if !self.harness.wants(&[&CAPABILITY_TRUTH]) || self.facts.capabilities.is_null() {
             return Ok(());
@@ -257,7 +258,7 @@ impl ServerProbe<'_> {
         }
         for (capability, method, params) in requests {
             self.reconnect_if_closed().await?;
-            // Another check reports a missing response.
+            // `unanswered-request` reports a missing response.
             let outcome = self.connection.request(method, params).await;
             if outcome.frame().is_none() && !outcome.is_refused() {
                 let why = SkipReason::Nothing(format!("{method} got no response").into());
@@ -294,10 +295,11 @@ impl ServerProbe<'_> {
             self.connection.claim(id);
             let outcome = self.connection.wait_for_response(id).await;
             let detail = match &outcome {
-                // RFC 8259: not every implementation can hold such numbers. They may be ignored, but not altered.
+                // According to RFC 8259, not every implementation can represent such a number. The request may be
+                // ignored, but its id must not be altered.
                 RequestOutcome::NoResponse if *id == BEYOND_2_53 => continue,
                 RequestOutcome::NoResponse => Some(format!("a request with id {id} gets no response")),
-                // An equal value is not enough: the client may compare the text.
+                // An equal number is not enough, because the client may compare the text.
                 RequestOutcome::Result(frame, _) if !has_id(&frame.bytes, id) => {
                     Some(format!("the response to id {id} writes the id differently"))
                 }
@@ -325,24 +327,25 @@ impl ServerProbe<'_> {
             self.connection.notify("notifications/roots/list_changed", json!({})).await;
             self.connection.notify("notifications/initialized", json!({})).await;
         }
-        // A server that works through its messages in order has handled them when it answers this.
+        // A server that handles messages in order has handled the notifications when it answers this request.
         self.connection.still_answers().await;
         self.connection.wait_until_quiet().await;
         Ok(())
     }
 }
 
-/// Whether a message has this id, written the same way. A string may use other escapes.
+/// Whether a message has this id, written the same way. A string may be written with other escapes.
 fn has_id(message: &[u8], id: &str) -> bool {
     let is_same = |text: &str| text == id || id.starts_with('"') && text.starts_with('"');
     let json = Json::parse(message).ok();
     json.is_some_and(|json| json.members().any(|member| member.name == "id" && is_same(member.value.as_str())))
 }
 
-/// The lists: the capability, which is also the name of the result's member, and the method.
+/// The lists of a server. Each has a capability, which is also the name of the result's member, and a method.
 const LISTS: &[(&str, &str)] = &[("tools", "tools/list"), ("resources", "resources/list"), ("prompts", "prompts/list")];
 
-/// Strings of digits, escapes, zero, negative numbers, empty strings, integers that no float holds.
+/// Ids that servers easily alter: strings of digits, empty strings, escapes, zero, negative numbers, integers that no
+/// float can represent.
 const UNUSUAL_IDS: &[&str] =
     &["\"7\"", "\"\"", "\"a\\u00e4\\n\\\"\"", "0", "-1", "\"00000000-0000-4000-8000-000000000000\"", BEYOND_2_53];
 
@@ -351,5 +354,5 @@ const BEYOND_2_53: &str = "9007199254740993";
 
 const NO_SUCH: &str = "barewire-no-such";
 
-/// The same limit as in the client of this project.
+/// The maximum number of pages of a list; barewire's client has the same limit.
 const MAX_PAGES: usize = 1000;

@@ -9,7 +9,7 @@ use crate::check::finding::Location;
 pub(super) enum RequestOutcome {
     Result(LocatedFrame, Value),
     Error(ErrorResponse),
-    /// Nothing arrived in time.
+    /// No response arrived in time.
     NoResponse,
     /// The process has exited or closed its stdout.
     Disconnected,
@@ -20,7 +20,7 @@ pub(super) enum RequestOutcome {
 /// An HTTP response without a message for the request.
 #[derive(Clone)]
 pub(super) struct HttpRefusal {
-    /// `None` if there was no response.
+    /// The HTTP status; `None` if there was no response.
     pub(super) status: Option<u16>,
     pub(super) why: String,
     pub(super) location: Location,
@@ -34,8 +34,8 @@ pub(super) struct ErrorResponse {
     pub(super) error: Value,
 }
 
-/// Whether a message is the response to a request. An id in another form counts, as 1.0 or "1" for 1: the passive
-/// checks report that once, and the probes do not report it as a missing response each time.
+/// Whether a message is the response to a request. An altered id is accepted as well, such as 1.0 or "1" for 1: the
+/// passive checks report it once, and the probes need not report a missing response each time.
 pub(super) fn is_response_to(message: &Value, id: &str) -> bool {
     let wanted: Value = serde_json::from_str(id).unwrap_or_default();
     let is_same = |got: &Value| {
@@ -47,7 +47,7 @@ pub(super) fn is_response_to(message: &Value, id: &str) -> bool {
     message.get("method").is_none() && message.get("id").is_some_and(is_same)
 }
 
-/// Reads the outcome in a frame as far as possible; the passive checks report a malformed one.
+/// Reads the outcome in a frame, even in a malformed response, which the passive checks report.
 pub(super) fn outcome(frame: &LocatedFrame) -> RequestOutcome {
     let value: Value = serde_json::from_slice(&frame.bytes).unwrap_or(Value::Null);
     match (value.get("result"), value.get("error")) {
@@ -58,7 +58,7 @@ pub(super) fn outcome(frame: &LocatedFrame) -> RequestOutcome {
     }
 }
 
-/// The code of an error, even if it is written as a string.
+/// Returns the code of an error, even if it is written as a string.
 pub(super) fn code(error: &Value) -> i64 {
     let code = &error["code"];
     let text = code.as_str().map_or_else(|| code.to_string(), ToOwned::to_owned);
@@ -66,7 +66,7 @@ pub(super) fn code(error: &Value) -> i64 {
 }
 
 impl RequestOutcome {
-    /// The outcome in a few words, to follow "got".
+    /// Describes the outcome in a few words, to be used after the word "got".
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Result(_, value) if !value.is_object() => "a result that is not an object".to_owned(),
@@ -81,7 +81,7 @@ impl RequestOutcome {
         }
     }
 
-    /// Whether it is an error, as a message or as an HTTP status.
+    /// Whether the outcome is a JSON-RPC error or an HTTP error status.
     pub(super) fn is_refused(&self) -> bool {
         match self {
             Self::Error(_) => true,

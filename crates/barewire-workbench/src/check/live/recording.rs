@@ -1,4 +1,5 @@
-//! Sent and received bytes -> the pipeline, and the frames that they complete; for all connections of a run.
+//! Sent and received bytes of all connections of a run -> the pipeline with the passive checks, and the completed
+//! frames.
 
 use std::cell::{RefCell, RefMut};
 use std::ffi::OsString;
@@ -18,7 +19,7 @@ use crate::frames::{FrameLimits, WireItem};
 use crate::operations::{OperationTracker, TrackedMessage};
 use crate::pipeline::{Observer, Pipeline};
 
-/// The pipeline of a run, shared by its connections.
+/// The pipeline of a run, which all connections of the run share.
 #[derive(Clone)]
 pub(super) struct Recording(Rc<RefCell<RecordingState>>);
 
@@ -113,7 +114,7 @@ impl Recording {
         RefMut::map(self.0.borrow_mut(), |state| &mut state.pipeline.observer().inspector.checks)
     }
 
-    /// Ends the run, and returns the findings and whether the capture could be written.
+    /// Ends the run, and returns the ledger, and an error if the capture could not be written.
     pub(super) fn finish(self) -> (Ledger, Result<(), std::io::Error>) {
         let ended = std::mem::replace(&mut self.0.borrow_mut().pipeline, pipeline(None));
         let (collector, capture) = ended.finish();
@@ -126,5 +127,5 @@ fn pipeline(capture: Option<CaptureWriter>) -> Pipeline<RecordingSink> {
     Pipeline::new(limits, capture, RecordingSink { inspector: Inspector::of_our_own(), frames: Vec::new() })
 }
 
-/// Gathers lines, so that not every line is a write.
+/// The number of buffered bytes from which the capture is flushed, so that not every line is a separate write.
 const FLUSH_BYTES: usize = 64 * 1024;

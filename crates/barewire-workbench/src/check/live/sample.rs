@@ -1,4 +1,4 @@
-//! A schema -> arguments that probably match it, to call a read-only tool.
+//! The input schema of a tool -> arguments that probably match it, for a call of the tool.
 
 use serde_json::{Map, Value, json};
 
@@ -84,7 +84,7 @@ fn number(schema: &Value) -> Value {
     }
 }
 
-/// Deeper schemas are too complicated.
+/// The maximum depth of a schema; deeper schemas are too complicated.
 const MAX_DEPTH: usize = 8;
 
 #[cfg(test)]

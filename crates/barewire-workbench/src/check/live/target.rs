@@ -13,7 +13,7 @@ use crate::http::session::HttpTarget;
 
 /// The server to check.
 pub(in crate::check) enum LiveTarget {
-    /// A server of this process.
+    /// A server in this process.
     Server(Box<Server>),
     Program {
         child: Child,

@@ -39,24 +39,25 @@ struct MessageCounts {
 struct EnvelopeConversation {
     /// The number of unanswered requests.
     waiting: [u64; 2],
-    /// The id of the last request, unless it is answered.
+    /// The id of the side's last request, unless it is answered.
     last_request: [Option<String>; 2],
     /// Whether the side has sent a notification.
     notified: [bool; 2],
-    /// Frames that may be refused without an id: malformed messages, arrays, and very long or deep ones.
+    /// The numbers of frames that the peer may refuse with an error without an id: malformed messages, arrays, very
+    /// long or deep messages, and requests with very large numbers as ids.
     refusable: [VecDeque<u64>; 2],
-    /// The frames that were refused so.
+    /// The numbers of frames that were refused with an error without an id.
     refused: Vec<u64>,
-    /// Responses without an id that arrived while requests were unanswered.
+    /// Findings for responses without an id that arrived while requests were unanswered.
     undecided: Vec<Finding>,
-    /// The number of the last frame.
+    /// The number of the side's last frame.
     last: [u64; 2],
     /// Whether the side has sent an array.
     batches: [bool; 2],
 }
 
 impl EnvelopeConversation {
-    /// Whether nothing is pending.
+    /// Whether no request is unanswered and no finding is undecided.
     fn is_idle(&self) -> bool {
         self.waiting == [0, 0] && self.undecided.is_empty()
     }
@@ -73,7 +74,7 @@ impl EnvelopeChecks {
             }
         }
         let sender = tracked.sender;
-        // The body of an HTTP error, or of the acceptance of a message over HTTP+SSE, may be anything.
+        // The body of an HTTP error, or of the response to a POST over HTTP+SSE, need not be a message.
         let is_http_body = sender == Side::Server
             && tracked.exchange.is_some_and(|it| it.may_be_sse_post() || it.code() >= Some(400))
             && matches!(tracked.message, Ok(Message::OrphanError(_)) | Err(_));
@@ -118,7 +119,7 @@ impl EnvelopeChecks {
         if let Ok(Message::Notification(_)) = tracked.message {
             conversation.notified[sender as usize] = true;
         }
-        // A probe that sends malformed messages judges such errors itself.
+        // A probe that sends malformed messages judges errors without an id itself.
         let is_expected = is_orphan && context.state.misuse_channels.contains(name);
         let is_fine = refused.is_some() || is_http_body || is_expected;
         let last_request = conversation.last_request[sender.other() as usize].as_deref();
@@ -188,7 +189,7 @@ impl EnvelopeChecks {
         }
     }
 
-    /// Reports a violation once it is clear whether the line is a part of a multi-line message.
+    /// Reports a violation, as soon as it is clear whether the line is a part of a message that spans several lines.
     fn report(&mut self, context: &MessageContext<'_>, violation: Option<EnvelopeViolation>, ledger: &mut Ledger) {
         let tracked = context.tracked;
         let channel = tracked.frame.place.map_or("", |place| place.channel);
@@ -217,7 +218,8 @@ impl EnvelopeChecks {
         report(finding, ledger);
     }
 
-    /// Once all requests are answered, the responses without an id were for notifications.
+    /// Reports the undecided responses without an id once all requests are answered: they must have been for
+    /// notifications.
     fn decide(&mut self, name: &str, asker: Side, ledger: &mut Ledger) {
         let Some(conversation) = self.conversations.get_mut(name) else { return };
         if conversation.waiting[asker as usize] == 0 {
@@ -225,7 +227,7 @@ impl EnvelopeChecks {
         }
     }
 
-    /// The unanswered requests, except those that a probe or another check reports.
+    /// Returns the unanswered requests, except those that a probe or another check reports.
     fn unanswered<'w>(
         &self,
         operations: &'w OperationTracker,
@@ -248,7 +250,8 @@ impl EnvelopeChecks {
         open.filter(|(operation, round)| !is_exempt(operation, round)).collect()
     }
 
-    /// At the end, a response without an id is attributed to an unanswered request before it, else to a notification.
+    /// Attributes each undecided response without an id to an unanswered request before it, else to a notification.
+    /// Called at the end of the traffic.
     fn attribute(&mut self, unanswered: &[(&Operation, &Round)], ledger: &mut Ledger) {
         for (name, conversation) in &mut self.conversations {
             let waiting = unanswered.iter().filter(|(operation, _)| operation.conversation == *name);
@@ -277,7 +280,7 @@ impl EnvelopeChecks {
         }
         for (operation, round) in unanswered {
             let answerer = operation.asker.other();
-            // A capture may end right after the request.
+            // The response may be missing only because the capture ends right after the request.
             let conversation = self.conversations.get(&operation.conversation);
             let went_on =
                 conversation.is_some_and(|conversation| conversation.last[answerer as usize] > round.asked.frame);
@@ -303,10 +306,10 @@ impl EnvelopeChecks {
     }
 }
 
-/// A double holds all integers up to 2^53.
+/// 2^53, up to which a double can represent every integer.
 const TWO_TO_THE_53: f64 = 9_007_199_254_740_992.0;
 
-/// After this time a request counts as unanswered even without later traffic.
+/// The time after which a request counts as unanswered, even if no traffic follows it.
 const UNANSWERED_AFTER: Duration = Duration::from_secs(5);
 
 /// Whether the receiver may refuse the frame without an id, because it may not be able to read the id.
@@ -315,14 +318,14 @@ fn is_refusable(context: &MessageContext<'_>) -> bool {
     let is_batch = tracked.element == Some(0);
     let is_hard = tracked.frame.too_deep.is_some() || tracked.frame.length > LONG_FRAME;
     let is_bad = tracked.message.is_err() && matches!(tracked.relation, Relation::Request { .. });
-    // Not every receiver can hold a number that a double cannot.
+    // Some receivers read numbers as doubles, which cannot represent such an id.
     let is_big = |round: &Round| round.id.as_str().parse().is_ok_and(|id: f64| id.abs() >= TWO_TO_THE_53);
     let has_big_id =
         matches!(tracked.relation, Relation::Request { operation, .. } if operation.rounds.last().is_some_and(is_big));
     is_batch || is_hard || is_bad || has_big_id
 }
 
-/// Reports a finding. One with a check of its own counts against `jsonrpc-messages` as well.
+/// Reports a finding. If its check is not `jsonrpc-messages`, the violation is noted for `jsonrpc-messages` as well.
 fn report(finding: Finding, ledger: &mut Ledger) {
     let check = finding.check;
     ledger.fail(finding);
@@ -366,11 +369,11 @@ fn check_error_message(context: &MessageContext<'_>, message: &str, ledger: &mut
     }
 }
 
-/// Enough for the findings of a report.
+/// The maximum number of undecided findings, and of refusable frames, of each conversation.
 const MAX_UNDECIDED: usize = 16;
-/// Just below 64 KiB, the lowest common limit of a reader.
+/// The length from which a frame may be too long for its receiver: just below 64 KiB, the lowest common limit.
 const LONG_FRAME: u64 = 60_000;
-/// More conversations than any host has.
+/// The maximum number of conversations that are tracked; more than any host has.
 const MAX_CONVERSATIONS: usize = 4096;
-/// More methods than MCP has.
+/// The maximum number of methods that are counted separately; more than MCP has.
 const MAX_METHODS: usize = 200;

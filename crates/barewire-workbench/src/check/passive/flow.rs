@@ -12,9 +12,9 @@ use crate::operations::{Relation, ResponseOutcome, member};
 
 #[derive(Default)]
 pub(super) struct FlowChecks {
-    /// The last progress of each request in flight, by the number of the operation.
+    /// Maps the operation number of each request in flight to its last progress value.
     progress: HashMap<u64, f64>,
-    /// Progress tokens of tasks: conversation and token.
+    /// Progress tokens of tasks, each with the name of its conversation.
     tasks: HashSet<(String, String)>,
 }
 
@@ -88,7 +88,7 @@ impl FlowChecks {
         }
     }
 
-    /// Remembers the token of a task, which reports progress after the response.
+    /// Remembers the progress token of a task, which may report progress even after the response.
     fn remember_task(&mut self, context: &MessageContext<'_>) {
         let (Ok(Message::Response(response)), Relation::Response { operation, .. }) =
             (context.tracked.message, context.tracked.relation)
@@ -114,7 +114,7 @@ fn check_late_response(context: &MessageContext<'_>, operation: &crate::operatio
     }
 }
 
-/// Whether the message comes so long after the cancellation that the two have not just crossed.
+/// Whether the message comes so long after the cancellation that the sender must have received the cancellation before.
 fn is_late(context: &MessageContext<'_>, cancelled: Option<std::time::Duration>) -> bool {
     let now = context.tracked.frame.place.and_then(|place| place.time);
     match (cancelled, now) {
@@ -123,5 +123,5 @@ fn is_late(context: &MessageContext<'_>, cancelled: Option<std::time::Duration>)
     }
 }
 
-/// More requests than any client has in flight.
+/// The maximum number of requests that are tracked; more than any client has in flight.
 const MAX_REQUESTS: usize = 65_536;

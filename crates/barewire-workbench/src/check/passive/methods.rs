@@ -15,7 +15,8 @@ use crate::check::ledger::Ledger;
 use crate::operations::{Handshake, Relation};
 use crate::text::shown;
 
-/// `is_modern`: the server has shown that it speaks the modern era.
+/// Checks the method or the error code of a message. `is_modern` is whether the server has shown that it speaks the
+/// modern era.
 pub(super) fn message(context: &MessageContext<'_>, tools: &ToolChecks, is_modern: bool, ledger: &mut Ledger) {
     match context.tracked.message {
         Ok(Message::Request(request)) => {
@@ -34,23 +35,23 @@ pub(super) fn message(context: &MessageContext<'_>, tools: &ToolChecks, is_moder
     }
 }
 
-/// Checks that the sender has the method in this revision, and the capability that it needs.
+/// Checks that the sender may send the method in this revision, and that the capability for it is declared.
 fn check_method(context: &MessageContext<'_>, name: &str, ledger: &mut Ledger) {
     let sender = context.tracked.sender;
     let (Some(method), Some(revision)) = (Method::find(name), context.revision) else { return };
     let conversation = context.tracked.conversation;
-    // The handshake decides the revision, so neither it nor earlier messages are judged by it.
+    // The handshake decides the revision, so the rules of the revision apply only to messages after the handshake.
     let is_agreed = revision.is_modern() || conversation.handshake >= Handshake::Answered;
     if matches!(name, "initialize" | "notifications/initialized") || !is_agreed {
         return;
     }
     ledger.inspected(&METHOD_IN_REVISION);
     let Some(sent) = method.availability(sender, revision) else {
-        // Another check reports the requests of a modern server.
+        // `modern-server-requests` reports the requests of a modern server.
         let has_own_check = sender == Side::Server && revision.is_modern() && context.request.is_some();
         if method.extension.is_none() && !has_own_check {
             let sender = if sender == Side::Client { "client" } else { "server" };
-            let detail = format!("the {sender} sends {name}, which it does not have in {revision}");
+            let detail = format!("the {sender} sends {name}, which a {sender} may not send in {revision}");
             context.fail(ledger, &METHOD_IN_REVISION, detail);
         }
         return;
@@ -133,7 +134,7 @@ fn check_code(
         Code::METHOD_NOT_FOUND if listed.is_some_and(|call| call.is_plain) => {
             format!("the tool {} is listed, but a call of it fails with {number}", name())
         }
-        // The arguments match the schema, so the failure is that of the tool.
+        // The arguments match the schema, so the tool itself has failed.
         Code::INTERNAL_ERROR if listed.is_some_and(|call| call.is_valid && !call.is_refused) => {
             format!("a call of {} with valid arguments fails with {number}, not with isError", name())
         }
@@ -156,14 +157,14 @@ fn check_code(
     context.fail_in(ledger, &RESERVED_ERROR_CODES, "/error/code", detail);
 }
 
-/// The reason why a reserved code must not be used in this revision, if there is one.
+/// Returns the reason why a reserved code must not be used in this revision, if there is one.
 fn undefined(code: Code, revision: Revision) -> Option<String> {
     match (code::find(code), code.get()) {
         (Some(known), _) if known.is_in(revision) => None,
         (Some(known), _) if revision > known.until => {
             Some(format!("was removed after {}, and this is {revision}", known.until))
         }
-        // Servers could define them before MCP reserved them.
+        // Servers could define these codes themselves before MCP reserved them.
         (_, -32099..=-32000) if !revision.is_modern() => None,
         (_, -32019..=-32000) => None,
         (_, -32099..=-32020) => Some(format!("is reserved for MCP, and {revision} does not define it")),

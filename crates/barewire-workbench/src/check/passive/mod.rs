@@ -33,7 +33,7 @@ use crate::operations::{Handshake, OperationTracker, Relation, TrackedMessage, m
 #[derive(Default)]
 pub(crate) struct PassiveChecks {
     state: ObservationState,
-    /// The requests without a response so far, by the number of their operation.
+    /// Maps the operation number of each unanswered request to its context.
     requests: HashMap<u64, RequestContext>,
     envelope: envelope::EnvelopeChecks,
     tools: tools::ToolChecks,
@@ -49,7 +49,8 @@ pub(crate) struct PassiveChecks {
 pub(crate) struct ObservationState {
     /// Whether the client is `barewire check`, whose own violations are deliberate.
     client_is_ours: bool,
-    /// A response that comes this long after the cancellation has not just crossed it.
+    /// The time after a cancellation from which a response is late. An earlier response may have been sent before the
+    /// cancellation arrived.
     late_after: Duration,
     /// Channels on which a probe breaks rules on purpose and judges the end of the process itself.
     misuse_channels: HashSet<String>,
@@ -57,13 +58,13 @@ pub(crate) struct ObservationState {
     claimed: HashSet<(String, String)>,
     /// The time of the last item.
     last: Option<Duration>,
-    /// The time when stdin was closed, by channel.
+    /// Maps each channel whose stdin is closed to the time when that happened.
     closed: HashMap<String, Duration>,
 }
 
 /// The context of a request, kept until its response.
 struct RequestContext {
-    /// From its own metadata, or from the handshake.
+    /// The revision in the request's metadata, else that of the handshake.
     revision: Option<Revision>,
     is_modern: bool,
     /// The client's capabilities, as JSON text.
@@ -75,18 +76,18 @@ struct MessageContext<'a> {
     tracked: &'a TrackedMessage<'a>,
     /// The revision whose rules apply.
     revision: Option<Revision>,
-    /// The request that this message is, answers or reports progress of.
+    /// The context of the request that the message is, answers or reports progress of.
     request: Option<&'a RequestContext>,
     state: &'a ObservationState,
 }
 
 impl PassiveChecks {
-    /// The checks of captures and taps.
+    /// Returns the checks for captures and taps.
     pub(crate) fn new() -> Self {
         Self::with(false, Duration::from_secs(2))
     }
 
-    /// The checks of a live run, in which the client is `barewire check`.
+    /// Returns the checks for a live run, in which the client is `barewire check` itself.
     pub(crate) fn of_our_own() -> Self {
         Self::with(true, Duration::from_millis(100))
     }
@@ -101,12 +102,12 @@ impl PassiveChecks {
         self.state.misuse_channels.insert(channel.to_owned());
     }
 
-    /// Claims a request, whose missing response a probe reports itself.
+    /// Claims a request: a probe reports a missing response itself, and `unanswered-request` does not.
     pub(crate) fn claim(&mut self, channel: &str, id: &str) {
         self.state.claimed.insert((channel.to_owned(), id.to_owned()));
     }
 
-    /// Handles an event or a line of stderr, after `operations` has.
+    /// Handles an event or a line of stderr, which `operations` has already handled.
     pub(crate) fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker, ledger: &mut Ledger) {
         let time = match item {
             WireItem::Header(_) | WireItem::Endpoint { .. } => None,
@@ -133,7 +134,7 @@ impl PassiveChecks {
                 let channel = event.channel.as_str();
                 self.http.event(event, operations.exchange(channel), &mut self.state, ledger);
                 if let Note::Eof(Stream::ToClient) = event.note {
-                    // A session continues in other exchanges.
+                    // With a session, the conversation continues in other exchanges.
                     if operations.exchange(channel).is_some_and(|exchange| exchange.session.is_none()) {
                         self.envelope.over(channel);
                         self.modern.over(channel);
@@ -207,12 +208,12 @@ impl MessageContext<'_> {
         self.fail_at(ledger, check, 0, detail);
     }
 
-    /// The same, at a byte of the frame.
+    /// Reports a violation by the sender, at this byte of the frame.
     fn fail_at(&self, ledger: &mut Ledger, check: &'static Check, at: usize, detail: impl Into<String>) {
         self.note(ledger, self.finding(check, at, detail));
     }
 
-    /// The same, at a member.
+    /// Reports a violation by the sender, at the member with this JSON Pointer.
     fn fail_in(&self, ledger: &mut Ledger, check: &'static Check, path: &str, detail: impl Into<String>) {
         self.note(ledger, self.finding(check, 0, detail).at(path));
     }
@@ -229,7 +230,8 @@ impl MessageContext<'_> {
         }
     }
 
-    /// The scope of a server's lists and capabilities: its conversation, or over HTTP without a session its URL.
+    /// Returns the key under which a server's lists are kept: the name of the conversation, or over HTTP without a
+    /// session the host and path of the URL.
     fn scope(&self) -> String {
         match self.tracked.exchange {
             Some(exchange) if exchange.session.is_none() && !exchange.is_sse_transport => {
@@ -253,11 +255,11 @@ impl MessageContext<'_> {
     }
 }
 
-/// Whether a result is complete, and does not ask for input.
+/// Whether a result is complete, which means that it does not ask for input.
 fn is_complete(result: Json<'_>) -> bool {
     let kind = member(Some(result), "resultType");
     kind.is_none_or(|kind| Text::from_json(kind).is_some_and(|text| text == "complete"))
 }
 
-/// More requests than any client has in flight.
+/// The maximum number of requests that are tracked; more than any client has in flight.
 const MAX_REQUESTS: usize = 65_536;

@@ -20,7 +20,7 @@ use crate::text::shown;
 #[derive(Default)]
 pub(super) struct ModernChecks {
     conversations: HashMap<String, ModernConversation>,
-    /// Whether the server has shown over HTTP that it speaks the modern era. That holds for all exchanges.
+    /// Whether the server has shown over HTTP, in any exchange, that it speaks the modern era.
     is_modern_over_http: bool,
     /// The cacheScope of the first page of each list.
     scopes: Pages<String>,
@@ -28,11 +28,12 @@ pub(super) struct ModernChecks {
 
 #[derive(Default)]
 struct ModernConversation {
-    /// Requests in flight with a logLevel, by the number of the operation.
+    /// The operation numbers of the requests in flight that have a logLevel.
     with_log_level: Vec<u64>,
-    /// Whether the server has shown that it speaks the modern era. An older one may serve some modern requests.
+    /// Whether the server has shown that it speaks the modern era. A result alone does not show that, because an older
+    /// server may serve some modern requests.
     is_modern: bool,
-    /// The ids of open listens, and whether each is acknowledged.
+    /// The id of each open `subscriptions/listen`, and whether it is acknowledged.
     listens: Vec<(Id<'static>, bool)>,
 }
 
@@ -151,7 +152,7 @@ impl ModernConversation {
         let listen = id.and_then(|id| self.listens.iter_mut().find(|(known, _)| *known == id));
         match listen {
             None => {
-                let detail = format!("{method} lacks the subscriptionId of an open listen");
+                let detail = format!("{method} lacks the subscriptionId of an open subscriptions/listen");
                 context.fail_in(ledger, &LISTEN_ACKNOWLEDGED, "/params/_meta", detail);
             }
             Some((_, acknowledged)) if is_ack => *acknowledged = true,
@@ -164,7 +165,7 @@ impl ModernConversation {
     }
 }
 
-/// Whether only a modern server responds like this.
+/// Whether only a modern server would send this response.
 fn proves_modern(method: &str, response: &Response<'_>) -> bool {
     match response.outcome {
         Ok(result) => method == "server/discover" || member(Some(result), "resultType").is_some(),
@@ -309,5 +310,5 @@ fn is_modern_conversation(context: &MessageContext<'_>) -> bool {
 const CACHEABLE: [&str; 6] =
     ["server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
 
-/// More conversations than any host has.
+/// The maximum number of conversations that are tracked; more than any host has.
 const MAX_CONVERSATIONS: usize = 4096;

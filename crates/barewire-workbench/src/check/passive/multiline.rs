@@ -7,7 +7,7 @@ use barewire_proto::json::Json;
 use crate::check::catalogue::framing::{ONE_MESSAGE_A_LINE, STDOUT_PURITY};
 use crate::check::finding::Finding;
 
-/// Messages that may span several lines, by channel.
+/// Unfinished messages that may span several lines, at most one per channel.
 #[derive(Default)]
 pub(super) struct MultilineMessages {
     open: HashMap<String, PartialMessage>,
@@ -16,7 +16,7 @@ pub(super) struct MultilineMessages {
 /// Lines that may be the start of a message.
 struct PartialMessage {
     text: Vec<u8>,
-    /// The finding for the first line, if they are not.
+    /// The finding for the first line, to be reported if the lines are not a message.
     first: Finding,
     lines: u64,
     nesting: Nesting,
@@ -33,7 +33,7 @@ struct Nesting {
 }
 
 impl MultilineMessages {
-    /// Handles a line and its finding, and returns the findings that are decided.
+    /// Handles a line and its finding, and returns the findings that are certain now.
     pub(super) fn line(&mut self, channel: &str, text: &[u8], finding: Option<Finding>) -> Vec<Finding> {
         let is_piece = finding.as_ref().is_some_and(|finding| finding.check == &STDOUT_PURITY);
         let mut decided = Vec::new();
@@ -82,7 +82,7 @@ impl PartialMessage {
         self.lines += 1;
         self.nesting.push(line);
         let is_closed = self.nesting.open == 0;
-        // Parsed only when it may be complete or its length has doubled, so that the cost stays linear.
+        // The text is parsed only when it may be complete or its length has doubled, so that the cost stays linear.
         if !is_closed && self.text.len() < 2 * self.parsed && self.text.len() < MAX_TEXT {
             return MultilineState::Open;
         }
@@ -118,7 +118,7 @@ fn is_start(text: &[u8]) -> bool {
     first.is_some_and(|b| matches!(b, b'{' | b'[')) && Json::parse(text).is_err_and(|syntax| syntax.at >= text.len())
 }
 
-/// More connections than any host has.
+/// The maximum number of unfinished messages; more than any host has connections.
 const MAX_OPEN: usize = 4096;
-/// More than any pretty-printed message has.
+/// The maximum length of a message that spans several lines, in bytes.
 const MAX_TEXT: usize = 256 * 1024;

@@ -1,4 +1,4 @@
-//! Pages of lists -> the data of the pages before.
+//! Pages of lists -> the data that was kept from the previous pages of the same list.
 
 use std::collections::HashMap;
 
@@ -8,15 +8,16 @@ use barewire_proto::rpc::{Message, Params};
 use super::MessageContext;
 use crate::operations::{Relation, member};
 
-/// Data of lists, kept until the next page. Several clients may read the same list at once.
+/// Data from the pages of a list so far, kept until the next page arrives. Several clients may read the same list at
+/// once.
 pub(super) struct Pages<T> {
-    /// The pages that are requested, by the number of the operation.
+    /// Maps the operation number of each request to the page that it requests.
     requested: HashMap<u64, Page>,
-    /// The data of the pages before each page.
+    /// Maps each page to the data from the pages before it.
     before: HashMap<Page, T>,
 }
 
-/// The scope of the server, the method, and the cursor.
+/// A page of a list: the scope of the server, the method, and the cursor.
 type Page = (String, String, String);
 
 impl<T> Default for Pages<T> {
@@ -26,7 +27,7 @@ impl<T> Default for Pages<T> {
 }
 
 impl<T> Pages<T> {
-    /// Handles a request, which may be for a page.
+    /// Remembers the page that a request asks for, if it has a cursor.
     pub(super) fn request(&mut self, context: &MessageContext<'_>) {
         let (Ok(Message::Request(request)), Relation::Request { operation, .. }) =
             (context.tracked.message, context.tracked.relation)
@@ -41,12 +42,12 @@ impl<T> Pages<T> {
         self.requested.insert(operation.number, (context.scope(), operation.method.clone(), cursor));
     }
 
-    /// Takes the data of the pages before the one that this operation requested.
+    /// Takes the data from the pages before the page that this operation requested.
     pub(super) fn take_before(&mut self, operation: u64) -> Option<T> {
         self.before.remove(&self.requested.remove(&operation)?)
     }
 
-    /// Keeps data for the next page, if there is one.
+    /// Keeps data for the next page, if the result has a `nextCursor`.
     pub(super) fn keep(&mut self, context: &MessageContext<'_>, method: &str, result: Json<'_>, data: T) {
         let Some(cursor) = member(Some(result), "nextCursor").and_then(text) else { return };
         if self.before.len() >= MAX_LISTS {
@@ -60,7 +61,7 @@ fn text(json: Json<'_>) -> Option<String> {
     Text::from_json(json).map(|text| text.to_name().into_owned())
 }
 
-/// More requests than any client has in flight.
+/// The maximum number of requests that are tracked; more than any client has in flight.
 const MAX_REQUESTED: usize = 65_536;
-/// More lists than are read at once.
+/// The maximum number of lists that are tracked; more than are read at once.
 const MAX_LISTS: usize = 256;

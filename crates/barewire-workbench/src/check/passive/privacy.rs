@@ -20,7 +20,7 @@ use crate::secrets::{
 
 pub(super) struct PrivacyCheck {
     detector: Detector,
-    /// Channels on which a private key continues in the next line of stderr.
+    /// Channels on which the last line of stderr is a part of a private key that continues in the next line.
     keys: HashSet<String>,
 }
 
@@ -56,7 +56,7 @@ impl PrivacyCheck {
             walk(&value, &mut String::new(), &mut found);
         }
         for (path, kind) in found {
-            // No evidence: it would show the value.
+            // The finding has no evidence, because that would show the value.
             let location = Location::of(context.tracked.frame, 0);
             let finding = Finding::new(&PAYLOAD_EXPOSURE, Party::from(context.tracked.sender), location, kind);
             context.note(ledger, finding.at(path));
@@ -72,7 +72,8 @@ impl PrivacyCheck {
             return;
         }
         self.keys.remove(channel);
-        // Only secrets are reported: every log has the path of the program, and with it the name of the user.
+        // Personal identifiers are not reported: almost every log contains the path of the program, and with it the
+        // name of the user.
         let SecretSpans { spans, key_goes_on, .. } = self.spans(line, bytes.marks.redacted);
         if key_goes_on && self.keys.len() < MAX_CHANNELS {
             self.keys.insert(channel.to_owned());
@@ -110,7 +111,7 @@ struct SecretSpans {
 struct SecretSpan {
     start: usize,
     end: usize,
-    /// `None` if it was redacted while recording.
+    /// The kind of the secret; `None` if it was redacted while recording.
     kind: Option<SecretKind>,
 }
 
@@ -143,13 +144,13 @@ impl SecretSpan {
         }
     }
 
-    /// Whether it is certain enough to report. Redaction may take too much, but members named like secrets also hold
-    /// examples, words and descriptions.
+    /// Whether the span is certainly a secret. Redaction may replace too much, but a finding must be right, and members
+    /// with the name of a secret also hold examples, words and descriptions.
     fn is_one(&self, text: &[u8], path: &str) -> bool {
         let value = &text[self.start..self.end];
         match self.kind {
             None | Some(SecretKind::Known) => true,
-            // Of a private key, the first line has only the header.
+            // The first line of a private key has only the header, so its value is empty.
             Some(SecretKind::Shaped { .. }) => !value.is_empty() || self.end == text.len(),
             Some(SecretKind::Named(NameContext::Member)) if path.ends_with("/token") || path.ends_with("/pass") => {
                 looks_generated(value)
@@ -162,12 +163,13 @@ impl SecretSpan {
     }
 }
 
-/// A walk through a message that finds the member of each secret. It descends only into members with secrets.
+/// A walk through a message that finds the member that contains each secret. The walk descends only into members with
+/// secrets.
 struct SecretWalk<'a> {
     text: &'a [u8],
     /// The JSON Pointer of the current part.
     name: String,
-    /// The secrets ahead, in order.
+    /// The secrets that the walk has not reached yet, in order.
     spans: &'a [SecretSpan],
     found: &'a mut Vec<(String, String)>,
 }
@@ -179,7 +181,7 @@ impl SecretWalk<'_> {
             if self.leads_into(member.value) {
                 let name = member.name.to_name();
                 if is_schema(&name) {
-                    // A schema names members, but holds no values.
+                    // A schema has the names of members, but no values.
                     self.pass(self.end(member.value));
                     continue;
                 }
@@ -209,7 +211,7 @@ impl SecretWalk<'_> {
         }
     }
 
-    /// Whether the next secret is in this part. Skips the secrets before it.
+    /// Skips the secrets before this part of the message, and returns whether the next secret is in the part.
     fn leads_into(&mut self, part: Json<'_>) -> bool {
         self.pass(self.end(part) - part.as_bytes().len());
         self.found.len() < MAX_FOUND && self.spans.first().is_some_and(|span| span.start < self.end(part))
@@ -221,7 +223,7 @@ impl SecretWalk<'_> {
         self.spans = &self.spans[ahead..];
     }
 
-    /// The end of a part, as a byte of the message.
+    /// Returns the byte offset in the message at which a part ends.
     fn end(&self, part: Json<'_>) -> usize {
         part.as_bytes().as_ptr().addr() - self.text.as_ptr().addr() + part.as_bytes().len()
     }
@@ -236,7 +238,8 @@ fn push(path: &mut String, name: &str) {
     path.push_str(&name.replace('~', "~0").replace('/', "~1"));
 }
 
-/// Finds personal identifiers in the strings of a value, which is at most 128 levels deep, as `serde_json` reads it.
+/// Finds personal identifiers in the strings of a value. The recursion is at most 128 levels deep, the limit of
+/// `serde_json`.
 fn walk(value: &Value, path: &mut String, found: &mut Vec<(String, String)>) {
     if found.len() >= MAX_FOUND {
         return;
@@ -244,7 +247,7 @@ fn walk(value: &Value, path: &mut String, found: &mut Vec<(String, String)>) {
     let length = path.len();
     match value {
         Value::String(text) => {
-            // The part before the @ of a URL is already reported, as a password.
+            // What looks like an e-mail address may be the password in a URL, which is already reported.
             let is_reported = found.iter().any(|(known, _)| known == path);
             if let (Some(kind), false) = (people::in_text(text), is_reported) {
                 found.push((path.clone(), kind));
@@ -268,13 +271,15 @@ fn walk(value: &Value, path: &mut String, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// A longer message is a file or a picture; searching it would delay the traffic.
+/// The maximum length of a message that is searched, in bytes. A longer message contains a file or a picture; searching
+/// it would delay the traffic.
 const MAX_TEXT: usize = 1024 * 1024;
-/// Enough findings for one message.
+/// The maximum number of findings for each message.
 const MAX_FOUND: usize = 8;
-/// Values that describe a secret and are none.
+/// Values that describe a secret, but are not secrets.
 const DESCRIPTIONS: &[&[u8]] = &[b"string", b"number", b"required", b"optional", b"missing", b"invalid"];
-/// Shorter values under the name of a secret are words like `none` or `yes`.
+/// The minimum length of a secret that is recognised by the name of its member. Shorter values are words like `none` or
+/// `yes`.
 const MIN_SECRET: usize = 6;
-/// More processes than any host has.
+/// The maximum number of channels that are tracked; more than any host has processes.
 const MAX_CHANNELS: usize = 4096;

@@ -20,21 +20,21 @@ use crate::text::shown;
 pub(super) struct ProcessChecks {
     /// Channels whose stdin is closed.
     closed: HashSet<String>,
-    /// Channels whose stdout ended first: the client closed stdin because of that.
+    /// Channels whose stdout ended before stdin was closed. The client then closed stdin because the server had ended.
     ended: HashSet<String>,
-    /// The number of bytes on stderr, by channel.
+    /// Maps each channel to the number of bytes on stderr so far.
     written: HashMap<String, u64>,
-    /// The last activity, by channel.
+    /// Maps each channel to its last activity.
     last: HashMap<String, LastActivity>,
 }
 
 #[derive(Default)]
 struct LastActivity {
-    /// The last request, and its location.
+    /// The title of the client's last request, and its location.
     request: Option<(String, Location)>,
-    /// The last line on stderr since then.
+    /// The last line on stderr since the client's last request.
     line: Vec<u8>,
-    /// The last of those lines that names an error.
+    /// The last line on stderr that looks like an error, since the client's last request.
     error: Vec<u8>,
 }
 
@@ -44,7 +44,7 @@ enum ProcessExit {
 }
 
 impl ProcessChecks {
-    /// Remembers a request of the client: often the last request is what the process exits on.
+    /// Remembers a request of the client, because the last request is often the cause of an exit.
     pub(super) fn request(&mut self, tracked: &TrackedMessage<'_>, operation: &Operation) {
         let (Some(place), Side::Client) = (tracked.frame.place, tracked.sender) else { return };
         // Over HTTP there is no process to observe.
@@ -65,7 +65,7 @@ impl ProcessChecks {
         let channel = event.channel.as_str();
         let exit = match event.note {
             Note::Eof(Stream::ToServer) => {
-                // HTTP exchanges also end like this, and no exit removes them again.
+                // HTTP exchanges also end with this event, but no exit of a process removes them from the set.
                 if self.closed.len() >= MAX_CHANNELS {
                     self.closed.clear();
                 }
@@ -99,12 +99,12 @@ impl ProcessChecks {
             (true, ProcessExit::Code(code)) => {
                 ledger.fail(last.finding(&EXIT_CODE, channel, format!("the exit code is {code}")));
             }
-            // A signal that hosts send to end a process.
+            // Hosts send these signals to end a process.
             (_, ProcessExit::Signal(1 | 2 | 9 | 15)) => {}
             (true, ProcessExit::Signal(signal)) => {
                 ledger.fail(last.finding(&EXIT_CODE, channel, format!("signal {signal} ended the process")));
             }
-            // Not every capture records the end of stdin.
+            // Not every capture records that stdin was closed.
             (false, ProcessExit::Code(0)) if !state.client_is_ours => {}
             (false, ProcessExit::Code(code)) => {
                 ledger.fail(last.early_exit(channel, format!("the process exited with code {code}")));
@@ -150,7 +150,7 @@ impl ProcessChecks {
     }
 }
 
-/// Checks that the end of stdin ended the process, and not a signal some time later.
+/// Checks that the process exited because its stdin was closed, and not because of a later signal.
 fn check_eof_exit(channel: &str, exit: &ProcessExit, waited: Option<Duration>, ledger: &mut Ledger) {
     let is_long = waited.is_some_and(|waited| waited >= HOST_PATIENCE);
     match *exit {
@@ -166,7 +166,7 @@ fn check_eof_exit(channel: &str, exit: &ProcessExit, waited: Option<Duration>, l
 }
 
 impl LastActivity {
-    /// The finding of an exit while stdin is open, at the last request.
+    /// Returns a finding for an exit while stdin is open, located at the last request.
     fn early_exit(mut self, channel: &str, how: String) -> Finding {
         let how = format!("{how} while its stdin was open");
         match self.request.take() {
@@ -178,10 +178,11 @@ impl LastActivity {
         }
     }
 
-    /// A finding about the exit, with the last error on stderr as evidence, else with the last line.
+    /// Returns a finding about the exit, with the last error on stderr as evidence, else with the last line.
     fn finding(self, check: &'static Check, channel: &str, how: String) -> Finding {
         let finding = Finding::new(check, Party::Server, Location::channel(channel), how);
-        // The lines after an error are a stack trace or the version of the runtime.
+        // An error is better evidence than the last line, which is often a part of a stack trace or the version of the
+        // runtime.
         finding.seen(if self.error.is_empty() { &self.line } else { &self.error })
     }
 }
@@ -192,11 +193,11 @@ fn is_message(line: &[u8]) -> bool {
 
 /// The time that clients of the official SDKs wait before they send a signal.
 const HOST_PATIENCE: Duration = Duration::from_secs(2);
-/// More than a reader of the log can go through.
+/// The maximum number of bytes on stderr; more than anyone can read.
 const MAX_STDERR: u64 = 1024 * 1024;
-/// Parts of a line that names an error.
+/// Texts that mark a line on stderr as an error.
 const ERROR_MARKS: &[&[u8]] = &[b"rror:", b"xception:", b"panicked at", b"FATAL", b"atal:"];
-/// The name of an exception is at the start of its line.
+/// The maximum number of bytes that are kept of a line; the name of an exception is at its start.
 const MAX_LINE: usize = 1024;
-/// More processes than any host has.
+/// The maximum number of channels that are tracked; more than any host has processes.
 const MAX_CHANNELS: usize = 4096;

@@ -29,7 +29,7 @@ pub(super) fn message(context: &MessageContext<'_>, ledger: &mut Ledger) {
         context.fail_in(ledger, &RESULT_SHAPE, "/result", detail);
         return;
     }
-    // Requests for input and tasks have other shapes.
+    // Results that ask for input and results with a task have other members.
     if !is_complete(result) || member(Some(result), "task").is_some() {
         return;
     }
@@ -53,7 +53,7 @@ pub(super) fn message(context: &MessageContext<'_>, ledger: &mut Ledger) {
     }
 }
 
-/// Checks the content of a tool's result, which [`CallToolResult`] reads leniently.
+/// Checks the content of a tool's result, because [`CallToolResult`] also accepts a missing or unknown content.
 fn content(result: Json<'_>) -> Result<(), ShapeError> {
     let Some(content) = member(Some(result), "content") else {
         return Err(ShapeError { path: "/result".to_owned(), what: "content is missing".to_owned() });
@@ -70,7 +70,7 @@ fn content(result: Json<'_>) -> Result<(), ShapeError> {
     Ok(())
 }
 
-/// The types of the latest revision; earlier ones had fewer.
+/// The content types of the latest revision. Earlier revisions have fewer.
 const KINDS: [&str; 5] = ["text", "image", "audio", "resource_link", "resource"];
 
 /// A wrong member of a result.
@@ -96,7 +96,7 @@ fn read<'a, T: Deserialize<'a>>(result: Json<'a>) -> Result<(), ShapeError> {
 
 /// Rewrites an error of `serde_json` in terms of JSON.
 fn in_terms_of_json(error: &str) -> String {
-    // The position is useless in a text of one line.
+    // The line and column in the error are useless, because the message is a single line.
     let error = error.split(" at line ").next().unwrap_or_default();
     if let Some(name) = error.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
         return format!("{name} is missing");

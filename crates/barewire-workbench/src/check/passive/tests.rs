@@ -8,7 +8,7 @@ use crate::check::ledger::Status;
 use crate::frames::{FrameLimits, Streams};
 use crate::pipeline::ObserverSink;
 
-/// The findings, one per line: check, party, frame.
+/// Returns the findings of a transcript, each as check, party and frame.
 fn found(transcript: &str) -> Vec<String> {
     let mut observed = ObserverSink::new(Inspector::new());
     let mut streams = Streams::new(FrameLimits { frame: 1 << 20, depth: 64 });
@@ -51,7 +51,8 @@ fn an_ordinary_session() {
 > {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"x:y"}}
 @ eof >
 @ exit code 0"#;
-    // The last request is not declared. Its response is missing because the capture ends.
+    // The server has not declared the capability for the last request. Its missing response is no finding, because the
+    // capture ends there.
     assert_eq!(found_after_handshake(session), ["undeclared-server-capability client 9"]);
 }
 
@@ -198,7 +199,7 @@ fn an_error_is_judged_by_modern_rules_only_from_a_modern_server() {
     assert!(findings.iter().any(|line| line.starts_with("reserved-error-codes server ")), "{findings:?}");
 }
 
-/// Not every server can hold such an id.
+/// Not every server can represent an integer beyond 2^53.
 #[test]
 fn an_id_beyond_2_53_may_be_refused_without_an_id() {
     let refused = r#"> {"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}

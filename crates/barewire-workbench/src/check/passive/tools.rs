@@ -1,4 +1,4 @@
-//! Lists of tools and results of calls -> whether schemas are valid, names usable, and results match their schemas.
+//! Lists of tools and results of calls -> whether schemas are valid, names are usable, and results match their schemas.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,18 +19,18 @@ use crate::text::shown;
 /// The tools that servers have listed, and the calls in flight.
 #[derive(Default)]
 pub(super) struct ToolChecks {
-    /// The last list of each server, by scope.
+    /// Maps the scope of each server to its last list of tools.
     lists: HashMap<String, ToolList>,
-    /// The names on the pages of a list so far.
+    /// The tool names on the pages of each list so far.
     pages: Pages<HashSet<String>>,
-    /// Unanswered calls of listed tools, by the number of their operation.
+    /// Maps operation numbers to unanswered calls of listed tools.
     calls: HashMap<u64, PendingCall>,
 }
 
 #[derive(Default)]
 struct ToolList {
     tools: HashMap<String, ListedTool>,
-    /// The length of all schemas.
+    /// The total length of the schemas of all tools, in bytes.
     size: usize,
 }
 
@@ -40,18 +40,18 @@ struct ListedTool {
     output: Option<Schema>,
     /// The arguments that a client must repeat in headers.
     headers: HeaderParams,
-    /// Whether it may or must run as a task.
+    /// Whether the tool may or must run as a task.
     has_tasks: bool,
-    /// The length of its schemas.
+    /// The total length of the tool's schemas, in bytes.
     size: usize,
 }
 
 /// An unanswered call of a listed tool.
 pub(super) struct PendingCall {
     conversation: String,
-    /// Whether its arguments match the schema.
+    /// Whether the arguments match the input schema of the tool.
     pub(super) is_valid: bool,
-    /// Whether neither the call nor the tool has to do with tasks, which could explain an error.
+    /// Whether neither the call nor the tool uses tasks, which could explain an error.
     pub(super) is_plain: bool,
     /// Whether the client refused a request of the server during the call.
     pub(super) is_refused: bool,
@@ -66,7 +66,7 @@ impl ToolChecks {
                 "tools/call" => self.call_sent(context, operation, request),
                 _ => {}
             },
-            // The refusal of the client may explain the failure of the call.
+            // If the client refuses a request of the server, that may explain why a call fails.
             (Ok(Message::Response(response)), Relation::Response { .. })
                 if response.outcome.is_err() && !context.by_server() =>
             {
@@ -89,12 +89,12 @@ impl ToolChecks {
         }
     }
 
-    /// The unanswered call of this operation, if its tool is listed.
+    /// Returns the unanswered call of this operation, if its tool is listed.
     pub(super) fn call(&self, operation: &Operation) -> Option<&PendingCall> {
         self.calls.get(&operation.number)
     }
 
-    /// The headers that repeat arguments of a tool, if it is listed.
+    /// Returns the arguments of a tool that a client must repeat in headers, if the tool is listed.
     pub(super) fn headers(&self, context: &MessageContext<'_>, name: &str) -> Option<&HeaderParams> {
         self.find(context, Some(name)).map(|tool| &tool.headers)
     }
@@ -222,7 +222,7 @@ fn compile(text: Json<'_>, which: &str, revision: Option<Revision>) -> Result<Sc
         return Err(format!("it is longer than {MAX_JSON} bytes"));
     }
     let schema: Value = text.to().map_err(|error| error.to_string())?;
-    // Since 2026-07-28 a tool may return any value.
+    // Since 2026-07-28 the structured result of a tool need not be an object.
     let with_objects = Revision::V2025_06_18..=Revision::LATEST_LEGACY;
     let is_object = which == "inputSchema" || revision.is_some_and(|it| with_objects.contains(&it));
     if is_object && schema.get("type").and_then(Value::as_str) != Some("object") {
@@ -231,7 +231,8 @@ fn compile(text: Json<'_>, which: &str, revision: Option<Revision>) -> Result<Sc
     Schema::new(&schema)
 }
 
-/// The reason why a name cannot be used, if there is one. Revisions before 2025-11-25 only require a name.
+/// Returns the reason why a tool name cannot be used, if there is one. Revisions before 2025-11-25 only require that
+/// the name is not empty.
 fn bad_name(name: &str, revision: Option<Revision>) -> Option<&'static str> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
     let has_rules = revision.is_some_and(|revision| revision >= Revision::V2025_11_25);
@@ -244,13 +245,13 @@ fn bad_name(name: &str, revision: Option<Revision>) -> Option<&'static str> {
     }
 }
 
-/// More servers and sessions than any host has.
+/// The maximum number of servers and sessions whose lists are kept; more than any host has.
 const MAX_LISTS: usize = 256;
-/// More tools than a model can choose from.
+/// The maximum number of tools that are kept for each server; more than a model can choose from.
 const MAX_TOOLS: usize = 16_384;
-/// The limit for all schemas of a server.
+/// The maximum total length of the schemas that are kept for each server, in bytes.
 const MAX_LIST_SIZE: usize = 1024 * 1024;
-/// Far more than any schema for a model, or any arguments from one, has.
+/// The maximum length of a schema or of arguments, in bytes; far more than any model reads or writes.
 const MAX_JSON: usize = 1024 * 1024;
-/// More calls than any client has in flight.
+/// The maximum number of calls that are tracked; more than any client has in flight.
 const MAX_CALLS: usize = 65_536;

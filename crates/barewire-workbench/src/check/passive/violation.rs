@@ -15,12 +15,12 @@ pub(super) struct EnvelopeViolation {
     pub(super) check: &'static Check,
     pub(super) at: usize,
     pub(super) detail: String,
-    /// Whether a part of the message was lost on the way.
+    /// Whether the transport lost a part of the message, so that the sender is not at fault.
     pub(super) by_carrier: bool,
 }
 
-/// Returns the violation of a message, if there is one. `was_notified`: the receiver has sent a notification before.
-/// `last_request`: the id of the receiver's last request, unless it is answered.
+/// Returns the violation of a message, if there is one. `was_notified` is whether the receiver has sent a notification
+/// before. `last_request` is the id of the receiver's last request, unless it is answered.
 pub(super) fn violation(
     context: &MessageContext<'_>,
     was_notified: bool,
@@ -28,7 +28,8 @@ pub(super) fn violation(
 ) -> Option<EnvelopeViolation> {
     let tracked = context.tracked;
     let violation = |check, at, detail: String| Some(EnvelopeViolation { check, at, detail, by_carrier: false });
-    // A response without an id. `EnvelopeChecks` decides between the two once the other requests are answered.
+    // A response without an id is for a notification or for a request. `EnvelopeChecks` decides finally, once the other
+    // requests are answered.
     let without_id = |at| match was_notified {
         true => violation(&NOTIFICATION_SILENCE, at, AFTER_NOTIFICATION.to_owned()),
         false => violation(&ID_FIDELITY, at, WITHOUT_ID.to_owned()),
@@ -79,7 +80,7 @@ pub(super) fn violation(
     }
 }
 
-/// Whether a line is not even a JSON object or array.
+/// Whether a line is neither a JSON object nor a JSON array.
 fn is_noise(invalid: &Invalid<'_>) -> bool {
     invalid.rule.code() == Code::PARSE_ERROR || matches!(invalid.rule, Rule::NotAnObject)
 }
@@ -100,7 +101,7 @@ fn describe_noise(text: &[u8], invalid: &Invalid<'_>) -> String {
     if text.starts_with(b"\xef\xbb\xbf") {
         return "the line begins with a byte order mark".to_owned();
     }
-    // Cut at newline bytes, every other line of UTF-16 begins with half a character.
+    // UTF-16 text that is split at newline bytes has lines that begin in the middle of a character.
     if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") || text.windows(4).any(is_utf16) {
         return "the line is UTF-16; messages are UTF-8".to_owned();
     }

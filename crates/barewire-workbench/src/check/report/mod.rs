@@ -26,11 +26,11 @@ pub struct Report {
     pub(super) subject: Subject,
     pub(super) outcomes: Vec<CheckOutcome>,
     pub(super) fail_on: Severity,
-    /// The text of advice.
+    /// Words advice for the reader of the report: as methods of [`super::Checks`], or as options of the command line.
     pub(super) advice_text: fn(&Advice) -> String,
     /// The findings of the baseline.
     pub(super) known: Vec<KnownFinding>,
-    /// Those of them that were not found.
+    /// The findings of the baseline that were not found in this run.
     pub(super) stale: Vec<KnownFinding>,
 }
 
@@ -67,7 +67,7 @@ impl SubjectKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a verdict is yes, no or not known")]
 pub enum Verdict {
-    /// No finding counts.
+    /// No finding counts: each is in the baseline or below the severity of [`fail_on`](super::Checks::fail_on).
     Pass,
     /// A finding counts, or an entry of the baseline was not found.
     Fail,
@@ -112,7 +112,7 @@ impl Subject {
 }
 
 impl Report {
-    /// Makes a report, with all quoted text redacted.
+    /// Returns a report in which all quoted text is redacted.
     pub(super) fn new(
         subject: Subject,
         outcomes: Vec<CheckOutcome>,
@@ -154,7 +154,7 @@ impl Report {
         self.known.contains(&KnownFinding::of(finding))
     }
 
-    /// Whether a finding of this check counts.
+    /// Whether the check has a finding that counts: it is severe enough, and not in the baseline.
     pub(super) fn counts(&self, outcome: &CheckOutcome) -> bool {
         outcome.check.severity >= self.fail_on && self.has_new_findings(outcome) == Some(true)
     }
@@ -197,7 +197,7 @@ impl Report {
         junit::junit(self)
     }
 
-    /// The report as SARIF 2.1.0, with the exit code of the program that made it, if there is one.
+    /// The report as SARIF 2.1.0. `exit_code` is the exit code of the program that writes the report, if there is one.
     pub fn sarif(&self, exit_code: Option<u8>) -> String {
         sarif::sarif(self, exit_code)
     }
@@ -208,7 +208,7 @@ impl Report {
     }
 }
 
-/// Returns the outcomes of the selected checks, and of the checks that kept those from running.
+/// Returns the outcomes of the selected checks, and of the checks whose failure kept selected checks from running.
 fn selected(outcomes: Vec<CheckOutcome>, selection: &Selection, is_seen: bool) -> Vec<CheckOutcome> {
     let is_cause = |outcome: &CheckOutcome| {
         let is_needed = outcomes.iter().any(|other| {
@@ -221,7 +221,7 @@ fn selected(outcomes: Vec<CheckOutcome>, selection: &Selection, is_seen: bool) -
         outcomes.iter().map(|it| selection.has(it.check) || is_cause(it) && !selection.omits(it.check.id)).collect();
     let shown = outcomes.into_iter().zip(shown).filter_map(|(outcome, is_shown)| is_shown.then_some(outcome));
     let open = |mut outcome: CheckOutcome| {
-        // The cause was omitted, so the result of this check is unknown.
+        // The user omitted the check that caused the skip, so the result of this check is unknown.
         if let Status::Skip(SkipReason::Needs(cause)) = outcome.status
             && selection.omits(cause)
         {
@@ -245,7 +245,7 @@ impl fmt::Debug for Report {
 }
 
 impl Verdict {
-    /// The word for it.
+    /// The name of this verdict, as reports show it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -295,8 +295,8 @@ impl SkipReason {
     }
 }
 
-/// Two lines of a command line, a path or a URL.
+/// The maximum length of the subject, which is a command line, a path or a URL: two lines of a terminal.
 const MAX_NAME: usize = 200;
 
-/// Enough for two sentences; only a quoted name is longer.
+/// The maximum length of a reason. Two sentences fit; only a very long quoted name is cut.
 const MAX_REASON: usize = 1000;

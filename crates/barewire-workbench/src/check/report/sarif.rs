@@ -126,7 +126,8 @@ const fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// The middle of the range that GitHub gives the same name.
+/// Returns the score for GitHub, which is the middle of the range of scores that GitHub gives the name of this
+/// severity.
 const fn security(severity: Severity) -> &'static str {
     match severity {
         Severity::Critical => "9.5",

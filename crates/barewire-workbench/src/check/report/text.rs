@@ -28,7 +28,7 @@ impl TextWriter<'_> {
         let report = self.report;
         let head = self.style.paint(Tone::Strong, &report.subject.what);
         self.line(format_args!("{head}\n{}\n", report.subject.about));
-        // Consequences of another failure are skipped, so the worst failure can come first.
+        // Checks that depend on a failed check are skipped, so the remaining failures can be sorted by severity.
         let mut worst: Vec<&CheckOutcome> = report.outcomes.iter().collect();
         worst.sort_by_key(|outcome| (Reverse(outcome.check.severity), outcome.check.level));
         for outcome in worst {
@@ -65,7 +65,7 @@ impl TextWriter<'_> {
 
     fn failed(&mut self, outcome: &CheckOutcome, findings: &[Finding], more: u64) {
         let (report, check) = (self.report, outcome.check);
-        // New findings come first.
+        // Findings that are not in the baseline come first.
         let (known, new): (Vec<_>, Vec<_>) = findings.iter().partition(|finding| report.is_known(finding));
         let (tone, label) = if new.is_empty() { (Tone::Noted, "KNOWN") } else { (Tone::Bad, "FAIL ") };
         let (label, id) = (self.style.paint(tone, label), self.style.paint(Tone::Strong, check.id));
@@ -105,7 +105,7 @@ impl TextWriter<'_> {
         self.line(format_args!("{label} {}{measure}", outcome.check.id));
     }
 
-    /// Lists the checks that should have run and could not.
+    /// Lists the checks that should have run, but could not.
     fn incomplete(&mut self) {
         let report = self.report;
         let mut reasons = Reasons::new();
@@ -206,14 +206,14 @@ impl TextWriter<'_> {
     }
 }
 
-/// The number of conforming messages, if the check counts them.
+/// Returns the number of conforming messages as text, if the check counts them.
 fn measured(outcome: &CheckOutcome) -> Option<String> {
     let measure = outcome.measure.as_ref()?;
     let (conform, messages) = (measure["conform"].as_u64()?, measure["messages"].as_u64()?);
     Some(format!("{conform} of {messages} messages of the server conform"))
 }
 
-/// The reasons why checks did not run, each with the ids.
+/// The reasons why checks did not run, each with the ids of those checks.
 type Reasons = Vec<(String, Vec<&'static str>)>;
 
 fn add_reason(reasons: &mut Reasons, reason: String, id: &'static str) {
@@ -223,7 +223,7 @@ fn add_reason(reasons: &mut Reasons, reason: String, id: &'static str) {
     }
 }
 
-/// Enough to recognise the kind of finding.
+/// The maximum number of findings that are shown for each check.
 const SHOWN_FINDINGS: usize = 3;
-/// Enough for a line or two.
+/// The maximum number of check ids that are shown for each reason.
 const SHOWN_IDS: usize = 4;

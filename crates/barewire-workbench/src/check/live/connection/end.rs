@@ -1,4 +1,4 @@
-//! The end of a connection: stdin is closed, and the exit of the process is waited for.
+//! Ends a connection: closes stdin, and waits for the process to exit.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::platform::processes::{ProcessInfo, list_processes};
 pub(in crate::check::live) struct ProcessEnd {
     /// The exit, if the process exited by itself in time.
     pub(in crate::check::live) by_itself: Option<Exited>,
-    /// The time from the end of stdin to the exit.
+    /// The time from closing stdin to the exit.
     pub(in crate::check::live) took: Duration,
     /// The processes of its group that are still running, each as id and name.
     pub(in crate::check::live) orphans: Vec<String>,
@@ -22,7 +22,7 @@ pub(in crate::check::live) struct ProcessEnd {
 }
 
 impl ServerConnection {
-    /// Closes stdin, waits up to `patience` for the exit, and ends whatever is still running.
+    /// Closes stdin, waits up to `patience` for the exit, and then ends the processes that are still running.
     pub(in crate::check::live) async fn end(mut self, patience: Duration) -> ProcessEnd {
         let deadline = self.response_deadline();
         if let Link::Http(client) = &mut self.link {
@@ -48,7 +48,7 @@ impl ServerConnection {
             by_itself = self.exited();
         }
         let took = since.elapsed();
-        // The last output may still be in the pipe. A server that never stops writing is not read for ever.
+        // The last output may still be in the pipe. The time limit is for servers that never stop writing.
         let drained = Instant::now() + DRAIN_TIME;
         while Instant::now() < drained && self.read_rest().await {}
         let orphans = if by_itself.is_some() { self.orphans().await } else { Vec::new() };
@@ -65,7 +65,7 @@ impl ServerConnection {
             exit.code.map(Exited::Code).or(exit.signal.map(Exited::Signal))
         });
         let note = exited.map(|exited| match exited {
-            // After a signal any exit code is fine; only an exit by itself is judged.
+            // The exit code after a signal must not be judged, so the signal is recorded instead.
             Exited::Code(_) if by_itself.is_none() => Note::ExitSignal(15),
             Exited::Code(code) => Note::ExitCode(code),
             Exited::Signal(signal) => Note::ExitSignal(signal),
@@ -76,7 +76,7 @@ impl ServerConnection {
         ProcessEnd { by_itself, took, orphans, exit }
     }
 
-    /// Reads and records output for a moment; false if there was none.
+    /// Reads and records output, for up to `POLL_INTERVAL`. Returns false if there was none.
     async fn read_rest(&mut self) -> bool {
         let mut chunk = vec![0; CHUNK];
         if self.is_closed {
@@ -89,7 +89,8 @@ impl ServerConnection {
         true
     }
 
-    /// The processes of the group that are still running. They get a moment to end after the server.
+    /// Returns the processes of the group that are still running. They get up to `ORPHAN_GRACE` to end after the
+    /// server.
     async fn orphans(&mut self) -> Vec<String> {
         let Some(leader) = self.pipes().and_then(|pipes| pipes.pid()) else { return Vec::new() };
         let is_orphan = |process: &ProcessInfo| process.group == leader && process.pid != leader && !process.is_dead;
@@ -105,9 +106,10 @@ impl ServerConnection {
     }
 }
 
-/// Enough to empty a full pipe.
+/// The time limit for reading the last output; enough to empty a full pipe.
 const DRAIN_TIME: Duration = Duration::from_millis(200);
-/// Enough for a shell and its server, or a launcher and its child, to end one after the other.
+/// The time that child processes get to end after the server; enough for a shell and its server, or a launcher and its
+/// child, to end one after the other.
 const ORPHAN_GRACE: Duration = Duration::from_millis(500);
-/// The time between two looks at a process.
+/// The time between two checks whether a process has exited.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);

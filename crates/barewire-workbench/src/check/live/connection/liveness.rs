@@ -1,4 +1,4 @@
-//! Whether a server still answers, and whether it has stopped sending.
+//! Finds out whether a server still answers, and whether it has stopped sending.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::check::live::outcome::{RequestOutcome, is_response_to};
 use crate::check::live::recording::LocatedFrame;
 
 impl ServerConnection {
-    /// The method of the lightest request that the server answers.
+    /// The method of light requests, which only show whether the server answers: `ping`, a list, or `server/discover`.
     pub(in crate::check::live) const fn liveness_method(&self) -> &'static str {
         match self.era {
             Era::Legacy => self.liveness,
@@ -18,12 +18,12 @@ impl ServerConnection {
         }
     }
 
-    /// Sets the method for a legacy server.
+    /// Sets the method of light requests to a legacy server.
     pub(in crate::check::live) fn set_liveness_method(&mut self, method: &'static str) {
         self.liveness = method;
     }
 
-    /// Whether the server still answers.
+    /// Sends a light request, and returns whether the server answers it.
     pub(in crate::check::live) async fn still_answers(&mut self) -> bool {
         let since = Instant::now();
         let outcome = self.claimed_request(self.liveness_method(), json!({})).await;
@@ -31,7 +31,8 @@ impl ServerConnection {
         matches!(outcome, RequestOutcome::Result(..) | RequestOutcome::Error(_))
     }
 
-    /// Returns the frames that arrive until shortly after a light request is answered, and whether it was.
+    /// Sends a light request. Returns the other frames that arrive until shortly after its response, and whether it was
+    /// answered.
     pub(in crate::check::live) async fn drain_until_liveness(&mut self) -> (Vec<LocatedFrame>, bool) {
         let since = Instant::now();
         let id = self.send_request(self.liveness_method(), json!({})).await;
@@ -52,7 +53,8 @@ impl ServerConnection {
         (frames, still_answers)
     }
 
-    /// Adapts the expected silence to the time that the server took for a light request.
+    /// Sets the time of silence after which nothing more is expected, based on the time that the server took for a
+    /// light request.
     fn set_quiet(&mut self, took: Duration) {
         self.quiet = (took * 4).clamp(MIN_QUIET, MAX_QUIET);
     }
@@ -63,9 +65,9 @@ impl ServerConnection {
     }
 }
 
-/// A message that follows without a request follows soon.
+/// The minimum time of silence after which nothing more is expected; an unsolicited message would follow sooner.
 pub(super) const MIN_QUIET: Duration = Duration::from_millis(30);
-/// The limit for a slow server, so that a run does not take too long.
+/// The maximum time of silence to wait for, so that a run with a slow server does not take too long.
 const MAX_QUIET: Duration = Duration::from_millis(500);
-/// A probe looks only at the first frames.
+/// The maximum number of frames that are returned; probes look only at the first ones.
 const MAX_FRAMES: usize = 1000;

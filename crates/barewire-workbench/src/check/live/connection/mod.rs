@@ -1,4 +1,5 @@
-//! A connection to the server under check: requests with deadlines -> their responses, over pipes or HTTP.
+//! A connection to the server under check, over pipes or HTTP: sends requests, and waits for their responses until a
+//! deadline.
 
 mod end;
 mod liveness;
@@ -32,7 +33,7 @@ pub(super) struct ServerConnection {
     pub(super) revision: Revision,
     recording: Recording,
     patience: Duration,
-    /// The end of the whole run.
+    /// The deadline of the whole run.
     run_deadline: Instant,
     link: Link,
     /// Received frames that the probes have not taken yet.
@@ -40,17 +41,17 @@ pub(super) struct ServerConnection {
     /// Error responses without an id.
     pub(super) errors_without_id: Vec<ErrorResponse>,
     pub(super) received: ReceivedOutput,
-    /// The last frame that was sent.
+    /// The location of the last frame that was sent.
     last_sent: Option<Location>,
-    /// The method of the requests that test whether a legacy server still answers.
+    /// The method of the requests that show whether a legacy server still answers.
     liveness: &'static str,
     last_id: u64,
-    /// The silence after which nothing more is expected.
+    /// The time of silence after which nothing more is expected.
     quiet: Duration,
     is_closed: bool,
 }
 
-/// The output of the server, counted whatever it is.
+/// The output of the server so far, whether it consists of messages or not.
 #[derive(Default)]
 pub(super) struct ReceivedOutput {
     pub(super) bytes: usize,
@@ -92,7 +93,7 @@ impl ServerConnection {
         }
     }
 
-    /// The HTTP client below, if there is one.
+    /// Returns the HTTP client of the connection, if there is one.
     pub(super) fn http(&mut self) -> Option<&mut RecordingClient> {
         match &mut self.link {
             Link::Http(client) => Some(client),
@@ -107,7 +108,7 @@ impl ServerConnection {
         }
     }
 
-    /// Writes bytes as they are, and reads at the same time: the server may block until its output is read.
+    /// Writes bytes as they are, and reads at the same time, because the server may block until its output is read.
     pub(super) async fn send(&mut self, bytes: &[u8]) {
         let deadline = self.response_deadline();
         let (era, revision) = (self.era, self.revision);
@@ -153,7 +154,7 @@ impl ServerConnection {
         self.wait_for_response(&id).await
     }
 
-    /// The same, for a probe that reports a missing response itself.
+    /// Sends a request, and waits for its response; for a probe that reports a missing response itself.
     pub(super) async fn claimed_request(&mut self, method: &str, params: Value) -> RequestOutcome {
         self.claimed_request_within(method, params, self.patience).await
     }
@@ -199,7 +200,7 @@ impl ServerConnection {
         self.notify("notifications/cancelled", json!({"requestId": number, "reason": "barewire check"})).await;
     }
 
-    /// Completes the handshake.
+    /// Sends `notifications/initialized`, which completes the handshake.
     pub(super) async fn initialized(&mut self) {
         self.notify("notifications/initialized", json!({})).await;
         if matches!(self.link, Link::Http(_)) {
@@ -208,7 +209,7 @@ impl ServerConnection {
         }
     }
 
-    /// Adds the metadata that the era requires.
+    /// Returns the parameters with the metadata that the era requires.
     pub(super) fn with_meta(&self, mut params: Value) -> Value {
         if self.era == Era::Modern
             && let Some(members) = params.as_object_mut()
@@ -246,7 +247,8 @@ impl ServerConnection {
                     client.claim(id);
                     return RequestOutcome::Refused(refusal);
                 }
-                // The exit of the process and the end of the run are reported as such.
+                // The missing response is not reported, because the exit of the process or the end of the run explains
+                // it.
                 if self.is_closed || Instant::now() >= self.run_deadline {
                     self.claim(id);
                 }
@@ -263,14 +265,16 @@ impl ServerConnection {
         self.next_frame_for(None, deadline).await
     }
 
-    /// The same; over HTTP only while the exchange of this request is open.
+    /// Returns the next frame, or `None` at the deadline. Over HTTP also returns `None` once the exchange of this
+    /// request has ended.
     async fn next_frame_for(&mut self, id: Option<&str>, deadline: Instant) -> Option<LocatedFrame> {
         let mut chunk = vec![0; CHUNK];
         loop {
             if let Some(frame) = self.inbox.pop_front() {
                 return Some(frame);
             }
-            // Checked here as well: a server that never stops writing always has something to read.
+            // The deadline is checked here as well, because reading from a server that never stops writing never times
+            // out.
             if self.is_closed || Instant::now() >= deadline {
                 return None;
             }
@@ -288,7 +292,7 @@ impl ServerConnection {
         }
     }
 
-    /// Returns the outcome if the frame is the response to `wanted`; else handles the message.
+    /// Returns the outcome if the frame is the response to the request with the id `wanted`; else handles the message.
     async fn handle_frame(&mut self, frame: LocatedFrame, wanted: Option<&str>) -> Option<RequestOutcome> {
         match rpc::parse(&frame.bytes, usize::MAX) {
             Parsed::Message(Message::Request(request)) => {
@@ -301,7 +305,7 @@ impl ServerConnection {
             }
             _ => {}
         }
-        // The passive checks report a malformed response; the probes use what it contains.
+        // The passive checks report a malformed response; the probes accept it as a response.
         let value: Value = serde_json::from_slice(&frame.bytes).ok()?;
         if wanted.is_some_and(|id| is_response_to(&value, id)) {
             return Some(outcome(&frame));
@@ -336,7 +340,7 @@ impl ServerConnection {
         }
     }
 
-    /// The location of the last frame that was sent; of the connection, if there is none.
+    /// Returns the location of the last frame that was sent, or that of the connection if there is none.
     pub(super) fn location(&self) -> Location {
         self.last_sent.clone().unwrap_or_else(|| self.channel_location())
     }
@@ -350,7 +354,7 @@ impl ServerConnection {
         self.is_closed
     }
 
-    /// The exit of the process, if it has exited.
+    /// Returns the exit of the process, if it has exited.
     pub(super) fn exited(&self) -> Option<Exited> {
         match &self.link {
             Link::Pipes(pipes) => pipes.exited(),
@@ -408,9 +412,9 @@ pub(super) fn modern_meta() -> [(&'static str, Value); 3] {
     ]
 }
 
-/// Enough to recognise another framing or encoding.
+/// The maximum length of `ReceivedOutput::start`; enough to recognise another framing or encoding.
 const MAX_START: usize = 4096;
-/// A probe looks only for the first.
+/// The maximum number of errors without an id that are kept; probes look only at the first one.
 const MAX_ERRORS_WITHOUT_ID: usize = 100;
-/// The capacity of a pipe.
+/// The size of the read buffer, which is the capacity of a pipe.
 const CHUNK: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! The byte streams of a server: of a child process, or of a task over memory.
+//! The byte streams of a server, which is a child process, or a task with an in-memory connection.
 
 use std::ffi::OsString;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ pub(in crate::check::live) struct ServerPipes {
     pub(super) reader: Pin<Box<dyn AsyncRead>>,
     /// `None` once stdin is closed.
     pub(super) writer: Option<Pin<Box<dyn AsyncWrite>>>,
-    /// Ends the process group, and waits for the process. `None` over memory.
+    /// A future that ends the process group and waits for the process. `None` for a server in memory.
     pub(super) exit: Option<ExitFuture>,
     server: ServerHandle,
     stderr: Arc<Mutex<StderrBuffer>>,
@@ -32,7 +32,7 @@ enum ServerHandle {
     Task(AbortOnDrop),
 }
 
-/// A task that ends with its connection.
+/// A task that is aborted when its connection is dropped.
 struct AbortOnDrop(JoinHandle<()>);
 
 impl Drop for AbortOnDrop {
@@ -45,7 +45,7 @@ impl Drop for AbortOnDrop {
 #[derive(Default)]
 struct StderrBuffer {
     lines: Vec<(Duration, Vec<u8>)>,
-    /// The length of all lines so far.
+    /// The total length of all lines so far, in bytes.
     bytes: usize,
 }
 
@@ -74,7 +74,7 @@ impl ServerPipes {
         Ok(Self { reader, writer: Some(writer), exit: parts.exit, server, stderr })
     }
 
-    /// Serves a server of this process over memory.
+    /// Runs a server of this process on an in-memory connection.
     pub(in crate::check::live) fn in_memory(server: &Server) -> Self {
         let (here, there) = memory(CHUNK);
         let serving = server.serve(there);
@@ -87,7 +87,7 @@ impl ServerPipes {
         Self { reader, writer: Some(writer), exit: None, server, stderr: Arc::default() }
     }
 
-    /// The exit of the process or the task, if it has ended.
+    /// Returns the exit of the process or of the task, if it has ended.
     pub(super) fn exited(&self) -> Option<Exited> {
         match &self.server {
             ServerHandle::Child(pid) => platform::exited(*pid),
@@ -109,7 +109,9 @@ impl ServerPipes {
     }
 }
 
-/// The time between a signal and the next stronger one; the end of stdin was waited for before.
+/// The time between a signal and the next stronger one. It is short, because the process has already had time to exit
+/// after its stdin was closed.
 const GRACE: Duration = Duration::from_millis(300);
-/// More than the limit of `stderr-hygiene`, so that a flood is still found.
+/// The maximum number of bytes of stderr that are recorded; more than the limit of `stderr-hygiene`, which must see
+/// that its limit is exceeded.
 const MAX_STDERR_BYTES: usize = 2 * 1024 * 1024;

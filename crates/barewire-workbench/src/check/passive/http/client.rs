@@ -1,4 +1,4 @@
-//! The headers that a client must send with a message.
+//! Checks of the headers that a client must send with a message.
 
 use barewire_proto::http::Media;
 use barewire_proto::http::mirror::decode;
@@ -17,7 +17,7 @@ use crate::operations::{HttpExchange, member};
 use crate::text::shown;
 
 impl FinishedExchange<'_> {
-    /// Checks the headers of a message.
+    /// Checks the headers of a posted message. `gives_sessions` is whether the server has started a session.
     pub(super) fn client(&mut self, posted: &PostedMessage, gives_sessions: bool) {
         let exchange = self.exchange;
         if !self.state.client_is_ours {
@@ -95,7 +95,7 @@ impl FinishedExchange<'_> {
     }
 }
 
-/// Checks that headers repeat the arguments for which a tool requires it, so that proxies can go by them.
+/// Checks that a call repeats in headers those arguments for which its tool requires it. Proxies rely on these headers.
 pub(super) fn check_param_headers(
     context: &MessageContext<'_>,
     exchange: &HttpExchange,

@@ -1,4 +1,4 @@
-//! HTTP exchanges -> their messages, judged at the end of each exchange by the rules in [`client`] and [`server`].
+//! HTTP exchanges -> findings. Each exchange is checked at its end, by the rules in [`client`] and [`server`].
 
 mod client;
 mod server;
@@ -21,7 +21,7 @@ use crate::text::shown;
 
 #[derive(Default)]
 pub(super) struct HttpChecks {
-    /// The messages of each open exchange, by channel.
+    /// Maps the channel of each open exchange to its messages.
     messages: HashMap<String, ExchangeMessages>,
     /// Whether the response to the last handshake started a session.
     gives_sessions: bool,
@@ -46,17 +46,17 @@ struct ExchangeMessages {
     is_cut: bool,
 }
 
-/// The parts of a posted message that decide about headers.
+/// The parts of a posted message that determine which headers and which status are right.
 struct PostedMessage {
     kind: PostedKind,
     method: String,
-    /// The text of the id.
+    /// The id, as JSON text.
     id: Option<String>,
-    /// From its metadata.
+    /// The protocol version in the message's metadata.
     version: Option<String>,
     /// The required value of `Mcp-Name`.
     name: Option<String>,
-    /// From the handshake.
+    /// The revision that the handshake agreed on.
     agreed: Option<Revision>,
 }
 
@@ -65,7 +65,7 @@ enum PostedKind {
     Request,
     Notification,
     Response,
-    /// An array, or not a message.
+    /// A batch, or a body that is not a valid message.
     Other,
 }
 
@@ -128,7 +128,7 @@ impl HttpChecks {
         }
     }
 
-    /// Judges an exchange at its end.
+    /// Checks an exchange at its end.
     fn finish(
         &mut self,
         channel: &str,
@@ -138,7 +138,7 @@ impl HttpChecks {
         ledger: &mut Ledger,
     ) {
         let status = exchange.code();
-        // The status explains the missing response, or another check reports it.
+        // Either the HTTP status explains why there is no response, or another check reports that.
         let is_accepted = status == Some(202) && !exchange.is_sse_transport;
         let is_refused = is_accepted || status.is_none_or(|status| status >= 400) || messages.is_cut;
         let id = messages.posted.as_ref().and_then(|posted| posted.id.clone());
@@ -196,7 +196,7 @@ struct FinishedExchange<'a> {
     state: &'a ObservationState,
     ledger: &'a mut Ledger,
     status: u16,
-    /// Whether a probe judges the outcome itself.
+    /// Whether a probe judges the outcome of the request itself.
     is_claimed: bool,
 }
 
@@ -220,7 +220,7 @@ impl FinishedExchange<'_> {
         self.ledger.fail(finding.seen(self.exchange.status.as_bytes()));
     }
 
-    /// Whether the client accepts this type.
+    /// Whether the Accept header of the request covers this media type.
     fn accepts(&self, wanted: &str) -> bool {
         let (kind, _) = wanted.split_once('/').unwrap_or((wanted, ""));
         let accepts = self.exchange.request_headers.iter().filter(|(name, _)| name == "accept");
@@ -279,5 +279,5 @@ impl PostedMessage {
     }
 }
 
-/// More exchanges than any host has open.
+/// The maximum number of exchanges that are tracked; more than any host has open.
 const MAX_EXCHANGES: usize = 65_536;

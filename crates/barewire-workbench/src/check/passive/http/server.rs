@@ -1,4 +1,4 @@
-//! The responses of a server to a message, to a GET and to a DELETE.
+//! Checks of the responses of a server to a message, to a GET and to a DELETE.
 
 use barewire_proto::http::{Media, challenge};
 
@@ -62,7 +62,7 @@ impl FinishedExchange<'_> {
     /// Checks the response to a GET.
     pub(super) fn get(&mut self) {
         let has_session = self.exchange.request_header("mcp-session-id").is_some();
-        // A GET of `barewire check` with a session is valid; that of another client may not be.
+        // A GET that `barewire check` sends with a session is valid; a GET of another client may be invalid.
         let is_known = self.state.client_is_ours && has_session;
         match self.status {
             200 => {

@@ -2,13 +2,13 @@
 
 use memchr::{memchr, memmem};
 
-/// Whether a message may contain an identifier. With escapes it may.
+/// Whether a message may contain a personal identifier. Any message with escapes may contain one.
 pub(super) fn may_be_in(text: &[u8]) -> bool {
     memchr(b'@', text).is_some()
         || [&b"/home/"[..], b"Users", b"\\u", b"\\/"].iter().any(|part| memmem::find(text, part).is_some())
 }
 
-/// The kind of the first identifier in a text, without its value.
+/// Returns the kind of the first personal identifier in a text, without its value.
 pub(super) fn in_text(text: &str) -> Option<String> {
     email(text).or_else(|| home(text))
 }
@@ -23,7 +23,7 @@ fn email(text: &str) -> Option<String> {
         let domain = text[at + 1..end].trim_end_matches('.').to_lowercase();
         let Some((name, top)) = domain.rsplit_once('.') else { continue };
         let is_top = top.len() >= 2 && top.bytes().all(|b| b.is_ascii_alphabetic());
-        // Reserved for examples, or not a person.
+        // The address is reserved for examples, or does not belong to a person.
         let is_impersonal = name == "example"
             || name.ends_with(".example")
             || matches!(top, "example" | "test" | "invalid" | "local")
