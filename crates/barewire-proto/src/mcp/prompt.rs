@@ -95,7 +95,7 @@ pub struct ListPromptsResult {
 }
 
 impl ListPromptsResult {
-    /// The last page, with these prompts.
+    /// Creates the last page of the list, with these prompts.
     pub fn new(prompts: Vec<Prompt>) -> Self {
         Self { prompts, ..Self::default() }
     }
@@ -140,17 +140,17 @@ pub struct PromptMessage {
 }
 
 impl PromptMessage {
-    /// A message with this role.
+    /// Creates a message with this role.
     pub fn new(role: Role, content: impl Into<Content>) -> Self {
         Self { role, content: content.into() }
     }
 
-    /// A message of the user.
+    /// Creates a message from the user.
     pub fn user(content: impl Into<Content>) -> Self {
         Self::new(Role::User, content)
     }
 
-    /// A message of the model.
+    /// Creates a message from the model.
     pub fn assistant(content: impl Into<Content>) -> Self {
         Self::new(Role::Assistant, content)
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::member::{known, whole, whole_or_zero};
 use super::{Annotations, CacheScope, Icon, Meta, ResourceContents};
 
-/// A resource of a server. In content it is a link to the resource.
+/// A resource of a server. As a piece of content, it is a link to the resource.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -23,7 +23,7 @@ pub struct Resource {
     /// The media type, such as `text/plain`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// The size in bytes, before Base64.
+    /// The size in bytes, before Base64 encoding.
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// The audience and priority.
@@ -65,7 +65,7 @@ pub struct ResourceTemplate {
     /// The description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The media type, if all resources have the same.
+    /// The media type, if all resources of the template have the same one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// The audience and priority.
@@ -80,7 +80,7 @@ pub struct ResourceTemplate {
 }
 
 impl ResourceTemplate {
-    /// A template with this URI template.
+    /// Creates a resource template with this URI template.
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self { uri_template: uri_template.into(), name: name.into(), ..Self::default() }
     }
@@ -114,7 +114,7 @@ pub struct ListResourcesResult {
 }
 
 impl ListResourcesResult {
-    /// The last page, with these resources.
+    /// Creates the last page of the list, with these resources.
     pub fn new(resources: Vec<Resource>) -> Self {
         Self { resources, ..Self::default() }
     }
@@ -147,7 +147,7 @@ pub struct ListResourceTemplatesResult {
 }
 
 impl ListResourceTemplatesResult {
-    /// The last page, with these templates.
+    /// Creates the last page of the list, with these templates.
     pub fn new(resource_templates: Vec<ResourceTemplate>) -> Self {
         Self { resource_templates, ..Self::default() }
     }
@@ -158,12 +158,12 @@ setters! { ListResourceTemplatesResult {
     meta: Option<Meta>,
 } }
 
-/// The result of `resources/read`: the contents in one part, or in several, such as for a folder.
+/// The result of `resources/read`: the contents, in one part or, for example for a folder, in several.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReadResourceResult {
-    /// The parts.
+    /// The parts of the contents.
     pub contents: Vec<ResourceContents>,
     /// The number of milliseconds for which the result may be cached. Since 2026-07-28.
     #[serde(default, deserialize_with = "whole_or_zero", skip_serializing_if = "Option::is_none")]
@@ -189,7 +189,7 @@ setters! { ReadResourceResult { ttl_ms: Option<u64>, cache_scope: Option<CacheSc
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResourceUpdated {
-    /// The URI of the changed resource, which may be below the subscribed one.
+    /// The URI of the changed resource, which may be a sub-resource of the subscribed one.
     pub uri: String,
     /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -197,7 +197,7 @@ pub struct ResourceUpdated {
 }
 
 impl ResourceUpdated {
-    /// A notification that this resource has changed.
+    /// Creates a notification that this resource has changed.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), meta: None }
     }

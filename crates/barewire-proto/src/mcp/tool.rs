@@ -19,9 +19,9 @@ pub struct Tool {
     /// The description, for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The JSON Schema of its arguments, which are an object.
+    /// The JSON Schema of the tool's arguments, which are an object.
     pub input_schema: Box<RawValue>,
-    /// The JSON Schema of its structured content. Since 2025-06-18.
+    /// The JSON Schema of the tool's structured content. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Box<RawValue>>,
     /// Hints about the behaviour of the tool. Since 2025-03-26.
@@ -30,7 +30,7 @@ pub struct Tool {
     /// Icons. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
-    /// The ways in which the tool can be run. Only in 2025-11-25.
+    /// The ways in which the tool can be run: directly or as a task. Only in 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<ToolExecution>,
     /// The `_meta` member.
@@ -39,7 +39,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// A tool whose arguments have this schema.
+    /// Creates a tool whose arguments have this schema.
     pub fn new(name: impl Into<String>, input_schema: Box<RawValue>) -> Self {
         Self {
             name: name.into(),
@@ -88,28 +88,28 @@ setters! { ToolAnnotations {
     idempotent_hint: Option<bool>, open_world_hint: Option<bool>,
 } }
 
-/// The ways in which a tool can be run.
+/// The ways in which a tool can be run: directly or as a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolExecution {
-    /// Whether a call may be a task; forbidden if absent.
+    /// Whether a call may run as a task; forbidden if absent.
     #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub task_support: Option<TaskSupport>,
 }
 
 setters! { ToolExecution { task_support: Option<TaskSupport> } }
 
-/// Whether a call of a tool may be a task.
+/// Whether a call of a tool may run as a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum TaskSupport {
-    /// A call must not be a task.
+    /// A call must not run as a task.
     Forbidden,
-    /// A call may be a task.
+    /// A call may run as a task.
     Optional,
-    /// A call must be a task.
+    /// A call must run as a task.
     Required,
 }
 
@@ -135,7 +135,7 @@ pub struct ListToolsResult {
 }
 
 impl ListToolsResult {
-    /// The last page, with these tools.
+    /// Creates the last page of the list, with these tools.
     pub fn new(tools: Vec<Tool>) -> Self {
         Self { tools, ..Self::default() }
     }
@@ -146,7 +146,7 @@ setters! { ListToolsResult {
     meta: Option<Meta>,
 } }
 
-/// The result of `tools/call`. The failure of a tool is a result too, so that the model can see the reason.
+/// The result of `tools/call`. A tool that fails returns a result too, so that the model can see the reason.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -158,7 +158,7 @@ pub struct CallToolResult {
     /// Since 2025-06-18.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Box<RawValue>>,
-    /// Whether the tool failed. Then the content holds the reason.
+    /// Whether the tool failed. If it failed, the content holds the reason.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
     pub is_error: bool,
     /// The `_meta` member.
@@ -177,7 +177,7 @@ impl CallToolResult {
         Self::new(vec![Content::text(text)])
     }
 
-    /// A failure with this text for the model.
+    /// Creates the result of a failed call, with this text for the model.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }
