@@ -25,7 +25,7 @@ enum BodyState {
 }
 
 impl Body {
-    /// A decoder for bodies of at most `limit` bytes.
+    /// Creates a decoder for bodies of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self { limit, state: BodyState::Body, buffer: Vec::new(), start: 0 }
     }

@@ -82,7 +82,7 @@ impl Default for ContentLength {
 }
 
 impl ContentLength {
-    /// A decoder for bodies of at most `limit` bytes.
+    /// Creates a decoder for bodies of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self {
             limit,

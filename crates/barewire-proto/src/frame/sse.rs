@@ -101,7 +101,7 @@ impl Default for Sse {
 }
 
 impl Sse {
-    /// A decoder for events with at most `limit` bytes of data.
+    /// Creates a decoder for events with at most `limit` bytes of data.
     pub fn new(limit: usize) -> Self {
         Self {
             limit,

@@ -45,7 +45,7 @@ pub(super) fn split_scheme(text: &[u8]) -> Option<(String, &[u8])> {
     Some((scheme.to_ascii_lowercase(), rest))
 }
 
-/// The default port of a scheme.
+/// Returns the default port of a scheme.
 pub(super) fn default_port(scheme: &str) -> Option<u16> {
     match scheme {
         "http" | "ws" => Some(80),

@@ -80,7 +80,7 @@ pub enum RejectionRule {
 }
 
 impl RejectionRule {
-    /// The status of a rejection by this rule.
+    /// Returns the status of a rejection by this rule.
     pub fn status(self) -> u16 {
         match self {
             Self::Body(rpc::Rule::TooLong { .. }) | Self::TooLong => 413,
@@ -183,14 +183,14 @@ impl Rejection {
         Self { rule, error, id: None, allow: None }
     }
 
-    /// A rejection of a body that is not a message.
+    /// Creates a rejection of a body that is not a message.
     pub fn invalid(invalid: &Invalid<'_>) -> Self {
         // Responses and notifications are not answered, so the rejection has no id for them.
         let id = invalid.reply().and_then(|reply| reply.into_owned().id().cloned());
         Self { id, ..Self::with(RejectionRule::Body(invalid.rule), invalid.error()) }
     }
 
-    /// A rejection of a body with more than `limit` bytes.
+    /// Creates a rejection of a body with more than `limit` bytes.
     pub fn too_long(limit: usize) -> Self {
         Self::new(RejectionRule::TooLong, format!("The body is longer than {limit} bytes"))
     }
@@ -217,7 +217,7 @@ impl Rejection {
         self
     }
 
-    /// The status of the response.
+    /// Returns the status of the response.
     pub fn status(&self) -> u16 {
         self.rule.status()
     }

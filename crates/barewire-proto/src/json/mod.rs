@@ -53,7 +53,7 @@ impl<'a> Json<'a> {
         std::str::from_utf8(self.text).expect("a Json is checked for UTF-8 when it is made")
     }
 
-    /// The kind of the value.
+    /// Returns the kind of the value.
     pub fn kind(self) -> Kind {
         self.kind
     }
@@ -210,7 +210,7 @@ impl<'a> Text<'a> {
         match_name(self.inner(), known)
     }
 
-    /// The bytes between the quotes.
+    /// Returns the bytes between the quotes.
     fn inner(self) -> &'a [u8] {
         &self.raw[1..self.raw.len() - 1]
     }

@@ -14,7 +14,7 @@ pub enum CacheScope {
 }
 
 impl CacheScope {
-    /// The name on the wire.
+    /// Returns the name that is used on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Public => "public",

@@ -45,7 +45,7 @@ pub enum CompleteReference {
     Prompt {
         /// The name of the prompt.
         name: String,
-        /// The name, for people. Since 2025-06-18.
+        /// The name to display to people. Since 2025-06-18.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
     },
@@ -81,7 +81,7 @@ pub struct CompleteArgument {
 }
 
 impl CompleteArgument {
-    /// An argument whose value begins with `value`.
+    /// Creates an argument whose value begins with `value`.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { name: name.into(), value: value.into() }
     }
@@ -110,7 +110,7 @@ pub struct CompleteResult {
 }
 
 impl CompleteResult {
-    /// A result with these proposals.
+    /// Creates a result with these proposals.
     pub fn new(completion: Completion) -> Self {
         Self { completion, meta: None }
     }

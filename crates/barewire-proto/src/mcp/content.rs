@@ -97,7 +97,7 @@ impl<'de> Deserialize<'de> for Content {
 pub struct TextContent {
     /// The text.
     pub text: String,
-    /// The audience and priority.
+    /// Hints about the intended audience and the priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// The `_meta` member.
@@ -123,7 +123,7 @@ pub struct ImageContent {
     pub data: String,
     /// The media type, such as `image/png`.
     pub mime_type: String,
-    /// The audience and priority.
+    /// Hints about the intended audience and the priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// The `_meta` member.
@@ -149,7 +149,7 @@ pub struct AudioContent {
     pub data: String,
     /// The media type, such as `audio/wav`.
     pub mime_type: String,
-    /// The audience and priority.
+    /// Hints about the intended audience and the priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// The `_meta` member.
@@ -172,7 +172,7 @@ setters! { AudioContent { annotations: Option<Annotations>, meta: Option<Meta> }
 pub struct EmbeddedResource {
     /// The contents of the resource.
     pub resource: ResourceContents,
-    /// The audience and priority.
+    /// Hints about the intended audience and the priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// The `_meta` member.
@@ -230,7 +230,7 @@ impl ResourceContents {
         }
     }
 
-    /// The media type.
+    /// Returns the media type.
     pub fn mime_type(&self) -> Option<&str> {
         match self {
             Self::Text(contents) => contents.mime_type.as_deref(),
@@ -348,7 +348,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The name on the wire.
+    /// Returns the name that is used on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",

@@ -76,7 +76,7 @@ impl ElicitParams {
         Self::Url(ElicitUrl::new(message, url))
     }
 
-    /// The message to the user.
+    /// Returns the message to the user.
     pub fn message(&self) -> &str {
         match self {
             Self::Form(form) => &form.message,

@@ -9,11 +9,11 @@ use super::member::known;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Implementation {
-    /// The name, for programs.
+    /// The name that programs use.
     pub name: String,
     /// The version of the client or server.
     pub version: String,
-    /// The name, for people. Since 2025-06-18.
+    /// The name to display to people. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The description. Since 2025-11-25.
@@ -58,7 +58,7 @@ pub struct Icon {
 }
 
 impl Icon {
-    /// An icon at this location.
+    /// Creates an icon at this location.
     pub fn new(src: impl Into<String>) -> Self {
         Self { src: src.into(), ..Self::default() }
     }

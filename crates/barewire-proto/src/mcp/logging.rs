@@ -43,7 +43,7 @@ impl LoggingLevel {
         Self::Emergency,
     ];
 
-    /// The name on the wire.
+    /// Returns the name that is used on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -106,7 +106,7 @@ pub struct LogMessage {
 }
 
 impl LogMessage {
-    /// A log message with this data.
+    /// Creates a log message with this data.
     pub fn new(level: LoggingLevel, data: Box<RawValue>) -> Self {
         Self { level, logger: None, data, meta: None }
     }

@@ -6,7 +6,7 @@ use super::{Capability, ClientCapability, Revision, ServerCapability};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Method {
-    /// The name on the wire.
+    /// The name that is used on the wire.
     pub name: &'static str,
     /// Whether the method is a request or a notification.
     pub kind: MethodKind,
@@ -98,12 +98,12 @@ impl Method {
         self.by(side).filter(|sent| sent.is_in(revision))
     }
 
-    /// The first revision that has the method; `None` if only an extension has it.
+    /// Returns the first revision that has the method; `None` if only an extension has it.
     pub fn since(&self) -> Option<Revision> {
         [self.by_client, self.by_server].into_iter().flatten().map(|sent| sent.since).min()
     }
 
-    /// The last revision that has the method; `None` if only an extension has it.
+    /// Returns the last revision that has the method; `None` if only an extension has it.
     pub fn until(&self) -> Option<Revision> {
         [self.by_client, self.by_server].into_iter().flatten().map(|sent| sent.until).max()
     }

@@ -25,7 +25,7 @@ impl<B: AsRef<[u8]>> ParsedMessage<B> {
         Self { frame, params }
     }
 
-    /// The bytes of the frame.
+    /// Returns the bytes of the frame.
     pub fn bytes(&self) -> &[u8] {
         self.frame.bytes()
     }

@@ -12,9 +12,9 @@ use super::{Annotations, CacheScope, Icon, Meta, ResourceContents};
 pub struct Resource {
     /// The URI.
     pub uri: String,
-    /// The name, for programs.
+    /// The name that programs use.
     pub name: String,
-    /// The name, for people. Since 2025-06-18.
+    /// The name to display to people. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The description.
@@ -26,7 +26,7 @@ pub struct Resource {
     /// The size in bytes, before Base64 encoding.
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// The audience and priority.
+    /// Hints about the intended audience and the priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// Icons. Since 2025-11-25.
@@ -38,7 +38,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A resource with this URI.
+    /// Creates a resource with this URI.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self { uri: uri.into(), name: name.into(), ..Self::default() }
     }
@@ -57,9 +57,9 @@ setters! { Resource {
 pub struct ResourceTemplate {
     /// The URI template, as in RFC 6570.
     pub uri_template: String,
-    /// The name, for programs.
+    /// The name that programs use.
     pub name: String,
-    /// The name, for people. Since 2025-06-18.
+    /// The name to display to people. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The description.
@@ -68,7 +68,7 @@ pub struct ResourceTemplate {
     /// The media type, if all resources of the template have the same one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// The audience and priority.
+    /// Hints about the intended audience and the priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// Icons. Since 2025-11-25.
@@ -99,7 +99,7 @@ setters! { ResourceTemplate {
 pub struct ListResourcesResult {
     /// The resources.
     pub resources: Vec<Resource>,
-    /// The cursor of the next page, if there is one. An empty string is a valid cursor.
+    /// The cursor of the next page; `None` on the last page. An empty string is a valid cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
     /// The number of milliseconds for which the result may be cached. Since 2026-07-28.
@@ -132,7 +132,7 @@ setters! { ListResourcesResult {
 pub struct ListResourceTemplatesResult {
     /// The templates.
     pub resource_templates: Vec<ResourceTemplate>,
-    /// The cursor of the next page, if there is one. An empty string is a valid cursor.
+    /// The cursor of the next page; `None` on the last page. An empty string is a valid cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
     /// The number of milliseconds for which the result may be cached. Since 2026-07-28.
@@ -177,7 +177,7 @@ pub struct ReadResourceResult {
 }
 
 impl ReadResourceResult {
-    /// A result with these parts.
+    /// Creates a result with these parts.
     pub fn new(contents: Vec<ResourceContents>) -> Self {
         Self { contents, ..Self::default() }
     }

@@ -173,7 +173,7 @@ pub struct ToolUseContent {
 }
 
 impl ToolUseContent {
-    /// A call of a tool with these arguments.
+    /// Creates a call of a tool with these arguments.
     pub fn new(id: impl Into<String>, name: impl Into<String>, input: Object) -> Self {
         Self { id: id.into(), name: name.into(), input, meta: None }
     }
@@ -307,7 +307,7 @@ pub struct CreateMessageResult {
 }
 
 impl CreateMessageResult {
-    /// A result with this content.
+    /// Creates a result with this content.
     pub fn new(model: impl Into<String>, content: impl Into<SamplingContent>) -> Self {
         Self {
             role: Role::Assistant,

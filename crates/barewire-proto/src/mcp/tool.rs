@@ -11,9 +11,9 @@ use super::{CacheScope, Content, Icon, Meta};
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Tool {
-    /// The name, for programs and models.
+    /// The name that programs and models use.
     pub name: String,
-    /// The name, for people. Since 2025-06-18.
+    /// The name to display to people. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The description, for the model.
@@ -66,7 +66,7 @@ setters! { Tool {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolAnnotations {
-    /// The name, for people.
+    /// The name to display to people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Whether the tool changes nothing. Default: false.
@@ -120,7 +120,7 @@ pub enum TaskSupport {
 pub struct ListToolsResult {
     /// The tools.
     pub tools: Vec<Tool>,
-    /// The cursor of the next page, if there is one. An empty string is a valid cursor.
+    /// The cursor of the next page; `None` on the last page. An empty string is a valid cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
     /// The number of milliseconds for which the result may be cached. Since 2026-07-28.
@@ -167,12 +167,12 @@ pub struct CallToolResult {
 }
 
 impl CallToolResult {
-    /// A result with this content.
+    /// Creates a result with this content.
     pub fn new(content: Vec<Content>) -> Self {
         Self { content, ..Self::default() }
     }
 
-    /// A result with this text.
+    /// Creates a result with this text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(vec![Content::text(text)])
     }

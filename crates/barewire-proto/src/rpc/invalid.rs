@@ -310,7 +310,7 @@ impl MemberName {
         Self::ALL.into_iter().find(|known| name == known.as_str())
     }
 
-    /// The member's name.
+    /// Returns the member's name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Jsonrpc => "jsonrpc",

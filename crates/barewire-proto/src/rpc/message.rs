@@ -56,7 +56,7 @@ impl<'a> Params<'a> {
         matches!(json.kind(), Kind::Object | Kind::Array).then_some(Self(json))
     }
 
-    /// The parameters as they were written.
+    /// Returns the parameters as they were written.
     pub fn json(self) -> Json<'a> {
         self.0
     }

@@ -46,7 +46,7 @@ impl<B: AsRef<[u8]>> ParsedFrame<B> {
         Self { bytes, content }
     }
 
-    /// The bytes of the frame.
+    /// Returns the bytes of the frame.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.as_ref()
     }

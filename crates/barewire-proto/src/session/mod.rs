@@ -86,7 +86,7 @@ impl Default for Session {
 }
 
 impl Session {
-    /// A new session.
+    /// Creates a new session.
     pub fn new(settings: Settings) -> Self {
         let requests = InFlightRequests::new(settings.limits);
         Self { settings, calls: OutstandingCalls::default(), requests, phase: Phase::Open }

@@ -66,7 +66,7 @@ impl Word {
         c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
     }
 
-    /// The word.
+    /// Returns the word.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -117,7 +117,7 @@ pub enum End {
 }
 
 impl End {
-    /// The bytes of the line break.
+    /// Returns the bytes of the line break.
     pub const fn as_bytes(self) -> &'static [u8] {
         match self {
             Self::Lf => b"\n",

@@ -17,7 +17,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder for `stream` of `channel`. A line of more than `limit` bytes is recorded in pieces.
+    /// Creates a recorder for `stream` of `channel`. A line of more than `limit` bytes is recorded in pieces.
     pub fn new(stream: Stream, channel: Channel, limit: usize) -> Self {
         Self { stream, channel, partial: Vec::new(), limit: limit.max(1) }
     }
