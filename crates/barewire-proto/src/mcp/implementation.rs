@@ -46,7 +46,7 @@ setters! { Implementation {
 pub struct Icon {
     /// The location: an `https:` or `data:` URI.
     pub src: String,
-    /// The media type, if the response from `src` does not tell it.
+    /// The media type, if the response from `src` does not specify it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// The sizes, such as `48x48`, or `any`.

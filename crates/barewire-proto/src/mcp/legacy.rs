@@ -158,7 +158,7 @@ impl HandshakeRule {
         let (code, more) = match self {
             Self::NoHandshake => (Code::METHOD_NOT_FOUND, ""),
             Self::NoMeta => (Code::INVALID_PARAMS, ""),
-            // The request may also be a modern one that lacks its metadata, so the message mentions `_meta`.
+            // The request may also be a modern one that lacks its metadata, so the error message mentions `_meta`.
             Self::BeforeInitialize if supported.iter().any(|it| it.is_modern()) => {
                 (Code::INVALID_REQUEST, ", unless _meta says the protocol version")
             }

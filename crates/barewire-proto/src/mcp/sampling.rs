@@ -191,7 +191,7 @@ pub struct ToolResultContent {
     /// The content for the model and the user.
     #[serde(default, deserialize_with = "or_default")]
     pub content: Vec<Content>,
-    /// The structured content for programs.
+    /// The structured content, for use by programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Value>,
     /// Whether the tool failed. If it failed, the content holds the reason.

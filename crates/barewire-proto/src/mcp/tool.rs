@@ -69,13 +69,13 @@ pub struct ToolAnnotations {
     /// The name to display to people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Whether the tool changes nothing. Default: false.
+    /// Whether the tool only reads and changes nothing. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
     /// Whether the tool may delete or overwrite data. Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// Whether a second call with the same arguments changes nothing more. Default: false.
+    /// Whether a second call with the same arguments has no further effect. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
     /// Whether the tool interacts with the world outside the server. Default: true.
@@ -154,7 +154,7 @@ pub struct CallToolResult {
     /// The content for the model and the user.
     #[serde(default, deserialize_with = "or_default")]
     pub content: Vec<Content>,
-    /// The structured content for programs, which follows `outputSchema`: an object, or any JSON from 2026-07-28 on.
+    /// The structured content for use by programs, which follows `outputSchema`: an object, or any JSON from 2026-07-28 on.
     /// Since 2025-06-18.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Box<RawValue>>,

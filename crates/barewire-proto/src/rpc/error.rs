@@ -12,9 +12,9 @@ use crate::json::{Json, Text};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "the members are those of JSON-RPC 2.0")]
 pub struct ErrorRef<'a> {
-    /// The error code, for programs.
+    /// The error code, for use by programs.
     pub code: Code,
-    /// The error message, for people.
+    /// The error message, to display to people.
     pub message: Text<'a>,
     /// Additional details.
     pub data: Option<Json<'a>>,
@@ -35,9 +35,9 @@ impl ErrorRef<'_> {
 #[derive(Debug, Clone)]
 #[expect(clippy::exhaustive_structs, reason = "the members are those of JSON-RPC 2.0")]
 pub struct ErrorObject {
-    /// The error code, for programs.
+    /// The error code, for use by programs.
     pub code: Code,
-    /// The error message, for people: a short sentence.
+    /// The error message, to display to people: a short sentence.
     pub message: String,
     /// Additional details.
     pub data: Option<Box<RawValue>>,

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use crate::json::{Decimal, Json, Kind, integer, unescape};
 
-/// The id of a request: a string or a number, kept as it was written.
+/// The id of a request: a string or a number, kept as the text that the peer wrote.
 ///
 /// The id is sent back byte for byte and compared by value: `"a"` equals `"\u0061"`, and 1 equals 1.0 and 1e0. Numbers
 /// are compared exactly, not as floats. 5 and `"5"` are different ids. An absent, null or invalid id is not an `Id`.
@@ -37,7 +37,7 @@ impl<'a> Id<'a> {
         Id { text: Cow::Owned(self.text.into_owned()) }
     }
 
-    /// Returns the same id, borrowed from this one.
+    /// Returns a copy of the id that borrows its text from this one.
     pub fn borrow(&self) -> Id<'_> {
         Id { text: Cow::Borrowed(&self.text) }
     }

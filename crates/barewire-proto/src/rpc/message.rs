@@ -56,7 +56,7 @@ impl<'a> Params<'a> {
         matches!(json.kind(), Kind::Object | Kind::Array).then_some(Self(json))
     }
 
-    /// Returns the parameters as they were written.
+    /// Returns the parameters as the JSON text that the peer wrote.
     pub fn json(self) -> Json<'a> {
         self.0
     }

@@ -1,7 +1,7 @@
 //! Tracks the outstanding requests in both directions: our calls to the peer, and the peer's requests to us.
 //!
 //! A session is one state and one transition function: [`Session::step`] takes an event and returns the effect that the
-//! driver has to carry out. Clients and servers use the same sessions. Ids are scoped per sender, so our ids and the
+//! driver has to carry out. Clients and servers use this same type. Ids are scoped per sender, so our ids and the
 //! peer's never collide. A session does no I/O and reads no clock: the driver writes, and passes the time as an
 //! argument.
 //!
