@@ -40,17 +40,17 @@ pub enum Plan<'h> {
 /// |---|---|---|---|
 /// | absent | modern | request, notification | [`RejectionRule::MissingHeader`], -32020 |
 /// | differs from `_meta` | | request, notification | [`RejectionRule::Mismatch`], -32020 |
-/// | not supported | none, or the same | any | [`RejectionRule::UnsupportedVersion`], -32022 |
+/// | not supported | none, or the same revision | any | [`RejectionRule::UnsupportedVersion`], -32022 |
 /// | modern | none, or incomplete | request | [`RejectionRule::Meta`], -32602 |
-/// | modern | complete, the same | request | `Mcp-Method`, then `Mcp-Name` (-32020), then [`Plan::Modern`] |
+/// | modern | complete, with the same revision | request | `Mcp-Method`, then `Mcp-Name` (-32020), then [`Plan::Modern`] |
 /// | modern | | notification | [`Plan::Accepted`] |
 /// | modern | | response | [`RejectionRule::Response`], -32600 |
 /// | modern | | batch | [`RejectionRule::Batch`], -32600 |
-/// | legacy | the same | request | [`RejectionRule::UnsupportedVersion`], -32022: `_meta` is of the modern era |
+/// | legacy | the same revision | request | [`RejectionRule::UnsupportedVersion`], -32022: `_meta` is of the modern era |
 /// | legacy | incomplete | request | [`RejectionRule::Meta`], -32602 |
 /// | absent, legacy | none | `initialize` | [`Plan::Initialize`], whatever session it names |
 /// | absent, legacy | none | other, with a session | [`Plan::Session`] |
-/// | absent, legacy | none | other, without | [`RejectionRule::NoSession`], -32600 |
+/// | absent, legacy | none | other, without a session | [`RejectionRule::NoSession`], -32600 |
 /// | absent, legacy | none | batch with `initialize` or a modern message, or without a session | [`RejectionRule::Batch`], -32600 |
 ///
 /// A server that supports no legacy revision rejects the requests and notifications of the last four rows with

@@ -154,8 +154,8 @@ pub struct CallToolResult {
     /// The content for the model and the user.
     #[serde(default, deserialize_with = "or_default")]
     pub content: Vec<Content>,
-    /// The structured content for use by programs, which follows `outputSchema`: an object, or any JSON from 2026-07-28 on.
-    /// Since 2025-06-18.
+    /// The structured content for use by programs, which follows `outputSchema`: an object, or any JSON from 2026-07-28
+    /// on. Since 2025-06-18.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Box<RawValue>>,
     /// Whether the tool failed. If it failed, the content holds the reason.
