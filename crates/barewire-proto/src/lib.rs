@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The crate does no I/O: no sockets, no clock, no threads, no randomness. Bytes and times are arguments, so every rule
-//! can be tested by calling a function. Each module depends only on modules before it in the list below; `json` is the
-//! base of all.
+//! can be tested by calling a function. Each module depends only on modules before it in the list below; all of them
+//! build on `json`.
 //!
 //! ```
 //! use barewire_proto::frame::{Codec, Lines};

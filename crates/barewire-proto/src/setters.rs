@@ -1,11 +1,10 @@
-//! A list of fields -> setter methods, for `#[non_exhaustive]` types, which other crates cannot build by naming the
-//! fields.
+//! Generates setter methods for `#[non_exhaustive]` types, which other crates cannot construct by naming the fields.
 
-/// Generates a setter for each field. It has the name of the field, takes the value, and returns `Self`, so that calls
-/// can be chained.
+/// Generates a setter for each listed field. The setter has the name of the field, takes the value, and returns `Self`,
+/// so that calls can be chained.
 ///
 /// The list repeats the types of the fields. For `Option<…>` the setter takes the inner type; for `impl Into<…>` it
-/// takes any type that converts.
+/// takes any type that converts into the field's type.
 macro_rules! setters {
     ($type:ident $(<$life:lifetime>)? { $($fields:tt)* }) => {
         impl $(<$life>)? $type $(<$life>)? {

@@ -1,16 +1,16 @@
-//! A stream that is one frame from its first byte to its end: the body of an HTTP message that is not an event stream.
+//! The framing of an HTTP body that is not an event stream: the whole stream, up to its end, is one frame.
 
 use super::outline::OutlineScanner;
 use super::{Codec, Frame, FrameError, append_bounded, release};
 
-/// The decoder of a body. A body that holds only white space is not a frame.
+/// The decoder for an HTTP body. A body that holds only white space yields no frame.
 #[derive(Debug)]
 pub struct Body {
     limit: usize,
     state: BodyState,
     /// The bytes received so far; in [`BodyState::Delivered`], the frame that was returned.
     buffer: Vec<u8>,
-    /// The offset of the current body in the stream.
+    /// The offset in the stream at which the current body begins.
     start: u64,
 }
 
@@ -18,14 +18,14 @@ pub struct Body {
 enum BodyState {
     /// Reading the body.
     Body,
-    /// The body has ended and was returned. It is still in `buffer`.
+    /// The body is complete and was returned. Its bytes are still in `buffer`.
     Delivered,
-    /// Reading a body that is too long. It is scanned for its id and method, and not kept.
+    /// Reading a body that is too long. Its bytes are scanned for the id and method of the message, but not kept.
     Skip { scan: Box<OutlineScanner>, length: u64 },
 }
 
 impl Body {
-    /// A decoder for bodies of at most `limit` bytes.
+    /// Creates a decoder for bodies of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self { limit, state: BodyState::Body, buffer: Vec::new(), start: 0 }
     }
@@ -80,7 +80,7 @@ impl Codec for Body {
         }
     }
 
-    /// Writes the message alone: a body has no framing.
+    /// Appends only the message, because a body has no framing around it.
     fn encode(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
         write(out);
     }

@@ -1,22 +1,23 @@
-//! The base protocol of LSP: header lines, a blank line, and a body with the number of bytes in `Content-Length`.
+//! The framing of the Language Server Protocol: header lines, a blank line, and a body whose length in bytes is the
+//! value of `Content-Length`.
 //!
-//! No memory is allocated for an announced length: the buffer grows as the body arrives.
+//! An announced length allocates no memory: the buffer grows as the bytes of the body arrive.
 
 use std::fmt;
 
 use super::outline::OutlineScanner;
 use super::{BOM, Codec, DEFAULT_LIMIT, Frame, FrameError, append_bounded, release};
 
-/// The decoder and encoder of `Content-Length` framing.
+/// The decoder and encoder for `Content-Length` framing.
 #[derive(Debug)]
 pub struct ContentLength {
     limit: usize,
     state: ContentLengthState,
     /// The unfinished header line or body; in [`ContentLengthState::Delivered`], the body that was returned.
     partial: Vec<u8>,
-    /// The number of bytes of the stream taken so far.
+    /// The number of bytes of the stream consumed so far.
     taken: u64,
-    /// The offset of the current frame's header block in the stream.
+    /// The offset in the stream at which the current frame's header block begins.
     start: u64,
 }
 
@@ -26,23 +27,24 @@ enum ContentLengthState {
     Headers(HeaderBlock),
     /// Reading a body within the limit.
     Body { length: usize },
-    /// Reading a body over the limit. It is scanned for its id and method, and not kept.
+    /// Reading a body over the limit. Its bytes are scanned for the id and method of the message, but not kept.
     Skip { length: u64, left: u64, scan: Box<OutlineScanner> },
-    /// The body has ended and was returned. It is still in `partial`.
+    /// The body is complete and was returned. Its bytes are still in `partial`.
     Delivered,
-    /// After a bad header, searching for the next `Content-Length:`, of which this many bytes have matched.
+    /// Searching for the next `Content-Length:` after a bad header. `matched` is the number of its bytes matched so
+    /// far.
     Lost { matched: usize },
 }
 
-/// The header lines of the current frame so far.
+/// The header lines of the current frame that were read so far.
 #[derive(Debug, Default, Clone, Copy)]
 struct HeaderBlock {
     length: Option<u64>,
-    /// Whether there was a header line.
+    /// Whether at least one header line was read.
     any: bool,
 }
 
-/// A fault for which the length of the body is not known.
+/// A fault in the headers that leaves the length of the body unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HeaderFault {
@@ -50,7 +52,7 @@ pub enum HeaderFault {
     NotAHeader,
     /// A line that begins like a JSON message: the peer may be using newline-delimited JSON.
     Json,
-    /// The block ended without a `Content-Length`.
+    /// The header block ended without a `Content-Length`.
     NoLength,
     /// A `Content-Length` that is not a number, or does not fit in 64 bits.
     BadLength,
@@ -80,7 +82,7 @@ impl Default for ContentLength {
 }
 
 impl ContentLength {
-    /// A decoder for bodies of at most `limit` bytes.
+    /// Creates a decoder for bodies of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -105,7 +107,7 @@ impl ContentLength {
         self.start = self.taken;
     }
 
-    /// Takes bytes of a header line, up to its end if `input` holds it.
+    /// Consumes bytes of a header line, up to the end of the line if `input` holds it.
     fn header_bytes(&mut self, headers: HeaderBlock, input: &mut &[u8]) -> Result<(), HeaderFault> {
         let room = MAX_HEADER_LINE - self.partial.len();
         let newline = memchr::memchr(b'\n', &input[..room.min(input.len())]);
@@ -130,7 +132,7 @@ impl ContentLength {
         Ok(())
     }
 
-    /// Reads a complete header line and returns the next state.
+    /// Parses a complete header line and returns the next state.
     fn header_line(&mut self, mut headers: HeaderBlock, line: &[u8]) -> Result<ContentLengthState, HeaderFault> {
         if line.is_empty() {
             let Some(length) = headers.length else {
@@ -168,8 +170,8 @@ impl ContentLength {
     fn find_header(&mut self, mut matched: usize, input: &mut &[u8]) {
         while let [byte, ..] = **input {
             self.take(input, 1);
-            // A mismatch: only this byte can start a new match, as the first letter, `c`, occurs nowhere else in the
-            // name.
+            // After a mismatch only this byte can start a new match, because the first letter of the name, `c`, occurs
+            // only once in it.
             matched = match byte.to_ascii_lowercase() {
                 lower if lower == CONTENT_LENGTH[matched] => matched + 1,
                 lower => usize::from(lower == CONTENT_LENGTH[0]),
@@ -249,7 +251,7 @@ impl Codec for ContentLength {
     fn finish(&mut self) -> Option<Result<Frame<'_>, FrameError>> {
         let whole = match &self.state {
             ContentLengthState::Headers(headers) => !headers.any && self.partial.is_empty(),
-            // The skipped bytes were reported with the bad header.
+            // No error here: the skipped bytes were already reported with the bad header.
             ContentLengthState::Delivered | ContentLengthState::Lost { .. } => true,
             ContentLengthState::Body { .. } | ContentLengthState::Skip { .. } => false,
         };
@@ -287,5 +289,5 @@ impl Codec for ContentLength {
 /// The header name with its colon, in lower case.
 const CONTENT_LENGTH: &[u8] = b"content-length:";
 
-/// The longest header line, in bytes. The headers of the base protocol are far shorter.
+/// The maximum length of a header line, in bytes. Real headers of this framing are far shorter.
 const MAX_HEADER_LINE: usize = 8 * 1024;

@@ -1,29 +1,30 @@
-//! Newline-delimited JSON: one frame per line, ended by `\n` or `\r\n`. Blank lines and a BOM at the start are skipped.
+//! Newline-delimited JSON: one frame per line, ended by `\n` or `\r\n`. Blank lines are skipped, and so is a byte order
+//! mark (BOM) at the start of the stream.
 
 use super::outline::OutlineScanner;
 use super::{BOM, Codec, DEFAULT_LIMIT, Frame, FrameError, append_bounded, release};
 use crate::json::flatten;
 
-/// The decoder and encoder of newline-delimited JSON.
+/// The decoder and encoder for newline-delimited JSON.
 #[derive(Debug)]
 pub struct Lines {
     limit: usize,
     state: LinesState,
     /// The first bytes of an unfinished line; in [`LinesState::Delivered`], the line that was returned.
     partial: Vec<u8>,
-    /// The offset of the current line in the stream.
+    /// The offset in the stream at which the current line begins.
     start: u64,
 }
 
 #[derive(Debug)]
 enum LinesState {
-    /// At the start of the stream; this many bytes of a BOM have matched.
+    /// At the start of the stream. The number counts the bytes of a byte order mark (BOM) matched so far.
     Start(usize),
     /// Reading a line.
     Line,
     /// Between two lines. The previous line was returned and is still in `partial`.
     Delivered,
-    /// Reading a line that is too long. It is scanned for its id and method, and not kept.
+    /// Reading a line that is too long. Its bytes are scanned for the id and method of the message, but not kept.
     Skip(Box<SkippedLine>),
 }
 
@@ -33,7 +34,7 @@ struct SkippedLine {
     length: u64,
     /// Whether all bytes so far are white space.
     blank: bool,
-    /// Whether the last byte was `\r`, which belongs to the line only if another byte but `\n` follows.
+    /// Whether the last byte was `\r`. It belongs to the line break if `\n` follows, else to the line.
     ends_in_cr: bool,
 }
 
@@ -44,7 +45,7 @@ impl Default for Lines {
 }
 
 impl Lines {
-    /// A decoder for frames of at most `limit` bytes, without the line break.
+    /// Creates a decoder for frames of at most `limit` bytes, not counting the line break.
     pub fn new(limit: usize) -> Self {
         Self { limit, state: LinesState::Start(0), partial: Vec::new(), start: 0 }
     }
@@ -65,13 +66,13 @@ impl Lines {
         }
     }
 
-    /// Starts the first line with the bytes that looked like a BOM and were not one.
+    /// Starts the first line with the `matched` bytes that looked like a BOM but were not one.
     fn no_bom(&mut self, matched: usize) {
         self.partial.extend_from_slice(&BOM[..matched]);
         self.state = LinesState::Line;
     }
 
-    /// Switches from keeping the current line to scanning it.
+    /// Switches from buffering the current line to scanning it without keeping it.
     fn start_skipping(&mut self) {
         let mut skip = Box::<SkippedLine>::default();
         skip.feed(&self.partial);
@@ -90,7 +91,8 @@ impl Lines {
         (!is_blank(bytes)).then_some(Ok(Frame { offset, bytes, event: None }))
     }
 
-    /// Returns the next frame in the general case: lines that are cut across reads, blank, too long, or after a BOM.
+    /// Returns the next frame when the fast path does not apply: the line spans several reads, is blank, is too long,
+    /// or follows a BOM.
     fn assemble<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Option<Result<Frame<'s>, FrameError>> {
         loop {
             match self.state {
@@ -105,7 +107,7 @@ impl Lines {
             let (bytes, rest) = input.split_at(newline.unwrap_or(input.len()));
             *input = rest.get(1..).unwrap_or(rest);
 
-            // The byte after the limit may be the `\r` of a `\r\n`.
+            // One byte over the limit is buffered, because it may be the `\r` of a `\r\n`.
             let room = self.limit.saturating_add(1);
             if let LinesState::Line = self.state
                 && self.partial.len() + bytes.len() > room
@@ -138,14 +140,15 @@ impl Lines {
             append_bounded(&mut self.partial, bytes, room);
             self.start += self.partial.len() as u64 + 1;
             self.state = LinesState::Delivered;
-            // Checked here and not by `frame`: a borrow that may be returned lasts to the end of the function.
+            // `frame` checks for a blank line too, but its result cannot be tested here: the borrow checker extends a
+            // borrow that may be returned to the end of the function.
             if !is_blank(&self.partial) {
                 return self.frame(&self.partial, offset);
             }
         }
     }
 
-    /// Returns the error for a line that was skipped, or `None` if it was blank.
+    /// Returns the error for a skipped line, or `None` if the line was blank.
     fn too_long(&self, skip: SkippedLine, offset: u64) -> Option<FrameError> {
         let length = skip.length - u64::from(skip.ends_in_cr);
         (!skip.blank).then(|| skip.scan.finish(offset, length, self.limit))

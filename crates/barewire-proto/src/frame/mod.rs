@@ -5,11 +5,11 @@
 //! | [`Lines`] | a line | MCP on stdio and sockets |
 //! | [`Sse`] | the data of a server-sent event | MCP over HTTP |
 //! | [`Body`] | the whole stream | MCP over HTTP |
-//! | [`ContentLength`] | headers and a body of counted bytes | the Language Server Protocol |
+//! | [`ContentLength`] | headers and a body whose length they give | the Language Server Protocol |
 //!
 //! A decoder takes the bytes of each read and returns the frames that are complete. A line or body that lies entirely
-//! within one read is borrowed from it; only an unfinished one is copied into the decoder. The frames do not depend on
-//! how the stream was cut into reads.
+//! within one read is borrowed from the input; only an unfinished line or body is copied into the decoder. The frames
+//! do not depend on how the stream was cut into reads.
 
 mod body;
 mod content_length;
@@ -27,18 +27,18 @@ pub use sse::{Sse, SseEvent, sse_comment, sse_event, sse_retry};
 
 /// A framing: decodes a byte stream into frames, and encodes messages as frames.
 pub trait Codec {
-    /// Takes bytes from the front of `input` up to the end of a frame.
+    /// Consumes bytes from the front of `input` up to the end of a frame, and returns the frame.
     ///
-    /// `None` means that all of `input` was taken and no frame is complete: call again with more bytes. `Some(Err)`
+    /// `None` means that all of `input` was consumed and no frame is complete: call again with more bytes. `Some(Err)`
     /// means that this frame is lost; the next call continues after it.
     fn next_frame<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Option<Result<Frame<'s>, FrameError>>;
 
-    /// Ends the stream. Returns the frame that the end completes, or an error if the stream ended inside a frame; then
-    /// `None`.
+    /// Ends the stream. Returns the frame that the end of the stream completes, or an error if the stream ended inside
+    /// a frame. Further calls return `None`.
     fn finish(&mut self) -> Option<Result<Frame<'_>, FrameError>>;
 
-    /// The memory that the decoder holds, in bytes: for an unfinished frame, for the last frame returned, or for the
-    /// next.
+    /// Returns the memory that the decoder holds, in bytes: for an unfinished frame, for the last returned frame, or
+    /// kept for the next frame.
     fn capacity(&self) -> usize;
 
     /// Frees memory that no unfinished frame needs, including the memory of the last frame returned.
@@ -52,16 +52,16 @@ pub trait Codec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Frame<'a> {
-    /// The offset of the first byte in the stream; for an SSE event, the offset of its first field.
+    /// The offset in the stream of the first byte of the message; for an SSE event, of its first field.
     pub offset: u64,
     /// The message, without its framing.
     pub bytes: &'a [u8],
-    /// The name and id of an SSE event. `None` for the other framings.
+    /// The type and id of an SSE event. `None` for the other framings.
     pub event: Option<SseEvent<'a>>,
 }
 
 impl<'a> Frame<'a> {
-    /// A frame without an SSE event.
+    /// Creates a frame that is not an SSE event.
     #[inline]
     pub const fn new(offset: u64, bytes: &'a [u8]) -> Self {
         Self { offset, bytes, event: None }
@@ -70,11 +70,11 @@ impl<'a> Frame<'a> {
 
 setters! { Frame<'a> { event: Option<SseEvent<'a>> } }
 
-/// An error in place of a frame.
+/// An error that the decoder returns in place of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// The frame is longer than the limit. It was skipped, and scanned for its id and method meanwhile.
+    /// The frame is longer than the limit. It was skipped, and scanned for its id and method while it was skipped.
     TooLong(Box<TooLong>),
     /// The headers do not give the length of the body. The stream is skipped up to the next `Content-Length:`.
     BadHeader {
@@ -94,20 +94,20 @@ pub enum FrameError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TooLong {
-    /// The offset of the frame in the stream.
+    /// The offset in the stream at which the frame begins.
     pub offset: u64,
-    /// Its length in bytes.
+    /// The length of the frame in bytes.
     pub length: u64,
-    /// The limit that it exceeds.
+    /// The maximum length that the frame exceeds, in bytes.
     pub limit: usize,
-    /// Its id and method, as far as a response to its sender needs them.
+    /// The id and method of the frame, as far as they are needed to respond to its sender.
     pub outline: Outline,
-    /// Its first bytes, at most 80, for the log.
+    /// The first bytes of the frame, at most 80, for the log.
     pub prefix: Box<[u8]>,
 }
 
 impl FrameError {
-    /// The first bytes of the frame; empty if they are not known.
+    /// Returns the first bytes of the frame, or an empty slice if they were not kept.
     pub fn prefix(&self) -> &[u8] {
         match self {
             Self::TooLong(too_long) => &too_long.prefix,
@@ -115,7 +115,7 @@ impl FrameError {
         }
     }
 
-    /// The offset of the frame in the stream.
+    /// Returns the offset in the stream at which the frame begins.
     pub fn offset(&self) -> u64 {
         match self {
             Self::TooLong(too_long) => too_long.offset,
@@ -138,16 +138,16 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// A value that no SSE field can hold.
+/// The error for a value that an SSE field cannot hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// A line break in the SSE field. It would end the field, and the rest would be read as another field.
+    /// The value contains a line break, which would end the field; the rest would be read as another field.
     LineBreak {
-        /// The field.
+        /// The name of the field.
         field: &'static str,
     },
-    /// A NUL in an event id. Receivers must ignore such an id.
+    /// The event id contains a NUL. Receivers must ignore such an id.
     Nul,
 }
 
@@ -162,18 +162,20 @@ impl fmt::Display for EncodeError {
 
 impl std::error::Error for EncodeError {}
 
-/// The default limit for the length of a frame. A file of 45 MiB fits as Base64, and the buffers of the official SDKs
-/// are smaller than this.
+/// The default maximum length of a frame, in bytes. A file of 45 MiB fits as Base64, and the buffers of the official
+/// SDKs are smaller.
 pub const DEFAULT_LIMIT: usize = 64 * 1024 * 1024;
 
-/// The largest capacity that a buffer keeps for the next message; a buffer that has grown beyond it is freed as soon as
-/// it is empty. A message of 1 MiB fits in half of it, and buffers grow by doubling.
+/// The maximum capacity, in bytes, that a buffer keeps for the next message. A larger buffer is freed as soon as it is
+/// empty. The number leaves room for a message of 1 MiB, whose buffer may be twice as large because buffers grow by
+/// doubling.
 pub const MAX_KEPT_CAPACITY: usize = 2 * 1024 * 1024 + 1024;
 
 /// The byte order mark, U+FEFF in UTF-8: some editors and shells write it at the start of a stream.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Appends `more` to `buffer`. The capacity doubles when it is full, but only up to `limit` or to the bytes needed.
+/// Appends `more` to `buffer`. A full buffer doubles its capacity, but beyond `limit` it grows only as far as the bytes
+/// need.
 fn append_bounded(buffer: &mut Vec<u8>, more: &[u8], limit: usize) {
     let needed = buffer.len() + more.len();
     if needed > buffer.capacity() {

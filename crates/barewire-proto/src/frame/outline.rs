@@ -1,26 +1,26 @@
-//! The bytes of a frame that is too long to keep -> the id and method that a response to it needs.
+//! Finds the id and method, which an error response needs, in a frame that is too long to keep.
 //!
 //! The scanner takes the frame in pieces, cut anywhere, and keeps only the id and the method. It finds them at any
-//! position: some SDKs write the id last. It follows the structure of the outermost object and counts brackets below
-//! it. It does not validate the JSON inside, because the frame is refused in any case.
+//! position, because some SDKs write the id last. It parses only the outermost object and counts brackets inside nested
+//! values. It does not validate the JSON, because the frame is refused in any case.
 
 use super::{FrameError, TooLong};
 use crate::json::{self, Json};
 
-/// The outline of a skipped frame.
+/// The parts of a skipped frame that an error response needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a frame is an object or it is not")]
 pub enum Outline {
-    /// An object, with the members that tell a request, a notification and a response apart.
+    /// A JSON object, with the members that tell requests, notifications and responses apart.
     Object {
         /// The member `id`.
         id: OutlineMember,
         /// The member `method`.
         method: OutlineMember,
-        /// Whether it has a `result` or an `error`.
+        /// Whether the object has a `result` or an `error`.
         is_response: bool,
     },
-    /// An array, a scalar, or not JSON as far as the scanner checks.
+    /// An array, a scalar, or text that the scanner recognizes as invalid JSON.
     Other,
 }
 
@@ -31,26 +31,26 @@ pub enum OutlineMember {
     /// The object has no such member.
     #[default]
     Absent,
-    /// The text of the member, which occurs once in the object. It is not checked for valid JSON.
+    /// The JSON text of the member, which occurs once in the object. The text is not checked for valid JSON.
     Text(Box<[u8]>),
     /// The member occurs twice, is longer than 2 MiB, or is an object or array.
     Unreadable,
 }
 
-/// The scanner, between two pieces of the frame.
+/// The state of the scanner between two pieces of the frame.
 #[derive(Debug, Default)]
 pub(super) struct OutlineScanner {
     state: ScanState,
     /// The member whose value is being read.
     member: ScannedMember,
-    /// The text of the current name or value, if it is kept.
+    /// The text of the current member name or value, if it is kept.
     text: Vec<u8>,
     /// Whether `text` has reached its limit and is incomplete.
     overflow: bool,
     id: OutlineMember,
     method: OutlineMember,
     is_response: bool,
-    /// The first bytes of the frame.
+    /// The first bytes of the frame, for the log.
     prefix: Vec<u8>,
 }
 
@@ -58,7 +58,8 @@ pub(super) struct OutlineScanner {
 enum ScanState {
     #[default]
     Start,
-    /// Before a name. Directly after the opening brace the object may also end.
+    /// Before a member name. If `first` is set, this is directly after the opening brace, where the object may also
+    /// end.
     Name {
         first: bool,
     },
@@ -105,7 +106,7 @@ impl OutlineScanner {
         }
     }
 
-    /// Returns the error for the skipped frame, with what the scanner found.
+    /// Ends the scan and returns the error for the skipped frame, with the id and method that were found.
     pub(super) fn finish(self, offset: u64, length: u64, limit: usize) -> FrameError {
         let prefix = self.prefix.into();
         let outline = match self.state {
@@ -115,7 +116,7 @@ impl OutlineScanner {
         FrameError::TooLong(Box::new(TooLong { offset, length, limit, outline, prefix }))
     }
 
-    /// Takes at least one byte and returns the rest.
+    /// Consumes at least one byte of `bytes` and returns the remaining bytes.
     fn step<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let (byte, rest) = (bytes[0], &bytes[1..]);
         let white = matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
@@ -169,7 +170,7 @@ impl OutlineScanner {
         rest
     }
 
-    /// Takes the bytes of a string, up to its end or the end of `bytes`, and returns the rest.
+    /// Consumes the bytes of a string, up to its end or the end of `bytes`, and returns the remaining bytes.
     fn in_string<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let (ScanState::InName { escaped }
         | ScanState::InString { escaped }
@@ -177,7 +178,7 @@ impl OutlineScanner {
         else {
             unreachable!("called inside a string only");
         };
-        // The byte after a backslash is skipped. Then search for the next quote or backslash.
+        // Skip the byte after a backslash, then search for the next quote or backslash.
         let from = usize::from(std::mem::take(escaped));
         let Some(found) = memchr::memchr2(b'"', b'\\', &bytes[from..]) else {
             self.append_text(bytes);
@@ -206,7 +207,7 @@ impl OutlineScanner {
         rest
     }
 
-    /// Appends to the text of a name, or of the value of `id` or `method`.
+    /// Appends `bytes` to the text of the current name, or of the current value if the member is `id` or `method`.
     fn append_text(&mut self, bytes: &[u8]) {
         let cap = match (self.state, self.member) {
             (ScanState::InNestedString { .. }, _) => return,
@@ -222,7 +223,7 @@ impl OutlineScanner {
     }
 
     fn finish_name(&mut self) {
-        // The scanner has not checked the name, and a name with a broken escape must not match.
+        // The scanner has not checked the name, so it is parsed here: a name with a broken escape must not match.
         let name = Some(&self.text).filter(|text| !self.overflow && Json::parse(text).is_ok());
         let known = name.and_then(|text| {
             json::match_name(
@@ -258,14 +259,15 @@ impl OutlineScanner {
     }
 }
 
-/// The number of bytes of a skipped frame that are kept for the log.
+/// The maximum number of bytes of a skipped frame that are kept for the log.
 const MAX_PREFIX_BYTES: usize = 80;
 
-/// The longest name that can match: `"method"` with every letter escaped as `\u006d` has 38 bytes.
+/// The maximum length, in bytes, of a name that is kept: `"method"` with every letter escaped, as in `\u006d`, has 38
+/// bytes.
 const MAX_NAME_BYTES: usize = 38;
 
-/// The longest id or method that is kept; it bounds the memory of a skipped frame. An id of 1 MiB must be echoed, and
-/// its quotes and escapes count too.
+/// The maximum length, in bytes, of an id or method that is kept, which bounds the memory for a skipped frame. Ids of 1
+/// MiB must be echoed, and their quotes and escapes need room too.
 const MAX_VALUE_BYTES: usize = 2 * 1024 * 1024;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Server-sent events (WHATWG HTML, section 9.2): one field per line, a blank line ends an event, its data is the
-//! frame.
+//! Server-sent events (WHATWG HTML, section 9.2): each line is a field, a blank line ends an event, and the data of an
+//! event is a frame.
 //!
 //! Lines end in LF, CR or CRLF. Comments and unknown fields are skipped in constant memory. An event without data is
-//! not returned as a frame, but its id still counts, as the standard requires.
+//! not returned as a frame, but its id is remembered, as the standard requires.
 
 use std::time::Duration;
 
@@ -10,36 +10,36 @@ use super::outline::OutlineScanner;
 use super::{BOM, Codec, DEFAULT_LIMIT, EncodeError, Frame, FrameError, append_bounded};
 use crate::json::flatten;
 
-/// The decoder and encoder of an event stream.
+/// The decoder and encoder for an event stream.
 #[derive(Debug)]
 pub struct Sse {
     limit: usize,
     line: LinePosition,
     /// Whether the last byte was `\r`: a `\n` directly after it belongs to the same line end.
     after_cr: bool,
-    /// The number of bytes of the stream taken so far.
+    /// The number of bytes of the stream consumed so far.
     taken: u64,
     event: PendingEvent,
-    /// The value of the current field, unless the field is `data`, as far as it was read.
+    /// The part of the current field's value that was read so far. Not used for `data` fields.
     value: Vec<u8>,
-    /// The last field `id` since the last blank line. It becomes `last_event_id` at the next blank line.
+    /// The last `id` field since the last blank line. The next blank line copies it to `last_event_id`.
     id: Option<String>,
     last_event_id: String,
     retry: Option<Duration>,
 }
 
-/// The name and id of an event.
+/// The type and id of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SseEvent<'a> {
-    /// The event type: the field `event`, or `message` without one.
+    /// The event type: the value of the field `event`, or `message` if the event has no such field.
     pub name: &'a str,
-    /// The id of the last event that had one, for resuming a broken stream. Empty if there was none.
+    /// The id of the last event that had an id, used to resume a broken stream. Empty if no event had an id.
     pub last_event_id: &'a str,
 }
 
 impl<'a> SseEvent<'a> {
-    /// An event of this type and id.
+    /// Creates an event with this type and id.
     #[inline]
     pub const fn new(name: &'a str, last_event_id: &'a str) -> Self {
         Self { name, last_event_id }
@@ -49,13 +49,13 @@ impl<'a> SseEvent<'a> {
 /// The position of the decoder in a line.
 #[derive(Debug)]
 enum LinePosition {
-    /// At the start of the stream; this many bytes of a BOM have matched.
+    /// At the start of the stream. The number counts the bytes of a byte order mark (BOM) matched so far.
     Bom(usize),
     /// Before the first byte of a line.
     Start,
     /// In the name of a field that began at `start`. `prefix` holds the first bytes of the name.
     Name { start: u64, prefix: [u8; MAX_FIELD_NAME], length: usize },
-    /// After the colon, where one space is skipped.
+    /// After the colon. One space directly after the colon is skipped.
     Colon(Field),
     /// In a field's value.
     Value(Field),
@@ -74,7 +74,7 @@ enum Field {
 /// The event that the decoder is reading.
 #[derive(Debug, Default)]
 struct PendingEvent {
-    /// The offset of its first field in the stream.
+    /// The offset in the stream of the event's first field.
     start: Option<u64>,
     event: String,
     data: EventData,
@@ -82,14 +82,15 @@ struct PendingEvent {
 
 #[derive(Debug, Default)]
 enum EventData {
-    /// No `data` field so far.
+    /// The event has no `data` field so far.
     #[default]
     None,
-    /// The `data` lines so far, joined by `\n`.
+    /// The values of the `data` fields so far, joined by `\n`.
     Buffered(Vec<u8>),
-    /// The previous call returned the event.
+    /// The data of the event that the previous call returned.
     Delivered(Vec<u8>),
-    /// The data is too long. It is scanned for its id and method, and not kept. The number is its length.
+    /// The data is too long. It is scanned for its id and method, but not kept. The number is the length of the data so
+    /// far.
     Skipped(Box<OutlineScanner>, u64),
 }
 
@@ -100,7 +101,7 @@ impl Default for Sse {
 }
 
 impl Sse {
-    /// A decoder for events with at most `limit` bytes of data.
+    /// Creates a decoder for events with at most `limit` bytes of data.
     pub fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -115,12 +116,12 @@ impl Sse {
         }
     }
 
-    /// The id to send as `Last-Event-ID` when the client reopens the stream. Empty if there is none.
+    /// Returns the id to send as `Last-Event-ID` when the client reopens the stream. Empty if no event had an id.
     pub fn last_event_id(&self) -> &str {
         &self.last_event_id
     }
 
-    /// The time that the server asks the client to wait before it reconnects.
+    /// Returns the time that the server asked the client to wait before it reconnects, if any.
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }
@@ -132,7 +133,7 @@ impl Sse {
         taken
     }
 
-    /// Takes the bytes up to the end of the current part of the line. Returns true if an event is complete.
+    /// Consumes bytes up to the end of the current part of the line. Returns true if an event is complete.
     fn step(&mut self, input: &mut &[u8]) -> bool {
         let byte = input[0];
         if std::mem::take(&mut self.after_cr) && byte == b'\n' {
@@ -150,7 +151,7 @@ impl Sse {
                 if matched == 0 || matched == BOM.len() {
                     self.line = LinePosition::Start;
                 } else {
-                    // The bytes looked like a BOM and were the start of a name.
+                    // The bytes that looked like a BOM are the start of a field name.
                     let mut prefix = [0; MAX_FIELD_NAME];
                     prefix[..matched].copy_from_slice(&BOM[..matched]);
                     self.line = LinePosition::Name { start: 0, prefix, length: matched };
@@ -227,7 +228,7 @@ impl Sse {
         }
     }
 
-    /// Appends to the value of a field.
+    /// Appends `value` to the value of the current field.
     fn add(&mut self, field: Field, value: &[u8]) {
         match (field, &mut self.event.data) {
             (Field::Ignored, _) => {}
@@ -252,7 +253,7 @@ impl Sse {
         }
     }
 
-    /// Ends a field whose value is complete. A value that is too long is ignored like an unknown field.
+    /// Applies a field whose value is complete. A value that is too long is ignored, like an unknown field.
     fn end_field(&mut self, field: Field) {
         if let Field::Data | Field::Ignored = field {
             return;
@@ -266,15 +267,15 @@ impl Sse {
             Field::Event => self.event.event = value.into_owned(),
             Field::Id if !value.contains('\0') => self.id = Some(value.into_owned()),
             Field::Retry if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) => {
-                // The value is all digits, so parsing fails only if it is too large. Then the wait is the longest
-                // possible.
+                // The value is all digits, so parsing fails only if the number is too large. Then the maximum time is
+                // used.
                 self.retry = Some(Duration::from_millis(value.parse().unwrap_or(u64::MAX)));
             }
             Field::Id | Field::Retry | Field::Data | Field::Ignored => {}
         }
     }
 
-    /// Ends an event at a blank line. Returns true if the event has data.
+    /// Ends the current event at a blank line. Returns true if the event has data.
     fn end_event(&mut self) -> bool {
         if let Some(id) = self.id.take() {
             self.last_event_id = id;
@@ -307,7 +308,7 @@ impl Codec for Sse {
         None
     }
 
-    /// Ends the stream. An event without its blank line is incomplete (WHATWG HTML, section 9.2.6).
+    /// Ends the stream. An event that is not ended by a blank line is incomplete (WHATWG HTML, section 9.2.6).
     fn finish(&mut self) -> Option<Result<Frame<'_>, FrameError>> {
         self.release();
         let PendingEvent { start, data, .. } = std::mem::take(&mut self.event);
@@ -346,7 +347,7 @@ impl Codec for Sse {
 }
 
 impl Sse {
-    /// Returns the event that a blank line has completed.
+    /// Returns the event that was just completed by a blank line.
     fn deliver(&mut self) -> Result<Frame<'_>, FrameError> {
         let offset = self.event.start.unwrap_or_default();
         let data = match std::mem::take(&mut self.event.data) {
@@ -398,7 +399,7 @@ pub fn sse_event(out: &mut Vec<u8>, event: Option<&str>, id: Option<&str>, data:
     if id.is_some_and(|id| id.contains('\0')) {
         return Err(EncodeError::Nul);
     }
-    // The receiver would read a `\r` as a line end and turn it into `\n`: the data would change.
+    // The receiver would treat a `\r` as a line end and replace it with `\n`, which would change the data.
     if data.contains('\r') {
         return Err(EncodeError::LineBreak { field: "data" });
     }
@@ -420,7 +421,7 @@ pub fn sse_event(out: &mut Vec<u8>, event: Option<&str>, id: Option<&str>, data:
     Ok(())
 }
 
-/// Appends a comment, which receivers ignore. It keeps an idle connection open.
+/// Appends a comment, which receivers ignore. Comments keep an idle connection open.
 pub fn sse_comment(out: &mut Vec<u8>, text: &str) -> Result<(), EncodeError> {
     if text.contains(['\r', '\n']) {
         return Err(EncodeError::LineBreak { field: "comment" });
@@ -436,9 +437,9 @@ pub fn sse_retry(out: &mut Vec<u8>, after: Duration) {
     out.extend_from_slice(format!("retry: {}\n", after.as_millis()).as_bytes());
 }
 
-/// The longest value of a field other than `data`, in bytes.
+/// The maximum length, in bytes, of the value of a field other than `data`.
 const MAX_FIELD_VALUE: usize = 64 * 1024;
 
-/// The number of bytes of a name that are kept. `event` and `retry` are the longest known names; one more byte tells a
-/// longer name apart.
+/// The maximum number of bytes of a field name that are kept. The longest known names, `event` and `retry`, have five;
+/// the sixth byte shows that a name is longer than those.
 const MAX_FIELD_NAME: usize = 6;

@@ -1,4 +1,4 @@
-//! The allowed values of `Host` and `Origin`: the protection of a server against DNS rebinding by a web page.
+//! The allowed values of `Host` and `Origin`. Checking them protects a server against DNS rebinding by a web page.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::origin::{Origin, default_port, split_scheme};
 use super::rejection::quoted;
 use super::{Headers, Rejection, RejectionRule, single};
 
-/// The allowed hosts and origins. They are compared after parsing, and never by substring.
+/// The allowed hosts and origins. Received values are parsed and then compared exactly, never by substring.
 ///
 /// ```
 /// use barewire_proto::http::Access;
@@ -23,16 +23,16 @@ use super::{Headers, Rejection, RejectionRule, single};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
-    /// `None` allows all.
+    /// The allowed hosts; `None` allows all hosts.
     hosts: Option<Vec<AllowedHost>>,
-    /// `None` allows all.
+    /// The allowed origins; `None` allows all origins.
     origins: Option<Vec<AllowedOrigin>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct AllowedHost {
     host: Host,
-    /// `None` allows any port.
+    /// The allowed port; `None` allows any port.
     port: Option<u16>,
 }
 
@@ -44,7 +44,7 @@ enum AllowedOrigin {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Scheme {
-    /// `http` or `https`.
+    /// Both `http` and `https`.
     Web,
     Is(String),
 }
@@ -56,20 +56,21 @@ enum Port {
 }
 
 impl Access {
-    /// Allows `localhost`, `127.0.0.1` and `[::1]` as hosts and as origins, at any port: for a server on this machine.
+    /// Allows `localhost`, `127.0.0.1` and `[::1]` as hosts and as origins, at any port. Meant for a server that is
+    /// used only from its own machine.
     pub fn loopback() -> Self {
         let hosts = Host::loopback().map(|host| AllowedHost { host, port: None });
         let origins = Host::loopback().map(|host| AllowedOrigin::Tuple { scheme: Scheme::Web, host, port: Port::Any });
         Self { hosts: Some(hosts.to_vec()), origins: Some(origins.to_vec()) }
     }
 
-    /// Allows no host and no origin. A request without an `Origin` does not come from a page and only needs an allowed
-    /// host.
+    /// Allows no host and no origin. A request without an `Origin` does not come from a web page, so it needs only an
+    /// allowed host.
     pub fn deny_all() -> Self {
         Self { hosts: Some(Vec::new()), origins: Some(Vec::new()) }
     }
 
-    /// Allows a host: `example.com` at any port, `example.com:8080` at that port only.
+    /// Allows a host: `example.com` at any port, or `example.com:8080` at that port only.
     pub fn allow_host(&mut self, host: &str) -> Result<(), BadAccess> {
         let Authority { host, port } = Authority::parse(host.as_bytes()).map_err(|why| BadAccess::new(host, why))?;
         self.hosts.get_or_insert_default().push(AllowedHost { host, port });
@@ -84,21 +85,21 @@ impl Access {
         Ok(())
     }
 
-    /// Allows all hosts: for a server behind a proxy that checks them.
+    /// Allows all hosts, for a server behind a proxy that checks the host.
     pub fn allow_any_host(&mut self) {
         self.hosts = None;
     }
 
-    /// Allows all origins: for a server that has nothing to protect, or that requires authorization.
+    /// Allows all origins, for a server that has nothing to protect or that requires authorization.
     pub fn allow_any_origin(&mut self) {
         self.origins = None;
     }
 
-    /// Checks the headers, and `target`: the `:authority` of HTTP/2, or the host of a request line with an absolute
-    /// URL.
+    /// Checks the `Host` and `Origin` headers, and `target`: the `:authority` of HTTP/2, or the host of a request line
+    /// with an absolute URL.
     ///
-    /// All hosts in a request must be allowed, as we do not know which of them a proxy has used. There must be at least
-    /// one, and `Host` may occur only once.
+    /// Every host in a request must be allowed, because a proxy may have used any of them. There must be at least one
+    /// host, and the `Host` header may occur only once.
     pub fn check(&self, target: Option<&[u8]>, headers: &(impl Headers + ?Sized)) -> Result<(), Rejection> {
         let host = single(headers, "host")
             .map_err(|_| refused(RejectionRule::Host, "Host stands more than once".to_owned()))?;

@@ -1,22 +1,22 @@
-//! Strict Base64 (RFC 4648, section 4): each sequence of bytes has exactly one valid text.
+//! Strict Base64 (RFC 4648, section 4): each sequence of bytes has exactly one valid encoding.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Appends `bytes` with padding.
+/// Appends `bytes` as Base64 with padding.
 pub(super) fn encode(out: &mut String, bytes: &[u8]) {
     for three in bytes.chunks(3) {
         let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or_default());
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for at in 0..4 {
             let six = bits >> (18 - 6 * at) & 63;
-            // Three bytes take four letters, two bytes three, one byte two.
+            // Three bytes are written as four letters, two bytes as three, one byte as two. `=` fills up to four.
             out.push(if at <= three.len() { char::from(ALPHABET[six as usize]) } else { '=' });
         }
     }
 }
 
-/// Returns the bytes of `text`, or `None` if [`encode`] would not write it: wrong padding, a wrong letter, or unused
-/// bits that are set.
+/// Decodes `text`. Returns `None` if [`encode`] would never write this text: wrong padding, an invalid letter, or
+/// unused bits that are set.
 pub(super) fn decode(text: &[u8]) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(4) {
         return None;

@@ -1,5 +1,5 @@
-//! `WWW-Authenticate`: the challenge of a server that requires authorization. RFC 9110, section 11.6.1, and RFC 6750,
-//! section 3.
+//! The `WWW-Authenticate` header: the challenge of a server that requires authorization. RFC 9110, section 11.6.1, and
+//! RFC 6750, section 3.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::header::is_tchar;
 /// The name of the header.
 pub const WWW_AUTHENTICATE: &str = "www-authenticate";
 
-/// A challenge that asks for an access token.
+/// A `Bearer` challenge, which asks the client for an access token.
 ///
 /// ```
 /// use barewire_proto::http::challenge::Bearer;
@@ -24,15 +24,15 @@ pub const WWW_AUTHENTICATE: &str = "www-authenticate";
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bearer<'a> {
-    /// The name of the protected area, for people.
+    /// The name of the protected area, to display to people.
     pub realm: Option<&'a str>,
-    /// The URL of the metadata of the protected resource.
+    /// The URL of the metadata document that describes the protected resource.
     pub resource_metadata: Option<&'a str>,
-    /// `invalid_request`, `invalid_token` or `insufficient_scope`; `None` if the request had no token.
+    /// The error code: `invalid_request`, `invalid_token` or `insufficient_scope`; `None` if the request had no token.
     pub error: Option<&'a str>,
     /// The required scopes, separated by spaces.
     pub scope: Option<&'a str>,
-    /// The description of the error, for people. Characters that are not allowed are replaced.
+    /// The description of the error, to display to people. Characters that the header does not allow are replaced.
     pub error_description: Option<&'a str>,
 }
 
@@ -44,7 +44,8 @@ setters! { Bearer<'a> {
 impl Bearer<'_> {
     /// Returns the value of the header.
     pub fn value(&self) -> Result<String, BadValue> {
-        // RFC 6750 does not allow characters that need escapes here, and many parsers do not handle escapes.
+        // RFC 6750 does not allow characters that need escapes in the description, and many parsers do not handle
+        // escapes.
         let description: Option<String> = self.error_description.map(|text| {
             let letter = |letter| match letter {
                 '"' => '\'',
@@ -82,8 +83,8 @@ impl Bearer<'_> {
     }
 }
 
-/// A parameter that is not allowed in a challenge: it has quotes, backslashes or line breaks, or is not printable
-/// ASCII.
+/// The error for a parameter that a challenge cannot hold: it contains quotes, backslashes or line breaks, or is not
+/// printable ASCII.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BadValue {
@@ -99,45 +100,45 @@ impl fmt::Display for BadValue {
 
 impl std::error::Error for BadValue {}
 
-/// A received challenge of any scheme.
+/// A challenge of any scheme, as received in a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Challenge {
-    /// The scheme, as it was written. Schemes are compared without regard to case.
+    /// The scheme as the server wrote it. Schemes are compared without regard to case.
     pub scheme: String,
-    /// The token that a few schemes have instead of parameters.
+    /// The token that a few schemes use instead of parameters.
     pub token68: Option<String>,
     /// The parameters: names in lower case, values without their quotes.
     pub params: Vec<(String, String)>,
 }
 
 impl Challenge {
-    /// Whether the challenge has this scheme.
+    /// Whether the challenge has this scheme, compared without regard to case.
     pub fn is(&self, scheme: &str) -> bool {
         self.scheme.eq_ignore_ascii_case(scheme)
     }
 
-    /// Returns a parameter by its name in lower case. If it occurs twice, the first one counts.
+    /// Returns a parameter by its name in lower case. If the name occurs twice, the first value is returned.
     pub fn param(&self, name: &str) -> Option<&str> {
         self.params.iter().find(|(found, _)| found == name).map(|(_, value)| &**value)
     }
 }
 
-/// The number of bytes of a header that are read.
+/// The maximum number of bytes of a header that are read.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
-/// The number of challenges that are read, and of parameters for each.
+/// The maximum number of challenges that are read, and of parameters per challenge.
 const MAX_ITEMS: usize = 32;
 
 /// Returns the challenges of a response, in order.
 ///
-/// A syntax error ends the header in which it occurs. The challenges before it are kept, because many servers send
-/// malformed headers. At most 32 challenges with 32 parameters each and 16 KiB of each header are read.
+/// A syntax error ends the parsing of the header in which it occurs. The challenges before it are kept, because many
+/// servers send malformed headers. At most 32 challenges with 32 parameters each and 16 KiB of each header are read.
 pub fn parse(headers: &(impl Headers + ?Sized)) -> Vec<Challenge> {
     let mut found = Vec::new();
     for value in headers.values(WWW_AUTHENTICATE) {
         let mut reader = ChallengeReader { rest: &value[..value.len().min(MAX_HEADER_BYTES)] };
-        // `None` is a syntax error: the challenges before it are in `found`.
+        // `None` means a syntax error. The challenges before it are already in `found`.
         let _ = reader.challenges(&mut found);
     }
     found
@@ -196,7 +197,7 @@ impl<'a> ChallengeReader<'a> {
         }
     }
 
-    /// Takes a comma and the empty elements after it, or nothing at the end of the header.
+    /// Consumes a comma and the empty elements after it. At the end of the header, consumes nothing.
     fn end_of_element(&mut self) -> Option<()> {
         self.spaces();
         if !self.rest.is_empty() && self.rest.first() != Some(&b',') {
@@ -211,7 +212,7 @@ impl<'a> ChallengeReader<'a> {
         (!token.is_empty()).then(|| String::from_utf8_lossy(token).into_owned())
     }
 
-    /// Takes letters, then any number of `=`, if the challenge ends there. Otherwise takes nothing.
+    /// Consumes a token68 (letters, then any number of `=`) if the challenge ends after it; otherwise consumes nothing.
     fn token68(&mut self) -> Option<String> {
         let before = self.rest;
         let letters = self.take(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte));
@@ -225,7 +226,7 @@ impl<'a> ChallengeReader<'a> {
         None
     }
 
-    /// Takes a quoted string up to its closing quote, and removes the backslashes of escapes.
+    /// Consumes a quoted string up to its closing quote, and removes the backslashes of escapes.
     fn quoted(&mut self) -> Option<String> {
         let mut value = Vec::new();
         loop {
@@ -271,7 +272,7 @@ mod tests {
 
     use super::*;
 
-    /// The challenges as `Scheme token68 name=value …`.
+    /// Returns each challenge as text: `Scheme token68 name=value …`.
     fn read(values: &[&[u8]]) -> Vec<String> {
         let headers: Vec<_> = values.iter().map(|value| ("WWW-Authenticate", *value)).collect();
         let line = |challenge: &Challenge| {
@@ -341,9 +342,9 @@ mod tests {
             (&[b"Negotiate YWJj==, Bearer scope=a"], &["Negotiate YWJj==", r#"Bearer scope="a""#]),
             (&[b"Negotiate a-b._~+/=", b"Bearer error=x"], &["Negotiate a-b._~+/=", r#"Bearer error="x""#]),
             (&[b"Digest abc"], &["Digest abc"]),
-            // The first of two equal names counts.
+            // If two parameters have the same name, the first is used.
             (&[b"Bearer scope=a, Scope=b"], &[r#"Bearer scope="a""#]),
-            // A syntax error ends its header, but not the next one.
+            // A syntax error ends the parsing of its own header, but not of the next one.
             (&[b"Bearer scope=\"a", b"Basic realm=x"], &["Bearer", r#"Basic realm="x""#]),
             (&[b"Bearer error=x, scope=\"a\\"], &[r#"Bearer error="x""#]),
             (&[b"Bearer error=x scope=y"], &[r#"Bearer error="x""#]),

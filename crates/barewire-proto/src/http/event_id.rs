@@ -1,8 +1,9 @@
-//! The ids of events on our streams: the stream, and the position in it.
+//! The ids of the events on our HTTP streams: the number of the stream, and the position of the event in it.
 
 use std::fmt;
 
-/// An event id: `<stream>-<sequence>`, both decimal. A client sends the last one back to resume the stream after it.
+/// An event id: `<stream>-<sequence>`, both decimal. To resume a stream, a client sends the id of the last event that
+/// it received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(clippy::exhaustive_structs, reason = "its text has two numbers")]
 pub struct EventId {
@@ -13,7 +14,7 @@ pub struct EventId {
 }
 
 impl EventId {
-    /// Reads an id exactly as `Display` writes it, without leading zeros or signs.
+    /// Parses an id in exactly the form that `Display` writes, without leading zeros or signs.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let dash = text.iter().position(|byte| *byte == b'-')?;
         Some(Self { stream: number(&text[..dash])?, sequence: number(&text[dash + 1..])? })

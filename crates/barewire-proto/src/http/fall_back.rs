@@ -1,5 +1,5 @@
-//! Finding the era of an HTTP server by its responses: try a modern request, then `initialize`, then the transport of
-//! 2024-11-05.
+//! Finds out the era of an HTTP server from its responses: the client tries a modern request, then `initialize`, then
+//! the HTTP+SSE transport of 2024-11-05.
 //!
 //! MCP 2026-07-28, basic/transports/streamable-http, "Backward Compatibility".
 
@@ -11,11 +11,11 @@ use crate::rpc::Code;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the specification has these")]
 pub enum Attempt {
-    /// A modern request.
+    /// A request of the modern era.
     Modern,
-    /// `initialize`, without a session.
+    /// An `initialize` request without a session.
     Initialize,
-    /// A GET that opens the stream of HTTP+SSE.
+    /// A GET request that opens the event stream of the HTTP+SSE transport.
     Sse,
 }
 
@@ -23,15 +23,16 @@ pub enum Attempt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a client must act on each")]
 pub enum NextStep {
-    /// Stay with the era that was tried: the server supports it. An error is about the request.
+    /// Stay with the era that was tried, because the server supports it. An error response is about the request, not
+    /// the era.
     Stay,
-    /// Read the response in the body: see [`next_after_response`].
+    /// Read the JSON-RPC response in the body, then call [`next_after_response`].
     Read,
     /// Try `initialize`.
     Initialize,
     /// Try HTTP+SSE.
     Sse,
-    /// Authorize, then try the same again.
+    /// Authorize, then repeat the attempt.
     Authorize,
     /// Give up.
     Fail,
@@ -42,7 +43,7 @@ pub enum NextStep {
 /// | attempt | response | next step |
 /// |---|---|---|
 /// | anything | 401 | authorize |
-/// | anything | 403, a redirect, 408, 429, 502 to 504; success with another body than MCP | fail |
+/// | anything | 403, a redirect, 408, 429, 502 to 504; success with a body that is not MCP | fail |
 /// | modern | JSON or events | read the response |
 /// | modern | an error of the modern era; -32601 with 404 | stay |
 /// | modern | any other 4xx or 5xx | `initialize` |
@@ -52,8 +53,8 @@ pub enum NextStep {
 /// | HTTP+SSE | events | stay |
 /// | HTTP+SSE | any other | fail |
 ///
-/// A 400 with -32602 may come from a modern server for an incomplete `_meta`, or from a legacy server that does not
-/// know the parameters. Our `_meta` is complete, so the server is legacy.
+/// A 400 with -32602 may come from a modern server that got an incomplete `_meta`, or from a legacy server that does
+/// not know the parameters. Our `_meta` is always complete, so the server is legacy.
 pub fn fall_back(tried: Attempt, answer: &ResponseKind) -> NextStep {
     let status = match answer {
         ResponseKind::Unauthorized => return NextStep::Authorize,
@@ -80,10 +81,11 @@ pub fn fall_back(tried: Attempt, answer: &ResponseKind) -> NextStep {
     }
 }
 
-/// Returns the next step after a JSON-RPC response with a success status. `error` is its error code, if it is an error.
+/// Returns the next step after a JSON-RPC response with a success status. `error` is the error code, or `None` for a
+/// result.
 ///
-/// A modern server sends its errors with an error status. An error with a success status and without a code of the
-/// modern era comes from a legacy server that does not know the method.
+/// A modern server sends its errors with an error status. So an error that has a success status, and no code of the
+/// modern era, comes from a legacy server that does not know the method.
 pub fn next_after_response(tried: Attempt, error: Option<Code>) -> NextStep {
     match (tried, error) {
         (_, None) => NextStep::Stay,
@@ -105,7 +107,7 @@ mod tests {
     fn all_of_the_table() {
         use NextStep::{Authorize, Fail, Initialize, Read, Sse, Stay};
         let json = "application/json";
-        // The next steps after a modern request, after `initialize` and after a GET.
+        // The last three columns are the next steps after a modern request, after `initialize` and after a GET.
         for (status, content_type, body, modern, initialize, sse) in [
             (200, json, String::new(), Read, Read, Fail),
             (200, "text/event-stream", String::new(), Read, Read, Stay),

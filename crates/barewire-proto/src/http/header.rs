@@ -1,18 +1,18 @@
-//! The headers of MCP, and reading values from a list of headers.
+//! The names of the HTTP headers of MCP, and functions that read header values.
 
 use std::fmt;
 
-/// The revision of a message or of its session.
+/// The header with the protocol revision of a message or of its session.
 pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
-/// The session of a legacy message.
+/// The header with the session id of a legacy message.
 pub const SESSION_ID: &str = "mcp-session-id";
-/// The method of the request in the body.
+/// The header with the method of the request in the body.
 pub const METHOD: &str = "mcp-method";
-/// The name or URI that the request in the body is about.
+/// The header with the name or URI that the request in the body is about.
 pub const NAME: &str = "mcp-name";
-/// The prefix of headers that repeat an argument.
+/// The prefix of the headers that repeat an argument of a tool call.
 pub const PARAM: &str = "mcp-param-";
-/// The id of the last event that the client received on a stream.
+/// The header with the id of the last event that the client received on a stream.
 pub const LAST_EVENT_ID: &str = "last-event-id";
 
 /// The headers of one HTTP request or response.
@@ -29,7 +29,7 @@ impl<N: AsRef<str>, V: AsRef<[u8]>> Headers for [(N, V)] {
     }
 }
 
-/// A header occurs more than once, but may occur only once.
+/// The error for a header that occurs more than once although it may occur only once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepeatedHeader;
@@ -42,9 +42,9 @@ impl fmt::Display for RepeatedHeader {
 
 impl std::error::Error for RepeatedHeader {}
 
-/// Returns the value of a header that may occur once, without the white space around it (RFC 9110, section 5.5).
+/// Returns the value of a header that may occur only once, without the white space around it (RFC 9110, section 5.5).
 ///
-/// Two values are refused even if they are equal: an intermediary may have read only one of them.
+/// Two values are refused even if they are equal, because an intermediary may have read only one of them.
 pub fn single<'a>(headers: &'a (impl Headers + ?Sized), name: &str) -> Result<Option<&'a [u8]>, RepeatedHeader> {
     let mut values = headers.values(name);
     let value = values.next();

@@ -1,6 +1,7 @@
-//! `Host` and the authority of a URL -> a parsed host and port, which are compared exactly and never by substring.
+//! Parses the `Host` header or the authority of a URL into a host and port, which are compared exactly, never by
+//! substring.
 
-// Only the address types: `core` cannot open a connection.
+// Imported from `core`, which has only the address types and cannot open a connection.
 use core::net::{Ipv4Addr, Ipv6Addr};
 use std::fmt;
 
@@ -8,7 +9,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "the kinds of hosts are those of RFC 3986")]
 pub enum Host {
-    /// A name, in lower case. `localhost.` differs from `localhost`.
+    /// A name, in lower case. A trailing dot is kept: `localhost.` differs from `localhost`.
     Name(String),
     /// An IPv4 address, written as four decimal numbers. Other notations are refused.
     V4(Ipv4Addr),
@@ -22,11 +23,11 @@ pub enum Host {
 pub struct Authority {
     /// The host.
     pub host: Host,
-    /// The port, if there is one.
+    /// The port, if one was written.
     pub port: Option<u16>,
 }
 
-/// The reason why a text is not an authority.
+/// The reason why a text is not a valid authority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each has its sentence in Display")]
@@ -40,7 +41,7 @@ pub enum BadAuthority {
 }
 
 impl Authority {
-    /// Reads `host`, `host:port`, `[address]` or `[address]:port`.
+    /// Parses `host`, `host:port`, `[address]` or `[address]:port`.
     pub fn parse(text: &[u8]) -> Result<Self, BadAuthority> {
         if text.contains(&b'@') {
             return Err(BadAuthority::Userinfo);
@@ -63,13 +64,13 @@ impl Authority {
 }
 
 fn number(digits: &[u8]) -> Option<u16> {
-    // `parse` would accept a sign.
+    // Without this check, `parse` would accept a sign.
     let all_digits = digits.iter().all(u8::is_ascii_digit);
     all_digits.then(|| std::str::from_utf8(digits).ok()?.parse().ok())?
 }
 
 impl Host {
-    /// The three hosts that mean this machine.
+    /// Returns the three hosts that stand for this machine: `localhost`, `127.0.0.1` and `[::1]`.
     pub fn loopback() -> [Self; 3] {
         [Self::Name("localhost".to_owned()), Self::V4(Ipv4Addr::LOCALHOST), Self::V6(Ipv6Addr::LOCALHOST)]
     }
@@ -79,7 +80,7 @@ impl Host {
             return Err(BadAuthority::Empty);
         }
         let text = std::str::from_utf8(text).map_err(|_| BadAuthority::Name)?.to_ascii_lowercase();
-        // One dot at the end is allowed and does not count for the length: it stands for the DNS root.
+        // One dot at the end is allowed: it stands for the DNS root and does not count towards the length.
         let name = text.strip_suffix('.').unwrap_or(&text);
         let is_label = |label: &str| {
             let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -88,7 +89,8 @@ impl Host {
         if name.len() > 253 || !name.split('.').all(is_label) {
             return Err(BadAuthority::Name);
         }
-        // A browser reads a name that ends in a number as an IPv4 address: 0x7f.1 is 127.0.0.1. We accept one notation.
+        // A browser reads a name that ends in a number as an IPv4 address, so `0x7f.1` is 127.0.0.1. Only the notation
+        // with four decimal numbers is accepted.
         let last = name.rsplit('.').next().unwrap_or_default();
         let hex = last.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
         if hex || last.bytes().all(|byte| byte.is_ascii_digit()) {

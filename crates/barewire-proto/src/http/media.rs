@@ -15,7 +15,7 @@ pub enum Media {
 }
 
 impl Media {
-    /// The media type in a header.
+    /// Returns the media type as it is written in a header.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Json => "application/json",
@@ -23,9 +23,10 @@ impl Media {
         }
     }
 
-    /// Reads the value of a `Content-Type`. `None` for other media types and for a charset other than UTF-8.
+    /// Parses the value of a `Content-Type` header. Returns `None` for other media types and for a charset other than
+    /// UTF-8.
     pub fn parse(value: &[u8]) -> Option<Self> {
-        // The most common spelling.
+        // Fast path for the most common spelling.
         if value == Self::Json.as_str().as_bytes() {
             return Some(Self::Json);
         }
@@ -37,13 +38,13 @@ impl Media {
     }
 }
 
-/// Checks that the body of a POST is JSON and not encoded.
+/// Checks that the body of a POST is JSON and has no `Content-Encoding`.
 pub(super) fn content_type(headers: &(impl Headers + ?Sized)) -> Result<(), Rejection> {
     let refuse =
         |why: String| Rejection::new(RejectionRule::ContentType, format!("{why}: send application/json in UTF-8"));
     let mut codings = headers.values("content-encoding");
     if let Some(coding) = codings.find(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
-        // An intermediary that decodes the body would see another body than we do.
+        // An intermediary that decodes the body would see a different body than we do.
         return Err(refuse(format!("Content-Encoding {} is not taken", quoted(coding))));
     }
     match single(headers, "content-type") {
@@ -54,18 +55,18 @@ pub(super) fn content_type(headers: &(impl Headers + ?Sized)) -> Result<(), Reje
     }
 }
 
-/// Checks that the client accepts all of `media`.
+/// Checks that the client accepts all media types in `media`.
 ///
-/// Without an `Accept` header everything is accepted: RFC 9110, section 12.5.1. MCP requires clients to send one, but a
-/// rejection would only affect people who try a server by hand, and they can read both media types.
+/// A request without an `Accept` header accepts everything: RFC 9110, section 12.5.1. MCP requires clients to send the
+/// header, but a rejection would only affect people who try a server by hand, and they can read both media types.
 pub(super) fn accept(headers: &(impl Headers + ?Sized), media: &[Media]) -> Result<(), Rejection> {
     let mut values = headers.values("accept");
     if values.next() == Some(USUAL_ACCEPT) && values.next().is_none() {
         return Ok(());
     }
     let mut listed = false;
-    // For each of our media types, the specificity and weight of the most specific range that matches it. Weight 0
-    // means not accepted.
+    // For each of our media types, the specificity and weight of the most specific range that matches it. A weight of 0
+    // means that the media type is not accepted.
     let mut best = [(0, 0); 2];
     for element in headers.values("accept").flat_map(|value| split(value, b',')) {
         listed |= !element.is_empty();
@@ -89,10 +90,10 @@ pub(super) fn accept(headers: &(impl Headers + ?Sized), media: &[Media]) -> Resu
     }
 }
 
-/// The `Accept` header of nearly all clients.
+/// The value of the `Accept` header that nearly all clients send.
 const USUAL_ACCEPT: &[u8] = b"application/json, text/event-stream";
 
-/// `type/subtype; parameters`, all in lower case.
+/// An element of `Accept`: `type/subtype; parameters`, all in lower case.
 struct MediaRange {
     kind: String,
     subtype: String,
@@ -151,7 +152,7 @@ fn unquoted(text: &[u8]) -> Option<String> {
     String::from_utf8(value).ok().map(|value| value.to_ascii_lowercase())
 }
 
-/// Reads a weight from 0 to 1 with up to three decimals: RFC 9110, section 12.4.2.
+/// Parses a weight from 0 to 1 with up to three decimals: RFC 9110, section 12.4.2.
 fn qvalue(text: &str) -> Option<u16> {
     let (whole, digits) = text.split_once('.').unwrap_or((text, ""));
     if digits.len() > 3 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -1,7 +1,7 @@
-//! A string from the body <-> the value of a header that repeats it.
+//! Encodes a string from the body as the value of a header that repeats it, and decodes such a value.
 //!
 //! MCP 2026-07-28, basic/transports/streamable-http, "Value Encoding": printable ASCII is sent unchanged, everything
-//! else in Base64 between two marks. Only `Mcp-Name` and `Mcp-Param-*` use this encoding.
+//! else as Base64 between the marks `=?base64?` and `?=`. Only `Mcp-Name` and `Mcp-Param-*` use this encoding.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::base64;
 const OPEN: &str = "=?base64?";
 const CLOSE: &str = "?=";
 
-/// Returns the header value for `value`.
+/// Returns the header value that encodes `value`.
 ///
 /// ```
 /// use barewire_proto::http::mirror::{decode, encode};
@@ -25,8 +25,8 @@ pub fn encode(value: &str) -> Cow<'_, str> {
     // HTTP allows a tab, but an intermediary may replace it with a space.
     let plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     let padded = value.starts_with(' ') || value.ends_with(' ');
-    // `=?base64?=` is not marked, because the marks share a `?`. But a receiver that only checks prefix and suffix
-    // would decode it.
+    // `=?base64?=` is not an encoded value, because its two marks share a `?`. It is encoded nevertheless: a receiver
+    // that only checks prefix and suffix would decode it.
     let marked = value.starts_with(OPEN) && value.ends_with(CLOSE);
     if plain && !padded && !marked {
         return Cow::Borrowed(value);
@@ -38,7 +38,7 @@ pub fn encode(value: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns the string that a header value stands for. The caller has stripped the white space around the value.
+/// Decodes a header value. The caller has already stripped the white space around it.
 pub fn decode(value: &[u8]) -> Result<Cow<'_, str>, MirrorError> {
     // The bytes that HTTP allows in a value, including the tab, which `encode` never writes.
     let plain = value.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
@@ -118,7 +118,7 @@ mod tests {
         ] {
             assert_eq!(decode(value), Err(bad), "{}", value.escape_ascii());
         }
-        // Marks in another case, or only one of the two, do not count.
+        // A value with marks in upper case, or with only one of the two marks, is not decoded.
         for value in ["=?BASE64?SGVsbG8=?=", "=?base64?SGVsbG8=", "SGVsbG8=?=", "=?base64?=", "a\tb"] {
             assert_eq!(decode(value.as_bytes()).as_deref(), Ok(value));
         }

@@ -6,8 +6,8 @@
 //! client:  mirror::encode, HeaderParams::headers  ->  …  ->  ResponseKind::classify(status, body)  ->  fall_back
 //! ```
 //!
-//! This module reads no socket and depends on no HTTP library: it needs only [`Headers`] from one. The rules are those
-//! of MCP 2026-07-28, basic/transports/streamable-http, and for sessions those of 2025-11-25, basic/transports.
+//! This module does no I/O and depends on no HTTP library: a library only has to implement [`Headers`]. The rules are
+//! those of MCP 2026-07-28, basic/transports/streamable-http, and for sessions those of 2025-11-25, basic/transports.
 
 mod access;
 mod base64;

@@ -1,15 +1,15 @@
-//! `Origin` -> scheme, host and port: RFC 6454, section 6.1.
+//! Parses the `Origin` header into scheme, host and port: RFC 6454, section 6.1.
 
 use std::fmt;
 
 use super::host::{Authority, BadAuthority, Host};
 
-/// The origin of the page for which a browser sends a request.
+/// The origin of the web page on whose behalf a browser sends a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "the kinds of origins are those of RFC 6454")]
 pub enum Origin {
-    /// An opaque origin, such as a file, a sandboxed frame or a redirect. All of them are `null` in the header, so they
-    /// cannot be told apart.
+    /// An opaque origin, such as that of a file, a sandboxed frame or a redirect. All opaque origins are written as
+    /// `null`, so they cannot be told apart.
     Null,
     /// A scheme, host and port.
     Tuple {
@@ -17,13 +17,13 @@ pub enum Origin {
         scheme: String,
         /// The host.
         host: Host,
-        /// The port; if none is written, the default port of the scheme.
+        /// The port; if none was written, the default port of the scheme.
         port: Option<u16>,
     },
 }
 
 impl Origin {
-    /// Reads `null` or `scheme://host[:port]`, with nothing after it.
+    /// Parses `null` or `scheme://host[:port]`, with nothing after it.
     pub fn parse(text: &[u8]) -> Result<Self, BadAuthority> {
         if text == b"null" {
             return Ok(Self::Null);
@@ -45,7 +45,7 @@ pub(super) fn split_scheme(text: &[u8]) -> Option<(String, &[u8])> {
     Some((scheme.to_ascii_lowercase(), rest))
 }
 
-/// The default port of a scheme.
+/// Returns the default port of a scheme.
 pub(super) fn default_port(scheme: &str) -> Option<u16> {
     match scheme {
         "http" | "ws" => Some(80),

@@ -1,4 +1,4 @@
-//! The arguments of a tool <-> the headers that repeat them: a client writes the headers, a server checks them.
+//! The HTTP headers that repeat arguments of a tool call: a client writes them, and a server checks them.
 //!
 //! MCP 2026-07-28, basic/transports/streamable-http, "Custom Headers from Tool Parameters".
 
@@ -12,7 +12,7 @@ use super::schema::{AnnotatedProperty, annotated};
 use super::{BadAnnotation, Headers, Rejection, RejectionRule, single};
 use crate::json::{Json, Kind, Text, integer};
 
-/// The headers that repeat arguments of one tool.
+/// The arguments of one tool that are repeated in HTTP headers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeaderParams {
     params: Vec<AnnotatedProperty>,
@@ -22,7 +22,8 @@ pub struct HeaderParams {
 const MAX_SAFE_INTEGER: i64 = 9_007_199_254_740_991;
 
 impl HeaderParams {
-    /// Reads the `x-mcp-header` annotations of an `inputSchema`. On an error, the tool is not valid.
+    /// Reads the `x-mcp-header` annotations of an `inputSchema`. Returns an error if an annotation makes the tool
+    /// invalid.
     ///
     /// ```
     /// use barewire_proto::http::HeaderParams;
@@ -38,12 +39,12 @@ impl HeaderParams {
         annotated(schema).map(|params| Self { params })
     }
 
-    /// Whether the tool has no such headers.
+    /// Whether the tool has no arguments that are repeated in headers.
     pub fn is_empty(&self) -> bool {
         self.params.is_empty()
     }
 
-    /// Returns the headers that a client sends with these arguments. An absent or null argument has no header.
+    /// Returns the headers that a client sends with these arguments. An argument that is absent or null has no header.
     pub fn headers(&self, arguments: Option<Json<'_>>) -> Result<Vec<(String, String)>, BadArgument> {
         let mut headers = Vec::new();
         for param in &self.params {
@@ -122,8 +123,8 @@ impl AnnotatedProperty {
     }
 }
 
-/// Returns the value at a path, or `None` if it is absent or null. If a name occurs twice, the last one counts, as in a
-/// map.
+/// Returns the value at a path of member names, or `None` if it is absent or null. If a name occurs twice, the last
+/// value is used, as in a map.
 fn find<'a>(arguments: Option<Json<'a>>, path: &[Box<[u8]>]) -> Option<Json<'a>> {
     let mut json = arguments?;
     for name in path {
@@ -134,7 +135,7 @@ fn find<'a>(arguments: Option<Json<'a>>, path: &[Box<[u8]>]) -> Option<Json<'a>>
     (json.kind() != Kind::Null).then_some(json)
 }
 
-/// A value that can be repeated in a header.
+/// An argument value that can be repeated in a header.
 enum ArgumentValue<'a> {
     Text(Cow<'a, str>),
     Integer(i64),
@@ -174,7 +175,7 @@ impl<'a> ArgumentValue<'a> {
     }
 }
 
-/// An argument that must be repeated in a header, but cannot be.
+/// The error for an argument that must be repeated in a header but cannot be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadArgument {
     property: String,
@@ -313,7 +314,7 @@ mod tests {
             (r#"{"i":42}"#, &[("mcp-param-int", "0x2a")], mismatch),
             (r#"{"i":42}"#, &[("mcp-param-int", "+42")], mismatch),
             (r#"{"i":42}"#, &[("mcp-param-int", "")], mismatch),
-            // The same number as a double, but different integers.
+            // The two values are equal as doubles, but different as integers.
             (r#"{"i":9007199254740993}"#, &[("mcp-param-int", "9007199254740992")], mismatch),
             (r#"{"i":9007199254740993}"#, &[("mcp-param-int", "9007199254740993")], mismatch),
             (r#"{"b":true}"#, &[("mcp-param-bool", "true")], none),

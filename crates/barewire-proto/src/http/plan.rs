@@ -1,4 +1,4 @@
-//! The second decision: headers and the message of a POST -> [`Plan`] or [`Rejection`].
+//! The second decision of a server, after the body is read: headers and message of a POST -> [`Plan`] or [`Rejection`].
 
 use super::rejection::quoted;
 use super::verb::{no_session, session_id};
@@ -21,41 +21,42 @@ pub enum Plan<'h> {
     Session {
         /// The id of the session.
         id: &'h str,
-        /// The revision in the header, which should be the one that the session has agreed on. A different one that the
-        /// server supports is accepted as well.
+        /// The revision in the header. It should be the revision that the session agreed on, but any other revision
+        /// that the server supports is accepted as well.
         revision: Option<Revision>,
     },
-    /// Not at all: it is a modern notification, and over HTTP no modern notification has an effect on a server.
+    /// The message is accepted but not handled: it is a modern notification, and over HTTP no modern notification has
+    /// an effect on a server.
     Accepted,
 }
 
 /// Decides how to handle the message of a POST. `supported` are the revisions that the server supports.
 ///
 /// The body is checked first: if it is not a message, the request is rejected with 400, regardless of the headers. Then
-/// `MCP-Protocol-Version`, which may occur once (else 400), is compared with the revision in the `_meta` of the
-/// message, if it has one:
+/// `MCP-Protocol-Version` is compared with the revision in the `_meta` of the message, if it has one. If the header
+/// occurs more than once, the request is rejected with 400.
 ///
 /// | `MCP-Protocol-Version` | `_meta` | message | decision |
 /// |---|---|---|---|
 /// | absent | modern | request, notification | [`RejectionRule::MissingHeader`], -32020 |
 /// | differs from `_meta` | | request, notification | [`RejectionRule::Mismatch`], -32020 |
-/// | not supported | none, or the same | any | [`RejectionRule::UnsupportedVersion`], -32022 |
+/// | not supported | none, or the same revision | any | [`RejectionRule::UnsupportedVersion`], -32022 |
 /// | modern | none, or incomplete | request | [`RejectionRule::Meta`], -32602 |
-/// | modern | complete, the same | request | `Mcp-Method`, then `Mcp-Name` (-32020), then [`Plan::Modern`] |
+/// | modern | complete, with the same revision | request | `Mcp-Method`, then `Mcp-Name` (-32020), then [`Plan::Modern`] |
 /// | modern | | notification | [`Plan::Accepted`] |
 /// | modern | | response | [`RejectionRule::Response`], -32600 |
 /// | modern | | batch | [`RejectionRule::Batch`], -32600 |
-/// | legacy | the same | request | [`RejectionRule::UnsupportedVersion`], -32022: `_meta` is of the modern era |
+/// | legacy | the same revision | request | [`RejectionRule::UnsupportedVersion`], -32022: `_meta` is of the modern era |
 /// | legacy | incomplete | request | [`RejectionRule::Meta`], -32602 |
 /// | absent, legacy | none | `initialize` | [`Plan::Initialize`], whatever session it names |
 /// | absent, legacy | none | other, with a session | [`Plan::Session`] |
-/// | absent, legacy | none | other, without | [`RejectionRule::NoSession`], -32600 |
+/// | absent, legacy | none | other, without a session | [`RejectionRule::NoSession`], -32600 |
 /// | absent, legacy | none | batch with `initialize` or a modern message, or without a session | [`RejectionRule::Batch`], -32600 |
 ///
-/// A server that supports no legacy revision rejects the last four cases with [`RejectionRule::MissingHeader`], or a
-/// response and a batch as above. A server that supports no modern revision ignores `_meta`, and rejects an unsupported
-/// revision with [`RejectionRule::UnknownVersion`] and -32600, because -32022 would tell a client that the server is
-/// modern.
+/// A server that supports no legacy revision rejects the requests and notifications of the last four rows with
+/// [`RejectionRule::MissingHeader`], and responses and batches as in the rows for a modern header. A server that
+/// supports no modern revision ignores `_meta`, and rejects an unsupported revision with
+/// [`RejectionRule::UnknownVersion`] and -32600, because a client would conclude from -32022 that the server is modern.
 pub fn plan<'h>(
     headers: &'h (impl Headers + ?Sized),
     body: &ParsedMessage<impl AsRef<[u8]>>,
@@ -104,7 +105,8 @@ fn plan_request<'h>(
             Ok(None) => Err(Rejection::meta(&BadMeta::Missing(key::PROTOCOL_VERSION))),
             Err(bad) => Err(Rejection::meta(&bad)),
         },
-        // `check_meta` fails here: `_meta` names no modern revision, or it would differ from the legacy header.
+        // `check_meta` always fails here: a `_meta` with a modern revision would differ from the legacy header and was
+        // rejected above.
         Version::Legacy(_) if is_modern(&params.meta) && has_modern(supported) => match check_meta() {
             Err(bad) => Err(Rejection::meta(&bad)),
             Ok(_) => Err(Rejection::meta(&BadMeta::Missing(key::PROTOCOL_VERSION))),
@@ -115,7 +117,8 @@ fn plan_request<'h>(
     }
 }
 
-/// Decides about a batch. The session checks its elements, but `initialize` and modern messages are rejected here.
+/// Decides how to handle a batch. The session checks its elements later, but `initialize` and modern messages are
+/// rejected here.
 fn plan_batch<'h>(
     headers: &'h (impl Headers + ?Sized),
     batch: Batch<'_>,
@@ -155,7 +158,7 @@ fn checked_version<'h>(
         let Some(header) = version.text() else {
             return if is_modern(meta) { Err(no_version(supported)) } else { Ok(version) };
         };
-        // `check_meta` rejects a revision that is not a string.
+        // A revision that is not a string is rejected later, by `check_meta`.
         let written = meta.protocol_version.and_then(Text::from_json);
         if let Some(written) = written.filter(|written| *written != header) {
             let (header, written) = (quoted(header.as_bytes()), quoted(&written.to_bytes()));
@@ -174,7 +177,8 @@ fn is_modern(meta: &RequestMeta<'_>) -> bool {
     meta.protocol_version.is_some() || meta.client_capabilities.is_some()
 }
 
-/// Returns the rejection of a message without the version header. It may be all that the user of a legacy client sees.
+/// Returns the rejection of a message without the version header. Its text may be all that the user of a legacy client
+/// sees.
 fn no_version(supported: &[Revision]) -> Rejection {
     let served = list(supported);
     Rejection::new(

@@ -1,4 +1,4 @@
-//! The rejection of an HTTP request: the rule, the status, and the JSON-RPC error in the body.
+//! The rejection of an HTTP request: the rule that it breaks, the status, and the JSON-RPC error in the body.
 
 use std::fmt;
 
@@ -11,17 +11,17 @@ use crate::rpc::{self, Code, ErrorObject, Id, Invalid};
 #[must_use = "a rejected request must be answered"]
 #[non_exhaustive]
 pub struct Rejection {
-    /// The rule that the request breaks. It decides the status.
+    /// The rule that the request breaks. It determines the HTTP status.
     pub rule: RejectionRule,
-    /// The error in the body.
+    /// The JSON-RPC error in the body.
     pub error: ErrorObject,
-    /// The id of the request; without one, the body has no `id`.
+    /// The id of the request; if `None`, the body has no `id`.
     pub id: Option<Id<'static>>,
-    /// The value of `Allow`, which a 405 must have.
+    /// The value of the `Allow` header, which a 405 must have.
     pub allow: Option<&'static str>,
 }
 
-/// A rule for HTTP requests, named after the way it is broken.
+/// A rule that HTTP requests must follow. Most variants are named after the way in which the rule is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RejectionRule {
@@ -55,7 +55,7 @@ pub enum RejectionRule {
     Body(rpc::Rule),
     /// A batch is not allowed here.
     Batch,
-    /// A response where the server sends no requests.
+    /// The body is a response, but the server sends no requests.
     Response,
     /// The message needs a session, and there is no `Mcp-Session-Id`.
     NoSession,
@@ -80,7 +80,7 @@ pub enum RejectionRule {
 }
 
 impl RejectionRule {
-    /// The status of a rejection by this rule.
+    /// Returns the status of a rejection by this rule.
     pub fn status(self) -> u16 {
         match self {
             Self::Body(rpc::Rule::TooLong { .. }) | Self::TooLong => 413,
@@ -109,8 +109,8 @@ impl RejectionRule {
         }
     }
 
-    /// The error code of a rejection by this rule. The codes of the modern era are used only if the server supports a
-    /// modern revision, because a client takes them as a sign of a modern server.
+    /// Returns the error code of a rejection by this rule. The codes of the modern era are used only if the server
+    /// supports a modern revision, because a client concludes from them that the server is modern.
     pub fn code(self) -> Code {
         match self {
             Self::Body(rule) => rule.code(),
@@ -140,7 +140,7 @@ impl RejectionRule {
         }
     }
 
-    /// The short name of the rule, for programs. It does not change.
+    /// Returns the short name of the rule, for use by programs. Names never change.
     pub fn name(self) -> &'static str {
         match self {
             Self::Host => "host",
@@ -174,7 +174,7 @@ impl RejectionRule {
 }
 
 impl Rejection {
-    /// A rejection with the status and code of the rule. `message` says what is wrong and what to do.
+    /// Creates a rejection with the status and code of the rule. `message` says what is wrong and how to correct it.
     pub fn new(rule: RejectionRule, message: impl Into<String>) -> Self {
         Self::with(rule, ErrorObject::new(rule.code(), message))
     }
@@ -183,19 +183,19 @@ impl Rejection {
         Self { rule, error, id: None, allow: None }
     }
 
-    /// A rejection of a body that is not a message.
+    /// Creates a rejection of a body that is not a message.
     pub fn invalid(invalid: &Invalid<'_>) -> Self {
-        // No id for responses and notifications: they are not answered.
+        // Responses and notifications are not answered, so the rejection has no id for them.
         let id = invalid.reply().and_then(|reply| reply.into_owned().id().cloned());
         Self { id, ..Self::with(RejectionRule::Body(invalid.rule), invalid.error()) }
     }
 
-    /// A rejection of a body with more than `limit` bytes.
+    /// Creates a rejection of a body with more than `limit` bytes.
     pub fn too_long(limit: usize) -> Self {
         Self::new(RejectionRule::TooLong, format!("The body is longer than {limit} bytes"))
     }
 
-    /// A rejection for a session that has ended or never existed. The client then starts a new one.
+    /// Creates a rejection for a session that has ended or never existed. The client then starts a new session.
     pub fn session_gone() -> Self {
         Self::new(
             RejectionRule::SessionGone,
@@ -217,12 +217,12 @@ impl Rejection {
         self
     }
 
-    /// The status of the response.
+    /// Returns the status of the response.
     pub fn status(&self) -> u16 {
         self.rule.status()
     }
 
-    /// Appends the body of the response, which is `application/json`.
+    /// Appends the body of the HTTP response, which is `application/json`.
     pub fn body(&self, out: &mut Vec<u8>) {
         rpc::write::error(out, self.id.as_ref(), &self.error);
     }
@@ -236,7 +236,8 @@ impl fmt::Display for Rejection {
 
 impl std::error::Error for Rejection {}
 
-/// Quotes text from a client for a message: on one line, and cut to a length that is enough to recognize it.
+/// Quotes text from a client for an error message: on one line, and truncated to a length that is enough to recognize
+/// it.
 pub(super) fn quoted(text: &[u8]) -> String {
     const MAX_QUOTED_CHARS: usize = 60;
     let text = String::from_utf8_lossy(text);

@@ -1,4 +1,4 @@
-//! An HTTP response -> its meaning for a client, by status, `Content-Type` and the body of an error.
+//! Classifies an HTTP response for a client, by its status, `Content-Type` and, for errors, its body.
 
 use super::media::Media;
 use super::rejection::quoted;
@@ -18,23 +18,23 @@ pub enum ResponseKind {
     SessionGone,
     /// A JSON-RPC error in a response with an error status.
     Error {
-        /// The status.
+        /// The HTTP status.
         status: u16,
-        /// The id of the request, if the error has one.
+        /// The id of the request, if the error response has one.
         id: Option<Id<'static>>,
-        /// The error.
+        /// The JSON-RPC error.
         error: ErrorObject,
     },
     /// The server requires authorization, as described by `WWW-Authenticate` ([`challenge`](super::challenge)).
     Unauthorized,
-    /// The server refuses the client.
+    /// The server refuses the request with 403.
     Forbidden {
         /// The JSON-RPC error in the body, if there is one.
         error: Option<ErrorObject>,
     },
     /// A response that MCP does not define.
     NotMcp {
-        /// The status.
+        /// The HTTP status.
         status: u16,
         /// The beginning of the body, on one line, in quotes.
         text: String,
@@ -44,8 +44,8 @@ pub enum ResponseKind {
 impl ResponseKind {
     /// Classifies a response. `in_session` is whether the request had an `Mcp-Session-Id`.
     ///
-    /// The body is read only if the status is an error, and regardless of its `Content-Type`: a JSON-RPC error is
-    /// recognizable by itself. The beginning of a long body is enough.
+    /// The body is read only if the status is an error, and regardless of its `Content-Type`, because a JSON-RPC error
+    /// can be recognized without it. If the body is long, its beginning is enough.
     pub fn classify(status: u16, content_type: Option<&[u8]>, body: Option<&[u8]>, in_session: bool) -> Self {
         match (status, content_type.and_then(Media::parse)) {
             (202 | 204, _) => return Self::Accepted,
@@ -55,7 +55,7 @@ impl ResponseKind {
                 return Self::Accepted;
             }
             (401, _) => return Self::Unauthorized,
-            // The body does not matter: a request in a session is not modern.
+            // The body does not matter, because a request with a session id is never modern.
             (404, _) if in_session => return Self::SessionGone,
             _ => {}
         }
@@ -83,7 +83,7 @@ fn error(body: &[u8]) -> Option<(Option<Id<'static>>, ErrorObject)> {
 mod tests {
     use super::*;
 
-    /// The classification, in one line.
+    /// Returns the classification as one line of text.
     fn read(status: u16, content_type: &str, body: &str, in_session: bool) -> String {
         let content_type = (!content_type.is_empty()).then_some(content_type.as_bytes());
         match ResponseKind::classify(status, content_type, Some(body.as_bytes()), in_session) {

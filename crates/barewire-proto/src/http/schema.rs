@@ -1,4 +1,5 @@
-//! The `inputSchema` of a tool -> the properties that are repeated in headers, or an error if the tool is not valid.
+//! Finds the properties in the `inputSchema` of a tool that are repeated in headers, or the reason why the tool is not
+//! valid.
 //!
 //! MCP 2026-07-28, basic/transports/streamable-http, "Schema Extension".
 
@@ -9,14 +10,15 @@ use super::header::is_tchar;
 use super::rejection::quoted;
 use crate::json::{Json, Kind, Text};
 
-/// The keyword of the annotation.
+/// The JSON Schema keyword of the annotation.
 const ANNOTATION: &str = "x-mcp-header";
 
-/// The deepest nesting of a schema. Each level is scanned once for every level above it. No message that we read is
-/// nested deeper.
+/// The maximum nesting depth of a schema. Each level is scanned once for every level above it, so deep schemas are
+/// slow. No message that we read is nested deeper.
 const MAX_SCHEMA_DEPTH: usize = 128;
 
-/// The number of header parameters of one tool. Few HTTP implementations accept more than a hundred headers in total.
+/// The maximum number of header parameters of one tool. Few HTTP implementations accept more than a hundred headers in
+/// total.
 const MAX_HEADER_PARAMS: usize = 64;
 
 /// A property that is repeated in a header.
@@ -24,25 +26,26 @@ const MAX_HEADER_PARAMS: usize = 64;
 pub(super) struct AnnotatedProperty {
     /// The part of the header's name after `Mcp-Param-`.
     pub(super) name: String,
-    /// The path of the value in the arguments.
+    /// The path to the value in the arguments: one member name per level.
     pub(super) path: Vec<Box<[u8]>>,
 }
 
-/// A fault in an `x-mcp-header` of a schema, for which the tool is not valid. An HTTP client omits such a tool.
+/// A fault in an `x-mcp-header` annotation of a schema. A tool with this fault is not valid, and an HTTP client omits
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BadAnnotation {
-    /// The annotation is not a string; with the property.
+    /// The annotation is not a string. Holds the name of the property.
     NotAString(String),
-    /// The annotation is empty; with the property.
+    /// The annotation is empty. Holds the name of the property.
     Empty(String),
-    /// The annotation has characters that a header name cannot have; with the annotation.
+    /// The annotation has characters that a header name cannot have. Holds the annotation.
     NotAToken(String),
-    /// Two properties have the same annotation, compared without regard to case; with the annotation.
+    /// Two properties have the same annotation, compared without regard to case. Holds the annotation.
     Twice(String),
-    /// The property is not a string, integer or boolean; with the property.
+    /// The property is not a string, integer or boolean. Holds the name of the property.
     NotPrimitive(String),
-    /// The annotation is at a place that is not reached through `properties` alone; with the annotation.
+    /// The annotation is at a place that is not reached through `properties` alone. Holds the annotation.
     Elsewhere(String),
     /// The schema is nested too deep.
     TooDeep,
@@ -55,18 +58,18 @@ pub enum BadAnnotation {
 enum SchemaPosition {
     /// The root: the schema of the arguments object.
     Root,
-    /// A property that is reached through `properties` alone; with the last step of its path.
+    /// A property that is reached through `properties` alone. Holds the index of the last step of its path.
     Property(usize),
-    /// Anywhere else.
+    /// Any other position.
     Elsewhere,
 }
 
-/// A part of the schema that the walk has still to visit.
+/// A part of the schema that is still to be visited.
 enum WalkItem {
     /// A schema.
     Schema(SchemaPosition),
-    /// An object whose values are schemas and whose names are not keywords, such as the value of `properties`; with the
-    /// position of its schema.
+    /// An object whose values are schemas and whose member names are not keywords, such as the value of `properties`.
+    /// Holds the position of the schema that contains it.
     Properties(SchemaPosition),
     /// The value of any other keyword, or an element of it.
     Other,
@@ -81,7 +84,7 @@ struct PathStep<'a> {
 /// Returns all annotated properties, in no particular order.
 pub(super) fn annotated(schema: Json<'_>) -> Result<Vec<AnnotatedProperty>, BadAnnotation> {
     let text = schema.as_bytes();
-    // Most schemas have no annotation. If the keyword is written with escapes, the text has a backslash.
+    // Fast path: most schemas have no annotation. A keyword that is written with escapes is found by its backslash.
     let none = memchr::memmem::find(text, ANNOTATION.as_bytes()).is_none();
     if none && memchr::memchr(b'\\', text).is_none() {
         return Ok(Vec::new());
@@ -136,7 +139,7 @@ impl<'a> SchemaWalk<'a> {
                     kind = Some(member.value);
                     continue;
                 }
-                // Values and names of properties: they hold no keywords.
+                // The values of these keywords are data or names of properties, so they hold no keywords.
                 "enum" | "const" | "default" | "example" | "examples" | "required" | "dependentRequired" => {
                     continue;
                 }
@@ -144,7 +147,7 @@ impl<'a> SchemaWalk<'a> {
                 "patternProperties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies" => {
                     WalkItem::Properties(SchemaPosition::Elsewhere)
                 }
-                // Also unknown keywords: a `$ref` may point into them.
+                // All other keywords, including unknown ones, because a `$ref` may point into them.
                 _ => WalkItem::Other,
             };
             self.push(member.value, todo, depth)?;
@@ -214,8 +217,8 @@ impl<'a> SchemaWalk<'a> {
     }
 }
 
-/// Whether the type is `string`, `integer` or `boolean`, or one of them with `null`: the specification defines what
-/// happens to a null.
+/// Whether the type is `string`, `integer` or `boolean`, or one of them together with `null`: the specification defines
+/// how a null argument is handled.
 fn is_primitive(kind: Json<'_>) -> bool {
     let named = |json: Json<'_>, names: &[&str]| {
         Text::from_json(json).is_some_and(|text| names.iter().any(|name| text == *name))
@@ -285,7 +288,7 @@ mod tests {
                 r#"{"properties":{"a":{"$ref":"x","type":"string","x-mcp-header":"!#$%&'*+-.^_`|~09"}}}"#,
                 &[("!#$%&'*+-.^_`|~09", "a")],
             ),
-            // Names of properties and values are not annotations.
+            // A property name or value that equals the keyword is not an annotation.
             (r#"{"properties":{"x-mcp-header":{"type":"string"}}}"#, &[]),
             (r#"{"properties":{"x-mcp-header":{"type":"string","x-mcp-header":"A"}}}"#, &[("A", "x-mcp-header")]),
             (r#"{"properties":{"properties":{"properties":{"x-mcp-header":{"type":"string"}}}}}"#, &[]),
@@ -401,7 +404,7 @@ mod tests {
         assert_eq!(found(&deep(63, inner)).map(|found| found.len()), Ok(1));
         assert_eq!(found(&deep(64, inner)), Err(BadAnnotation::TooDeep));
         assert_eq!(found(&deep(100_000, inner)), Err(BadAnnotation::TooDeep));
-        // Nothing to find, nothing to refuse.
+        // A deep schema without annotations is accepted.
         assert_eq!(found(&deep(100_000, "{}")), Ok(Vec::new()));
         let many = |count: usize| {
             let property = |at| format!(r#""p{at}":{{"type":"string","x-mcp-header":"H{at}"}}"#);

@@ -1,6 +1,6 @@
 //! `Mcp-Method` and `Mcp-Name`: the headers of a modern request must match its body.
 //!
-//! An intermediary decides by the headers, and the server by the body. If they differed, the two would see different
+//! An intermediary acts on the headers, and the server acts on the body. If they differed, the two would see different
 //! requests: MCP 2026-07-28, basic/transports/streamable-http, "Server Validation".
 
 use super::header::{METHOD, NAME};
@@ -15,12 +15,13 @@ pub(super) fn check(
     method: Text<'_>,
     params: &RequestParams<'_>,
 ) -> Result<(), Rejection> {
-    // A method is never encoded in the header.
+    // The value of `Mcp-Method` is never encoded.
     let value = required(headers, METHOD, "Mcp-Method")?;
     check_same("Mcp-Method", "method", value, &method.to_bytes())?;
     let Some((source, name)) = mcp_name_source(&method.to_name(), params) else { return Ok(()) };
     let Some(name) = name.and_then(|name: Json<'_>| Text::from_json(name)) else {
-        // There is nothing to repeat, so the header must be absent. The method itself reports the missing parameter.
+        // The request has no value to repeat, so the header must be absent. The handler of the method reports the
+        // missing parameter.
         return match single(headers, NAME) {
             Ok(None) => Ok(()),
             _ => Err(Rejection::new(

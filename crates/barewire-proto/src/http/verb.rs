@@ -1,4 +1,4 @@
-//! The first decision, before the body is read: HTTP method and headers -> [`Verb`] or [`Rejection`].
+//! The first decision of a server, before the body is read: HTTP method and headers -> [`Verb`] or [`Rejection`].
 
 use super::header::{LAST_EVENT_ID, SESSION_ID};
 use super::media::{self, Media};
@@ -7,20 +7,21 @@ use super::version::{Version, has_legacy, unsupported};
 use super::{Access, Headers, Rejection, RejectionRule, single};
 use crate::mcp::Revision;
 
-/// The purpose of an HTTP request, by its method.
+/// The purpose of an HTTP request, determined by its method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a server must act on each")]
 pub enum Verb<'h> {
-    /// Handles the message in the body: see [`plan`](super::plan()).
+    /// POST: handles the message in the body, see [`plan`](super::plan()).
     Post,
-    /// Opens the stream of a session, or resumes a broken one.
+    /// GET: opens the stream of a session, or resumes a broken one.
     Get {
         /// The id of the session.
         session: &'h str,
-        /// The id of the last event that the client received, as it was written: see [`EventId`](super::EventId).
+        /// The id of the last event that the client received, exactly as the client wrote it: see
+        /// [`EventId`](super::EventId).
         last_event_id: Option<&'h [u8]>,
     },
-    /// Ends a session.
+    /// DELETE: ends a session.
     Delete {
         /// The id of the session.
         session: &'h str,
@@ -32,10 +33,10 @@ pub enum Verb<'h> {
 /// | check, in this order | status of the rejection |
 /// |---|---|
 /// | `Host` and `target`, `Origin`: [`Access::check`] | 403 |
-/// | the method: POST; GET and DELETE if a legacy revision is served | 405 |
+/// | the method: POST; GET and DELETE if a legacy revision is supported | 405 |
 /// | POST: `Content-Type` | 415 |
 /// | POST: `Accept` for both media types; GET: for event streams | 406 |
-/// | GET, DELETE: `MCP-Protocol-Version`, absent or a legacy one that is served | 400, for a modern one 405 |
+/// | GET, DELETE: `MCP-Protocol-Version` is absent or a supported legacy revision | 400; 405 for a modern revision |
 /// | GET, DELETE: `Mcp-Session-Id` | 400 |
 pub fn admit<'h>(
     method: &str,
@@ -57,7 +58,7 @@ pub fn admit<'h>(
             let last = single(headers, LAST_EVENT_ID).map_err(|_| {
                 Rejection::new(RejectionRule::Repeated, "Last-Event-ID stands more than once: send it once")
             })?;
-            // In event streams an empty id means that there is none.
+            // In event streams an empty id means that there is no id.
             Ok(Verb::Get { session, last_event_id: last.filter(|id| !id.is_empty()) })
         }
         "DELETE" if has_legacy(supported) => Ok(Verb::Delete { session: session(method, headers, supported)? }),
@@ -65,7 +66,7 @@ pub fn admit<'h>(
     }
 }
 
-/// Returns the session of a GET or DELETE. The modern era has neither.
+/// Returns the session of a GET or DELETE, which only the legacy era has.
 fn session<'h>(
     method: &str,
     headers: &'h (impl Headers + ?Sized),

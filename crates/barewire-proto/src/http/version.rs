@@ -1,4 +1,4 @@
-//! `MCP-Protocol-Version` -> the era of a request.
+//! Reads `MCP-Protocol-Version`, which determines the era of a request.
 
 use super::header::PROTOCOL_VERSION;
 use super::rejection::quoted;
@@ -9,7 +9,7 @@ use crate::mcp::modern::BadMeta;
 /// The version in the header, compared with the supported revisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version<'h> {
-    /// There is no such header.
+    /// The request has no `MCP-Protocol-Version` header.
     Absent,
     /// A modern revision that is supported.
     Modern(Revision),
@@ -39,7 +39,7 @@ impl<'h> Version<'h> {
         })
     }
 
-    /// The version as it was written.
+    /// Returns the version exactly as it was written in the header.
     pub(super) fn text(self) -> Option<&'h str> {
         match self {
             Self::Absent => None,
@@ -57,7 +57,7 @@ pub(super) fn has_legacy(supported: &[Revision]) -> bool {
     supported.iter().any(|revision| !revision.is_modern())
 }
 
-/// Returns the rejection of an unsupported revision, in the form of the newest era that is supported.
+/// Returns the rejection of an unsupported revision, in the form that belongs to the newest supported era.
 pub(super) fn unsupported(requested: &str, supported: &[Revision]) -> Rejection {
     if has_modern(supported) {
         let supported = supported.iter().copied().filter(|revision| revision.is_modern()).collect();
@@ -71,7 +71,7 @@ pub(super) fn unsupported(requested: &str, supported: &[Revision]) -> Rejection 
     )
 }
 
-/// The revisions, separated by commas.
+/// Returns the names of the revisions, separated by commas.
 pub(super) fn list(supported: &[Revision]) -> String {
     supported.iter().map(|revision| revision.as_str()).collect::<Vec<_>>().join(", ")
 }

@@ -1,4 +1,4 @@
-//! JSON kept as text: the kind and the span of a value, and the exact meaning of strings and numbers.
+//! JSON kept as text: the kind and position of each value, and the exact meaning of strings and numbers.
 
 mod syntax;
 mod nesting;
@@ -19,7 +19,7 @@ pub use syntax::{Expected, Kind, SyntaxError};
 
 /// One JSON value as the peer wrote it: checked against RFC 8259, not yet deserialized.
 ///
-/// It is borrowed from its frame, so copying it copies a pointer.
+/// A `Json` borrows from its frame, so copying it only copies a pointer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Json<'a> {
     /// Invariant: exactly one JSON value, valid UTF-8, no white space around it.
@@ -28,7 +28,7 @@ pub struct Json<'a> {
 }
 
 impl<'a> Json<'a> {
-    /// Returns the value at `value`, a span that the scanner has accepted and that holds no bad UTF-8.
+    /// Creates the value at the span `value`, which the scanner has accepted and which holds no invalid UTF-8.
     pub(crate) fn scanned(text: &'a [u8], value: ValueSpan) -> Self {
         Self { text: &text[value.start..value.end], kind: value.kind }
     }
@@ -43,17 +43,17 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The value as it was written.
+    /// Returns the text of the value, exactly as the peer wrote it.
     pub fn as_bytes(self) -> &'a [u8] {
         self.text
     }
 
-    /// The value as it was written.
+    /// Returns the text of the value, exactly as the peer wrote it.
     pub fn as_str(self) -> &'a str {
         std::str::from_utf8(self.text).expect("a Json is checked for UTF-8 when it is made")
     }
 
-    /// The kind of the value.
+    /// Returns the kind of the value.
     pub fn kind(self) -> Kind {
         self.kind
     }
@@ -64,7 +64,7 @@ impl<'a> Json<'a> {
         serde_json::from_str(self.as_str())
     }
 
-    /// The members of an object in the order they were written; empty for any other value.
+    /// Returns the members of an object in the order they were written. A value that is not an object has none.
     pub fn members(self) -> Members<'a> {
         let mut scanner = Scanner::new(self.text, usize::MAX);
         let ahead = (self.kind == Kind::Object).then(|| {
@@ -74,7 +74,7 @@ impl<'a> Json<'a> {
         Members { text: self.text, scanner, ahead }
     }
 
-    /// The elements of an array; empty for any other value.
+    /// Returns the elements of an array. A value that is not an array has none.
     pub fn elements(self) -> Elements<'a> {
         let mut scanner = Scanner::new(self.text, usize::MAX);
         let ahead = (self.kind == Kind::Array).then(|| {
@@ -110,11 +110,11 @@ pub struct Members<'a> {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Member<'a> {
-    /// The name as it was written.
+    /// The name, exactly as the peer wrote it.
     pub name: Text<'a>,
     /// The offset of the name's opening quote in the object's text.
     pub name_at: usize,
-    /// The value as it was written.
+    /// The value, exactly as the peer wrote it.
     pub value: Json<'a>,
     /// The offset of the value in the object's text.
     pub value_at: usize,
@@ -160,10 +160,10 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// The reason why a second scan cannot fail.
+/// The panic message of a second scan, which cannot fail because the first one succeeded.
 const SCANNED: &str = "a Json was scanned when it was made";
 
-/// A JSON string as the peer wrote it, with quotes and escapes. It is compared by value: `"a"` equals `"\u0061"`.
+/// A JSON string as the peer wrote it, with quotes and escapes. Strings are compared by value: `"a"` equals `"\u0061"`.
 #[derive(Clone, Copy)]
 pub struct Text<'a> {
     /// Invariant: a JSON string, valid UTF-8, with its quotes.
@@ -176,12 +176,12 @@ impl<'a> Text<'a> {
         (json.kind == Kind::String).then_some(Self { raw: json.text })
     }
 
-    /// The string as it was written, with its quotes.
+    /// Returns the text of the string, exactly as the peer wrote it, with its quotes.
     pub fn raw(self) -> &'a str {
         std::str::from_utf8(self.raw).expect("a Text is checked for UTF-8 when it is made")
     }
 
-    /// The string's value, or `None` if it holds half of a surrogate pair, which a Rust string cannot hold.
+    /// Returns the string's value, or `None` if it holds an unpaired surrogate, which a Rust string cannot hold.
     pub fn to_str(self) -> Option<Cow<'a, str>> {
         match unescape(self.inner()) {
             Cow::Borrowed(bytes) => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
@@ -189,8 +189,8 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The string's value, or the text between its quotes if a Rust string cannot hold the value. For names: such a
-    /// name matches no known one, but can still be shown.
+    /// Returns the string's value, or the text between its quotes if a Rust string cannot hold the value. Meant for
+    /// names: the text between the quotes then matches no known name, but can still be shown.
     pub fn to_name(self) -> Cow<'a, str> {
         self.to_str().unwrap_or_else(|| {
             let raw = self.raw();
@@ -198,8 +198,8 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// The string's value in UTF-8. Half of a surrogate pair becomes three bytes as in WTF-8, so two strings are equal
-    /// exactly if their bytes are.
+    /// Returns the string's value in UTF-8. An unpaired surrogate becomes three bytes as in WTF-8, so two strings are
+    /// equal exactly if their bytes are equal.
     pub fn to_bytes(self) -> Cow<'a, [u8]> {
         unescape(self.inner())
     }
@@ -210,7 +210,7 @@ impl<'a> Text<'a> {
         match_name(self.inner(), known)
     }
 
-    /// The bytes between the quotes.
+    /// Returns the bytes between the quotes.
     fn inner(self) -> &'a [u8] {
         &self.raw[1..self.raw.len() - 1]
     }
@@ -226,7 +226,8 @@ impl Eq for Text<'_> {}
 
 impl PartialEq<str> for Text<'_> {
     fn eq(&self, other: &str) -> bool {
-        // An escaped letter has at most six bytes, so a longer text cannot be equal and is not unescaped.
+        // A character takes at most six bytes when it is escaped, so a longer text cannot be equal and is not
+        // unescaped.
         let inner = self.inner();
         inner.len() <= 6 * other.len() && *unescape(inner) == *other.as_bytes()
     }

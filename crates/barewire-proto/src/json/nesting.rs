@@ -1,6 +1,7 @@
-//! The stack of open brackets, one bit per level.
+//! The stack of open braces and brackets, one bit per level.
 
-/// A stack of "object or array" with one bit per level: a million levels take 128 KiB, and 64 levels allocate nothing.
+/// A stack that stores for each level whether it is an object or an array, in one bit: a million levels take 128 KiB,
+/// and 64 levels allocate nothing.
 #[derive(Default)]
 pub(super) struct Nesting {
     pub(super) depth: usize,

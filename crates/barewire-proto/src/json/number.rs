@@ -1,4 +1,4 @@
-//! The text of a number -> its exact value, without floating point.
+//! Reads the text of a number as its exact value, without floating point.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -18,8 +18,8 @@ pub struct Decimal {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Exponent {
     Exact(i128),
-    /// An exponent of more than 36 digits, kept as text. Written exponent and shift are not added up, so two equal
-    /// numbers with different shifts compare as different. Such numbers do not occur in practice.
+    /// An exponent of more than 36 digits, kept as text. The shift from normalizing the digits is not added to it, so
+    /// two equal numbers with different shifts compare as different. Such numbers do not occur in practice.
     Huge {
         negative: bool,
         digits: Vec<u8>,
@@ -28,7 +28,7 @@ enum Exponent {
 }
 
 impl Decimal {
-    /// The value of `json`, or `None` if it is not a number.
+    /// Returns the value of `json`, or `None` if `json` is not a number.
     pub fn from_json(json: Json<'_>) -> Option<Self> {
         (json.kind() == Kind::Number).then(|| Self::new(json.as_bytes()))
     }
@@ -41,8 +41,8 @@ impl Decimal {
         }
     }
 
-    /// The integer without decimal point and exponent, or `None` if the number is not an integer or has more than 39
-    /// digits, which no integer type holds.
+    /// Returns the integer as text, without decimal point and exponent. Returns `None` if the number is not an integer
+    /// or has more than 39 digits, which no integer type holds.
     pub fn to_integer(&self) -> Option<String> {
         let Exponent::Exact(exponent) = self.exponent else { return None };
         let zeros = usize::try_from(exponent).ok()?;
@@ -68,8 +68,8 @@ impl Decimal {
         let (Exponent::Exact(ours), Exponent::Exact(theirs)) = (&self.exponent, &step.exponent) else {
             return None;
         };
-        // digits x 10^shift must be a multiple of the divisor. The digits do not end in zero, so no power of ten
-        // divides them.
+        // `digits` x 10^`shift` must be a multiple of the divisor. With a negative shift it is not even an integer: the
+        // digits do not end in zero, so no power of ten divides them.
         let Ok(mut shift) = u128::try_from(ours - theirs) else { return Some(false) };
         let mut rest =
             self.digits.iter().fold(0, |rest, digit| (rest * 10 + u128::from(digit - b'0')) % divisor);
@@ -84,7 +84,7 @@ impl Decimal {
         Some(rest == 0)
     }
 
-    /// The value of `text`, which the scanner has accepted as a JSON number.
+    /// Parses `text`, which the scanner has accepted as a JSON number.
     pub(crate) fn new(text: &[u8]) -> Self {
         let (negative, text) = match text {
             [b'-', rest @ ..] => (true, rest),
@@ -144,7 +144,8 @@ impl PartialOrd for Decimal {
 }
 
 impl Exponent {
-    /// A sort key for the position of the first of `digits` digits: a larger number has a greater key.
+    /// Returns a sort key for the magnitude of a number with this exponent and this many digits: a larger number has a
+    /// greater key.
     fn scale(&self, digits: usize) -> (i8, i128, i128, Vec<u8>, i128) {
         match self {
             Self::Exact(exponent) => (0, exponent + digits as i128, 0, Vec::new(), 0),
@@ -152,7 +153,7 @@ impl Exponent {
                 (1, 0, written.len() as i128, written.clone(), shift + digits as i128)
             }
             Self::Huge { negative: true, digits: written, shift } => {
-                // The larger a negative exponent, the smaller the number.
+                // The larger the digits of a negative exponent, the smaller the number, so the digits are inverted.
                 let smaller = written.iter().map(|digit| u8::MAX - digit).collect();
                 (-1, 0, -(written.len() as i128), smaller, shift + digits as i128)
             }
@@ -160,7 +161,7 @@ impl Exponent {
     }
 }
 
-/// Writes the normalized form of the value: `0`, `-125e-2`, `3e1`.
+/// Writes the normalized form of the value, such as `0`, `-125e-2` or `3e1`.
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.digits.is_empty() {
@@ -181,8 +182,8 @@ impl fmt::Display for Decimal {
     }
 }
 
-/// The value of a checked JSON number as an integer, or `None` if it is not one or does not fit. -32600.0 is an integer
-/// too: JSON makes no difference.
+/// Returns the value of a valid JSON number as an integer, or `None` if it is not an integer or does not fit. -32600.0
+/// is an integer too, because JSON does not distinguish it from -32600.
 pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     let written = std::str::from_utf8(text).ok()?;
     if let Ok(integer) = written.parse() {
@@ -201,13 +202,14 @@ pub(crate) fn integer(text: &[u8]) -> Option<i64> {
 
 fn written_exponent(text: &[u8]) -> Option<i128> {
     let (negative, digits) = sign_and_digits(text);
-    // 36 digits leave room in an i128 to add the shift, which is at most the length of the mantissa.
+    // An exponent of at most 36 digits leaves room in an `i128` to add the shift, which is at most the length of the
+    // mantissa.
     let value = (digits.len() <= 36)
         .then(|| digits.iter().fold(0i128, |value, digit| value * 10 + i128::from(digit - b'0')))?;
     Some(if negative { -value } else { value })
 }
 
-/// Splits an exponent into whether it is negative and its digits without leading zeros.
+/// Splits an exponent into its sign (whether it is negative) and its digits without leading zeros.
 fn sign_and_digits(exponent: &[u8]) -> (bool, &[u8]) {
     let (negative, digits) = match exponent {
         [b'-', digits @ ..] => (true, digits),
@@ -236,7 +238,7 @@ mod tests {
                 }
             }
         }
-        // Each of these pairs is the same number as a double.
+        // All pairs are different numbers, although the first three are equal as doubles.
         for (a, b) in [
             ("9007199254740992", "9007199254740993"),
             ("1e400", "1e401"),
@@ -245,7 +247,7 @@ mod tests {
         ] {
             assert_ne!(Decimal::new(a.as_bytes()), Decimal::new(b.as_bytes()), "{a} {b}");
         }
-        // With an exponent of more than 36 digits, equal spellings are equal and unequal numbers are not.
+        // With exponents of more than 36 digits, equal texts are equal, and different numbers are different.
         let nines = "9".repeat(50);
         let huge = |form: &str| Decimal::new(form.replace('H', &nines).as_bytes());
         assert_eq!(huge("1eH"), huge("1.0e+00H"));

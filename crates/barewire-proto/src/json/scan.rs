@@ -1,7 +1,7 @@
 //! Bytes -> spans: a strict RFC 8259 scanner that reads the text once, without recursion and without building a tree.
 //!
-//! It checks every byte, not only the values that its caller looks at. Bad UTF-8 inside a string does not stop it: the
-//! structure stays intact, so the scanner notes the offset and continues.
+//! The scanner checks every byte, including values that its caller does not look at. Invalid UTF-8 inside a string does
+//! not stop it, because the structure stays intact: the scanner notes the offset and continues.
 
 use super::nesting::Nesting;
 use super::{Expected, Kind, SyntaxError};
@@ -14,7 +14,7 @@ pub(crate) struct ValueSpan {
     pub(crate) kind: Kind,
 }
 
-/// The position of a member or element in its container: a comma is required before all but the first.
+/// The position of a member or element in its container: first, or after another one, where a comma is required.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Place {
     First,
@@ -26,9 +26,9 @@ pub(crate) enum Place {
 pub(crate) struct Scanner<'a> {
     text: &'a [u8],
     at: usize,
-    /// The number of containers that the caller has entered and not left.
+    /// The number of containers that the caller has entered and not yet left.
     open: usize,
-    /// The deepest nesting that is allowed; the outermost container is level 1.
+    /// The maximum nesting depth; the outermost container is level 1.
     max_depth: usize,
     /// The offset of the first container that is nested deeper than `max_depth`.
     too_deep: Option<usize>,
@@ -44,12 +44,13 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
-    /// The offset of the first container that is nested too deep. The scanner continues past it.
+    /// Returns the offset of the first container that is nested too deep. The scanner does not stop there.
     pub(crate) fn too_deep(&self) -> Option<usize> {
         self.too_deep
     }
 
-    /// The offset of the first byte that is not UTF-8. It is inside a string; elsewhere such a byte is a syntax error.
+    /// Returns the offset of the first byte that is not UTF-8, inside a string. Outside strings such a byte is a syntax
+    /// error.
     pub(crate) fn bad_utf8(&self) -> Option<usize> {
         self.bad_utf8
     }
@@ -59,17 +60,18 @@ impl<'a> Scanner<'a> {
         self.open > 0
     }
 
-    /// Clears the faults found so far, so that [`Self::too_deep`] and [`Self::bad_utf8`] apply to what follows.
+    /// Clears the faults found so far, so that [`Self::too_deep`] and [`Self::bad_utf8`] report only faults found from
+    /// now on.
     pub(crate) fn forget_faults(&mut self) {
         self.too_deep = None;
         self.bad_utf8 = None;
     }
 
-    /// Skips white space and returns the next byte without taking it.
+    /// Skips white space and returns the next byte without consuming it.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
         match self.text.get(self.at) {
-            // All bytes of the grammar except white space are greater than a space.
+            // All bytes that can begin a token are greater than a space.
             Some(&byte) if byte > b' ' => Some(byte),
             _ => self.peek_behind_white_space(),
         }
@@ -82,7 +84,7 @@ impl<'a> Scanner<'a> {
         self.text.get(self.at).copied()
     }
 
-    /// Takes one value, and checks that nothing but white space follows.
+    /// Consumes one value, and checks that nothing but white space follows.
     pub(crate) fn only_value(&mut self) -> Result<ValueSpan, SyntaxError> {
         let value = self.value()?;
         self.end()?;
@@ -97,15 +99,15 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes the opening brace or bracket that [`Self::peek`] has returned.
+    /// Consumes the opening brace or bracket that [`Self::peek`] has returned.
     pub(crate) fn enter(&mut self) {
         self.open += 1;
         self.note_depth(self.open);
         self.at += 1;
     }
 
-    /// Inside an object: takes the next member's name and colon, so that the caller can take the value; or takes the
-    /// closing brace and returns `None`.
+    /// Inside an object: consumes the next member's name and colon, so that the caller can consume the value; or
+    /// consumes the closing brace and returns `None`.
     #[inline]
     pub(crate) fn member(&mut self, place: Place) -> Result<Option<ValueSpan>, SyntaxError> {
         match (self.peek(), place) {
@@ -122,8 +124,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Inside an array: returns true if an element follows, which the caller takes next; or takes the closing bracket
-    /// and returns false.
+    /// Inside an array: returns true if an element follows, which the caller consumes next; or consumes the closing
+    /// bracket and returns false.
     pub(crate) fn element(&mut self, place: Place) -> Result<bool, SyntaxError> {
         match (self.peek(), place) {
             (Some(b']'), _) => {
@@ -133,7 +135,7 @@ impl<'a> Scanner<'a> {
             (_, Place::First) => Ok(true),
             (Some(b','), Place::Next) => {
                 self.at += 1;
-                // A closing bracket after the comma is refused when the caller takes the value.
+                // A closing bracket after the comma is refused when the caller tries to consume the value.
                 Ok(true)
             }
             (_, Place::Next) => Err(self.expected(Expected::CommaOrBracket)),
@@ -152,7 +154,7 @@ impl<'a> Scanner<'a> {
         self.open -= 1;
     }
 
-    /// Takes one value of any kind.
+    /// Consumes one value of any kind.
     #[inline]
     pub(crate) fn value(&mut self) -> Result<ValueSpan, SyntaxError> {
         let first = self.peek();
@@ -171,10 +173,11 @@ impl<'a> Scanner<'a> {
         Ok(ValueSpan { start, end: self.at, kind })
     }
 
-    /// Takes an object or array with its content. The stack has one bit per level.
+    /// Consumes an object or array with its content. The stack of open containers has one bit per level.
     fn container(&mut self) -> Result<(), SyntaxError> {
         let mut nesting = Nesting::default();
-        // Each turn of the outer loop takes one value; each turn of the inner loop takes a comma or a closing bracket.
+        // Each iteration of the outer loop consumes one value; each iteration of the inner loop consumes a comma or a
+        // closing bracket.
         loop {
             match self.peek() {
                 Some(b'"') => {
@@ -226,7 +229,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes a member name and its colon.
+    /// Consumes a member name and its colon.
     #[inline]
     fn name(&mut self) -> Result<ValueSpan, SyntaxError> {
         if self.peek() != Some(b'"') {
@@ -266,7 +269,7 @@ impl<'a> Scanner<'a> {
         if self.text[self.at] == b'-' {
             self.at += 1;
         }
-        // No digit may follow a leading zero. One that does is reported as a missing comma.
+        // No digit may follow a leading zero. Such a digit is reported as a missing comma.
         if self.text.get(self.at) == Some(&b'0') {
             self.at += 1;
         } else {
@@ -294,12 +297,12 @@ impl<'a> Scanner<'a> {
         if self.at == start { Err(self.expected(Expected::Digit)) } else { Ok(()) }
     }
 
-    /// Takes a string; `at` is the offset of its opening quote.
+    /// Consumes a string; `self.at` is the offset of its opening quote.
     #[inline]
     fn string(&mut self) -> Result<(), SyntaxError> {
         let mut rest = &self.text[self.at + 1..];
-        // Eight bytes at a time: most strings are plain ASCII and end within a few turns. `rest_of_string` takes the
-        // others.
+        // Eight bytes at a time: most strings are plain ASCII and end within a few iterations. `rest_of_string` handles
+        // all other strings.
         for _ in 0..SHORT_STRING_TURNS {
             let Some((eight, tail)) = rest.split_first_chunk::<8>() else { break };
             let special = special_bytes(u64::from_le_bytes(*eight));
@@ -317,7 +320,7 @@ impl<'a> Scanner<'a> {
         self.rest_of_string(self.text.len() - rest.len())
     }
 
-    /// Takes the rest of a string of any length and content, from the character at `at` on.
+    /// Consumes the rest of a string of any length and content, starting with the character at `at`.
     #[inline(never)]
     fn rest_of_string(&mut self, at: usize) -> Result<(), SyntaxError> {
         let text = self.text;
@@ -337,8 +340,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes the rest of a string from its first non-ASCII byte on: finds the end, then checks all bytes for UTF-8 at
-    /// once.
+    /// Consumes the rest of a string, starting with its first non-ASCII byte: finds the end, then checks all bytes for
+    /// UTF-8 at once.
     #[cold]
     fn string_beyond_ascii(&mut self, start: usize) -> Result<(), SyntaxError> {
         let text = self.text;
@@ -375,7 +378,7 @@ impl<'a> Scanner<'a> {
 
 /// Returns the offset after the escape sequence whose backslash is at `i`.
 ///
-/// Half of a surrogate pair is a valid escape (RFC 8259, section 8.2).
+/// An unpaired surrogate is a valid escape (RFC 8259, section 8.2).
 fn escape(text: &[u8], i: usize) -> Result<usize, SyntaxError> {
     match text.get(i + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(i + 2),
@@ -391,9 +394,9 @@ fn escape(text: &[u8], i: usize) -> Result<usize, SyntaxError> {
     }
 }
 
-/// The number of bytes at the start of `text` that are printable ASCII without quote and backslash.
+/// Returns the number of bytes at the start of `text` that are printable ASCII other than quote and backslash.
 fn plain_prefix(text: &[u8]) -> usize {
-    // A run between escapes is often too short for the two vector passes to pay off.
+    // The text between two escapes is often too short for the two vectorised passes to pay off.
     let mut rest = text;
     while let Some((eight, tail)) = rest.split_first_chunk::<8>() {
         let special = special_bytes(u64::from_le_bytes(*eight));
@@ -408,8 +411,8 @@ fn plain_prefix(text: &[u8]) -> usize {
     text.len() - rest.len() + rest.iter().take_while(|b| !is_special(**b)).count()
 }
 
-/// The same as [`plain_prefix`] for a long run: a vectorised search for its end, and a vectorised check of the bytes
-/// before it.
+/// Does the same as [`plain_prefix`] for a long run of plain bytes: a vectorised search for its end, and a vectorised
+/// check of the bytes before it.
 fn long_plain_prefix(text: &[u8]) -> usize {
     let mut plain = 0;
     for chunk in text.chunks(CHUNK_BYTES) {
@@ -426,7 +429,7 @@ fn long_plain_prefix(text: &[u8]) -> usize {
     plain
 }
 
-/// Whether the byte ends a plain run: quote, backslash, control character or non-ASCII.
+/// Whether the byte ends a run of plain bytes: a quote, backslash, control character or non-ASCII byte.
 #[inline]
 fn is_special(byte: u8) -> bool {
     is_control_or_non_ascii(byte) || matches!(byte, b'"' | b'\\')
@@ -447,9 +450,10 @@ fn control_byte(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Sets the high bit of every byte that [`is_special`].
+/// Returns a mask with the high bit set for every byte of `eight` that is special: see [`is_special`].
 ///
-/// The borrow of a subtraction can mark a wrong byte above a marked one, never below it. The lowest mark is exact.
+/// The borrow of a subtraction can wrongly mark a byte above a marked one, but never below. So the lowest mark is
+/// exact.
 #[inline]
 fn special_bytes(eight: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -464,14 +468,15 @@ fn special_bytes(eight: u64) -> u64 {
         & HIGH
 }
 
-/// The number of 8-byte turns before a string counts as long and costs a function call: enough for names, words and
-/// short sentences.
+/// The maximum number of 8-byte iterations before a string counts as long and costs a function call: enough for names,
+/// words and short sentences.
 const SHORT_STRING_TURNS: usize = 8;
 
-/// The number of plain bytes after which a run counts as long, and the two vector passes repay their start-up cost.
+/// The number of plain bytes after which a run counts as long, so that the two vectorised passes repay their start-up
+/// cost.
 const LONG_RUN: usize = 64;
 
-/// The size of a chunk. The second pass over a chunk must find it in the first-level cache.
+/// The size of a chunk, in bytes. A chunk must still be in the first-level cache when the second pass reads it.
 const CHUNK_BYTES: usize = 16 * 1024;
 
 #[cfg(test)]

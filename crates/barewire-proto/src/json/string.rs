@@ -1,10 +1,10 @@
-//! The text between the quotes of a JSON string -> its value.
+//! Decodes the text between the quotes of a JSON string.
 
 use std::borrow::Cow;
 
-/// Returns the value of a checked JSON string, given the bytes between its quotes.
+/// Returns the value of a valid JSON string, given the bytes between its quotes.
 ///
-/// The value is UTF-8, except that half of a surrogate pair becomes three bytes as in WTF-8. So two strings are equal
+/// The value is UTF-8, except that an unpaired surrogate becomes three bytes as in WTF-8. So two strings are equal
 /// exactly if these bytes are equal.
 pub(crate) fn unescape(inner: &[u8]) -> Cow<'_, [u8]> {
     let Some(first) = memchr::memchr(b'\\', inner) else {
@@ -40,7 +40,8 @@ pub(crate) fn unescape(inner: &[u8]) -> Cow<'_, [u8]> {
 pub(crate) fn match_name<T: Copy>(inner: &[u8], known: &[(&[u8], T)]) -> Option<T> {
     let find = |name: &[u8]| known.iter().find(|(spelled, _)| *spelled == name).map(|(_, which)| *which);
     find(inner).or_else(|| {
-        // An escaped letter has six bytes, so a text of more than six times the longest name cannot match.
+        // An escaped letter has six bytes, so a text of more than six times the length of the longest name cannot
+        // match.
         let longest = known.iter().map(|(spelled, _)| spelled.len()).max().unwrap_or(0);
         let may_spell_one = inner.len() <= 6 * longest && inner.contains(&b'\\');
         may_spell_one.then(|| find(&unescape(inner)))?
@@ -84,7 +85,7 @@ mod tests {
             (r"a\u0062c", b"abc"),
             (r"\u00e9\u20AC", "é€".as_bytes()),
             (r"\ud83d\ude00!", "😀!".as_bytes()),
-            // Half of a surrogate pair is neither joined with a wrong half nor replaced by U+FFFD.
+            // An unpaired surrogate is neither joined with a wrong half nor replaced by U+FFFD.
             (r"\ud83d", b"\xed\xa0\xbd"),
             (r"\ude00\ud83d", b"\xed\xb8\x80\xed\xa0\xbd"),
             (r"\ud83d\u0041", b"\xed\xa0\xbdA"),

@@ -1,4 +1,4 @@
-//! The scope of a cached result: `cacheScope` of 2026-07-28.
+//! The member `cacheScope` of 2026-07-28: the clients that may share a cached result.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 pub enum CacheScope {
     /// All clients.
     Public,
-    /// Only the client that requested it. This is the default.
+    /// Only the client that requested the result. This is the default.
     Private,
 }
 
 impl CacheScope {
-    /// The name on the wire.
+    /// Returns the name that is used on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Public => "public",

@@ -10,22 +10,22 @@ use super::{Object, Revision};
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ClientCapabilities {
-    /// The client lists its roots.
+    /// Set if the client can list its roots.
     #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
     pub roots: Option<RootsCapability>,
-    /// The client calls its model for servers.
+    /// Set if the client lets servers call its model.
     #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
     pub sampling: Option<SamplingCapability>,
-    /// The client asks its user for servers. Since 2025-06-18.
+    /// Set if servers can ask the client's user for input. Since 2025-06-18.
     #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
     pub elicitation: Option<ElicitationCapability>,
-    /// Tasks, an experiment of 2025-11-25.
+    /// Settings for tasks, an experimental feature of 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<Object>,
-    /// Capabilities outside the protocol.
+    /// Experimental capabilities that the protocol does not define.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experimental: Option<Object>,
-    /// Extensions of the protocol, by name, with their settings. Since 2026-07-28.
+    /// Maps the name of each supported extension of the protocol to its settings. Since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extensions: Option<Object>,
 }
@@ -48,7 +48,7 @@ impl ClientCapabilities {
         }
     }
 
-    /// Returns an object that declares only this capability, for `data.requiredCapabilities`.
+    /// Returns capabilities that declare only this one, for `data.requiredCapabilities` of an error.
     pub fn only(capability: ClientCapability) -> Self {
         let mut only = Self::default();
         only.declare(capability);
@@ -95,7 +95,7 @@ setters! { ClientCapabilities {
     extensions: Option<Object>,
 } }
 
-/// The capability of a client that lists its roots.
+/// The capability of a client to list its roots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -107,34 +107,35 @@ pub struct RootsCapability {
 
 setters! { RootsCapability { list_changed: bool } }
 
-/// The capability of a client that calls its model for servers.
+/// The capability of a client to call its model for servers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SamplingCapability {
-    /// The model may be given tools. Since 2025-11-25.
+    /// Set if a server may offer tools to the model. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Object>,
-    /// The context of servers may be included. Since 2025-11-25; before, it was allowed without this declaration.
+    /// Set if the context of servers may be included in the prompt. Since 2025-11-25; earlier revisions allow it
+    /// without this declaration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Object>,
 }
 
 setters! { SamplingCapability { tools: Option<Object>, context: Option<Object> } }
 
-/// The capability of a client that asks its user for servers.
+/// The capability of a client to ask its user for input on behalf of a server.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ElicitationCapability {
-    /// The client shows forms. Since 2025-11-25; an empty capability means forms.
+    /// Set if the client can show forms. Since 2025-11-25; a capability without any member also means forms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<Object>,
-    /// The client opens pages. Since 2025-11-25.
+    /// Set if the client can open web pages for its user. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<Object>,
 }
 
 impl ElicitationCapability {
-    /// Whether the client shows forms: declared, or implied by an empty capability.
+    /// Whether the client can show forms: `form` is set, or neither `form` nor `url` is set.
     pub fn has_form(&self) -> bool {
         self.form.is_some() || self.url.is_none()
     }
@@ -147,28 +148,29 @@ setters! { ElicitationCapability { form: Option<Object>, url: Option<Object> } }
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ServerCapabilities {
-    /// The server has tools.
+    /// Set if the server has tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ListCapability>,
-    /// The server has resources.
+    /// Set if the server has resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourcesCapability>,
-    /// The server has prompts.
+    /// Set if the server has prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompts: Option<ListCapability>,
-    /// The server completes arguments. Since 2025-03-26; before, clients could ask without this declaration.
+    /// Set if the server completes arguments. Since 2025-03-26; before, clients could request completions without this
+    /// declaration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completions: Option<Object>,
-    /// The server sends log messages.
+    /// Set if the server sends log messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logging: Option<Object>,
-    /// Tasks, an experiment of 2025-11-25.
+    /// Settings for tasks, an experimental feature of 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<Object>,
-    /// Capabilities outside the protocol.
+    /// Experimental capabilities that the protocol does not define.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experimental: Option<Object>,
-    /// Extensions of the protocol, by name, with their settings. Since 2026-07-28.
+    /// Maps the name of each supported extension of the protocol to its settings. Since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extensions: Option<Object>,
 }
@@ -200,7 +202,7 @@ setters! { ServerCapabilities {
     extensions: Option<Object>,
 } }
 
-/// The capability of a server that has tools or prompts.
+/// The capability of a server to offer a list of tools or prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -212,15 +214,15 @@ pub struct ListCapability {
 
 setters! { ListCapability { list_changed: bool } }
 
-/// The capability of a server that has resources.
+/// The capability of a server to offer resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ResourcesCapability {
-    /// Whether clients can subscribe to changes of a resource.
+    /// Whether clients can subscribe to the changes of a resource.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
     pub subscribe: bool,
-    /// Whether the server notifies clients when the list changes.
+    /// Whether the server notifies clients when the list of resources changes.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
     pub list_changed: bool,
 }
@@ -238,7 +240,7 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// The path in the capabilities object, such as `resources.subscribe`.
+    /// Returns the path of the capability in the capabilities object, such as `resources.subscribe`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Client(capability) => capability.as_str(),
@@ -274,7 +276,7 @@ pub enum ClientCapability {
 }
 
 impl ClientCapability {
-    /// The path in [`ClientCapabilities`], such as `roots.listChanged`.
+    /// Returns the path of the capability in [`ClientCapabilities`], such as `roots.listChanged`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Roots => "roots",
@@ -324,7 +326,7 @@ pub enum ServerCapability {
 }
 
 impl ServerCapability {
-    /// The path in [`ServerCapabilities`], such as `tools.listChanged`.
+    /// Returns the path of the capability in [`ServerCapabilities`], such as `tools.listChanged`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Tools => "tools",

@@ -5,15 +5,15 @@ use crate::rpc::Code;
 
 /// A header is missing, invalid, or differs from the body.
 pub const HEADER_MISMATCH: Code = Code::received(-32020);
-/// The request needs a capability that the client did not declare: `data.requiredCapabilities`.
+/// The request needs a capability that the client did not declare. `data.requiredCapabilities` names it.
 pub const MISSING_CLIENT_CAPABILITY: Code = Code::received(-32021);
-/// The server does not support the revision of the request: `data.supported`, `data.requested`.
+/// The server does not support the revision of the request. `data.supported` and `data.requested` hold the revisions.
 pub const UNSUPPORTED_PROTOCOL_VERSION: Code = Code::received(-32022);
-/// There is no resource with this URI. From 2026-07-28 on the code is [`Code::INVALID_PARAMS`] with `data.uri`.
+/// There is no resource with this URI. From 2026-07-28 on, [`Code::INVALID_PARAMS`] with `data.uri` is used instead.
 pub const RESOURCE_NOT_FOUND: Code = Code::received(-32002);
 /// The user must first open the URLs in `data.elicitations`.
 pub const URL_ELICITATION_REQUIRED: Code = Code::received(-32042);
-/// The user rejected a sampling request. The specification has this code only as an example.
+/// The user rejected a sampling request. The specification uses this code only in an example.
 pub const USER_REJECTED: Code = Code::received(-1);
 
 /// An error code that MCP defines.
@@ -26,8 +26,8 @@ pub struct KnownCode {
     pub message: &'static str,
     /// The first revision that has the code.
     pub since: Revision,
-    /// The last revision that has the code. A client of a later revision still understands it; a server must not send
-    /// it.
+    /// The last revision that has the code. A client of a later revision still understands the code, but a server must
+    /// not send it.
     pub until: Revision,
 }
 
@@ -51,7 +51,7 @@ impl KnownCode {
     }
 }
 
-/// Returns the entry of a code.
+/// Returns the table entry of a code, or `None` if MCP does not define the code.
 pub fn find(code: Code) -> Option<&'static KnownCode> {
     CODES.iter().find(|known| known.code == code)
 }

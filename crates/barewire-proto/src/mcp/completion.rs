@@ -11,7 +11,7 @@ use super::member::{is_false, object, optional_object, or_default, whole};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompleteParams {
-    /// The prompt or template.
+    /// The prompt or resource template that has the argument.
     #[serde(rename = "ref", deserialize_with = "object")]
     pub reference: CompleteReference,
     /// The argument to complete.
@@ -26,7 +26,7 @@ pub struct CompleteParams {
 }
 
 impl CompleteParams {
-    /// The parameters to complete this argument.
+    /// Creates parameters to complete this argument.
     pub fn new(reference: CompleteReference, name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { reference, argument: CompleteArgument::new(name, value), context: None, meta: None }
     }
@@ -43,9 +43,9 @@ pub enum CompleteReference {
     #[serde(rename = "ref/prompt")]
     #[non_exhaustive]
     Prompt {
-        /// The name.
+        /// The name of the prompt.
         name: String,
-        /// The name, for people. Since 2025-06-18.
+        /// The name to display to people. Since 2025-06-18.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
     },
@@ -59,12 +59,12 @@ pub enum CompleteReference {
 }
 
 impl CompleteReference {
-    /// A prompt with this name.
+    /// Creates a reference to the prompt with this name.
     pub fn prompt(name: impl Into<String>) -> Self {
         Self::Prompt { name: name.into(), title: None }
     }
 
-    /// A resource or resource template with this URI.
+    /// Creates a reference to the resource or resource template with this URI.
     pub fn resource(uri: impl Into<String>) -> Self {
         Self::Resource { uri: uri.into() }
     }
@@ -74,24 +74,24 @@ impl CompleteReference {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompleteArgument {
-    /// The name.
+    /// The name of the argument.
     pub name: String,
-    /// The beginning of the value.
+    /// The beginning of the value, as far as the user has entered it.
     pub value: String,
 }
 
 impl CompleteArgument {
-    /// An argument whose value begins with `value`.
+    /// Creates an argument whose value begins with `value`.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { name: name.into(), value: value.into() }
     }
 }
 
-/// The context of a completion.
+/// The context of a completion: the values of other arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompleteContext {
-    /// The arguments that are already set.
+    /// Maps the names of the arguments that are already set to their values.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, String>,
 }
@@ -102,7 +102,7 @@ setters! { CompleteContext { arguments: impl Into<BTreeMap<String, String>> } }
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompleteResult {
-    /// The proposals.
+    /// The proposed values.
     pub completion: Completion,
     /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -110,7 +110,7 @@ pub struct CompleteResult {
 }
 
 impl CompleteResult {
-    /// A result with these proposals.
+    /// Creates a result with these proposals.
     pub fn new(completion: Completion) -> Self {
         Self { completion, meta: None }
     }
@@ -125,19 +125,19 @@ setters! { CompleteResult { meta: Option<Meta> } }
 pub struct Completion {
     /// The best proposals, at most [`Self::MAX_VALUES`].
     pub values: Vec<String>,
-    /// The total number of proposals.
+    /// The total number of proposals, which may be larger than the number of `values`.
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// Whether there are more proposals.
+    /// Whether there are more proposals than those in `values`.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
     pub has_more: bool,
 }
 
 impl Completion {
-    /// The largest number of values in a response: "must not exceed 100 items".
+    /// The maximum number of values in a response. The specification: "must not exceed 100 items".
     pub const MAX_VALUES: usize = 100;
 
-    /// As many of these values as may be sent, with their total number.
+    /// Creates a completion with the first [`Self::MAX_VALUES`] of these values and with their total number.
     pub fn new(mut values: Vec<String>) -> Self {
         let total = u64::try_from(values.len()).ok();
         let has_more = values.len() > Self::MAX_VALUES;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Meta, Resource};
 
-/// A piece of content. On the wire its `type` tells the variants apart.
+/// A piece of content. On the wire, the member `type` tells the variants apart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -21,38 +21,38 @@ pub enum Content {
     ResourceLink(Resource),
     /// An embedded resource.
     Resource(EmbeddedResource),
-    /// Content of an unknown type, unchanged.
+    /// Content of a type that this crate does not know, kept unchanged.
     #[serde(untagged)]
     Other(Value),
 }
 
 impl Content {
-    /// Text.
+    /// Creates text content.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextContent::new(text))
     }
 
-    /// An image, with its bytes in Base64.
+    /// Creates an image from its bytes in Base64.
     pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Image(ImageContent::new(data, mime_type))
     }
 
-    /// Audio, with its bytes in Base64.
+    /// Creates audio from its bytes in Base64.
     pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Audio(AudioContent::new(data, mime_type))
     }
 
-    /// A link to a resource.
+    /// Creates a link to a resource.
     pub fn link(resource: Resource) -> Self {
         Self::ResourceLink(resource)
     }
 
-    /// An embedded resource.
+    /// Creates an embedded resource.
     pub fn embedded(contents: ResourceContents) -> Self {
         Self::Resource(EmbeddedResource::new(contents))
     }
 
-    /// The text, or `None` if it is not text.
+    /// Returns the text, or `None` if the content is not text.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(content) => Some(&content.text),
@@ -73,7 +73,8 @@ impl From<String> for Content {
     }
 }
 
-/// Reads the `type` first, and then the members of that type. An untagged enum would try one type after the other.
+/// Reads the `type` first, and then the members of that type. An untagged enum would try one type after another
+/// instead.
 impl<'de> Deserialize<'de> for Content {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(from)?;
@@ -90,13 +91,13 @@ impl<'de> Deserialize<'de> for Content {
     }
 }
 
-/// Text.
+/// Content that is text.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TextContent {
     /// The text.
     pub text: String,
-    /// The audience and priority.
+    /// Hints about the intended audience and the priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// The `_meta` member.
@@ -105,7 +106,7 @@ pub struct TextContent {
 }
 
 impl TextContent {
-    /// Text without annotations.
+    /// Creates text content without annotations.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
@@ -113,7 +114,7 @@ impl TextContent {
 
 setters! { TextContent { annotations: Option<Annotations>, meta: Option<Meta> } }
 
-/// An image.
+/// Content that is an image.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -122,7 +123,7 @@ pub struct ImageContent {
     pub data: String,
     /// The media type, such as `image/png`.
     pub mime_type: String,
-    /// The audience and priority.
+    /// Hints about the intended audience and the priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// The `_meta` member.
@@ -131,7 +132,7 @@ pub struct ImageContent {
 }
 
 impl ImageContent {
-    /// An image without annotations.
+    /// Creates an image without annotations.
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self { data: data.into(), mime_type: mime_type.into(), ..Self::default() }
     }
@@ -139,7 +140,7 @@ impl ImageContent {
 
 setters! { ImageContent { annotations: Option<Annotations>, meta: Option<Meta> } }
 
-/// Audio.
+/// Content that is audio.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -148,7 +149,7 @@ pub struct AudioContent {
     pub data: String,
     /// The media type, such as `audio/wav`.
     pub mime_type: String,
-    /// The audience and priority.
+    /// Hints about the intended audience and the priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// The `_meta` member.
@@ -157,7 +158,7 @@ pub struct AudioContent {
 }
 
 impl AudioContent {
-    /// Audio without annotations.
+    /// Creates audio without annotations.
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self { data: data.into(), mime_type: mime_type.into(), ..Self::default() }
     }
@@ -169,9 +170,9 @@ setters! { AudioContent { annotations: Option<Annotations>, meta: Option<Meta> }
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EmbeddedResource {
-    /// The resource.
+    /// The contents of the resource.
     pub resource: ResourceContents,
-    /// The audience and priority.
+    /// Hints about the intended audience and the priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// The `_meta` member.
@@ -180,7 +181,7 @@ pub struct EmbeddedResource {
 }
 
 impl EmbeddedResource {
-    /// A resource without annotations.
+    /// Creates an embedded resource without annotations.
     pub fn new(resource: ResourceContents) -> Self {
         Self { resource, annotations: None, meta: None }
     }
@@ -200,12 +201,12 @@ pub enum ResourceContents {
 }
 
 impl ResourceContents {
-    /// Text with this URI.
+    /// Creates the contents of a text resource with this URI.
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self::Text(TextResourceContents::new(uri, text))
     }
 
-    /// Bytes with this URI, in Base64.
+    /// Creates the contents of a binary resource with this URI; `blob` is Base64.
     pub fn blob(uri: impl Into<String>, blob: impl Into<String>) -> Self {
         Self::Blob(BlobResourceContents::new(uri, blob))
     }
@@ -221,7 +222,7 @@ impl ResourceContents {
         self
     }
 
-    /// The URI of this part, which may be below the requested one.
+    /// Returns the URI of this part of the resource, which may be a sub-resource of the requested one.
     pub fn uri(&self) -> &str {
         match self {
             Self::Text(contents) => &contents.uri,
@@ -229,7 +230,7 @@ impl ResourceContents {
         }
     }
 
-    /// The media type.
+    /// Returns the media type.
     pub fn mime_type(&self) -> Option<&str> {
         match self {
             Self::Text(contents) => contents.mime_type.as_deref(),
@@ -256,7 +257,7 @@ pub struct TextResourceContents {
 }
 
 impl TextResourceContents {
-    /// Text with this URI.
+    /// Creates the contents of a text resource with this URI.
     pub fn new(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self { uri: uri.into(), text: text.into(), ..Self::default() }
     }
@@ -282,7 +283,7 @@ pub struct BlobResourceContents {
 }
 
 impl BlobResourceContents {
-    /// Bytes with this URI, in Base64.
+    /// Creates the contents of a binary resource with this URI; `blob` is Base64.
     pub fn new(uri: impl Into<String>, blob: impl Into<String>) -> Self {
         Self { uri: uri.into(), blob: blob.into(), ..Self::default() }
     }
@@ -290,7 +291,7 @@ impl BlobResourceContents {
 
 setters! { BlobResourceContents { mime_type: Option<impl Into<String>>, meta: Option<Meta> } }
 
-/// The members of both kinds. The members that are present decide the kind.
+/// The members of both text and binary contents. The members that are present decide which kind it is.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ContentsMembers {
@@ -320,13 +321,13 @@ impl TryFrom<ContentsMembers> for ResourceContents {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Annotations {
-    /// The roles that should see it; all roles if absent.
+    /// The roles that should see the content; all roles if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audience: Option<Vec<Role>>,
-    /// The priority, from 0 (optional) to 1 (required).
+    /// The priority of the content, from 0 (optional) to 1 (required).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<f64>,
-    /// The time of the last change, in ISO 8601. Since 2025-06-18.
+    /// The time of the last change of the content, in ISO 8601. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
 }
@@ -347,7 +348,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The name on the wire.
+    /// Returns the name that is used on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",

@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 use super::member::{known, whole_or_zero};
 use super::{CacheScope, Meta, Revision, ServerCapabilities};
 
-/// The versions, capabilities and instructions of a server. Its name is in `_meta`.
+/// The supported revisions, capabilities and instructions of a server. The name of the server is in `_meta`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DiscoverResult {
-    /// The revisions that the server supports. This crate need not know all of them. Legacy revisions need
-    /// `initialize`.
+    /// The revisions that the server supports, possibly including some that this crate does not know. A client uses a
+    /// legacy revision only after `initialize`.
     pub supported_versions: Vec<String>,
-    /// The capabilities.
+    /// The capabilities of the server.
     pub capabilities: ServerCapabilities,
     /// Instructions for the model on how to use the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,12 +30,12 @@ pub struct DiscoverResult {
 }
 
 impl DiscoverResult {
-    /// The result of a server with these revisions.
+    /// Creates the result of a server that supports these revisions.
     pub fn new(supported_versions: Vec<String>, capabilities: ServerCapabilities) -> Self {
         Self { supported_versions, capabilities, ..Self::default() }
     }
 
-    /// The supported revisions that this crate knows, in the order of the server.
+    /// Returns the supported revisions that this crate knows, in the order in which the server lists them.
     pub fn revisions(&self) -> impl Iterator<Item = Revision> + '_ {
         self.supported_versions.iter().filter_map(|version| Revision::parse(version))
     }

@@ -1,4 +1,4 @@
-//! Elicitation: a server asks the user of the client, with a form or a page to open.
+//! Elicitation: a server asks the user of the client for input, with a form to fill in or a web page to open.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -12,18 +12,18 @@ use super::{Meta, Object};
 pub enum ElicitParams {
     /// A form to fill in.
     Form(ElicitForm),
-    /// A page to open: for secrets, payments and consent, which must not go through the client. Since 2025-11-25.
+    /// A web page to open: for secrets, payments and consent, which must not pass through the client. Since 2025-11-25.
     Url(ElicitUrl),
 }
 
-/// A form.
+/// A form for the user to fill in.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ElicitForm {
     /// The message to the user.
     pub message: String,
-    /// The JSON Schema of the values: an object whose properties are strings, numbers, booleans or enums.
+    /// The JSON Schema of the form's values: an object whose properties are strings, numbers, booleans or enums.
     pub requested_schema: Box<RawValue>,
     /// The `_meta` member.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -31,7 +31,7 @@ pub struct ElicitForm {
 }
 
 impl ElicitForm {
-    /// A form for values of this schema.
+    /// Creates a form for values of this schema.
     pub fn new(message: impl Into<String>, requested_schema: Box<RawValue>) -> Self {
         Self { message: message.into(), requested_schema, meta: None }
     }
@@ -39,7 +39,7 @@ impl ElicitForm {
 
 setters! { ElicitForm { meta: Option<Meta> } }
 
-/// A page to open.
+/// A web page for the user to open.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(tag = "mode", rename = "url", rename_all = "camelCase")]
 #[non_exhaustive]
@@ -48,7 +48,7 @@ pub struct ElicitUrl {
     pub message: String,
     /// The URL of the page.
     pub url: String,
-    /// The id for `notifications/elicitation/complete`. Required in 2025-11-25; no other revision has it.
+    /// The id that `notifications/elicitation/complete` refers to. Required in 2025-11-25; no other revision has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elicitation_id: Option<String>,
     /// The `_meta` member.
@@ -57,7 +57,7 @@ pub struct ElicitUrl {
 }
 
 impl ElicitUrl {
-    /// A page at this URL.
+    /// Creates a request to open the page at this URL.
     pub fn new(message: impl Into<String>, url: impl Into<String>) -> Self {
         Self { message: message.into(), url: url.into(), ..Self::default() }
     }
@@ -66,17 +66,17 @@ impl ElicitUrl {
 setters! { ElicitUrl { elicitation_id: Option<impl Into<String>>, meta: Option<Meta> } }
 
 impl ElicitParams {
-    /// A form for values of this schema.
+    /// Creates a form for values of this schema.
     pub fn form(message: impl Into<String>, requested_schema: Box<RawValue>) -> Self {
         Self::Form(ElicitForm::new(message, requested_schema))
     }
 
-    /// A page to open.
+    /// Creates a request to open the page at this URL.
     pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
         Self::Url(ElicitUrl::new(message, url))
     }
 
-    /// The message to the user.
+    /// Returns the message to the user.
     pub fn message(&self) -> &str {
         match self {
             Self::Form(form) => &form.message,
@@ -85,7 +85,7 @@ impl ElicitParams {
     }
 }
 
-/// Writes a form without its `mode`: 2025-06-18 has none, and later revisions allow to omit it.
+/// Writes a form without the member `mode`: 2025-06-18 does not have it, and later revisions allow omitting it.
 impl Serialize for ElicitParams {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -97,7 +97,7 @@ impl Serialize for ElicitParams {
 
 impl<'de> Deserialize<'de> for ElicitParams {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        /// The members of both modes.
+        /// The members of both forms and pages.
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct ElicitMembers {
@@ -127,13 +127,13 @@ impl<'de> Deserialize<'de> for ElicitParams {
     }
 }
 
-/// The action of the user.
+/// The result of `elicitation/create`: the user's decision, and the values of an accepted form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ElicitResult {
-    /// The action of the user.
+    /// The decision of the user.
     pub action: ElicitAction,
-    /// The values of an accepted form.
+    /// The values that the user entered in an accepted form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Object>,
     /// The `_meta` member.
@@ -142,22 +142,22 @@ pub struct ElicitResult {
 }
 
 impl ElicitResult {
-    /// A result without values. The acceptance of a page has none either.
+    /// Creates a result without values. An accepted page has no values either.
     pub fn new(action: ElicitAction) -> Self {
         Self { action, content: None, meta: None }
     }
 
-    /// The user accepted and filled in the form.
+    /// Creates the result of a user who accepted and filled in the form.
     pub fn accept(content: Object) -> Self {
         Self::new(ElicitAction::Accept).content(content)
     }
 
-    /// The user declined.
+    /// Creates the result of a user who declined.
     pub fn decline() -> Self {
         Self::new(ElicitAction::Decline)
     }
 
-    /// The user dismissed the request without a decision.
+    /// Creates the result of a user who dismissed the request without a decision.
     pub fn cancel() -> Self {
         Self::new(ElicitAction::Cancel)
     }
@@ -165,7 +165,7 @@ impl ElicitResult {
 
 setters! { ElicitResult { content: Option<Object>, meta: Option<Meta> } }
 
-/// The action of the user.
+/// The decision of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -188,7 +188,7 @@ pub struct ElicitationComplete {
 }
 
 impl ElicitationComplete {
-    /// The elicitation with this id is complete.
+    /// Creates a notification that the elicitation with this id is complete.
     pub fn new(elicitation_id: impl Into<String>) -> Self {
         Self { elicitation_id: elicitation_id.into() }
     }

@@ -9,17 +9,17 @@ use super::member::known;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Implementation {
-    /// The name, for programs.
+    /// The name that programs use.
     pub name: String,
-    /// The version.
+    /// The version of the client or server.
     pub version: String,
-    /// The name, for people. Since 2025-06-18.
+    /// The name to display to people. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The description. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The URL of the website. Since 2025-11-25.
+    /// The URL of its website. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub website_url: Option<String>,
     /// Icons. Since 2025-11-25.
@@ -28,7 +28,7 @@ pub struct Implementation {
 }
 
 impl Implementation {
-    /// An implementation with a name and a version.
+    /// Creates an implementation with this name and version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self { name: name.into(), version: version.into(), ..Self::default() }
     }
@@ -46,19 +46,19 @@ setters! { Implementation {
 pub struct Icon {
     /// The location: an `https:` or `data:` URI.
     pub src: String,
-    /// The media type, if the source does not give it.
+    /// The media type, if the response from `src` does not specify it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// The sizes, such as `48x48`, or `any`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Vec<String>>,
-    /// The theme for which the icon is made.
+    /// The theme for which the icon is designed.
     #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub theme: Option<Theme>,
 }
 
 impl Icon {
-    /// An icon at this location.
+    /// Creates an icon at this location.
     pub fn new(src: impl Into<String>) -> Self {
         Self { src: src.into(), ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! The handshake of the legacy revisions: the parameters of `initialize` and its result.
+//! The handshake of the legacy revisions: the parameters and the result of `initialize`.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,12 +10,12 @@ use super::{ClientCapabilities, Implementation, Meta, Revision, ServerCapabiliti
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct InitializeParams {
-    /// The revision that the client requests. This crate need not know it.
+    /// The revision that the client requests, which this crate may not know.
     pub protocol_version: String,
-    /// The capabilities.
+    /// The capabilities of the client.
     #[serde(deserialize_with = "object")]
     pub capabilities: ClientCapabilities,
-    /// The name and version.
+    /// The name and version of the client.
     #[serde(deserialize_with = "object")]
     pub client_info: Implementation,
     /// The `_meta` member.
@@ -24,12 +24,12 @@ pub struct InitializeParams {
 }
 
 impl InitializeParams {
-    /// The parameters of a client that requests this revision.
+    /// Creates the parameters of a client that requests this revision.
     pub fn new(revision: Revision, capabilities: ClientCapabilities, client_info: Implementation) -> Self {
         Self { protocol_version: revision.as_str().into(), capabilities, client_info, meta: None }
     }
 
-    /// The requested revision, or `None` if this crate does not know it.
+    /// Returns the requested revision, or `None` if this crate does not know it.
     pub fn revision(&self) -> Option<Revision> {
         Revision::parse(&self.protocol_version)
     }
@@ -42,11 +42,11 @@ setters! { InitializeParams { meta: Option<Meta> } }
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct InitializeResult {
-    /// The revision of the connection.
+    /// The revision that the server has chosen for the connection.
     pub protocol_version: String,
-    /// The capabilities.
+    /// The capabilities of the server.
     pub capabilities: ServerCapabilities,
-    /// The name and version.
+    /// The name and version of the server.
     pub server_info: Implementation,
     /// Instructions for the model on how to use the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,7 @@ pub struct InitializeResult {
 }
 
 impl InitializeResult {
-    /// The result of a server that agrees on this revision.
+    /// Creates the result of a server that agrees to use this revision.
     pub fn new(revision: Revision, capabilities: ServerCapabilities, server_info: Implementation) -> Self {
         Self {
             protocol_version: revision.as_str().into(),
@@ -68,7 +68,7 @@ impl InitializeResult {
         }
     }
 
-    /// The revision of the connection, or `None` if this crate does not know it.
+    /// Returns the revision of the connection, or `None` if this crate does not know it.
     pub fn revision(&self) -> Option<Revision> {
         Revision::parse(&self.protocol_version)
     }

@@ -1,5 +1,5 @@
-//! Input that a modern server needs before it can respond: the input requests in its result, and the input responses in
-//! the retry.
+//! The input that a modern server may need before it can respond: its result holds input requests, and the client
+//! retries the request with input responses.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{CreateMessageParams, ElicitParams, Meta};
 
-/// The input requests, by keys that the server chooses.
+/// Maps keys that the server chooses to its input requests.
 pub type InputRequests = BTreeMap<String, InputRequest>;
 
-/// The results of the input requests as JSON text, by the same keys.
+/// Maps the keys of the input requests to their results, as JSON text.
 pub type InputResponses = BTreeMap<String, Box<RawValue>>;
 
-/// An input request in a result: it has a method and parameters, but no id.
+/// An input request inside a result: it has a method and parameters, but no id.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InputRequest {
-    /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
+    /// The method: `elicitation/create`, `sampling/createMessage` or `roots/list`.
     pub method: String,
     /// The parameters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,22 +27,22 @@ pub struct InputRequest {
 }
 
 impl InputRequest {
-    /// A request without parameters.
+    /// Creates an input request without parameters.
     pub fn new(method: impl Into<String>) -> Self {
         Self { method: method.into(), params: None }
     }
 
-    /// A request for input from the user.
+    /// Creates an input request that asks the user.
     pub fn elicit(params: &ElicitParams) -> serde_json::Result<Self> {
         Ok(Self::new("elicitation/create").params(to_raw_value(params)?))
     }
 
-    /// A request to the model of the client.
+    /// Creates an input request that calls the model of the client.
     pub fn create_message(params: &CreateMessageParams) -> serde_json::Result<Self> {
         Ok(Self::new("sampling/createMessage").params(to_raw_value(params)?))
     }
 
-    /// A request for the roots of the client.
+    /// Creates an input request for the roots of the client.
     pub fn list_roots() -> Self {
         Self::new("roots/list")
     }
@@ -50,9 +50,9 @@ impl InputRequest {
 
 setters! { InputRequest { params: Option<Box<RawValue>> } }
 
-/// A result that asks for input: the client repeats the request with the responses.
+/// A result that asks for input. The client repeats the request with its responses to the input requests.
 ///
-/// It is written with the `resultType` `input_required`, which distinguishes it from other results.
+/// The result is written with the `resultType` `input_required`, which distinguishes it from other results.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -60,7 +60,7 @@ pub struct InputRequiredResult {
     /// The input requests. `None` if the client only has to repeat the request.
     #[serde(default)]
     pub input_requests: Option<InputRequests>,
-    /// The state that the client sends back unchanged with the responses.
+    /// An opaque state that the client sends back unchanged with the responses.
     #[serde(default)]
     pub request_state: Option<String>,
     /// The `_meta` member.
@@ -69,7 +69,7 @@ pub struct InputRequiredResult {
 }
 
 impl InputRequiredResult {
-    /// The `resultType` of such a result.
+    /// The `resultType` of a result that asks for input.
     pub const RESULT_TYPE: &str = "input_required";
 }
 

@@ -1,7 +1,7 @@
-//! The handshake of the legacy era, as one table of (state, event).
+//! The handshake of the legacy era, as one table that maps state and event to an effect.
 //!
-//! `initialize` agrees on a revision for the connection, and `notifications/initialized` opens it: MCP 2025-11-25,
-//! basic/lifecycle. No other code decides which request is allowed in which state.
+//! `initialize` agrees on a revision for the connection, and `notifications/initialized` completes the handshake: MCP
+//! 2025-11-25, basic/lifecycle. No other code decides which request is allowed in which state.
 
 use std::fmt;
 
@@ -10,20 +10,20 @@ use serde::Serialize;
 use super::Revision;
 use crate::rpc::{Code, ErrorObject};
 
-/// The state of the handshake of a connection, on the side of the server.
+/// The state of a connection's handshake, as the server sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::exhaustive_enums, reason = "the legacy handshake is finished: no later revision has one")]
 pub enum Handshake {
-    /// No revision is agreed.
+    /// No revision is agreed on yet.
     #[default]
     Fresh,
-    /// `initialize` was answered with this revision; `notifications/initialized` has not come yet.
+    /// `initialize` was answered with this revision; `notifications/initialized` has not arrived yet.
     Initializing(Revision),
     /// The handshake is complete: all requests are allowed.
     Ready(Revision),
 }
 
-/// A message of the client, as far as the handshake depends on it.
+/// A message from the client, reduced to the facts that the handshake depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the legacy handshake is finished: no later revision has one")]
 pub enum HandshakeEvent<'a> {
@@ -37,7 +37,7 @@ pub enum HandshakeEvent<'a> {
     Request,
 }
 
-/// The effect of a message of the client.
+/// The effect of a message from the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a server must act on each")]
 pub enum HandshakeEffect {
@@ -59,9 +59,9 @@ pub enum HandshakeRule {
     BeforeInitialized,
     /// Only one `initialize` is allowed per connection.
     SecondInitialize,
-    /// The server supports no revision with a handshake.
+    /// The server supports no revision that has a handshake.
     NoHandshake,
-    /// The server supports only modern revisions, and the request lacks their metadata.
+    /// The server supports only modern revisions, and the request lacks the `_meta` members that they require.
     NoMeta,
 }
 
@@ -76,7 +76,7 @@ pub struct HandshakePolicy<'a> {
 }
 
 impl Handshake {
-    /// Applies a message of the client and returns its effect.
+    /// Applies a message from the client and returns its effect.
     #[inline]
     pub fn step(&mut self, event: HandshakeEvent<'_>, policy: HandshakePolicy<'_>) -> HandshakeEffect {
         match (*self, event) {
@@ -104,12 +104,12 @@ impl Handshake {
                 Some(_) => HandshakeEffect::Refuse(HandshakeRule::BeforeInitialize),
                 None => HandshakeEffect::Refuse(HandshakeRule::NoMeta),
             },
-            // Before `initialize`, or a second time, it has no effect.
+            // `notifications/initialized` has no effect before `initialize`, or when it is received a second time.
             (Self::Fresh | Self::Ready(_), HandshakeEvent::Initialized) => HandshakeEffect::Ignore,
         }
     }
 
-    /// The agreed revision.
+    /// Returns the agreed revision, if there is one.
     pub fn revision(self) -> Option<Revision> {
         match self {
             Self::Fresh => None,
@@ -119,7 +119,7 @@ impl Handshake {
 }
 
 impl<'a> HandshakePolicy<'a> {
-    /// The handshake of the specification, with these revisions in ascending order.
+    /// Creates the policy that the specification requires, which is not lenient. `supported` is in ascending order.
     #[inline]
     pub const fn new(supported: &'a [Revision]) -> Self {
         Self { supported, lenient: false }
@@ -129,7 +129,7 @@ impl<'a> HandshakePolicy<'a> {
 setters! { HandshakePolicy<'a> { lenient: bool } }
 
 impl HandshakePolicy<'_> {
-    /// Returns the requested revision if it is supported, else the latest supported one.
+    /// Returns the requested revision if it is supported, else the latest supported revision with a handshake.
     fn agree(self, requested: &str) -> Option<Revision> {
         let requested = Revision::parse(requested).filter(|requested| !requested.is_modern() && self.supported.contains(requested));
         requested.or_else(|| self.latest())
@@ -142,7 +142,7 @@ impl HandshakePolicy<'_> {
 }
 
 impl HandshakeRule {
-    /// The name, for programs.
+    /// Returns the short name of the rule, for use by programs.
     pub fn name(self) -> &'static str {
         match self {
             Self::BeforeInitialize => "before-initialize",
@@ -158,7 +158,7 @@ impl HandshakeRule {
         let (code, more) = match self {
             Self::NoHandshake => (Code::METHOD_NOT_FOUND, ""),
             Self::NoMeta => (Code::INVALID_PARAMS, ""),
-            // The request may also be a modern one without its metadata.
+            // The request may also be a modern one that lacks its metadata, so the error message mentions `_meta`.
             Self::BeforeInitialize if supported.iter().any(|it| it.is_modern()) => {
                 (Code::INVALID_REQUEST, ", unless _meta says the protocol version")
             }
@@ -224,7 +224,7 @@ mod tests {
             (ready, HandshakeEvent::Initialize("2024-11-05"), ready, Refuse(HandshakeRule::SecondInitialize)),
         ] {
             assert_eq!(step(state, event, false), (next, effect), "{state:?} {event:?}");
-            // A lenient server serves requests earlier. Nothing else changes.
+            // A lenient server accepts requests earlier. All other effects are the same.
             let effect = match (state, event) {
                 (Handshake::Fresh, HandshakeEvent::Request) => Serve(latest),
                 (Handshake::Initializing(_), HandshakeEvent::Request) => Serve(OLD),

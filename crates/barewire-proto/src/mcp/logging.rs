@@ -1,4 +1,4 @@
-//! Log messages of a server, and the minimum level that a client wants.
+//! The log messages of a server, and the minimum level of the messages that a client wants.
 
 use std::fmt;
 
@@ -43,7 +43,7 @@ impl LoggingLevel {
         Self::Emergency,
     ];
 
-    /// The name on the wire.
+    /// Returns the name that is used on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -57,7 +57,7 @@ impl LoggingLevel {
         }
     }
 
-    /// The level with exactly this name.
+    /// Returns the level with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.as_str() == text)
     }
@@ -73,7 +73,7 @@ impl fmt::Display for LoggingLevel {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SetLevelParams {
-    /// The minimum level of the messages to send.
+    /// The minimum level of the log messages to send.
     pub level: LoggingLevel,
     /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -81,7 +81,7 @@ pub struct SetLevelParams {
 }
 
 impl SetLevelParams {
-    /// The minimum level of the messages to send.
+    /// Creates parameters with this minimum level.
     pub fn new(level: LoggingLevel) -> Self {
         Self { level, meta: None }
     }
@@ -93,12 +93,12 @@ setters! { SetLevelParams { meta: Option<Meta> } }
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LogMessage {
-    /// The severity.
+    /// The severity of the message.
     pub level: LoggingLevel,
-    /// The name of the component that logs.
+    /// The name of the component that wrote the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logger: Option<String>,
-    /// The message: a string, an object or any other JSON.
+    /// The message: a string, an object or any other JSON value.
     pub data: Box<RawValue>,
     /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -106,7 +106,7 @@ pub struct LogMessage {
 }
 
 impl LogMessage {
-    /// A log message with this data.
+    /// Creates a log message with this data.
     pub fn new(level: LoggingLevel, data: Box<RawValue>) -> Self {
         Self { level, logger: None, data, meta: None }
     }

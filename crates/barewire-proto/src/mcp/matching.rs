@@ -1,14 +1,15 @@
-//! Matching a URI with a template, in time linear in the length of the URI and without backtracking.
+//! Matches a URI against a template, in time linear in the length of the URI and without backtracking.
 //!
-//! The parts of a template become steps. Each step leads only to later ones. A first pass goes from the last step to
-//! the first and computes for each step the offsets of the URI at which it can begin so that the rest matches: one bit
-//! per offset, one walk over the URI per step. A second pass goes from the first step to the last and takes the values.
+//! The parts of a template become steps, and each step leads only to later steps. The first pass goes from the last
+//! step to the first. For each step it computes the offsets in the URI at which the step can begin so that the rest
+//! matches: one bit per offset, one walk over the URI per step. The second pass goes from the first step to the last
+//! and extracts the values.
 
 use std::ops::Range;
 
 use super::template::{Operator, TemplatePart, encode, triplet};
 
-/// The steps of a template. Each leads to the next one unless it names another.
+/// The steps of a template. After each step comes the next one in the list, unless the step names another.
 #[derive(Clone)]
 pub(super) struct MatchProgram {
     steps: Vec<MatchStep>,
@@ -16,17 +17,18 @@ pub(super) struct MatchProgram {
 
 #[derive(Debug, Clone)]
 enum MatchStep {
-    /// Matches these bytes. `borders` is for [`occurrences`].
+    /// Matches these bytes. `borders` is the table that [`occurrences`] needs.
     Literal { bytes: Vec<u8>, borders: Vec<usize> },
-    /// Matches a value of allowed characters, without the byte `except`. It may be empty if `empty` is set.
+    /// Matches a value that consists of allowed characters other than the byte `except`. The value may be empty if
+    /// `empty` is set.
     Value { index: usize, allowed: AllowedChars, except: Option<u8>, empty: bool },
-    /// Continues with the next step, or with this one if the next does not match.
+    /// Continues with the next step, or with the step at this index if the next step does not match.
     Or(usize),
-    /// Continues with this step.
+    /// Continues with the step at this index.
     Then(usize),
 }
 
-/// The characters that a value can have besides percent-encoded bytes.
+/// The characters that a value may contain besides percent-encoded bytes.
 #[derive(Debug, Clone, Copy)]
 enum AllowedChars {
     Nothing,
@@ -72,7 +74,7 @@ impl MatchProgram {
         program
     }
 
-    /// Adds a literal: the text as it stands in the template, or percent-encoded.
+    /// Adds a literal, which matches the text as it is written in the template or percent-encoded.
     fn literal(&mut self, text: &str) {
         let mut encoded = String::new();
         encode(&mut encoded, text, true);
@@ -87,7 +89,7 @@ impl MatchProgram {
         self.steps[then] = MatchStep::Then(self.steps.len());
     }
 
-    /// Adds `{a,b}`: all values are required.
+    /// Adds the steps for `{a,b}`: all values are required.
     fn required(&mut self, operator: Operator, names: &[String], index: usize) {
         for at in 0..names.len() {
             if at > 0 {
@@ -97,7 +99,7 @@ impl MatchProgram {
         }
     }
 
-    /// Adds `{/a,b}`: the last values may be absent.
+    /// Adds the steps for `{/a,b}`: values at the end of the list may be absent.
     fn trailing(&mut self, operator: Operator, names: &[String], index: usize) {
         let mut placeholders = Vec::new();
         for at in 0..names.len() {
@@ -110,8 +112,9 @@ impl MatchProgram {
         }
     }
 
-    /// Adds `{?a,b}`: each value may be absent, and their order is fixed. The separator before the first value differs
-    /// from the others, so there are two rows of steps: one until the first value is found, and one after it.
+    /// Adds the steps for `{?a,b}`: each value may be absent, and their order is fixed. The separator before the first
+    /// value differs from the later ones, so there are two rows of steps: one used before the first value is found, and
+    /// one used after it.
     fn named(&mut self, operator: Operator, names: &[String], index: usize) {
         let mut found = Vec::new();
         for (at, name) in names.iter().enumerate() {
@@ -132,7 +135,7 @@ impl MatchProgram {
         self.steps[nothing] = MatchStep::Then(self.steps.len());
     }
 
-    /// Adds `?a=` and a value, or `;a` without one.
+    /// Adds the steps for `?a=` and a value, or for `;a` without a value.
     fn pair(&mut self, operator: Operator, before: &str, name: &str, index: usize) {
         self.bytes(&format!("{before}{name}"));
         if operator != Operator::Parameter {
@@ -153,7 +156,7 @@ impl MatchProgram {
         self.steps.push(MatchStep::Literal { borders: borders(&bytes), bytes });
     }
 
-    /// Adds a value. If others follow in its list, it cannot contain their separator.
+    /// Adds the step for a value. If other values follow in the same list, the value cannot contain their separator.
     fn value(&mut self, index: usize, operator: Operator, others: bool, empty: bool) {
         let allowed = match operator {
             Operator::Reserved | Operator::Fragment => AllowedChars::Anything,
@@ -165,7 +168,7 @@ impl MatchProgram {
         self.steps.push(MatchStep::Value { index, allowed, except, empty });
     }
 
-    /// Adds a step that is set later, and returns its index.
+    /// Adds a step whose target is set later, and returns the index of the step.
     fn placeholder(&mut self) -> usize {
         self.steps.push(MatchStep::Then(usize::MAX));
         self.steps.len() - 1
@@ -176,7 +179,7 @@ impl MatchProgram {
     /// Returns the ranges of the values in the URI, with the index of their names in the template; or `None` if the URI
     /// does not match.
     pub(super) fn run(&self, uri: &str) -> Option<Vec<(usize, Range<usize>)>> {
-        // Most URIs that do not match differ at the start.
+        // Check the start first: most URIs that do not match already differ there.
         if let Some(MatchStep::Literal { bytes, .. }) = self.steps.first()
             && !uri.as_bytes().starts_with(bytes)
         {
@@ -186,7 +189,7 @@ impl MatchProgram {
         fits.get(0, 0).then(|| self.values(uri, &fits))
     }
 
-    /// Returns the values of a URI that matches. Each value, from the first on, is as long as possible.
+    /// Returns the values in a URI that matches. Each value, beginning with the first, is as long as possible.
     fn values(&self, uri: &str, fits: &FitTable) -> Vec<(usize, Range<usize>)> {
         let mut values = Vec::new();
         let (mut step, mut at) = (0, 0);
@@ -221,7 +224,7 @@ impl MatchProgram {
     }
 }
 
-/// Returns the end of the character or percent-encoded byte at this offset, or `None` if a value cannot contain it.
+/// Returns the end of the character or percent-encoded byte at this offset, or `None` if the value cannot contain it.
 fn unit(uri: &[u8], at: usize, allowed: AllowedChars, except: Option<u8>) -> Option<usize> {
     let byte = *uri.get(at)?;
     match byte {
@@ -230,11 +233,11 @@ fn unit(uri: &[u8], at: usize, allowed: AllowedChars, except: Option<u8>) -> Opt
     }
 }
 
-/// A table of the offsets of a URI at which each step can begin so that the rest matches.
+/// A table of the offsets in a URI at which each step can begin so that the rest of the URI matches.
 struct FitTable {
     /// The rows of the table, with a bit for each offset and for the end of the URI. There is a row for each step, one
     /// for the end of the template, and one for the edges: the offsets at which a value can begin or end, because they
-    /// are not inside a character, encoded or not.
+    /// are not inside a character, percent-encoded or not.
     bits: Vec<u64>,
     words: usize,
     edges: usize,
@@ -278,7 +281,7 @@ impl FitTable {
         while at < uri.len() {
             count_turn();
             let encoded = triplet(uri.as_bytes(), at);
-            // A byte like `%A9` continues a character that began before.
+            // A byte like `%A9` continues a UTF-8 character that began at an earlier byte.
             if encoded.is_none_or(|byte| byte & 0xc0 != 0x80) {
                 self.set(self.edges, at);
             }
@@ -290,10 +293,10 @@ impl FitTable {
         self.set(self.edges, at);
     }
 
-    /// Sets the row of a value: it can begin where an empty value can end, and before each character that it can
-    /// contain.
+    /// Fills the row of a value step: a value can begin before each character that it can contain, and where an empty
+    /// value can end.
     fn value(&mut self, step: usize, uri: &[u8], empty: bool, unit: impl Fn(usize) -> Option<usize>) {
-        // For the next edge: whether a value that continues there can end.
+        // Whether a value that extends to the next edge can match.
         let mut can_continue = false;
         for at in (0..=uri.len()).rev() {
             count_turn();
@@ -322,7 +325,8 @@ impl FitTable {
     }
 }
 
-/// Calls `found` with every offset of the needle, including overlapping ones, in one walk (Knuth, Morris, Pratt).
+/// Calls `found` with every offset at which the needle occurs, including overlapping ones, in one walk (Knuth, Morris,
+/// Pratt).
 fn occurrences(needle: &[u8], borders: &[usize], hay: &[u8], mut found: impl FnMut(usize)) {
     let mut same = 0;
     for (at, byte) in hay.iter().enumerate() {
@@ -358,7 +362,7 @@ impl super::Template {
     }
 }
 
-/// Counts the turns of all loops over a URI, for a test.
+/// Counts the iterations of all loops over a URI, for a test.
 #[cfg(test)]
 fn count_turn() {
     tests::TURNS.set(tests::TURNS.get() + 1);
@@ -384,7 +388,8 @@ mod tests {
         TURNS.get() - before
     }
 
-    /// Templates that can match in many ways, and URIs that match in none. A backtracking matcher would need years.
+    /// Tests templates that can match in many ways, with URIs that match in none. A backtracking matcher would need
+    /// years.
     #[test]
     fn the_time_to_match_is_linear_in_the_uri() {
         let templates = [
@@ -402,7 +407,8 @@ mod tests {
             for times in [10, 100, 1000, 10_000] {
                 let uri = repeated.repeat(times) + end;
                 let turns = turns(template, &uri);
-                // Two passes: one for the table, with the steps back of the search, and one for the values.
+                // There are two passes: one for the table, including the backward steps of the search, and one for the
+                // values.
                 let most = (2 * steps + 1) * (uri.len() + 1);
                 assert!(turns <= most, "{template}: {turns} turns for {} bytes, {steps} steps", uri.len());
             }

@@ -7,19 +7,19 @@ use serde::{Deserialize, Deserializer, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// For `skip_serializing_if`: an absent member means false.
+/// For `skip_serializing_if`: a false flag is omitted, because an absent member means false.
 pub(super) fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// Reads null like an absent member: some serializers write all their fields.
+/// Reads null as the default value, like an absent member, because some serializers write all their fields.
 pub(super) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     from: D,
 ) -> Result<T, D::Error> {
     Option::deserialize(from).map(Option::unwrap_or_default)
 }
 
-/// Reads an object. A derived type would also accept an array of the values of its members.
+/// Reads an object. A derived `Deserialize` would also accept an array of the member values.
 pub(super) fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<T, D::Error> {
     let members = serde_json::Map::deserialize(from)?;
     serde_json::from_value(Value::Object(members)).map_err(D::Error::custom)
@@ -33,18 +33,18 @@ pub(super) fn optional_object<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     members.map(|members| serde_json::from_value(Value::Object(members)).map_err(D::Error::custom)).transpose()
 }
 
-/// Reads null as a value, unlike an absent member.
+/// Reads null as a value that is present, to tell it apart from an absent member.
 pub(super) fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(from).map(Some)
 }
 
-/// Reads an enum. An unknown value, such as of a later revision, is read as absent: a hint must not make the whole
-/// message invalid.
+/// Reads an enum. An unknown value, such as one from a later revision, is read as absent, because an unknown hint must
+/// not make the whole message invalid.
 pub(super) fn known<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<T>, D::Error> {
     Ok(serde_json::from_value(Value::deserialize(from)?).ok())
 }
 
-/// Reads a whole number that is not negative. It may be written as `1e3` or `5.0`.
+/// Reads an integer that is not negative. It may be written as `1e3` or `5.0`.
 pub(super) fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     from.deserialize_option(WholeNumberVisitor { negative_is_zero: false })
 }
@@ -93,13 +93,13 @@ impl<'de> Visitor<'de> for WholeNumberVisitor {
         if number < 0.0 && self.negative_is_zero {
             return Ok(Some(0));
         }
-        // Formatted and parsed again: a cast would silently clamp a number that does not fit.
+        // The number is formatted and parsed again, because a cast would silently clamp a number that does not fit.
         let whole = (number.fract() == 0.0).then(|| format!("{number:.0}").parse().ok()).flatten();
         whole.map(Some).ok_or_else(|| E::invalid_value(Unexpected::Float(number), &self))
     }
 }
 
-/// Reads and writes an id as it was written.
+/// Reads and writes an id, keeping the exact text that the peer wrote.
 pub(super) mod id {
     use super::{Deserialize, Deserializer, Error, RawValue, Serializer};
     use crate::rpc::Id;
@@ -117,7 +117,8 @@ pub(super) mod id {
     }
 }
 
-/// Reads and writes one value or an array. One value is written without an array, as before 2025-11-25.
+/// Reads and writes a list that is a single value or an array on the wire. A single value is written without an array,
+/// as revisions before 2025-11-25 require.
 pub(super) mod one_or_many {
     use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! The params of a request -> the members that MCP defines, and those of its `_meta`, read in one pass.
+//! Reads the members that MCP defines in the params of a request and in its `_meta`, in one pass.
 
 use crate::json::Json;
 use crate::rpc::Params;
@@ -11,23 +11,23 @@ pub mod key {
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
     /// The capabilities of the client of a modern request.
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// The minimum level of the log messages that a modern request asks for.
+    /// The minimum level of the log messages that the client of a modern request wants.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-    /// The name and version of the server of a modern result.
+    /// The name and version of the server that sent a modern result.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-    /// The id of the `subscriptions/listen` that a notification belongs to.
+    /// The id of the `subscriptions/listen` request that a notification belongs to.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
     /// The token for progress notifications.
     pub const PROGRESS_TOKEN: &str = "progressToken";
-    /// W3C trace context, without a prefix by exception.
+    /// The W3C trace context. By exception the name has no prefix.
     pub const TRACEPARENT: &str = "traceparent";
-    /// W3C trace context, without a prefix by exception.
+    /// The W3C trace state. By exception the name has no prefix.
     pub const TRACESTATE: &str = "tracestate";
-    /// W3C baggage, without a prefix by exception.
+    /// The W3C baggage. By exception the name has no prefix.
     pub const BAGGAGE: &str = "baggage";
 }
 
-/// The params of a request. If a member occurs twice, the last one counts, as in a map.
+/// The params of a request. If a member occurs twice, the last one is used, as in a map.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct RequestParams<'a> {
@@ -37,18 +37,18 @@ pub struct RequestParams<'a> {
     pub uri: Option<Json<'a>>,
     /// The arguments of a tool or prompt.
     pub arguments: Option<Json<'a>>,
-    /// The cursor of a list.
+    /// The cursor of a list request.
     pub cursor: Option<Json<'a>>,
     /// The responses to the input requests of the previous result.
     pub input_responses: Option<Json<'a>>,
-    /// The state that the server sent with its input requests.
+    /// The state that the server sent with its input requests, returned by the client.
     pub request_state: Option<Json<'a>>,
     /// The `_meta` member.
     pub meta: RequestMeta<'a>,
 }
 
 impl<'a> RequestParams<'a> {
-    /// Reads the members. Absent params, and params that are an array, have none.
+    /// Reads the members. Params that are absent or an array have no members.
     #[inline]
     pub fn read(params: Option<Params<'a>>) -> Self {
         let mut read = Self::default();
@@ -77,7 +77,7 @@ impl<'a> RequestParams<'a> {
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct RequestMeta<'a> {
-    /// The whole object, as it was written.
+    /// The whole `_meta` object, exactly as the peer wrote it.
     pub json: Option<Json<'a>>,
     /// See [`key::PROTOCOL_VERSION`].
     pub protocol_version: Option<Json<'a>>,
@@ -96,7 +96,7 @@ pub struct RequestMeta<'a> {
 }
 
 impl<'a> RequestMeta<'a> {
-    /// Reads the members of a `_meta`. A `_meta` that is not an object has none.
+    /// Reads the members of a `_meta`. A `_meta` that is not an object has no members.
     #[inline]
     pub fn read(meta: Json<'a>) -> Self {
         let mut read = Self { json: Some(meta), ..Self::default() };
@@ -139,7 +139,7 @@ enum MetaKey {
     Baggage,
 }
 
-// As bytes, because names are compared before they are unescaped.
+// The names are bytes, because they are compared before they are unescaped.
 const PARAM_NAMES: &[(&[u8], ParamName)] = &[
     (b"name", ParamName::Name),
     (b"uri", ParamName::Uri),

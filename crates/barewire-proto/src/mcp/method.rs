@@ -6,21 +6,21 @@ use super::{Capability, ClientCapability, Revision, ServerCapability};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Method {
-    /// The name on the wire.
+    /// The name that is used on the wire.
     pub name: &'static str,
-    /// Request or notification.
+    /// Whether the method is a request or a notification.
     pub kind: MethodKind,
-    /// The purpose, in one line.
+    /// The purpose of the method, in one line.
     pub summary: &'static str,
-    /// The revisions in which the client may send it; `None` if it never may.
+    /// The revisions in which the client may send the method; `None` if it never may.
     pub by_client: Option<Availability>,
-    /// The revisions in which the server may send it; `None` if it never may.
+    /// The revisions in which the server may send the method; `None` if it never may.
     pub by_server: Option<Availability>,
     /// The replacement in later revisions, if the method was removed.
     pub instead: Option<&'static str>,
     /// The recommended replacement, if the method is deprecated in 2026-07-28.
     pub deprecated: Option<&'static str>,
-    /// The party that may send it from 2026-07-28 on, if both have declared the extension [`TASKS`].
+    /// The party that may send the method from 2026-07-28 on, if both parties have declared the extension [`TASKS`].
     pub extension: Option<Side>,
 }
 
@@ -40,17 +40,17 @@ pub enum MethodKind {
 pub enum Side {
     /// The client, which calls tools.
     Client,
-    /// The server, which offers them.
+    /// The server, which offers the tools.
     Server,
 }
 
-/// The revisions in which a party may send a method, and the capability that it requires.
+/// The revisions in which a party may send a method, and the capability that is required for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Availability {
-    /// The first revision in which the party may send it.
+    /// The first revision in which the party may send the method.
     pub since: Revision,
-    /// The last revision in which the party may send it.
+    /// The last revision in which the party may send the method.
     pub until: Revision,
     /// The required capability, which the client or the server must have declared.
     pub needs: Option<Capability>,
@@ -72,7 +72,8 @@ impl Availability {
         (self.since..=self.until).contains(&revision)
     }
 
-    /// The required capability in this revision. Some capabilities are newer than their methods.
+    /// Returns the capability that the method requires in this revision. Some capabilities are newer than their
+    /// methods.
     pub fn needs_in(&self, revision: Revision) -> Option<Capability> {
         self.needs.filter(|capability| capability.is_in(revision))
     }
@@ -84,7 +85,7 @@ impl Method {
         METHODS.iter().find(|method| method.name == name)
     }
 
-    /// Returns the revisions in which this party may send it; `None` if it never may.
+    /// Returns the revisions in which this party may send the method; `None` if it never may.
     pub const fn by(&self, side: Side) -> Option<Availability> {
         match side {
             Side::Client => self.by_client,
@@ -92,17 +93,17 @@ impl Method {
         }
     }
 
-    /// Returns the availability for this party in this revision; `None` if it must not send the method.
+    /// Returns the availability for this party in this revision; `None` if the party must not send the method.
     pub fn availability(&self, side: Side, revision: Revision) -> Option<Availability> {
         self.by(side).filter(|sent| sent.is_in(revision))
     }
 
-    /// The first revision that has the method; `None` if only an extension has it.
+    /// Returns the first revision that has the method; `None` if only an extension has it.
     pub fn since(&self) -> Option<Revision> {
         [self.by_client, self.by_server].into_iter().flatten().map(|sent| sent.since).min()
     }
 
-    /// The last revision that has the method; `None` if only an extension has it.
+    /// Returns the last revision that has the method; `None` if only an extension has it.
     pub fn until(&self) -> Option<Revision> {
         [self.by_client, self.by_server].into_iter().flatten().map(|sent| sent.until).max()
     }
@@ -113,10 +114,10 @@ impl Method {
     }
 }
 
-/// The methods that were requests of the server and are entries of `inputRequests` from 2026-07-28 on.
+/// The methods that a legacy server sends as requests, and a modern server as entries of `inputRequests`.
 pub const INPUT_REQUESTS: [&str; 3] = ["elicitation/create", "sampling/createMessage", "roots/list"];
 
-/// The extension to which tasks belong from 2026-07-28 on.
+/// The name of the extension to which tasks belong from 2026-07-28 on.
 pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 const fn request(name: &'static str, summary: &'static str) -> Method {
@@ -136,7 +137,7 @@ const fn notification(name: &'static str, summary: &'static str) -> Method {
     Method { kind: MethodKind::Notification, ..request(name, summary) }
 }
 
-/// Availability from one revision to another, without a required capability.
+/// Returns an availability from one revision to another, without a required capability.
 const fn available(since: Revision, until: Revision) -> Availability {
     Availability { since, until, needs: None }
 }
@@ -185,7 +186,7 @@ const LISTEN: &str = "subscriptions/listen";
 const TASKS_EXTENSION: &str = "the extension io.modelcontextprotocol/tasks";
 
 #[rustfmt::skip]
-/// All methods of MCP, by subject.
+/// All methods of MCP, grouped by subject.
 pub const METHODS: &[Method] = &[
     request("initialize", "opens a connection: agrees on a revision, and exchanges capabilities and names").client(LEGACY).instead(META),
     notification("notifications/initialized", "the client is ready: normal work may begin").client(LEGACY).instead(META),
@@ -247,7 +248,7 @@ mod tests {
         assert!(INPUT_REQUESTS.iter().all(|name| Method::find(name).is_some()));
     }
 
-    /// The numbers are the sizes of the unions in the schemas of the specification.
+    /// The expected numbers are the sizes of the union types in the schemas of the specification.
     #[test]
     fn the_table_has_as_many_methods_as_the_schemas() {
         use MethodKind::{Notification, Request};

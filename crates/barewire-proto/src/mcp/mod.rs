@@ -8,10 +8,11 @@
 //!
 //! The message types are owned and use serde. Unknown members are ignored on reading; optional members without a value
 //! are omitted on writing. Schemas and other JSON of unknown shape are kept as text
-//! ([`RawValue`](serde_json::value::RawValue)).
+//! ([`RawValue`](serde_json::value::RawValue)). "Since 2025-06-18" in the description of a member means that the member
+//! exists from that revision on.
 //!
-//! Every revision adds members, so the types are `#[non_exhaustive]`: `new` takes the required members, a method with
-//! the name of the member sets each optional one, and types without required members have `default`.
+//! Every revision adds members, so the types are `#[non_exhaustive]`: `new` takes the required members, and each
+//! optional member is set by a method with its name. Types without required members have `default`.
 //!
 //! ```
 //! use barewire_proto::mcp::{ClientCapabilities, SamplingCapability, Tool, ToolAnnotations};

@@ -1,7 +1,7 @@
-//! The modern era: the `_meta` of a request -> whether the request is modern, and whether it can be served.
+//! The modern era: checks by the `_meta` of a request whether the request is modern, and whether it can be served.
 //!
-//! There is no handshake and no state: MCP 2026-07-28, basic/index, "Statelessness". Each request carries its revision
-//! and the capabilities of the client.
+//! The modern era has no handshake and no state between requests: MCP 2026-07-28, basic/index, "Statelessness". Each
+//! request carries its revision and the capabilities of the client.
 
 use serde::Serialize;
 
@@ -15,9 +15,9 @@ use crate::rpc::{Code, ErrorObject};
 pub struct ModernMeta<'a> {
     /// The revision of the request.
     pub revision: Revision,
-    /// The capabilities of the client: an object.
+    /// The capabilities of the client, which are a JSON object.
     pub client_capabilities: Json<'a>,
-    /// The minimum level of log messages to send; `None` for no log messages.
+    /// The minimum level of the log messages to send; `None` to send no log messages.
     pub log_level: Option<LoggingLevel>,
 }
 
@@ -27,7 +27,7 @@ pub struct ModernMeta<'a> {
 pub enum BadMeta {
     /// A required member is missing.
     Missing(&'static str),
-    /// A member has a wrong type or value; with its name and the expected value.
+    /// A member has a wrong type or value. Holds its name and the expected value.
     Wrong(&'static str, &'static str),
     /// The revision is not supported.
     Unsupported {
@@ -40,8 +40,8 @@ pub enum BadMeta {
 
 /// Checks the `_meta` of a request. Returns `None` if the request is not modern.
 ///
-/// A server that supports no modern revision treats all requests as legacy. It must not send -32022: a client takes
-/// that code as a sign of a modern server, and then does not fall back to `initialize`. MCP 2026-07-28,
+/// A server that supports no modern revision treats all requests as legacy. It must not send -32022, because a client
+/// would conclude from that code that the server is modern, and would not fall back to `initialize`. MCP 2026-07-28,
 /// basic/transports/stdio, "Backward Compatibility".
 ///
 /// | `protocolVersion` | `clientCapabilities` | result |
@@ -87,7 +87,7 @@ pub fn check_meta<'a>(
 }
 
 impl BadMeta {
-    /// Returns the error for the request.
+    /// Returns the error response for the request.
     pub fn error(&self) -> ErrorObject {
         match self {
             Self::Missing(name) => {

@@ -8,7 +8,7 @@ use crate::rpc::{ParsedFrame, Message, Parsed, span_of};
 #[derive(Debug, Clone)]
 pub struct ParsedMessage<B> {
     frame: ParsedFrame<B>,
-    /// Invariant: every span is that of a JSON value in the frame that the scanner has accepted.
+    /// Invariant: every span is the position of a JSON value in the frame that the scanner has accepted.
     params: Option<ParamSpans>,
 }
 
@@ -25,7 +25,7 @@ impl<B: AsRef<[u8]>> ParsedMessage<B> {
         Self { frame, params }
     }
 
-    /// The bytes of the frame.
+    /// Returns the bytes of the frame.
     pub fn bytes(&self) -> &[u8] {
         self.frame.bytes()
     }
@@ -42,7 +42,7 @@ impl<B: AsRef<[u8]>> ParsedMessage<B> {
 }
 
 impl ParsedMessage<Box<[u8]>> {
-    /// Copies a frame that was parsed, and the members of its params if they were read.
+    /// Copies a frame that was parsed, and the positions of its params if they were read.
     ///
     /// # Panics
     ///
@@ -53,14 +53,14 @@ impl ParsedMessage<Box<[u8]>> {
     }
 }
 
-/// A frame whose params were not read.
+/// Converts a frame whose params were not read.
 impl<B> From<ParsedFrame<B>> for ParsedMessage<B> {
     fn from(frame: ParsedFrame<B>) -> Self {
         Self { frame, params: None }
     }
 }
 
-/// The spans of the members of [`RequestParams`], and of its `_meta`.
+/// The positions of the members of [`RequestParams`], and of its `_meta`.
 #[derive(Debug, Clone)]
 struct ParamSpans {
     name: Option<ValueSpan>,
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use crate::rpc::{DEFAULT_DEPTH, parse};
 
-    /// The params as text, to compare them.
+    /// Returns the params as text, to compare them.
     fn shown(params: &RequestParams<'_>) -> String {
         format!("{params:?}")
     }

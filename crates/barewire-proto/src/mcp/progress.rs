@@ -10,12 +10,12 @@ use crate::rpc::Id;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ProgressParams {
-    /// The progress token of the request, as it was written.
+    /// The progress token of the request, exactly as the peer wrote it.
     #[serde(with = "member::id")]
     pub progress_token: Id<'static>,
-    /// The progress so far. It increases with each message.
+    /// The progress so far. It increases with each notification.
     pub progress: f64,
-    /// The total, if it is known.
+    /// The value of `progress` at the end, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
     /// A description of the current step. Since 2025-03-26.
@@ -27,7 +27,7 @@ pub struct ProgressParams {
 }
 
 impl ProgressParams {
-    /// Progress with this token and value.
+    /// Creates progress with this token and value.
     pub fn new(progress_token: Id<'static>, progress: f64) -> Self {
         Self { progress_token, progress, total: None, message: None, meta: None }
     }

@@ -10,9 +10,9 @@ use super::{CacheScope, Content, Icon, Meta, Role};
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Prompt {
-    /// The name, for programs.
+    /// The name that programs use.
     pub name: String,
-    /// The name, for people. Since 2025-06-18.
+    /// The name to display to people. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The description.
@@ -30,7 +30,7 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// A prompt without arguments.
+    /// Creates a prompt without arguments.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
@@ -46,9 +46,9 @@ setters! { Prompt {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PromptArgument {
-    /// The name, for programs.
+    /// The name that programs use.
     pub name: String,
-    /// The name, for people. Since 2025-06-18.
+    /// The name to display to people. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The description.
@@ -60,12 +60,12 @@ pub struct PromptArgument {
 }
 
 impl PromptArgument {
-    /// An optional argument.
+    /// Creates an optional argument.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// A required argument.
+    /// Creates a required argument.
     pub fn required(name: impl Into<String>) -> Self {
         Self { required: true, ..Self::new(name) }
     }
@@ -80,7 +80,7 @@ setters! { PromptArgument { title: Option<impl Into<String>>, description: Optio
 pub struct ListPromptsResult {
     /// The prompts.
     pub prompts: Vec<Prompt>,
-    /// The cursor of the next page, if there is one. An empty string is a valid cursor.
+    /// The cursor of the next page; `None` on the last page. An empty string is a valid cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
     /// The number of milliseconds for which the result may be cached. Since 2026-07-28.
@@ -95,7 +95,7 @@ pub struct ListPromptsResult {
 }
 
 impl ListPromptsResult {
-    /// The last page, with these prompts.
+    /// Creates the last page of the list, with these prompts.
     pub fn new(prompts: Vec<Prompt>) -> Self {
         Self { prompts, ..Self::default() }
     }
@@ -121,7 +121,7 @@ pub struct GetPromptResult {
 }
 
 impl GetPromptResult {
-    /// A result with these messages.
+    /// Creates a result with these messages.
     pub fn new(messages: Vec<PromptMessage>) -> Self {
         Self { messages, ..Self::default() }
     }
@@ -140,17 +140,17 @@ pub struct PromptMessage {
 }
 
 impl PromptMessage {
-    /// A message with this role.
+    /// Creates a message with this role.
     pub fn new(role: Role, content: impl Into<Content>) -> Self {
         Self { role, content: content.into() }
     }
 
-    /// A message of the user.
+    /// Creates a message from the user.
     pub fn user(content: impl Into<Content>) -> Self {
         Self::new(Role::User, content)
     }
 
-    /// A message of the model.
+    /// Creates a message from the model.
     pub fn assistant(content: impl Into<Content>) -> Self {
         Self::new(Role::Assistant, content)
     }

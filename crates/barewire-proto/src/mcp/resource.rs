@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 use super::member::{known, whole, whole_or_zero};
 use super::{Annotations, CacheScope, Icon, Meta, ResourceContents};
 
-/// A resource of a server. In content it is a link to the resource.
+/// A resource of a server. As a piece of content, it is a link to the resource.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Resource {
     /// The URI.
     pub uri: String,
-    /// The name, for programs.
+    /// The name that programs use.
     pub name: String,
-    /// The name, for people. Since 2025-06-18.
+    /// The name to display to people. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The description.
@@ -23,10 +23,10 @@ pub struct Resource {
     /// The media type, such as `text/plain`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// The size in bytes, before Base64.
+    /// The size in bytes, before Base64 encoding.
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// The audience and priority.
+    /// Hints about the intended audience and the priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// Icons. Since 2025-11-25.
@@ -38,7 +38,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A resource with this URI.
+    /// Creates a resource with this URI.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self { uri: uri.into(), name: name.into(), ..Self::default() }
     }
@@ -57,18 +57,18 @@ setters! { Resource {
 pub struct ResourceTemplate {
     /// The URI template, as in RFC 6570.
     pub uri_template: String,
-    /// The name, for programs.
+    /// The name that programs use.
     pub name: String,
-    /// The name, for people. Since 2025-06-18.
+    /// The name to display to people. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The media type, if all resources have the same.
+    /// The media type, if all resources of the template have the same one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// The audience and priority.
+    /// Hints about the intended audience and the priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// Icons. Since 2025-11-25.
@@ -80,7 +80,7 @@ pub struct ResourceTemplate {
 }
 
 impl ResourceTemplate {
-    /// A template with this URI template.
+    /// Creates a resource template with this URI template.
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self { uri_template: uri_template.into(), name: name.into(), ..Self::default() }
     }
@@ -99,7 +99,7 @@ setters! { ResourceTemplate {
 pub struct ListResourcesResult {
     /// The resources.
     pub resources: Vec<Resource>,
-    /// The cursor of the next page, if there is one. An empty string is a valid cursor.
+    /// The cursor of the next page; `None` on the last page. An empty string is a valid cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
     /// The number of milliseconds for which the result may be cached. Since 2026-07-28.
@@ -114,7 +114,7 @@ pub struct ListResourcesResult {
 }
 
 impl ListResourcesResult {
-    /// The last page, with these resources.
+    /// Creates the last page of the list, with these resources.
     pub fn new(resources: Vec<Resource>) -> Self {
         Self { resources, ..Self::default() }
     }
@@ -132,7 +132,7 @@ setters! { ListResourcesResult {
 pub struct ListResourceTemplatesResult {
     /// The templates.
     pub resource_templates: Vec<ResourceTemplate>,
-    /// The cursor of the next page, if there is one. An empty string is a valid cursor.
+    /// The cursor of the next page; `None` on the last page. An empty string is a valid cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
     /// The number of milliseconds for which the result may be cached. Since 2026-07-28.
@@ -147,7 +147,7 @@ pub struct ListResourceTemplatesResult {
 }
 
 impl ListResourceTemplatesResult {
-    /// The last page, with these templates.
+    /// Creates the last page of the list, with these templates.
     pub fn new(resource_templates: Vec<ResourceTemplate>) -> Self {
         Self { resource_templates, ..Self::default() }
     }
@@ -158,12 +158,12 @@ setters! { ListResourceTemplatesResult {
     meta: Option<Meta>,
 } }
 
-/// The result of `resources/read`: the contents in one part, or in several, such as for a folder.
+/// The result of `resources/read`: the contents, in one part or, for example for a folder, in several.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReadResourceResult {
-    /// The parts.
+    /// The parts of the contents.
     pub contents: Vec<ResourceContents>,
     /// The number of milliseconds for which the result may be cached. Since 2026-07-28.
     #[serde(default, deserialize_with = "whole_or_zero", skip_serializing_if = "Option::is_none")]
@@ -177,7 +177,7 @@ pub struct ReadResourceResult {
 }
 
 impl ReadResourceResult {
-    /// A result with these parts.
+    /// Creates a result with these parts.
     pub fn new(contents: Vec<ResourceContents>) -> Self {
         Self { contents, ..Self::default() }
     }
@@ -189,7 +189,7 @@ setters! { ReadResourceResult { ttl_ms: Option<u64>, cache_scope: Option<CacheSc
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResourceUpdated {
-    /// The URI of the changed resource, which may be below the subscribed one.
+    /// The URI of the changed resource, which may be a sub-resource of the subscribed one.
     pub uri: String,
     /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -197,7 +197,7 @@ pub struct ResourceUpdated {
 }
 
 impl ResourceUpdated {
-    /// A notification that this resource has changed.
+    /// Creates a notification that this resource has changed.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), meta: None }
     }

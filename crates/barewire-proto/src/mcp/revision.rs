@@ -1,4 +1,4 @@
-//! The revisions of MCP: dates on the wire <-> an enum that tells which features a revision has.
+//! The revisions of MCP: an enum for the dates that name them on the wire, and the features of each revision.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,13 +12,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub enum Revision {
     /// The first revision.
     V2024_11_05,
-    /// Streamable HTTP, batches, audio, annotations of tools.
+    /// Adds Streamable HTTP, batches, audio and annotations of tools.
     V2025_03_26,
-    /// Structured content, elicitation, resource links, titles; batches are gone.
+    /// Adds structured content, elicitation, resource links and titles; removes batches.
     V2025_06_18,
-    /// Icons, tasks, elicitation by URL, sampling with tools.
+    /// Adds icons, tasks, elicitation by URL and sampling with tools.
     V2025_11_25,
-    /// No handshake: every request carries all that is needed in its `_meta`.
+    /// Removes the handshake: every request carries all necessary information in its `_meta`.
     V2026_07_28,
 }
 
@@ -26,9 +26,9 @@ pub enum Revision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "a revision has a handshake or has none")]
 pub enum Era {
-    /// Up to 2025-11-25: a connection begins with `initialize` and has a state.
+    /// Up to 2025-11-25: a connection begins with `initialize` and has state.
     Legacy,
-    /// From 2026-07-28: no state between requests.
+    /// From 2026-07-28 on: there is no state between requests.
     Modern,
 }
 
@@ -41,7 +41,7 @@ impl Revision {
     /// The newest revision.
     pub const LATEST: Self = Self::V2026_07_28;
 
-    /// The name on the wire.
+    /// Returns the name that is used on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
@@ -52,12 +52,12 @@ impl Revision {
         }
     }
 
-    /// The revision with exactly this name, or `None` if this crate does not know it.
+    /// Returns the revision with exactly this name, or `None` if this crate does not know it.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|revision| revision.as_str() == text)
     }
 
-    /// The era of the revision.
+    /// Returns the era of the revision.
     pub const fn era(self) -> Era {
         match self {
             Self::V2024_11_05 | Self::V2025_03_26 | Self::V2025_06_18 | Self::V2025_11_25 => Era::Legacy,
@@ -71,132 +71,139 @@ impl Revision {
     }
 }
 
-/// The features of a revision. Code that writes a message must check a feature before it uses it.
+/// The features of a revision. Code that writes a message must check that the revision has a feature before using it.
 impl Revision {
-    /// Batches. 2024-11-05 does not mention them, so JSON-RPC applies; 2025-03-26 requires them; later revisions have
-    /// none.
+    /// Whether the revision has batches. 2024-11-05 does not mention them, so JSON-RPC applies, which has them;
+    /// 2025-03-26 requires them; later revisions do not have them.
     pub fn has_batches(self) -> bool {
         self <= Self::V2025_03_26
     }
 
-    /// `message` in `notifications/progress`.
+    /// Whether the revision has `message` in `notifications/progress`.
     pub fn has_progress_message(self) -> bool {
         self >= Self::V2025_03_26
     }
 
-    /// Content of type `audio`.
+    /// Whether the revision has content of type `audio`.
     pub fn has_audio(self) -> bool {
         self >= Self::V2025_03_26
     }
 
-    /// `annotations` of tools. Content and resources have had them from the beginning.
+    /// Whether the revision has `annotations` of tools. Content and resources have had them from the beginning.
     pub fn has_annotations(self) -> bool {
         self >= Self::V2025_03_26
     }
 
-    /// The server capability `completions`. Before, `completion/complete` needed no capability.
+    /// Whether the revision has the server capability `completions`. Before, `completion/complete` needed no
+    /// capability.
     pub fn has_completions_capability(self) -> bool {
         self >= Self::V2025_03_26
     }
 
-    /// `context` in `completion/complete`.
+    /// Whether the revision has `context` in `completion/complete`.
     pub fn has_completion_context(self) -> bool {
         self >= Self::V2025_06_18
     }
 
-    /// `outputSchema` of a tool and `structuredContent` of its result.
+    /// Whether the revision has `outputSchema` of a tool and `structuredContent` of its result.
     pub fn has_structured_content(self) -> bool {
         self >= Self::V2025_06_18
     }
 
-    /// `structuredContent` that is not an object.
+    /// Whether the revision allows `structuredContent` that is not an object.
     pub fn has_structured_scalars(self) -> bool {
         self >= Self::V2026_07_28
     }
 
-    /// Content of type `resource_link`.
+    /// Whether the revision has content of type `resource_link`.
     pub fn has_resource_links(self) -> bool {
         self >= Self::V2025_06_18
     }
 
-    /// `title` beside `name`.
+    /// Whether the revision has `title` beside `name`.
     pub fn has_titles(self) -> bool {
         self >= Self::V2025_06_18
     }
 
-    /// `_meta` in tools, resources, prompts, roots and content. Params and results have had it from the beginning.
+    /// Whether the revision has `_meta` in tools, resources, prompts, roots and content. Params and results have had it
+    /// from the beginning.
     pub fn has_item_meta(self) -> bool {
         self >= Self::V2025_06_18
     }
 
-    /// `elicitation/create`, with a form.
+    /// Whether the revision has `elicitation/create`, with a form.
     pub fn has_elicitation(self) -> bool {
         self >= Self::V2025_06_18
     }
 
-    /// `elicitation/create` with a URL, and the capabilities `elicitation.form` and `elicitation.url`.
+    /// Whether the revision has `elicitation/create` with a URL, and the capabilities `elicitation.form` and
+    /// `elicitation.url`.
     pub fn has_url_elicitation(self) -> bool {
         self >= Self::V2025_11_25
     }
 
-    /// `elicitationId`, `notifications/elicitation/complete` and the error -32042.
+    /// Whether the revision has `elicitationId`, `notifications/elicitation/complete` and the error -32042.
     pub fn has_elicitation_ids(self) -> bool {
         self == Self::V2025_11_25
     }
 
-    /// `icons`, and `description` and `websiteUrl` of an implementation.
+    /// Whether the revision has `icons`, and `description` and `websiteUrl` of an implementation.
     pub fn has_icons(self) -> bool {
         self >= Self::V2025_11_25
     }
 
-    /// `tools` and `toolChoice` in `sampling/createMessage`, and content that is an array.
+    /// Whether the revision has `tools` and `toolChoice` in `sampling/createMessage`, and content that is an array.
     pub fn has_sampling_tools(self) -> bool {
         self >= Self::V2025_11_25
     }
 
-    /// Tasks in the protocol itself, an experiment of 2025-11-25: `tasks/*`, `execution.taskSupport`.
+    /// Whether the revision has tasks as part of the protocol, an experiment of 2025-11-25: `tasks/*`,
+    /// `execution.taskSupport`.
     pub fn has_tasks(self) -> bool {
         self == Self::V2025_11_25
     }
 
-    /// Polling of HTTP streams: a stream begins with an event that has only an id, and the server may close the
-    /// connection so that the client reconnects.
+    /// Whether the revision has polling of HTTP streams: a stream begins with an event that has only an id, and the
+    /// server may close the connection so that the client reconnects.
     pub fn has_polling(self) -> bool {
         self == Self::V2025_11_25
     }
 
-    /// Whether invalid arguments of a tool are a result with `isError`, so that the model can correct itself. Before,
-    /// they were the error -32602.
+    /// Whether invalid arguments of a tool are reported in a result with `isError`, so that the model can correct them.
+    /// Before, they were reported with the error -32602.
     pub fn bad_arguments_are_tool_errors(self) -> bool {
         self >= Self::V2025_11_25
     }
 
-    /// Whether a missing resource is the error -32002. From 2026-07-28 on it is -32602 with `data.uri`.
+    /// Whether a missing resource is reported with the error -32002. From 2026-07-28 on the error is -32602 with
+    /// `data.uri`.
     pub fn has_resource_not_found(self) -> bool {
         !self.is_modern()
     }
 
-    /// The map `extensions` in the capabilities of clients and servers.
+    /// Whether the revision has the map `extensions` in the capabilities of clients and servers.
     pub fn has_extensions(self) -> bool {
         self.is_modern()
     }
 
-    /// `resultType` in every result.
+    /// Whether the revision has `resultType` in every result.
     pub fn has_result_type(self) -> bool {
         self.is_modern()
     }
 
-    /// `ttlMs` and `cacheScope` in results that can be cached.
+    /// Whether the revision has `ttlMs` and `cacheScope` in results that can be cached.
     pub fn has_cache_hints(self) -> bool {
         self.is_modern()
     }
 
-    /// Requests from the server to the client. From 2026-07-28 on they are entries of `inputRequests`.
+    /// Whether the server may send requests to the client. From 2026-07-28 on they are entries of `inputRequests`
+    /// instead.
     pub fn has_server_requests(self) -> bool {
         !self.is_modern()
     }
 
-    /// `subscriptions/listen`. Before, there were `resources/subscribe` and notifications without a subscription.
+    /// Whether the revision has `subscriptions/listen`. Before, there were `resources/subscribe` and notifications
+    /// without a subscription.
     pub fn has_listen(self) -> bool {
         self.is_modern()
     }
@@ -229,7 +236,7 @@ impl<'de> Deserialize<'de> for Revision {
     }
 }
 
-/// The name of a revision that this crate does not know.
+/// The error for the name of a revision that this crate does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownRevision;

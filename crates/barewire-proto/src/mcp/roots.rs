@@ -10,7 +10,7 @@ use super::Meta;
 pub struct Root {
     /// The location: a `file:` URI.
     pub uri: String,
-    /// The name, for people.
+    /// The name to display to people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The `_meta` member.
@@ -19,7 +19,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// A root without a name.
+    /// Creates a root without a name.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), ..Self::default() }
     }
@@ -39,7 +39,7 @@ pub struct ListRootsResult {
 }
 
 impl ListRootsResult {
-    /// A result with these roots.
+    /// Creates a result with these roots.
     pub fn new(roots: Vec<Root>) -> Self {
         Self { roots, meta: None }
     }

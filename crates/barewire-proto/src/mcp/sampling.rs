@@ -1,4 +1,5 @@
-//! Sampling: a server calls the model of the client. The parameters and the result of `sampling/createMessage`.
+//! Sampling: a server calls the model of the client. These are the parameters and the result of
+//! `sampling/createMessage`.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -12,15 +13,15 @@ use super::{AudioContent, Content, ImageContent, Meta, Object, Role, TextContent
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CreateMessageParams {
-    /// The conversation so far.
+    /// The messages of the conversation so far.
     pub messages: Vec<SamplingMessage>,
-    /// The preferences for a model. The client decides.
+    /// The preferences for a model. The client decides which model it uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_preferences: Option<ModelPreferences>,
     /// The system prompt. The client may change it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// The context of servers to include. The client decides.
+    /// The servers whose context should be included. The client decides.
     #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub include_context: Option<IncludeContext>,
     /// The temperature of the model.
@@ -46,7 +47,7 @@ pub struct CreateMessageParams {
 }
 
 impl CreateMessageParams {
-    /// Parameters to continue this conversation, in at most `max_tokens` tokens.
+    /// Creates parameters to continue this conversation, in at most `max_tokens` tokens.
     pub fn new(messages: Vec<SamplingMessage>, max_tokens: u64) -> Self {
         Self { messages, max_tokens, ..Self::default() }
     }
@@ -65,7 +66,7 @@ setters! { CreateMessageParams {
 pub struct SamplingMessage {
     /// The role of the speaker.
     pub role: Role,
-    /// The content. On the wire it is one piece, or an array since 2025-11-25.
+    /// The content. On the wire it is a single piece, or since 2025-11-25 also an array.
     #[serde(with = "one_or_many")]
     pub content: Vec<SamplingContent>,
     /// The `_meta` member.
@@ -74,17 +75,17 @@ pub struct SamplingMessage {
 }
 
 impl SamplingMessage {
-    /// A message with any number of pieces.
+    /// Creates a message with any number of pieces of content.
     pub fn new(role: Role, content: Vec<SamplingContent>) -> Self {
         Self { role, content, meta: None }
     }
 
-    /// A message of the user.
+    /// Creates a message from the user.
     pub fn user(content: impl Into<SamplingContent>) -> Self {
         Self::new(Role::User, vec![content.into()])
     }
 
-    /// A message of the model.
+    /// Creates a message from the model.
     pub fn assistant(content: impl Into<SamplingContent>) -> Self {
         Self::new(Role::Assistant, vec![content.into()])
     }
@@ -92,7 +93,7 @@ impl SamplingMessage {
 
 setters! { SamplingMessage { meta: Option<Meta> } }
 
-/// A piece of a message. On the wire its `type` tells the variants apart.
+/// A piece of content of a message. On the wire, the member `type` tells the variants apart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -107,18 +108,18 @@ pub enum SamplingContent {
     ToolUse(ToolUseContent),
     /// The result of a tool call. Since 2025-11-25.
     ToolResult(ToolResultContent),
-    /// Content of an unknown type, unchanged.
+    /// Content of a type that this crate does not know, kept unchanged.
     #[serde(untagged)]
     Other(Value),
 }
 
 impl SamplingContent {
-    /// Text.
+    /// Creates text content.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextContent::new(text))
     }
 
-    /// The text, or `None` if it is not text.
+    /// Returns the text, or `None` if the content is not text.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(content) => Some(&content.text),
@@ -139,7 +140,7 @@ impl From<String> for SamplingContent {
     }
 }
 
-/// Reads the `type` first, like [`Content`].
+/// Reads the `type` first, as [`Content`] does.
 impl<'de> Deserialize<'de> for SamplingContent {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(from)?;
@@ -164,7 +165,7 @@ pub struct ToolUseContent {
     pub id: String,
     /// The name of the tool.
     pub name: String,
-    /// The arguments.
+    /// The arguments of the call.
     pub input: Object,
     /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -172,7 +173,7 @@ pub struct ToolUseContent {
 }
 
 impl ToolUseContent {
-    /// A call of a tool with these arguments.
+    /// Creates a call of a tool with these arguments.
     pub fn new(id: impl Into<String>, name: impl Into<String>, input: Object) -> Self {
         Self { id: id.into(), name: name.into(), input, meta: None }
     }
@@ -185,15 +186,15 @@ setters! { ToolUseContent { meta: Option<Meta> } }
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolResultContent {
-    /// The id of the call.
+    /// The id of the tool call.
     pub tool_use_id: String,
     /// The content for the model and the user.
     #[serde(default, deserialize_with = "or_default")]
     pub content: Vec<Content>,
-    /// The structured content for programs.
+    /// The structured content, for use by programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Value>,
-    /// Whether the tool failed. Then the content holds the reason.
+    /// Whether the tool failed. If it failed, the content holds the reason.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
     pub is_error: bool,
     /// The `_meta` member.
@@ -202,7 +203,7 @@ pub struct ToolResultContent {
 }
 
 impl ToolResultContent {
-    /// The result of the call with this id.
+    /// Creates the result of the tool call with this id.
     pub fn new(tool_use_id: impl Into<String>, content: Vec<Content>) -> Self {
         Self { tool_use_id: tool_use_id.into(), content, ..Self::default() }
     }
@@ -212,12 +213,12 @@ setters! { ToolResultContent {
     structured_content: Option<Value>, is_error: bool, meta: Option<Meta>,
 } }
 
-/// The preferences for a model. Priorities go from 0 to 1.
+/// The preferences for a model. Priorities range from 0 to 1.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ModelPreferences {
-    /// The names of models, the most preferred first.
+    /// The preferred models, the most preferred first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints: Option<Vec<ModelHint>>,
     /// The priority of a low price.
@@ -236,27 +237,27 @@ setters! { ModelPreferences {
     intelligence_priority: Option<f64>,
 } }
 
-/// A hint to models whose name contains a text.
+/// A preference for models whose name contains a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelHint {
-    /// The text that the name contains.
+    /// The text that the name of the model contains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
 setters! { ModelHint { name: Option<impl Into<String>> } }
 
-/// The context of servers to include in a prompt.
+/// The servers whose context is included in a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum IncludeContext {
-    /// No context.
+    /// No server.
     None,
-    /// The context of the server that sends the request.
+    /// The server that sends the request.
     ThisServer,
-    /// The context of all servers.
+    /// All servers.
     AllServers,
 }
 
@@ -291,13 +292,13 @@ pub enum ToolChoiceMode {
 pub struct CreateMessageResult {
     /// The role of the speaker.
     pub role: Role,
-    /// The content. On the wire it is one piece, or an array since 2025-11-25.
+    /// The content. On the wire it is a single piece, or since 2025-11-25 also an array.
     #[serde(with = "one_or_many")]
     pub content: Vec<SamplingContent>,
-    /// The name of the model.
+    /// The name of the model that wrote the content.
     pub model: String,
-    /// The reason why the model stopped: `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or a reason of the
-    /// provider.
+    /// The reason why the model stopped: `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or a reason that the
+    /// provider defines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
     /// The `_meta` member.
@@ -306,7 +307,7 @@ pub struct CreateMessageResult {
 }
 
 impl CreateMessageResult {
-    /// A result with this content.
+    /// Creates a result with this content.
     pub fn new(model: impl Into<String>, content: impl Into<SamplingContent>) -> Self {
         Self {
             role: Role::Assistant,

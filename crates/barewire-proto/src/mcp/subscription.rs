@@ -5,27 +5,27 @@ use serde::{Deserialize, Serialize};
 use super::Meta;
 use super::member::{is_false, object, or_default};
 
-/// The notifications of a subscription.
+/// The notifications that a subscription includes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SubscriptionFilter {
-    /// `notifications/tools/list_changed`.
+    /// Whether to include `notifications/tools/list_changed`.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
     pub tools_list_changed: bool,
-    /// `notifications/prompts/list_changed`.
+    /// Whether to include `notifications/prompts/list_changed`.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
     pub prompts_list_changed: bool,
-    /// `notifications/resources/list_changed`.
+    /// Whether to include `notifications/resources/list_changed`.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
     pub resources_list_changed: bool,
-    /// `notifications/resources/updated` for these URIs.
+    /// The URIs of the resources for which `notifications/resources/updated` is included.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub resource_subscriptions: Vec<String>,
 }
 
 impl SubscriptionFilter {
-    /// Whether the filter selects no notifications.
+    /// Whether the filter includes no notifications.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -41,7 +41,7 @@ setters! { SubscriptionFilter {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SubscriptionParams {
-    /// The notifications.
+    /// The notifications that the client wants, or that the server will send.
     #[serde(deserialize_with = "object")]
     pub notifications: SubscriptionFilter,
     /// The `_meta` member. In the acknowledgement it holds the id of the subscription.
@@ -50,7 +50,7 @@ pub struct SubscriptionParams {
 }
 
 impl SubscriptionParams {
-    /// Parameters with these notifications.
+    /// Creates parameters with these notifications.
     pub fn new(notifications: SubscriptionFilter) -> Self {
         Self { notifications, meta: None }
     }

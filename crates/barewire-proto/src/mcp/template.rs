@@ -1,17 +1,17 @@
-//! URI templates (RFC 6570 up to level 3): values -> a URI, and a URI -> its values.
+//! URI templates (RFC 6570 up to level 3): expands a template with values to a URI, and extracts the values from a URI.
 //!
-//! The operator before a name decides what a value can be:
+//! The operator at the start of an expression decides how its values are written, and which text they match:
 //!
 //! | expression | expands to | matches |
 //! |---|---|---|
 //! | `{a,b}` | `1,2` | anything but `/`, `?` and `#`, at least one character |
 //! | `{+a}` | `1` | anything, at least one character |
 //! | `{#a}` | `#1` | anything; may be absent |
-//! | `{.a,b}` | `.1.2` | anything but `/`, `?` and `#`; may be absent, the last ones first |
-//! | `{/a,b}` | `/1/2` | the same |
+//! | `{.a,b}` | `.1.2` | anything but `/`, `?` and `#`; values at the end of the list may be absent |
+//! | `{/a,b}` | `/1/2` | the same as `{.a,b}` |
 //! | `{;a,b}` | `;a=1;b=2` | anything but `/`, `?`, `#` and `;`; each may be absent |
 //! | `{?a,b}` | `?a=1&b=2` | anything but `&` and `#`; each may be absent |
-//! | `{&a,b}` | `&a=1&b=2` | the same |
+//! | `{&a,b}` | `&a=1&b=2` | the same as `{?a,b}` |
 //!
 //! In a list, every value except the last ends at the first separator, such as `,` or `.`. If a URI can still be split
 //! in several ways, the first value is as long as possible. Values are percent-decoded, so they can contain any
@@ -38,7 +38,7 @@ pub(super) enum TemplatePart {
     Expression {
         /// The operator.
         operator: Operator,
-        /// The names of the values; at least one.
+        /// The names of the values; there is at least one.
         names: Vec<String>,
     },
 }
@@ -70,7 +70,7 @@ impl Operator {
         })
     }
 
-    /// The text before the first value.
+    /// Returns the text written before the first value.
     pub(super) fn first(self) -> &'static str {
         match self {
             Self::Simple | Self::Reserved => "",
@@ -83,7 +83,7 @@ impl Operator {
         }
     }
 
-    /// The separator before the other values.
+    /// Returns the separator written before each later value.
     pub(super) fn between(self) -> &'static str {
         match self {
             Self::Simple | Self::Reserved | Self::Fragment => ",",
@@ -99,17 +99,17 @@ impl Operator {
         matches!(self, Self::Parameter | Self::Query | Self::Continuation)
     }
 
-    /// Whether reserved characters are not percent-encoded.
+    /// Whether reserved characters are written without percent-encoding.
     fn keeps_reserved(self) -> bool {
         matches!(self, Self::Reserved | Self::Fragment)
     }
 }
 
 impl Template {
-    /// The largest number of names in a template: the time to match a URI grows with them.
+    /// The maximum number of names in a template, because the time to match a URI grows with this number.
     pub const MAX_NAMES: usize = 64;
-    /// The longest URI that is matched, in bytes: the memory to match a URI grows with it. RFC 9110 recommends to
-    /// support at least 8000.
+    /// The maximum length, in bytes, of a URI that is matched, because the memory to match a URI grows with its length.
+    /// RFC 9110 recommends supporting at least 8000 bytes.
     pub const MAX_URI_BYTES: usize = 64 << 10;
 
     /// Parses a template.
@@ -119,12 +119,12 @@ impl Template {
         Ok(Self { text: text.to_owned(), parts, program })
     }
 
-    /// The template as it was written.
+    /// Returns the template exactly as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The names in the template, in order.
+    /// Returns the names in the template, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         names(&self.parts)
     }
@@ -231,7 +231,7 @@ impl std::str::FromStr for Template {
     }
 }
 
-/// The error for a text that is not a template, or not a supported one.
+/// The error for a text that is not a valid template, or not a supported one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TemplateError {
@@ -253,9 +253,9 @@ pub enum TemplateFault {
     NoName,
     /// A character that is not allowed in a name.
     InName(char),
-    /// `{name*}`, for several values, which is not supported.
+    /// `{name*}`, which stands for several values. It is not supported.
     Explode,
-    /// `{name:3}`, for the beginning of a value, which is not supported.
+    /// `{name:3}`, which stands for the beginning of a value. It is not supported.
     Prefix,
     /// An operator that RFC 6570 reserves.
     Operator(char),
@@ -373,7 +373,7 @@ fn check_literal(literal: &str, at: usize) -> Result<(), TemplateError> {
     Ok(())
 }
 
-/// Appends a text to a URI, percent-encoded. With `keep`, reserved characters and existing percent-encodings are
+/// Appends a text to a URI, percent-encoded. With `keep`, reserved characters and existing percent-encodings are kept
 /// unchanged.
 pub(super) fn encode(uri: &mut String, text: &str, keep: bool) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
@@ -406,7 +406,7 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
-/// Returns the byte for `%` and two hexadecimal digits at this offset, if they are there.
+/// Returns the byte encoded by `%` and two hexadecimal digits at this offset, or `None` if there is no such encoding.
 pub(super) fn triplet(bytes: &[u8], at: usize) -> Option<u8> {
     let digit = |at: usize| char::from(*bytes.get(at)?).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     (bytes.get(at) == Some(&b'%')).then_some(())?;

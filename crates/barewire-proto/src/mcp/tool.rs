@@ -11,17 +11,17 @@ use super::{CacheScope, Content, Icon, Meta};
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Tool {
-    /// The name, for programs and models.
+    /// The name that programs and models use.
     pub name: String,
-    /// The name, for people. Since 2025-06-18.
+    /// The name to display to people. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The description, for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The JSON Schema of its arguments, which are an object.
+    /// The JSON Schema of the tool's arguments, which are an object.
     pub input_schema: Box<RawValue>,
-    /// The JSON Schema of its structured content. Since 2025-06-18.
+    /// The JSON Schema of the tool's structured content. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Box<RawValue>>,
     /// Hints about the behaviour of the tool. Since 2025-03-26.
@@ -30,7 +30,7 @@ pub struct Tool {
     /// Icons. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
-    /// The ways in which the tool can be run. Only in 2025-11-25.
+    /// The ways in which the tool can be run: directly or as a task. Only in 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<ToolExecution>,
     /// The `_meta` member.
@@ -39,7 +39,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// A tool whose arguments have this schema.
+    /// Creates a tool whose arguments have this schema.
     pub fn new(name: impl Into<String>, input_schema: Box<RawValue>) -> Self {
         Self {
             name: name.into(),
@@ -66,16 +66,16 @@ setters! { Tool {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolAnnotations {
-    /// The name, for people.
+    /// The name to display to people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Whether the tool changes nothing. Default: false.
+    /// Whether the tool only reads and changes nothing. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
     /// Whether the tool may delete or overwrite data. Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// Whether a second call with the same arguments changes nothing more. Default: false.
+    /// Whether a second call with the same arguments has no further effect. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
     /// Whether the tool interacts with the world outside the server. Default: true.
@@ -88,28 +88,28 @@ setters! { ToolAnnotations {
     idempotent_hint: Option<bool>, open_world_hint: Option<bool>,
 } }
 
-/// The ways in which a tool can be run.
+/// The ways in which a tool can be run: directly or as a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolExecution {
-    /// Whether a call may be a task; forbidden if absent.
+    /// Whether a call may run as a task; forbidden if absent.
     #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub task_support: Option<TaskSupport>,
 }
 
 setters! { ToolExecution { task_support: Option<TaskSupport> } }
 
-/// Whether a call of a tool may be a task.
+/// Whether a call of a tool may run as a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum TaskSupport {
-    /// A call must not be a task.
+    /// A call must not run as a task.
     Forbidden,
-    /// A call may be a task.
+    /// A call may run as a task.
     Optional,
-    /// A call must be a task.
+    /// A call must run as a task.
     Required,
 }
 
@@ -120,7 +120,7 @@ pub enum TaskSupport {
 pub struct ListToolsResult {
     /// The tools.
     pub tools: Vec<Tool>,
-    /// The cursor of the next page, if there is one. An empty string is a valid cursor.
+    /// The cursor of the next page; `None` on the last page. An empty string is a valid cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
     /// The number of milliseconds for which the result may be cached. Since 2026-07-28.
@@ -135,7 +135,7 @@ pub struct ListToolsResult {
 }
 
 impl ListToolsResult {
-    /// The last page, with these tools.
+    /// Creates the last page of the list, with these tools.
     pub fn new(tools: Vec<Tool>) -> Self {
         Self { tools, ..Self::default() }
     }
@@ -146,7 +146,7 @@ setters! { ListToolsResult {
     meta: Option<Meta>,
 } }
 
-/// The result of `tools/call`. The failure of a tool is a result too, so that the model can see the reason.
+/// The result of `tools/call`. A tool that fails returns a result too, so that the model can see the reason.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -154,11 +154,11 @@ pub struct CallToolResult {
     /// The content for the model and the user.
     #[serde(default, deserialize_with = "or_default")]
     pub content: Vec<Content>,
-    /// The structured content for programs, which follows `outputSchema`: an object, or any JSON from 2026-07-28 on.
-    /// Since 2025-06-18.
+    /// The structured content for use by programs, which follows `outputSchema`: an object, or any JSON from 2026-07-28
+    /// on. Since 2025-06-18.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Box<RawValue>>,
-    /// Whether the tool failed. Then the content holds the reason.
+    /// Whether the tool failed. If it failed, the content holds the reason.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
     pub is_error: bool,
     /// The `_meta` member.
@@ -167,17 +167,17 @@ pub struct CallToolResult {
 }
 
 impl CallToolResult {
-    /// A result with this content.
+    /// Creates a result with this content.
     pub fn new(content: Vec<Content>) -> Self {
         Self { content, ..Self::default() }
     }
 
-    /// A result with this text.
+    /// Creates a result with this text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(vec![Content::text(text)])
     }
 
-    /// A failure with this text for the model.
+    /// Creates the result of a failed call, with this text for the model.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }

@@ -1,4 +1,4 @@
-//! An array of messages. Each element is parsed on its own, so an invalid one does not affect the others.
+//! A batch: an array of messages. Each element is parsed separately, so an invalid element does not affect the others.
 
 use super::invalid::Rule;
 use super::parse::{Parsed, element};
@@ -14,7 +14,7 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Scans the array for its syntax. [`Self::elements`] scans it again.
+    /// Scans the array to check its syntax. [`Self::elements`] scans it again to parse the elements.
     pub(super) fn scan(
         frame: &'a [u8],
         scanner: &mut Scanner<'a>,
@@ -35,23 +35,23 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// The batch in a frame that was scanned before.
+    /// Returns the batch in a frame that was scanned before.
     pub(super) fn scanned(frame: &'a [u8], len: usize, max_depth: usize) -> Self {
         Self { frame, len, max_depth }
     }
 
-    /// The limit of nesting that the batch was scanned with.
+    /// Returns the maximum nesting depth with which the batch was scanned.
     pub(super) fn max_depth(self) -> usize {
         self.max_depth
     }
 
-    /// The number of elements; at least one.
+    /// Returns the number of elements, which is at least one.
     #[allow(clippy::len_without_is_empty, reason = "an empty batch is refused as a whole")]
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// The elements, in order.
+    /// Returns an iterator that parses the elements, in order.
     pub fn elements(self) -> BatchElements<'a> {
         let mut scanner = Scanner::new(self.frame, self.max_depth);
         scanner.peek();
@@ -59,7 +59,7 @@ impl<'a> Batch<'a> {
         BatchElements { batch: self, scanner, place: Place::First }
     }
 
-    /// The text of each element, in order.
+    /// Returns the text of each element, in order.
     pub fn texts(self) -> impl Iterator<Item = &'a [u8]> {
         let BatchElements { mut scanner, mut place, .. } = self.elements();
         std::iter::from_fn(move || {
@@ -72,8 +72,8 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// Returns the refusal of a batch with more than `limit` elements. It is one for the whole batch: a response to
-    /// each element would be as large as the batch.
+    /// Returns the refusal of a batch that has more than `limit` elements. There is one refusal for the whole batch,
+    /// because a response to each element would be as large as the batch.
     pub fn over(self, limit: usize) -> Option<Invalid<'a>> {
         (self.len > limit).then(|| Invalid::shapeless(Rule::BatchTooLong { limit }, self.start()))
     }
@@ -82,8 +82,8 @@ impl<'a> Batch<'a> {
         self.frame.iter().position(|b| *b == b'[').unwrap_or_default()
     }
 
-    /// Returns the refusals of a batch where batches are not allowed: one for each element that is answered with an id,
-    /// or one without an id if there is no such element.
+    /// Returns the refusals of a batch where batches are not allowed: one for each element that has an id and must be
+    /// answered, or a single refusal without an id if there is no such element.
     pub fn refusals(self) -> impl Iterator<Item = Invalid<'a>> {
         let refuse = move |id, method| {
             let shape = Shape::Request;
@@ -101,7 +101,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// The elements of a batch. See [`Batch::elements`].
+/// An iterator over the elements of a batch. See [`Batch::elements`].
 #[derive(Debug)]
 pub struct BatchElements<'a> {
     batch: Batch<'a>,

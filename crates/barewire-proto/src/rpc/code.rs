@@ -20,12 +20,13 @@ impl Code {
     /// The sender cancelled the request. LSP defines this code, which is outside the reserved range.
     pub const REQUEST_CANCELLED: Self = Self(-32800);
 
-    /// A code that was received: any integer. For a code of your own, use [`Self::application`].
+    /// Creates a code from a received number, which may be any integer. For a code of your own, use
+    /// [`Self::application`].
     pub const fn received(code: i64) -> Self {
         Self(code)
     }
 
-    /// A code for the errors of an application: any integer outside the range that JSON-RPC reserves.
+    /// Creates a code for the errors of an application: any integer outside the range that JSON-RPC reserves.
     pub const fn application(code: i64) -> Result<Self, ReservedCode> {
         match code {
             -32768..=-32000 => Err(ReservedCode(code)),
@@ -33,17 +34,17 @@ impl Code {
         }
     }
 
-    /// The number.
+    /// Returns the code as a number.
     pub const fn get(self) -> i64 {
         self.0
     }
 
-    /// Whether the code is in the range that JSON-RPC reserves for servers, -32099 to -32000.
+    /// Whether the code is in the range that JSON-RPC reserves for errors of servers, -32099 to -32000.
     pub const fn is_server(self) -> bool {
         matches!(self.0, -32099..=-32000)
     }
 
-    /// The message that JSON-RPC 2.0, section 5.1, or LSP defines for the code.
+    /// Returns the message that JSON-RPC 2.0, section 5.1, or LSP defines for the code.
     pub const fn message(self) -> Option<&'static str> {
         Some(match self {
             Self::PARSE_ERROR => "Parse error",
@@ -63,7 +64,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// The error of [`Code::application`]: the code is in the reserved range.
+/// The error that [`Code::application`] returns for a code in the reserved range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReservedCode(pub i64);

@@ -1,4 +1,4 @@
-//! The error object of a response, borrowed as received or owned.
+//! The error object of a response: borrowed from a received response, or owned.
 
 use std::fmt;
 
@@ -8,15 +8,15 @@ use serde_json::value::RawValue;
 use super::Code;
 use crate::json::{Json, Text};
 
-/// An error object, borrowed from the response it came in.
+/// An error object, borrowed from the response that contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "the members are those of JSON-RPC 2.0")]
 pub struct ErrorRef<'a> {
-    /// The error code, for programs.
+    /// The error code, for use by programs.
     pub code: Code,
-    /// The error message, for people.
+    /// The error message, to display to people.
     pub message: Text<'a>,
-    /// More details.
+    /// Additional details.
     pub data: Option<Json<'a>>,
 }
 
@@ -35,26 +35,26 @@ impl ErrorRef<'_> {
 #[derive(Debug, Clone)]
 #[expect(clippy::exhaustive_structs, reason = "the members are those of JSON-RPC 2.0")]
 pub struct ErrorObject {
-    /// The error code, for programs.
+    /// The error code, for use by programs.
     pub code: Code,
-    /// The error message, for people: a short sentence.
+    /// The error message, to display to people: a short sentence.
     pub message: String,
-    /// More details.
+    /// Additional details.
     pub data: Option<Box<RawValue>>,
 }
 
 impl ErrorObject {
-    /// An error without data.
+    /// Creates an error without data.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
-    /// A standard error, with the message that JSON-RPC defines for its code.
+    /// Creates a standard error, with the message that JSON-RPC defines for its code.
     pub fn standard(code: Code) -> Self {
         Self::new(code, code.message().unwrap_or("Server error"))
     }
 
-    /// Sets the data. Data that cannot be serialized is left out: the error itself matters more.
+    /// Sets the data. Data that cannot be serialized is omitted, because the error itself matters more.
     #[must_use]
     pub fn with_data(mut self, data: &impl Serialize) -> Self {
         self.data = serde_json::value::to_raw_value(data).ok();

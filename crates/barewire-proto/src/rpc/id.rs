@@ -6,10 +6,10 @@ use std::hash::{Hash, Hasher};
 
 use crate::json::{Decimal, Json, Kind, integer, unescape};
 
-/// The id of a request: a string or a number, kept as it was written.
+/// The id of a request: a string or a number, kept as the text that the peer wrote.
 ///
-/// It is sent back byte for byte and compared by value: `"a"` equals `"\u0061"`, and 1 equals 1.0 and 1e0. Numbers are
-/// compared exactly, not as floats. 5 and `"5"` are different ids. An absent, null or invalid id is not an `Id`.
+/// The id is sent back byte for byte and compared by value: `"a"` equals `"\u0061"`, and 1 equals 1.0 and 1e0. Numbers
+/// are compared exactly, not as floats. 5 and `"5"` are different ids. An absent, null or invalid id is not an `Id`.
 #[derive(Clone)]
 pub struct Id<'a> {
     /// Invariant: a JSON string or number without white space around it.
@@ -27,7 +27,7 @@ impl<'a> Id<'a> {
         Self::from_json(Json::parse(text).ok()?)
     }
 
-    /// The id as it was written, with quotes and escapes.
+    /// Returns the id exactly as the peer wrote it, with quotes and escapes.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -37,12 +37,13 @@ impl<'a> Id<'a> {
         Id { text: Cow::Owned(self.text.into_owned()) }
     }
 
-    /// Returns the same id, borrowed from this one.
+    /// Returns a copy of the id that borrows its text from this one.
     pub fn borrow(&self) -> Id<'_> {
         Id { text: Cow::Borrowed(&self.text) }
     }
 
-    /// The id as an integer, or `None` if it is not one or does not fit. 1, 1.0 and 1e0 are the same.
+    /// Returns the id as an integer, or `None` if it is not an integer or does not fit. 1, 1.0 and 1e0 are the same
+    /// integer.
     pub fn integer(&self) -> Option<i64> {
         match self.text.as_bytes() {
             [b'"', ..] => None,
@@ -62,7 +63,7 @@ impl<'a> Id<'a> {
     }
 }
 
-/// The value of an id. Each number has one form here, so the derived comparison is by value.
+/// The value of an id. Each number has only one form here, so the derived comparison compares by value.
 #[derive(PartialEq, Eq, Hash)]
 enum IdValue<'a> {
     String(Cow<'a, [u8]>),

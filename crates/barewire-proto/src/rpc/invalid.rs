@@ -1,4 +1,5 @@
-//! A frame that is not a message: the rule it breaks, the offset, and the error response to its sender.
+//! A frame that is not a valid message: the rule it breaks, the offset of the fault, and the error response to its
+//! sender.
 
 use std::fmt;
 
@@ -10,15 +11,15 @@ use crate::json::{Expected, Text};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Invalid<'a> {
-    /// The rule that it breaks.
+    /// The rule that the frame breaks.
     pub rule: Rule,
     /// The offset in the frame of the first byte that breaks the rule.
     pub at: usize,
-    /// The id, if a valid one could be read.
+    /// The id of the message, if a valid one could be read.
     pub id: Option<Id<'a>>,
-    /// The method, if one could be read.
+    /// The method of the message, if one could be read.
     pub method: Option<Text<'a>>,
-    /// The kind of message that its members suggest.
+    /// The kind of message that the members of the frame suggest.
     pub shape: Shape,
 }
 
@@ -26,17 +27,17 @@ pub struct Invalid<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the kinds are those of JSON-RPC 2.0")]
 pub enum Shape {
-    /// A request, or a frame that cannot be told apart from one: answered.
+    /// A request, or a frame that may be meant as one. It is answered.
     Request,
-    /// A notification: never answered.
+    /// A notification. It is never answered.
     Notification,
-    /// A response, with `result` or `error` and without `method`: never answered.
+    /// A response, with `result` or `error` and without `method`. It is never answered.
     Response,
-    /// Unknown: answered, with the id null.
+    /// An unknown kind. The frame is answered, with the id null.
     Unknown,
 }
 
-/// A rule for frames and messages, named after the way it is broken.
+/// A rule that frames and messages must follow, named after the way in which it is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rule {
@@ -46,12 +47,12 @@ pub enum Rule {
     BadUtf8,
     /// The frame has more bytes than the limit.
     TooLong {
-        /// The limit.
+        /// The maximum number of bytes.
         limit: usize,
     },
     /// The message is nested deeper than the limit.
     TooDeep {
-        /// The limit.
+        /// The maximum nesting depth.
         limit: usize,
     },
     /// The headers of the frame do not give its length.
@@ -60,30 +61,30 @@ pub enum Rule {
     Truncated,
     /// The frame is neither an object nor an array.
     NotAnObject,
-    /// A batch without elements.
+    /// The frame is a batch without elements.
     EmptyBatch,
-    /// A batch with more elements than the limit.
+    /// The frame is a batch with more elements than the limit.
     BatchTooLong {
-        /// The limit.
+        /// The maximum number of elements.
         limit: usize,
     },
     /// A batch inside a batch.
     NestedBatch,
     /// A batch where batches are not allowed.
     BatchNotAllowed,
-    /// A member of the envelope occurs twice.
+    /// A member that JSON-RPC defines occurs twice.
     Duplicate(MemberName),
-    /// No `jsonrpc`.
+    /// The message has no `jsonrpc`.
     NoVersion,
     /// `jsonrpc` is not the string `2.0`.
     BadVersion,
-    /// No `method`, no `result`, no `error`.
+    /// The message has no `method`, no `result` and no `error`.
     NothingToDo,
     /// `method` is not a string.
     BadMethod,
-    /// `method` together with `result` or `error`.
+    /// The message has a `method` together with a `result` or an `error`.
     MethodAndOutcome,
-    /// `result` together with `error`.
+    /// The message has both a `result` and an `error`.
     ResultAndError,
     /// `params` is neither an object nor an array.
     BadParams,
@@ -91,7 +92,7 @@ pub enum Rule {
     NullId,
     /// `id` is neither a string nor a number.
     BadId,
-    /// A `result` without an `id`.
+    /// The message has a `result` but no `id`.
     NoId,
     /// `error` is not an error object.
     BadError(ErrorFault),
@@ -110,7 +111,7 @@ pub enum ErrorFault {
     Duplicate,
 }
 
-/// A member of the envelope.
+/// A member of a message that JSON-RPC defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are those of JSON-RPC")]
 #[expect(clippy::exhaustive_enums, reason = "the members are those of JSON-RPC 2.0")]
@@ -124,7 +125,7 @@ pub enum MemberName {
 }
 
 impl<'a> Invalid<'a> {
-    /// An invalid frame whose shape is unknown.
+    /// Creates an invalid frame whose kind of message is unknown.
     pub fn shapeless(rule: Rule, at: usize) -> Self {
         Self { rule, at, id: None, method: None, shape: Shape::Unknown }
     }
@@ -157,7 +158,7 @@ impl<'a> Invalid<'a> {
         ErrorObject::standard(self.rule.code()).with_data(&data)
     }
 
-    /// Returns the invalid frame for an error of the decoder.
+    /// Returns the invalid frame that describes an error of the decoder.
     pub fn from_frame(error: &'a FrameError) -> Self {
         match error {
             FrameError::TooLong(long) => Self::from_too_long(long),
@@ -194,7 +195,7 @@ impl fmt::Display for Invalid<'_> {
 impl std::error::Error for Invalid<'_> {}
 
 impl Rule {
-    /// The error code for a frame that breaks this rule. Nothing else maps faults to codes.
+    /// Returns the error code for a frame that breaks this rule. No other code maps rules to error codes.
     pub fn code(self) -> Code {
         match self {
             Self::Syntax(_) | Self::BadUtf8 | Self::BadHeader(_) | Self::Truncated => Code::PARSE_ERROR,
@@ -220,7 +221,7 @@ impl Rule {
         }
     }
 
-    /// The short name of the rule, for programs. It does not change.
+    /// Returns the short name of the rule, for use by programs. Names never change.
     pub fn name(self) -> &'static str {
         match self {
             Self::Syntax(_) => "syntax",
@@ -301,15 +302,15 @@ impl fmt::Display for ErrorFault {
 }
 
 impl MemberName {
-    /// All members, each at the index of its discriminant.
+    /// All members, each at the index that equals its discriminant.
     pub const ALL: [Self; 6] = [Self::Jsonrpc, Self::Id, Self::Method, Self::Params, Self::Result, Self::Error];
 
-    /// Returns the member of the envelope with this name, or `None` if there is none: such members are ignored.
+    /// Returns the member with this name, or `None` if JSON-RPC does not define it. Undefined members are ignored.
     pub fn of(name: Text<'_>) -> Option<Self> {
         Self::ALL.into_iter().find(|known| name == known.as_str())
     }
 
-    /// The member's name.
+    /// Returns the member's name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Jsonrpc => "jsonrpc",

@@ -13,7 +13,7 @@ pub enum Message<'a> {
     Notification(Notification<'a>),
     /// The response to a request.
     Response(Response<'a>),
-    /// An error response without an id, or with the id null: its sender could not read the id of the request.
+    /// An error response whose id is absent or null, because its sender could not read the id of the request.
     OrphanError(ErrorRef<'a>),
 }
 
@@ -56,7 +56,7 @@ impl<'a> Params<'a> {
         matches!(json.kind(), Kind::Object | Kind::Array).then_some(Self(json))
     }
 
-    /// The parameters as they were written.
+    /// Returns the parameters as the JSON text that the peer wrote.
     pub fn json(self) -> Json<'a> {
         self.0
     }

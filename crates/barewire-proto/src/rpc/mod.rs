@@ -1,7 +1,8 @@
-//! Frames <-> messages: JSON-RPC 2.0. The members that are present decide what a frame is.
+//! Frames <-> messages: JSON-RPC 2.0. The members of a frame decide which kind of message it is.
 //!
-//! [`parse`] reads a frame once. A frame that is not a message becomes an [`Invalid`]: the rule it breaks, the offset,
-//! and whether and with which id it is answered. [`Reply`] and the functions of [`mod@write`] write messages.
+//! [`parse`] reads a frame once. A frame that is not a message becomes an [`Invalid`]: the rule it breaks, the offset
+//! of the fault, and whether and with which id it is answered. [`Reply`] and the functions of [`mod@write`] write
+//! messages.
 
 mod batch;
 mod code;

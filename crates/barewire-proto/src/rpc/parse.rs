@@ -1,11 +1,11 @@
-//! A frame -> a message, a batch or an error: reads the members of the envelope once, then one table decides by which
-//! are present.
+//! Parses a frame into a message, a batch or an error: reads the members once, then one table decides by the members
+//! that are present.
 
 use super::invalid::{ErrorFault, MemberName, Rule, Shape};
 use super::{Batch, Code, ErrorRef, Id, Invalid, Message, Notification, Params, Request, Response};
 use crate::json::{self, Json, Kind, Place, Scanner, SyntaxError, Text, ValueSpan};
 
-/// The default limit of nesting: the same as that of serde_json, which deserializes parameters and results.
+/// The default maximum nesting depth: the same as that of serde_json, which deserializes parameters and results.
 pub const DEFAULT_DEPTH: usize = 128;
 
 /// The content of a frame.
@@ -16,7 +16,7 @@ pub enum Parsed<'a> {
     Message(Message<'a>),
     /// An array whose elements may be messages. The caller decides whether batches are allowed.
     Batch(Batch<'a>),
-    /// Not a message.
+    /// The frame is not a valid message.
     Invalid(Invalid<'a>),
 }
 
@@ -73,15 +73,15 @@ pub(super) fn element<'a>(
     Err(Invalid::shapeless(rule, value.start))
 }
 
-/// The members of a message object, and the faults that the scanner noted.
+/// The members of a message object, and the faults that the scanner found in it.
 struct Envelope<'a> {
     frame: &'a [u8],
     /// The offset of the opening brace.
     at: usize,
     members: [Option<ValueSpan>; 6],
-    /// Whether each member occurs more than once.
+    /// For each member, whether it occurs more than once.
     repeated: [bool; 6],
-    /// The first repeated member, and the offset of its second occurrence.
+    /// The first member that is repeated, and the offset of its second occurrence.
     first_duplicate: Option<(MemberName, usize)>,
     too_deep: Option<usize>,
     bad_utf8: Option<usize>,
@@ -121,7 +121,8 @@ impl<'a> Envelope<'a> {
         Ok(Self { frame, at, members, repeated, first_duplicate, too_deep, bad_utf8 })
     }
 
-    /// Decides what the object is by the members that are present. A member with any value, also null, is present.
+    /// Decides by the members that are present which kind of message the object is. A member whose value is null is
+    /// present.
     fn classify(&self, max_depth: usize) -> Result<Message<'a>, Invalid<'a>> {
         use MemberName::{Error, Id as IdName, Jsonrpc, Method, Params as ParamsName, Result as ResultName};
 
@@ -134,7 +135,7 @@ impl<'a> Envelope<'a> {
         match self.get(Jsonrpc) {
             None => return Err(self.refuse(Rule::NoVersion, self.at)),
             Some(version) if version.as_bytes() == br#""2.0""# => {}
-            // It may be written with escapes.
+            // The version may be written with escapes.
             Some(version) if Text::from_json(version).is_some_and(|version| version == "2.0") => {}
             Some(_) => return Err(self.refuse_at(Rule::BadVersion, Jsonrpc)),
         }
@@ -166,7 +167,7 @@ impl<'a> Envelope<'a> {
                 }
             }
         };
-        // Checked last, so that a message refused as too deep is valid otherwise.
+        // This rule is checked last, so that a message refused as too deep is valid otherwise.
         if let Some(at) = self.too_deep {
             return Err(self.refuse(Rule::TooDeep { limit: max_depth }, at));
         }
@@ -218,7 +219,7 @@ impl<'a> Envelope<'a> {
         self.refuse(rule, self.members[name as usize].map_or(self.at, |value| value.start))
     }
 
-    /// Returns the refusal, with the id and method if they can be trusted: neither repeated nor in bad UTF-8.
+    /// Returns the refusal, with the id and method if they are readable: neither repeated nor invalid UTF-8.
     #[cold]
     fn refuse(&self, rule: Rule, at: usize) -> Invalid<'a> {
         let readable = |name: MemberName| {

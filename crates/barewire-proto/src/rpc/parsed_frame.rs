@@ -1,10 +1,10 @@
-//! A frame together with the spans that parsing found in it, so that it is parsed only once.
+//! A frame together with the positions of its members, so that it is parsed only once.
 
 use super::{Batch, Code, ErrorRef, Id, Invalid, Message, Notification, Params, Parsed, Request, Response};
 use super::{Rule, Shape, parse};
 use crate::json::{Json, Kind, Text, ValueSpan};
 
-/// A frame with the result of [`parse`], for a frame that waits in a queue or for a handler.
+/// A frame with the result of [`parse`], for a frame that waits in a queue or is passed to a handler.
 ///
 /// ```
 /// use barewire_proto::rpc::{DEFAULT_DEPTH, ParsedFrame, Message, Parsed};
@@ -16,7 +16,7 @@ use crate::json::{Json, Kind, Text, ValueSpan};
 #[derive(Debug, Clone)]
 pub struct ParsedFrame<B> {
     bytes: B,
-    /// Invariant: every span is that of a JSON value in `bytes` that the scanner has accepted.
+    /// Invariant: every span is the position of a JSON value in `bytes` that the scanner has accepted.
     content: FrameContent,
 }
 
@@ -46,7 +46,7 @@ impl<B: AsRef<[u8]>> ParsedFrame<B> {
         Self { bytes, content }
     }
 
-    /// The bytes of the frame.
+    /// Returns the bytes of the frame.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.as_ref()
     }
@@ -136,7 +136,7 @@ impl FrameContent {
     }
 }
 
-/// Returns the span of `part` in `frame`, from which it is borrowed.
+/// Returns the position of `part` in `frame`. `part` must be a slice of `frame`.
 pub(crate) fn span_of(frame: &[u8], part: &[u8], kind: Kind) -> ValueSpan {
     let start = (part.as_ptr() as usize).checked_sub(frame.as_ptr() as usize);
     let end = start.map(|start| start + part.len()).filter(|end| *end <= frame.len());

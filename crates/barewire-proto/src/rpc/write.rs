@@ -28,12 +28,12 @@ fn call(out: &mut Vec<u8>, method: &str, params: Option<Params<'_>>) {
     out.push(b'}');
 }
 
-/// A response that is still to be written. It is made only from the request or invalid frame that it answers, so it
-/// cannot have another id. Writing consumes it.
+/// A response that is still to be written. It can only be created from the request or invalid frame that it answers, so
+/// its id is always the right one. Writing consumes it.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "every request gets exactly one response"]
 pub struct Reply<'a> {
-    /// `None` if the id could not be read.
+    /// The id of the request; `None` if it could not be read.
     id: Option<Id<'a>>,
 }
 
@@ -46,17 +46,17 @@ impl<'a> Reply<'a> {
         Self { id: None }
     }
 
-    /// The id as the request has it; `None` if it could not be read, and null is sent.
+    /// Returns the id exactly as the request has it; `None` if it could not be read, in which case null is sent.
     pub fn id(&self) -> Option<&Id<'a>> {
         self.id.as_ref()
     }
 
-    /// Returns the same reply again, for a retry after writing has failed and the output was truncated.
+    /// Returns a second copy of the reply, to retry after writing has failed and the partial output was removed.
     pub fn borrow(&self) -> Reply<'_> {
         Reply { id: self.id.as_ref().map(Id::borrow) }
     }
 
-    /// Returns the same reply with the id null: for a request whose id is still in flight for another request.
+    /// Returns the reply with the id null instead, for a request whose id is already used by another request in flight.
     pub fn unnamed(self) -> Reply<'static> {
         Reply { id: None }
     }
@@ -74,7 +74,7 @@ impl<'a> Reply<'a> {
     }
 
     /// Serializes `result` and appends the response with it. On failure `out` is unchanged, and the reply is returned
-    /// so that an error can be sent.
+    /// so that an error can be sent instead.
     pub fn serialize(
         self,
         out: &mut Vec<u8>,
@@ -85,7 +85,7 @@ impl<'a> Reply<'a> {
         let value = out.len();
         match serde_json::to_writer(&mut *out, result) {
             Ok(()) => {
-                // A raw value inside the result may hold line breaks.
+                // A raw value inside the result may contain line breaks.
                 crate::json::flatten(&mut out[value..]);
                 out.push(b'}');
                 Ok(())
@@ -97,8 +97,8 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// The same as [`Self::serialize`] for a result that is an object, with `members` inserted before its own members.
-    /// `members` is JSON text with at least one member, without braces.
+    /// Does the same as [`Self::serialize`] for a result that is an object, with `members` inserted before its own
+    /// members. `members` is JSON text with at least one member, without braces.
     pub fn serialize_with(
         self,
         out: &mut Vec<u8>,
@@ -152,7 +152,7 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// Appends an error response. Without an id the member is left out, as MCP has it; JSON-RPC would send null.
+/// Appends an error response. Without an id the member `id` is omitted, as MCP requires; JSON-RPC would send null.
 pub fn error(out: &mut Vec<u8>, id: Option<&Id<'_>>, error: &ErrorObject) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","#);
     if let Some(id) = id {

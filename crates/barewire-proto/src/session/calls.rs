@@ -1,4 +1,4 @@
-//! Our calls that wait for a response, and their timeouts.
+//! Our outstanding calls, which wait for a response, and their timeouts.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -11,31 +11,32 @@ use crate::rpc::Id;
 pub struct CallId(i64);
 
 impl CallId {
-    /// The id on the wire.
+    /// Returns the id as it is sent on the wire.
     pub fn id(self) -> Id<'static> {
         Id::from(self.0)
     }
 
-    /// Returns the call id that `id` stands for, or `None` if `id` is not an integer. There need not be such a call.
+    /// Returns the call id that `id` represents, or `None` if `id` is not an integer. A call with this id need not
+    /// exist.
     pub fn from_id(id: &Id<'_>) -> Option<Self> {
         id.integer().map(Self)
     }
 }
 
-/// The number of a batch that we send. The driver chooses it.
+/// The number of a batch that we send, chosen by the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(clippy::exhaustive_structs, reason = "a number and nothing else")]
 pub struct BatchId(pub u64);
 
-/// The time that we wait for the response to a call.
+/// The timeouts of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CallTimeout {
-    /// The longest time without a response. `None` means no limit.
+    /// The maximum time to wait for the response. `None` means no limit.
     pub timeout: Option<Duration>,
     /// Whether a progress notification restarts `timeout`.
     pub reset_by_progress: bool,
-    /// The longest time in total, regardless of progress.
+    /// The maximum total time, regardless of progress. `None` means no limit.
     pub at_most: Option<Duration>,
 }
 
@@ -44,11 +45,12 @@ setters! { CallTimeout { timeout: Option<Duration>, reset_by_progress: bool, at_
 #[derive(Debug, Default)]
 pub(super) struct OutstandingCalls {
     waiting: HashMap<CallId, OutstandingCall>,
-    /// The deadlines of the waiting calls, soonest first.
+    /// The deadlines of the outstanding calls, soonest first.
     deadlines: BTreeSet<(Duration, CallId)>,
-    /// The abandoned calls, to tell a late response from one that matches no call. Bounded: the oldest are dropped.
+    /// The abandoned calls, remembered to tell a late response from one that matches no call. When there are too many,
+    /// the oldest are dropped.
     abandoned: BTreeSet<CallId>,
-    /// The batches to which the batch that we are reading holds a response; `None` outside a batch.
+    /// The batches of ours to which the batch being read contains a response; `None` while no batch is being read.
     answered: Option<BTreeSet<BatchId>>,
     minted: i64,
 }
@@ -57,7 +59,7 @@ pub(super) struct OutstandingCalls {
 struct OutstandingCall {
     timeout: CallTimeout,
     deadline: Option<Duration>,
-    /// The latest deadline, regardless of progress.
+    /// The latest possible deadline, regardless of progress.
     end: Option<Duration>,
     batch: Option<BatchId>,
 }
@@ -101,14 +103,16 @@ impl OutstandingCalls {
         }
     }
 
-    /// Starts to note which batches are answered. Single responses say nothing about missing ones.
+    /// Starts to record which of our batches are answered. Only a batch shows that responses are missing; a single
+    /// response does not.
     pub(super) fn start_of_batch(&mut self) {
         self.answered = Some(BTreeSet::new());
     }
 
-    /// Removes and returns a call without a response whose batch was answered in the batch that has just ended.
+    /// Removes and returns one call that has no response, although the batch that has just ended answered other calls
+    /// of its batch.
     pub(super) fn take_missing(&mut self) -> Option<CallId> {
-        // If no batch of ours was answered, there is no need to search the waiting calls.
+        // If no batch of ours was answered, there is no need to search the outstanding calls.
         let answered = self.answered.take().filter(|answered| !answered.is_empty())?;
         let missing = self
             .waiting
@@ -118,9 +122,9 @@ impl OutstandingCalls {
             .min();
         if let Some(id) = missing {
             self.remove(id);
-            // The response may still come, from a peer that answers requests one by one.
+            // The response may still arrive, from a peer that answers the requests of a batch one by one.
             self.abandon(id);
-            // More calls may be missing.
+            // The responses to more calls may be missing.
             self.answered = Some(answered);
         }
         missing
@@ -184,6 +188,6 @@ fn deadline(now: Duration, timeout: CallTimeout, end: Option<Duration>) -> Optio
     }
 }
 
-/// The number of abandoned calls that are remembered. A late response to an older one is reported as unknown, which
-/// costs a line in the log.
+/// The maximum number of abandoned calls that are remembered. A late response to an older call is reported as unknown,
+/// which only adds a line to the log.
 const MAX_ABANDONED_CALLS: usize = 1024;

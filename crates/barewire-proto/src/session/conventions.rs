@@ -4,7 +4,7 @@ use super::CallId;
 use crate::json::{Json, Kind};
 use crate::rpc::{Code, Id, Notification, Params, write};
 
-/// The conventions of two peers for requests in flight.
+/// The conventions that two peers use to cancel requests and to report progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Conventions {
@@ -20,9 +20,9 @@ pub struct Conventions {
 pub struct CancelConvention {
     /// The method of the notification.
     pub method: &'static str,
-    /// The member of its params that holds the id.
+    /// The member of the notification's params that holds the id of the cancelled request.
     pub id: &'static str,
-    /// The error code of the response to a cancelled request; `None` if it is not answered.
+    /// The error code of the response to a cancelled request; `None` if cancelled requests are not answered.
     pub answer: Option<Code>,
 }
 
@@ -30,18 +30,20 @@ pub struct CancelConvention {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProgressConvention {
-    /// The path of the token in the params of a request: one name, or two if the token is in an object in the params.
+    /// The path of the token in the params of a request: one name, or two names if the token is in an object inside the
+    /// params.
     pub token_path: &'static [&'static str],
     /// The method of the notification.
     pub method: &'static str,
-    /// The member of its params that holds the token.
+    /// The member of the notification's params that holds the token.
     pub token: &'static str,
-    /// The member that holds the reported value; `None` if the members of the value are beside the token.
+    /// The member of the notification's params that holds the reported value; `None` if the members of the value are
+    /// directly beside the token.
     pub value: Option<&'static str>,
 }
 
 impl Conventions {
-    /// Conventions with these two parts.
+    /// Creates conventions for cancellation and progress.
     pub const fn new(cancel: CancelConvention, progress: ProgressConvention) -> Self {
         Self { cancel, progress }
     }
@@ -66,7 +68,7 @@ pub fn signal<'a>(conventions: &Conventions, notification: &Notification<'a>) ->
     let Conventions { cancel, progress, .. } = conventions;
     let member = |name| notification.params.and_then(|params| member(params.json(), name));
     if notification.method == cancel.method {
-        // Without an id it cancels nothing. It is not passed to a handler either.
+        // A cancel notification without an id cancels nothing, and it is not passed to a handler either.
         return member(cancel.id).and_then(Id::from_json).map_or(Signal::Stray, Signal::Cancel);
     }
     if notification.method == progress.method
@@ -78,11 +80,11 @@ pub fn signal<'a>(conventions: &Conventions, notification: &Notification<'a>) ->
     Signal::None
 }
 
-/// The meaning of a notification to the session.
+/// The meaning of a notification for the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a driver must act on each")]
 pub enum Signal<'a> {
-    /// The notification is not about a request.
+    /// The notification neither cancels a request nor reports progress.
     None,
     /// The peer cancels its request with this id.
     Cancel(Id<'a>),
@@ -93,8 +95,8 @@ pub enum Signal<'a> {
 }
 
 impl CancelConvention {
-    /// A convention with this notification, whose params hold the id in the member `id`. Cancelled requests are not
-    /// answered.
+    /// Creates a convention with this notification method, whose params hold the id in the member `id`. Cancelled
+    /// requests are not answered.
     pub const fn new(method: &'static str, id: &'static str) -> Self {
         Self { method, id, answer: None }
     }
@@ -115,8 +117,8 @@ pub fn write_cancel(convention: &CancelConvention, out: &mut Vec<u8>, call: Call
 }
 
 impl ProgressConvention {
-    /// A convention with this notification, whose params hold the token in the member `token`, beside the members of
-    /// the value.
+    /// Creates a convention with this notification method, whose params hold the token in the member `token`, beside
+    /// the members of the value.
     pub const fn new(token_path: &'static [&'static str], method: &'static str, token: &'static str) -> Self {
         Self { token_path, method, token, value: None }
     }
@@ -129,8 +131,8 @@ impl ProgressConvention {
     }
 }
 
-/// Returns the params of the notification that reports `value` with `token`. Returns `None` if the members of `value`
-/// have to be beside the token and `value` is not an object.
+/// Returns the params of the notification that reports `value` with `token`. Returns `None` if the convention puts the
+/// members of `value` beside the token, but `value` is not an object.
 pub fn progress_params(convention: &ProgressConvention, token: &Id<'_>, value: Json<'_>) -> Option<String> {
     let token = format!(r#"{{"{}":{token}"#, convention.token);
     match (convention.value, value.kind()) {
@@ -159,17 +161,17 @@ pub fn with_progress_token(
     }
 }
 
-/// A finder for the progress token of a request.
+/// A search for the progress token of a request.
 #[derive(Debug, Clone)]
 pub struct ProgressTokenFinder {
     token_path: &'static [&'static str],
-    /// Searches for the innermost name of the path. Most requests have no token, and then this is cheaper than to look
-    /// at every member.
+    /// Searches for the innermost name of the path. Most requests have no token, and for them this search is cheaper
+    /// than looking at every member.
     finder: memchr::memmem::Finder<'static>,
 }
 
 impl ProgressTokenFinder {
-    /// A finder for the tokens of this convention.
+    /// Creates a search for the tokens of this convention.
     pub fn new(progress: ProgressConvention) -> Self {
         let name = progress.token_path.last().copied().unwrap_or_default();
         Self { token_path: progress.token_path, finder: memchr::memmem::Finder::new(name.as_bytes()) }
@@ -180,7 +182,7 @@ impl ProgressTokenFinder {
     pub fn find<'a>(&self, params: Option<Params<'a>>) -> Option<Id<'a>> {
         let params = params?.json();
         let text = params.as_bytes();
-        // The name may be written with escapes.
+        // The name may be written with escapes, so a text with a backslash is read too.
         let may_have_token = self.finder.find(text).is_some() || memchr::memchr(b'\\', text).is_some();
         if may_have_token { self.find_in_members(params) } else { None }
     }
@@ -217,7 +219,7 @@ fn nested(path: &[&str], token: &Id<'_>) -> String {
     path.iter().rfold(token.to_string(), |inner, name| format!(r#"{{"{name}":{inner}}}"#))
 }
 
-/// Returns the member of an object. If it occurs twice, the last one counts, as in a serde_json map.
+/// Returns the member of an object. If it occurs twice, the last one is used, as in a serde_json map.
 fn member<'a>(object: Json<'a>, name: &str) -> Option<Json<'a>> {
     object.members().filter(|member| member.name == name).last().map(|member| member.value)
 }

@@ -1,7 +1,7 @@
-//! Messages -> outstanding requests in both directions: our calls to the peer, and the requests of the peer.
+//! Tracks the outstanding requests in both directions: our calls to the peer, and the peer's requests to us.
 //!
 //! A session is one state and one transition function: [`Session::step`] takes an event and returns the effect that the
-//! driver has to carry out. It is the same for clients and servers. Ids are scoped per sender, so our ids and the
+//! driver has to carry out. Clients and servers use this same type. Ids are scoped per sender, so our ids and the
 //! peer's never collide. A session does no I/O and reads no clock: the driver writes, and passes the time as an
 //! argument.
 //!
@@ -36,7 +36,7 @@ use crate::rpc::{Code, Id, Invalid, Shape};
 use calls::OutstandingCalls;
 use requests::InFlightRequests;
 
-/// The state of one connection.
+/// The state of one connection: its settings, its phase, and the outstanding requests in both directions.
 #[derive(Debug)]
 pub struct Session {
     settings: Settings,
@@ -45,16 +45,17 @@ pub struct Session {
     phase: Phase,
 }
 
-/// The settings of a session. They do not change while it lasts.
+/// The settings of a session. They do not change during the session.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Settings {
     /// Whether invalid frames without an id are answered, with the id null. A server answers them; a client only
-    /// reports them, because a server that prints a banner to stdout cannot use an error on its stdin.
+    /// reports them, because a server that prints a banner to its stdout cannot make use of an error response on its
+    /// stdin.
     pub answer_unreadable: bool,
     /// The error code of the response to a cancelled request; `None` if cancelled requests are not answered.
     pub cancelled: Option<Code>,
-    /// The limits for the peer's requests in flight.
+    /// The limits on the peer's requests in flight.
     pub limits: SessionLimits,
 }
 
@@ -65,7 +66,7 @@ enum Phase {
     Open,
     /// The peer has closed its stream. Messages received before that are still handled.
     Ended,
-    /// Requests in flight are finished, and no new ones are started.
+    /// The session is closing: requests in flight are finished, and no new ones are started.
     Closing,
 }
 
@@ -85,7 +86,7 @@ impl Default for Session {
 }
 
 impl Session {
-    /// A new session.
+    /// Creates a new session.
     pub fn new(settings: Settings) -> Self {
         let requests = InFlightRequests::new(settings.limits);
         Self { settings, calls: OutstandingCalls::default(), requests, phase: Phase::Open }
@@ -106,7 +107,7 @@ impl Session {
             SessionEvent::Answer { ticket, id } => self.requests.answer(ticket, id),
             SessionEvent::Cancelled(id) => match self.requests.cancel(id) {
                 Some(ticket) => Effect::Cancel { ticket, answer: self.settings.cancelled },
-                // The request was answered in the meantime, or never existed.
+                // The request was already answered, or it never existed.
                 None => Effect::Nothing,
             },
             // Our calls.
@@ -140,7 +141,7 @@ impl Session {
 
     fn invalid(&mut self, invalid: &Invalid<'_>) -> Effect {
         match (invalid.shape, &invalid.id) {
-            // No other response to this call will come, so the invalid one settles it.
+            // No other response to this call will arrive, so the invalid response settles it.
             (Shape::Response, Some(id)) => match self.calls.settle(id) {
                 Effect::Settle(call) => Effect::SettleInvalid(call),
                 other => other,
@@ -152,33 +153,33 @@ impl Session {
         }
     }
 
-    /// The time of the next call timeout, when [`SessionEvent::Tick`] is due.
+    /// Returns the time at which the next call times out, when [`SessionEvent::Tick`] is due.
     pub fn next_deadline(&self) -> Option<Duration> {
         self.calls.next_deadline()
     }
 
-    /// Whether one of our calls waits for its response.
+    /// Whether any of our calls is waiting for its response.
     pub fn is_waiting(&self) -> bool {
         self.calls.is_waiting()
     }
 
-    /// Whether a response to an abandoned call may still come.
+    /// Whether a response to an abandoned call may still arrive.
     pub fn expects_late_response(&self) -> bool {
         self.calls.expects_late_response()
     }
 
-    /// Whether a request of this many bytes would be taken now, and not held back because too much is in flight.
+    /// Whether a request of this many bytes would be accepted now, and not held back because too much is in flight.
     pub fn has_room_for(&self, bytes: usize, stalled: bool) -> bool {
         stalled || self.calls.is_waiting() || !self.requests.is_full(bytes)
     }
 
-    /// Whether a request of the peer with this id is in flight. Another request with the same id is not answered with
-    /// that id.
+    /// Whether a request of the peer with this id is in flight. A second request with the same id must not be answered
+    /// with that id.
     pub fn is_in_flight(&self, id: &Id<'_>) -> bool {
         self.requests.is_in_flight(id)
     }
 
-    /// The number of the peer's requests in flight.
+    /// Returns the number of the peer's requests in flight.
     pub fn in_flight(&self) -> usize {
         self.requests.count()
     }

@@ -1,4 +1,4 @@
-//! The requests of the peer that are in flight, by id.
+//! The peer's requests in flight, by id.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -10,21 +10,23 @@ use crate::rpc::Id;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
-/// The limits for the peer's requests in flight.
+/// The limits on the peer's requests in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionLimits {
-    /// The number of requests in flight.
+    /// The maximum number of requests in flight.
     pub requests: usize,
-    /// The total length of their frames, in bytes. One request is always taken, however long it is.
+    /// The maximum total length of the frames of requests in flight, in bytes. A single request is always accepted,
+    /// however long it is.
     pub bytes: usize,
-    /// The total length of the frames of parked requests, which wait for room in the output.
+    /// The maximum total length, in bytes, of the frames of parked requests, which wait for room in the output.
     pub parked: usize,
 }
 
 impl Default for SessionLimits {
     fn default() -> Self {
-        // Ten times the requests of a host with a hundred agents; and the bytes of two frames of the largest size.
+        // 1024 is ten times the number of requests of a host with a hundred agents. 128 MiB is two frames of the
+        // maximum length.
         Self { requests: 1024, bytes: 128 * 1024 * 1024, parked: 4 * 1024 * 1024 }
     }
 }
@@ -36,12 +38,12 @@ pub(super) struct InFlightRequests {
     limits: SessionLimits,
     in_flight: HashMap<RequestId, InFlightRequest>,
     bytes: usize,
-    /// The part of `bytes` that belongs to parked requests.
+    /// The part of `bytes` that parked requests take.
     parked: usize,
     next: u64,
 }
 
-/// An owned id that can be looked up by one borrowed from a frame.
+/// An owned id that can be looked up by an id borrowed from a frame.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct RequestId(Id<'static>);
 
@@ -71,9 +73,10 @@ impl InFlightRequests {
         !self.in_flight.is_empty() && self.in_flight.contains_key(id)
     }
 
-    /// Decides about a new request. It starts if there is room for its response and not too much is in flight.
-    /// Otherwise, if none of our calls waits, the driver stops reading. If one waits, its response may come after this
-    /// request, so reading must go on and the request is parked or refused.
+    /// Decides whether to start a new request. The request is started if there is room for its response and not too
+    /// much is in flight. Otherwise, if none of our calls is outstanding, the driver stops reading. If a call is
+    /// outstanding, its response may arrive after this request, so the driver must continue to read, and the request is
+    /// parked or refused.
     pub(super) fn request(&mut self, id: &Id<'_>, bytes: usize, room: bool, waiting: bool) -> Effect {
         if self.is_in_flight(id) {
             return Effect::Refuse(Refusal::Duplicate);
@@ -109,7 +112,7 @@ impl InFlightRequests {
         self.in_flight.insert(RequestId(id.clone().into_owned()), entry);
     }
 
-    /// Marks a request as started and in flight. A parked request counts as parked until then, or until it is answered.
+    /// Marks a request as started and in flight. A parked request counts as parked until it is started or answered.
     pub(super) fn defer(&mut self, ticket: Ticket, id: &Id<'_>, bytes: usize) -> Effect {
         match self.in_flight.get_mut(id) {
             Some(entry) if entry.ticket == ticket => {
@@ -126,15 +129,15 @@ impl InFlightRequests {
         }
     }
 
-    /// Removes a request that is answered. The id is freed before the response is written: the peer may reuse it
-    /// immediately.
+    /// Removes a request that is being answered. The id is freed before the response is written, because the peer may
+    /// reuse the id immediately.
     pub(super) fn answer(&mut self, ticket: Ticket, id: &Id<'_>) -> Effect {
         match self.in_flight.get(id) {
             Some(entry) if entry.ticket == ticket => {
                 self.remove(id);
                 Effect::Answer
             }
-            // The request was cancelled meanwhile; its id may already belong to another request.
+            // The request was cancelled in the meantime; its id may already belong to another request.
             _ => Effect::Nothing,
         }
     }

@@ -5,38 +5,38 @@ use std::time::Duration;
 use super::{BatchId, CallId, CallTimeout, Ticket};
 use crate::rpc::{Code, ErrorObject, Id, Invalid};
 
-/// An event of a session.
+/// An event that the driver passes to a session.
 ///
-/// The fields of the variants are public without constructors: a new field is a fact that every driver must provide.
+/// The variants have public fields and no constructors: a new field is a fact that every driver must provide.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum SessionEvent<'a> {
     /// The peer has sent a request.
     Request {
-        /// Its id.
+        /// The id of the request.
         id: &'a Id<'a>,
-        /// The length of its frame, in bytes.
+        /// The length of the request's frame, in bytes.
         bytes: usize,
-        /// Whether there is room for the response: the output buffer is below its limit.
+        /// Whether there is room for the response, because the output buffer is below its limit.
         room: bool,
-        /// Whether the peer has not read for a while. Then we must go on reading, as the peer may be blocked on writing
-        /// to us.
+        /// Whether the peer has not read our output for a while. We must then continue to read, because the peer may be
+        /// blocked on writing to us.
         stalled: bool,
     },
-    /// The request that was started last is not answered immediately. From now on it is in flight.
+    /// The request that was started last is not answered immediately. From now on that request is in flight.
     Defer {
         /// The ticket with which the request was started.
         ticket: Ticket,
-        /// Its id.
+        /// The id of the request.
         id: &'a Id<'a>,
-        /// The length of its frame, in bytes.
+        /// The length of the request's frame, in bytes.
         bytes: usize,
     },
     /// The response to a request in flight is about to be written.
     Answer {
         /// The ticket with which the request was started.
         ticket: Ticket,
-        /// Its id.
+        /// The id of the request.
         id: &'a Id<'a>,
     },
     /// The peer has cancelled its request with this id.
@@ -54,22 +54,22 @@ pub enum SessionEvent<'a> {
     Response(&'a Id<'a>),
     /// A batch of the peer begins.
     StartOfBatch,
-    /// The batch has ended. The driver repeats this event until the effect is [`Effect::Nothing`].
+    /// The batch of the peer has ended. The driver repeats this event until the effect is [`Effect::Nothing`].
     EndOfBatch,
     /// The peer has reported progress on one of our calls.
     Progress {
-        /// The call.
+        /// The call that the progress is about.
         call: CallId,
         /// The current time.
         now: Duration,
     },
     /// We no longer wait for the response to this call.
     AbandonCall(CallId),
-    /// It is this time now. The driver repeats this event until the effect is [`Effect::Nothing`].
+    /// The current time, to check the timeouts. The driver repeats this event until the effect is [`Effect::Nothing`].
     Tick(Duration),
     /// The peer has sent a frame that is not a message.
     Invalid(&'a Invalid<'a>),
-    /// The peer has closed its stream: no response to a new call could come.
+    /// The peer has closed its stream, so no response to a new call can arrive.
     Eof,
     /// We are closing: from now on no new request is started.
     Close,
@@ -81,17 +81,18 @@ pub enum SessionEvent<'a> {
 pub enum Effect {
     /// Do nothing.
     Nothing,
-    /// Run the request's handler. Either answer before the next event, or send [`SessionEvent::Defer`].
+    /// Run the request's handler. The driver must answer before the next event, or send [`SessionEvent::Defer`].
     Start(Ticket),
-    /// Keep the request, and run its handler when there is room for the response. The request is in flight.
+    /// Keep the request, and run its handler when there is room for the response. The request counts as in flight.
     Park(Ticket),
-    /// Do not take the request yet, and do not read past it. Offer it again when something has changed.
+    /// Do not accept the request yet, and do not read past it. Offer it again when the state of the session or the
+    /// output has changed.
     Hold,
     /// Refuse the request.
     Refuse(Refusal),
     /// Refuse the invalid frame with [`Invalid::reply`] and [`Invalid::error`].
     RejectFrame,
-    /// Write the response. The id is free again.
+    /// Write the response. The id may be used again.
     Answer,
     /// Stop the handler of this request, which is no longer in flight.
     #[non_exhaustive]
@@ -105,19 +106,19 @@ pub enum Effect {
     SendRequest(CallId),
     /// Do not send the request: the session is closing or the peer has closed its stream.
     Closed,
-    /// Settle this call with the response.
+    /// Complete this call with the response.
     Settle(CallId),
-    /// Settle this call with an error: the response to it is invalid.
+    /// Complete this call with an error, because the response to it is invalid.
     SettleInvalid(CallId),
-    /// Drop the response: the call was abandoned.
+    /// Drop the response, because the call was abandoned.
     Late,
-    /// Report and drop the response: its id matches no call.
+    /// Report and drop the response, because its id matches no call.
     Unknown,
-    /// Settle this call with an error: the batch that has just ended should have held its response.
+    /// Complete this call with an error, because the batch that has just ended lacks its response.
     Missing(CallId),
     /// Send the peer a cancel notification for this call.
     SendCancel(CallId),
-    /// Settle this call as timed out, and send the peer a cancel notification for it.
+    /// Complete this call as timed out, and send the peer a cancel notification for it.
     TimedOut(CallId),
 }
 
@@ -125,11 +126,11 @@ pub enum Effect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Another request with its id is in flight.
+    /// Another request with the same id is in flight.
     Duplicate,
-    /// Too much is in flight.
+    /// Too many requests, or too many bytes of requests, are in flight.
     Busy,
-    /// We are closing.
+    /// The session is closing.
     Closing,
 }
 

@@ -12,7 +12,7 @@ pub enum Entry {
     Header(Header),
     /// `>`, `<` or `!`: bytes of a stream.
     Bytes(Bytes),
-    /// `@`: an event on a connection that is not bytes of a stream.
+    /// `@`: an event on a connection, other than bytes of a stream.
     Event(Event),
     /// `=`: the expectation of a test. Only test runners read it.
     Expect(String),
@@ -28,24 +28,24 @@ pub enum Entry {
 pub struct Header {
     /// The version of the format.
     pub version: u32,
-    /// The facts in the order they were written. The values may be any bytes. `started` is the wall clock at time 0, in
-    /// RFC 3339.
+    /// The facts in the order they were written. The values may be any bytes. `started` is the wall-clock time at time
+    /// 0, in RFC 3339.
     pub facts: Vec<(Word, Vec<u8>)>,
 }
 
-/// Bytes of a stream: one line, or a piece of one.
+/// Bytes of a stream: one line, or a piece of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "the parts of a line are those of the format; anything else is a mark")]
 pub struct Bytes {
     /// The stream.
     pub stream: Stream,
-    /// The connection, if the transcript has several; empty otherwise.
+    /// The name of the connection, if the transcript has several; empty otherwise.
     pub channel: Channel,
-    /// The bytes, without the line break that ended them.
+    /// The bytes, without the line break at their end.
     pub payload: Vec<u8>,
-    /// The line break that ended them.
+    /// The line break at the end of the bytes, if any.
     pub end: End,
-    /// The time and other marks.
+    /// The time of the entry and its other marks.
     pub marks: Marks,
 }
 
@@ -57,7 +57,7 @@ pub type Channel = Word;
 pub struct Word(String);
 
 impl Word {
-    /// Returns `name` as a word, or `None` if it has a character that is not allowed.
+    /// Returns `name` as a word, or `None` if `name` has a character that a word cannot have.
     pub fn new(name: &str) -> Option<Self> {
         name.chars().all(Self::allows).then(|| Self(name.to_owned()))
     }
@@ -66,7 +66,7 @@ impl Word {
         c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
     }
 
-    /// The word.
+    /// Returns the word.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -76,16 +76,16 @@ impl Word {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(clippy::exhaustive_enums, reason = "a reader of streams must handle all of them")]
 pub enum Stream {
-    /// `>`
+    /// `>`: from the client to the server.
     ToServer,
-    /// `<`
+    /// `<`: from the server to the client.
     ToClient,
-    /// `!`
+    /// `!`: the stderr of the server.
     Stderr,
 }
 
 impl Stream {
-    /// The character that stands for the stream in a transcript.
+    /// Returns the character that stands for the stream in a transcript.
     pub const fn sigil(self) -> char {
         match self {
             Self::ToServer => '>',
@@ -104,20 +104,20 @@ impl Stream {
     }
 }
 
-/// The end of a line of a stream.
+/// The line break at the end of a line of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "a line ends in one of these ways")]
 pub enum End {
-    /// With `\n`.
+    /// `\n`
     Lf,
-    /// With `\r\n`.
+    /// `\r\n`
     CrLf,
     /// No line break: the next bytes of the stream belong to the same line, or the stream ended.
     None,
 }
 
 impl End {
-    /// The bytes of the line break.
+    /// Returns the bytes of the line break.
     pub const fn as_bytes(self) -> &'static [u8] {
         match self {
             Self::Lf => b"\n",
@@ -127,7 +127,7 @@ impl End {
     }
 }
 
-/// The marks of an entry: facts besides its content.
+/// The marks of an entry: facts about the entry besides its content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Marks {
@@ -137,7 +137,7 @@ pub struct Marks {
     pub truncated: Option<Truncated>,
     /// Whether a secret in the payload was replaced.
     pub redacted: bool,
-    /// Marks that this version does not know, unchanged.
+    /// Marks that this version of the crate does not know, kept unchanged.
     pub other: Vec<String>,
 }
 
@@ -152,9 +152,9 @@ impl Marks {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "the mark has these two values")]
 pub struct Truncated {
-    /// Its length in bytes.
+    /// The length of the whole payload in bytes.
     pub length: u64,
-    /// Its SHA-256, in hexadecimal.
+    /// The SHA-256 of the whole payload, in hexadecimal.
     pub sha256: String,
 }
 
@@ -162,11 +162,11 @@ pub struct Truncated {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "the parts of a line are those of the format; anything else is a mark")]
 pub struct Event {
-    /// The connection, if the transcript has several; empty otherwise.
+    /// The name of the connection, if the transcript has several; empty otherwise.
     pub channel: Channel,
     /// The content of the event.
     pub note: Note,
-    /// The time and other marks.
+    /// The time of the event and its other marks.
     pub marks: Marks,
 }
 
@@ -178,16 +178,16 @@ pub enum Framing {
     Lines,
     /// Server-sent events.
     Sse,
-    /// Bodies after `Content-Length` headers.
+    /// `Content-Length` headers, each followed by a body.
     ContentLength,
-    /// One frame, up to the end of the stream.
+    /// The whole stream is one frame.
     Body,
     /// No framing: the stream does not hold messages.
     None,
 }
 
 impl Framing {
-    /// The word for the framing in a transcript.
+    /// Returns the word that stands for the framing in a transcript.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Lines => "lines",

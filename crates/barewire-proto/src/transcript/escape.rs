@@ -1,10 +1,10 @@
-//! Bytes from a peer <-> text that is safe to show.
+//! Escapes bytes from a peer as text that is safe to show, and restores the bytes.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether `bytes` can be shown as they are: UTF-8 without control characters and without characters that are
-/// invisible or change how others are shown.
+/// Whether `bytes` can be shown as they are: UTF-8 without control characters, and without characters that are
+/// invisible or change how other characters are shown.
 pub fn is_clean(bytes: &[u8]) -> bool {
     // Most bytes are printable ASCII, which needs no decoding. The check of a piece has no early exit, so that it can
     // be vectorised.
@@ -12,8 +12,8 @@ pub fn is_clean(bytes: &[u8]) -> bool {
     bytes.chunks(256).all(is_plain) || std::str::from_utf8(bytes).is_ok_and(|text| !text.chars().any(must_escape))
 }
 
-/// Returns `bytes` as text for people: bytes that are not clean become `\xNN`. Backslashes are not doubled, so the text
-/// cannot be turned back into bytes.
+/// Returns `bytes` as text for people: bytes that are not safe to show become `\xNN`. Backslashes are not doubled, so
+/// the text cannot be turned back into bytes.
 pub fn escape(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) if is_clean(bytes) => Cow::Borrowed(text),
@@ -25,12 +25,12 @@ pub fn escape(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Appends `bytes` so that [`unescape`] restores them: a backslash is doubled.
+/// Appends `bytes` in a form from which [`unescape`] restores them exactly: backslashes are doubled.
 pub(super) fn push_exact(out: &mut String, bytes: &[u8]) {
     push_escaped(out, bytes, true);
 }
 
-/// Appends `bytes` as one word: like [`push_exact`], and spaces are escaped too.
+/// Appends `bytes` as one word: like [`push_exact`], but spaces are escaped too.
 pub(super) fn push_word(out: &mut String, bytes: &[u8]) {
     for (index, part) in bytes.split(|b| *b == b' ').enumerate() {
         if index > 0 {
@@ -59,7 +59,8 @@ fn push_hex(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Returns the bytes that [`push_exact`] wrote as `text`, or the offset of an escape that it would not write.
+/// Returns the bytes that [`push_exact`] wrote as `text`, or the offset of an escape that [`push_exact`] would not
+/// write.
 pub(super) fn unescape(text: &str) -> Result<Vec<u8>, usize> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -89,7 +90,7 @@ pub(super) fn unescape(text: &str) -> Result<Vec<u8>, usize> {
 /// Whether a character must be escaped before it is shown on a terminal or a page.
 fn must_escape(c: char) -> bool {
     c.is_control()
-        // Such as a no-break space, which looks like a space.
+        // White space that looks like a space, such as a no-break space.
         || (c.is_whitespace() && c != ' ')
         || matches!(c,
             // Invisible characters: soft hyphen, fillers, zero width space, word joiner and similar, BOM, interlinear

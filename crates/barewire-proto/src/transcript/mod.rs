@@ -1,6 +1,6 @@
 //! `.wire` text <-> entries: a transcript of a connection, one frame per line, for people, diffs, captures and tests.
 //!
-//! `docs/wire-format.md` describes the format. Every byte stream can be recorded and restored exactly, also one that is
+//! `docs/wire-format.md` describes the format. Every byte stream can be recorded and restored exactly, even if it is
 //! not UTF-8: see [`Recorder`] and [`restore`].
 
 mod entry;

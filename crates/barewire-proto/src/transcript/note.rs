@@ -1,20 +1,20 @@
-//! The events of a transcript: everything that happens on a connection besides the bytes of its streams.
+//! The events of a transcript: everything that happens on a connection besides bytes on its streams.
 
 use std::fmt;
 
 use super::entry::{Framing, Stream, Word};
 
-/// The content of an event. `docs/wire-format.md` has a row for the text of each.
+/// The content of an event. `docs/wire-format.md` describes the text of each event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
-    /// `open …`: the connection began, to this program or address.
+    /// `open …`: the connection began. Holds the program or address.
     Open(Vec<u8>),
-    /// `failed …`: the program could not be started, and why.
+    /// `failed …`: the program could not be started. Holds the reason.
     Failed(Vec<u8>),
     /// `framing …`: the framing of the channel's streams.
     Framing(Framing),
-    /// `head > …`: one line of an HTTP head; the first is the request or status line.
+    /// `head > …`: one line of an HTTP head. The first line is the request line or status line.
     Head(Stream, Vec<u8>),
     /// `changed > …`: a line of the request's head as the client sent it, if the server received a different one.
     Changed(Vec<u8>),
@@ -23,9 +23,9 @@ pub enum Note {
     Informational(Vec<u8>),
     /// `unasked < …`: the server sent an HTTP response without a request.
     Unasked,
-    /// `refused > …`: a request of the client was not passed on, and why.
+    /// `refused > …`: a request of the client was not passed on to the server. Holds the reason.
     Refused(Vec<u8>),
-    /// `unread < …`: the bytes of the stream were passed on, but not recorded.
+    /// `unread < …`: the bytes of the stream were passed on to the receiver, but not recorded.
     Unread {
         /// The stream.
         stream: Stream,
@@ -40,7 +40,7 @@ pub enum Note {
     Eof(Stream),
     /// `closed > …`: the receiver closed the stream, or the client closed its connection.
     Closed(StreamClose),
-    /// `cut < …`: the stream ended before it was complete, or the rest of it was not passed on.
+    /// `cut < …`: the stream ended before it was complete, or the rest of it was not passed on to the receiver.
     Cut {
         /// The stream that ended.
         stream: Stream,
@@ -57,7 +57,8 @@ pub enum Note {
     ExitCode(i32),
     /// `exit signal N`: a signal ended the program.
     ExitSignal(i32),
-    /// An event that this version does not know, unchanged. Only reading a transcript creates one.
+    /// An event that this version of the crate does not know, unchanged. Only the reader of a transcript creates such
+    /// events.
     Other(UnknownNote),
 }
 
@@ -80,10 +81,10 @@ pub enum StreamClose {
     Pipe {
         /// The stream. Its receiver is the party that closed it.
         stream: Stream,
-        /// The error of writing to the pipe, unless it is that the pipe is closed.
+        /// The error of writing to the pipe; `None` if the pipe was simply closed.
         error: Option<Vec<u8>>,
     },
-    /// `the client closed the connection`: over HTTP, before it received its response.
+    /// `the client closed the connection`: over HTTP, before the client received its response.
     Connection,
 }
 
@@ -111,14 +112,14 @@ impl StreamClose {
 pub enum CutReason {
     /// Over HTTP, the client closed the connection.
     ClientClosed {
-        /// The error that reported it, if there was one.
+        /// The error that showed the closing, if there was one.
         error: Option<Vec<u8>>,
     },
-    /// Over HTTP, the client sent something that is not passed on, for this reason.
+    /// Over HTTP, the client sent something that the tap did not pass on, for this reason.
     ClientRefused(Vec<u8>),
     /// Over HTTP, the server closed the connection.
     ServerClosed {
-        /// The error that reported it, if there was one.
+        /// The error that showed the closing, if there was one.
         error: Option<Vec<u8>>,
         /// The status that the client received instead of the response, if any.
         client_status: Option<Vec<u8>>,
@@ -144,7 +145,7 @@ impl CutReason {
         Self::Failed { error: error.into(), client_status: None }
     }
 
-    /// Returns the party that ended the stream, or `None` if neither did.
+    /// Returns the party that ended the stream, or `None` if neither party did.
     pub const fn by(&self) -> Option<Party> {
         match self {
             Self::ClientClosed { .. } | Self::ClientRefused(_) => Some(Party::Client),
@@ -154,7 +155,7 @@ impl CutReason {
     }
 }
 
-/// The reason why bytes were passed on, but not recorded.
+/// The reason why bytes were passed on to the receiver, but not recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnreadReason {
@@ -178,10 +179,11 @@ pub enum InjectedFault {
         message: u64,
         /// The name of the fault.
         name: Word,
-        /// The values that were chosen, such as the positions of a `split`. Empty for most faults.
+        /// The values that the fault chose, such as the positions of a `split`. Empty for most faults.
         detail: Vec<u8>,
     },
-    /// `< N reorder undone`: this message was to be overtaken by the next one, which did not come.
+    /// `< N reorder undone`: this message was held back so that the next one could overtake it, but no other message
+    /// came.
     ReorderUndone {
         /// The stream of the message.
         stream: Stream,
@@ -190,8 +192,8 @@ pub enum InjectedFault {
     },
 }
 
-/// The text of an event that this version does not know. Only reading a transcript creates one; a new event needs a
-/// variant of [`Note`].
+/// The text of an event that this version of the crate does not know. Only the reader of a transcript creates one; a
+/// new event needs a variant of [`Note`].
 ///
 /// ```compile_fail
 /// use barewire_proto::transcript::{Note, UnknownNote};
@@ -201,7 +203,7 @@ pub enum InjectedFault {
 pub struct UnknownNote(pub(super) Vec<u8>);
 
 impl UnknownNote {
-    /// The text, as it was read.
+    /// Returns the text exactly as it was read.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -214,7 +216,7 @@ impl fmt::Debug for UnknownNote {
 }
 
 impl Note {
-    /// The parts of the event with free text: names, lines of heads, errors.
+    /// Returns the parts of the event that are free text: names, lines of HTTP heads, errors.
     pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut Vec<u8>> {
         let (first, second) = match self {
             Self::Open(text)

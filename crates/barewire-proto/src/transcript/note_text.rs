@@ -1,10 +1,10 @@
-//! The text after `@` <-> events. An event that is read and written again has the same bytes.
+//! Converts the text after `@` to an event, and back. An event that is read and written again has the same bytes.
 
 use super::entry::{Framing, Stream, Word};
 use super::note::{CutReason, InjectedFault, Note, StreamClose, UnknownNote, UnreadReason};
 
 impl Note {
-    /// Returns the text of the event as it stands in its line.
+    /// Returns the text of the event, as it is written in a transcript.
     pub fn text(&self) -> Vec<u8> {
         match self {
             Self::Open(what) => join("open ", what),
@@ -30,7 +30,8 @@ impl Note {
         }
     }
 
-    /// Reads the text of an event, or returns `None` if an event with this first word is malformed.
+    /// Parses the text of an event. Returns `None` if the first word requires a certain form and the text does not have
+    /// it.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         let (word, rest) = split_word(text);
         let (second, behind) = split_word(rest);
@@ -46,14 +47,15 @@ impl Note {
             b"exit" if second == b"signal" => Self::ExitSignal(number(behind)?),
             b"exit" | b"" => return None,
             _ => match Self::parse_tap_event(word, rest) {
-                // A number may be written in another form, such as with a leading zero.
+                // If a number was written in another form, such as with a leading zero, the original text is kept
+                // instead.
                 Some(note) if note.text() == text => note,
                 _ => Self::Other(UnknownNote(text.to_vec())),
             },
         })
     }
 
-    /// Reads the events that only a tap writes. `None` means an event that this version does not know.
+    /// Parses the events that only a tap writes. Returns `None` for an event that this version does not know.
     fn parse_tap_event(word: &[u8], rest: &[u8]) -> Option<Self> {
         let (second, behind) = split_word(rest);
         let stream = || Stream::from_sigil(second);
@@ -104,7 +106,7 @@ impl StreamClose {
     }
 }
 
-/// Returns the word for the party that reads a stream on stdio.
+/// Returns the name of the party that reads the stream on stdio.
 fn receiver(stream: Stream) -> &'static str {
     match stream {
         Stream::ToServer => "program",
@@ -113,7 +115,7 @@ fn receiver(stream: Stream) -> &'static str {
 }
 
 impl CutReason {
-    /// Returns the text of the reason in an event of `stream`.
+    /// Returns the text of the reason, as it is written in an event of `stream`.
     pub fn text(&self, stream: Stream) -> Vec<u8> {
         match self {
             Self::ClientClosed { error } => with_error(CLIENT_CLOSED, error.as_deref()),
@@ -166,7 +168,8 @@ fn with_error(what: &str, error: Option<&[u8]>) -> Vec<u8> {
     error.map_or_else(|| what.into(), |error| [what.as_bytes(), b": ", error].concat())
 }
 
-/// Strips `what` from `text` and returns the error after it, if any. Returns `None` if `text` is neither.
+/// Strips `what` from `text` and returns the error message after it, if any. Returns `None` if `text` does not have
+/// this form.
 fn split_error(text: &[u8], what: &str) -> Option<Option<Vec<u8>>> {
     match text.strip_prefix(what.as_bytes())? {
         b"" => Some(None),

@@ -1,4 +1,4 @@
-//! Lines -> entries.
+//! Parses the lines of a transcript into entries.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::note::Note;
 pub struct WireError {
     /// The number of the line, from 1.
     pub line: u64,
-    /// The offset in the line.
+    /// The offset of the fault in the line, in bytes.
     pub at: usize,
     /// The fault.
     pub fault: WireFault,
@@ -62,7 +62,7 @@ impl fmt::Display for WireFault {
     }
 }
 
-/// Reads a whole transcript.
+/// Parses a whole transcript.
 pub fn read(text: &[u8]) -> Result<Vec<Entry>, WireError> {
     if text.is_empty() {
         return Ok(Vec::new());
@@ -71,7 +71,7 @@ pub fn read(text: &[u8]) -> Result<Vec<Entry>, WireError> {
     (1..).zip(text.split(|b| *b == b'\n')).map(|(number, line)| read_line(line, number)).collect()
 }
 
-/// Reads one line, without its line break, as the `number`th of its file.
+/// Parses one line, given without its line break. `number` is the number of the line in its file.
 pub fn read_line(line: &[u8], number: u64) -> Result<Entry, WireError> {
     // A BOM at the start of the file is ignored.
     let line = if number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
@@ -81,7 +81,8 @@ pub fn read_line(line: &[u8], number: u64) -> Result<Entry, WireError> {
 type LineFault = (usize, WireFault);
 
 fn parse(line: &[u8]) -> Result<Entry, LineFault> {
-    // A checkout may have turned the line ends into CRLF. No content ends in a bare CR, so it can be stripped.
+    // A version control checkout may have turned the line ends into CRLF. No content ends in a bare CR, so it can be
+    // stripped.
     let returns = line.iter().rev().take_while(|b| **b == b'\r').count();
     let line = &line[..line.len() - returns];
     let line = std::str::from_utf8(line).map_err(|bad| (bad.valid_up_to(), WireFault::NotUtf8))?;

@@ -1,4 +1,4 @@
-//! Byte streams <-> entries.
+//! Records a byte stream as entries, and restores the stream from them.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,12 +17,12 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder for `stream` of `channel`. A line of more than `limit` bytes is recorded in pieces.
+    /// Creates a recorder for `stream` of `channel`. A line of more than `limit` bytes is recorded in pieces.
     pub fn new(stream: Stream, channel: Channel, limit: usize) -> Self {
         Self { stream, channel, partial: Vec::new(), limit: limit.max(1) }
     }
 
-    /// Takes the bytes of one read and appends the entries that they complete.
+    /// Takes the bytes of one read and appends the entries that are complete.
     pub fn push(&mut self, mut bytes: &[u8], time: Option<Duration>, out: &mut Vec<Entry>) {
         while let Some(newline) = memchr::memchr(b'\n', bytes) {
             self.append(&bytes[..newline], time, out);
@@ -36,7 +36,7 @@ impl Recorder {
         self.append(bytes, time, out);
     }
 
-    /// Ends the stream: appends the rest, if any, as a line without a line break.
+    /// Ends the stream: appends the remaining bytes, if any, as an entry without a line break.
     pub fn finish(&mut self, time: Option<Duration>, out: &mut Vec<Entry>) {
         if !self.partial.is_empty() {
             let rest = std::mem::take(&mut self.partial);
@@ -91,7 +91,7 @@ pub fn restore(entries: &[Entry], stream: Stream, channel: &Channel) -> Result<V
 pub enum RestoreError {
     /// A line was truncated when it was recorded.
     Truncated,
-    /// A secret was replaced.
+    /// A secret in a line was replaced.
     Redacted,
     /// Bytes were not recorded.
     Gap,

@@ -1,4 +1,4 @@
-//! Entries -> lines.
+//! Writes entries as lines of text.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -71,12 +71,12 @@ fn text_line(out: &mut String, sigil: char, text: &str) {
     out.push(sigil);
     if !text.is_empty() {
         out.push(' ');
-        // The text must stay on one line.
+        // Line breaks become spaces, because the text must stay on one line.
         out.extend(text.chars().map(|c| if matches!(c, '\n' | '\r') { ' ' } else { c }));
     }
 }
 
-/// Writes a time with microseconds, or with nanoseconds if it has any.
+/// Formats a time in seconds with six decimals, or with nine if it is not a whole number of microseconds.
 fn seconds(time: Duration) -> String {
     let nanos = time.subsec_nanos();
     if nanos.is_multiple_of(1000) {
