@@ -1,11 +1,11 @@
-//! The messages of MCP as types, with the names of the specification, and the revisions of the protocol.
+//! The messages of MCP as Rust types, named as in the specification, and the revisions of the protocol.
 //!
-//! Handlers and clients return them. The [`Tool`] in this module is the definition that a client sees in a list; the
-//! tool of a server, with its handler, is [`server::Tool`](crate::server::Tool). The same is true for prompts and
+//! Handlers and clients use these types. The [`Tool`] in this module is the definition that a client sees in a list;
+//! the tool of a server, with its handler, is [`server::Tool`](crate::server::Tool). The same is true for prompts and
 //! resources.
 
-// Each name is listed, because the other items of `barewire-proto` are not part of this crate's interface and may
-// change.
+// The names are listed one by one, because the other items of `barewire-proto` are not part of this crate's public
+// interface and may change.
 
 // The protocol, and the implementations on both sides.
 #[doc(inline)]

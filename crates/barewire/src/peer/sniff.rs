@@ -15,7 +15,7 @@ pub(super) enum SniffResult {
     Http,
 }
 
-/// Tells whether a stream that begins with these bytes is an HTTP request.
+/// Checks whether a stream that begins with these bytes is an HTTP request.
 pub(super) fn sniff(begins: &[u8]) -> SniffResult {
     // An HTTP server has to skip line breaks before a request, so a careful attacker may send some.
     let start = begins.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(begins.len());
@@ -32,7 +32,7 @@ pub(super) fn sniff(begins: &[u8]) -> SniffResult {
         Some(_) if is_request => SniffResult::Http,
         Some(_) => SniffResult::NotHttp,
         None if begins.len() < MAX_REQUEST_LINE => SniffResult::NeedMore,
-        // A request line longer than servers accept, perhaps sent to get past this check.
+        // The request line is longer than servers accept, perhaps to get past this check.
         None if HTTP_METHODS.contains(&method) => SniffResult::Http,
         None => SniffResult::NotHttp,
     }
@@ -41,7 +41,7 @@ pub(super) fn sniff(begins: &[u8]) -> SniffResult {
 /// The longest request line that HTTP servers commonly accept.
 const MAX_REQUEST_LINE: usize = 8 * 1024;
 
-/// The methods that a browser can be made to send, and the preface of HTTP/2.
+/// The HTTP methods that a web page can make a browser send, and the preface of HTTP/2.
 const HTTP_METHODS: [&[u8]; 8] = [b"GET", b"POST", b"HEAD", b"OPTIONS", b"PUT", b"DELETE", b"PATCH", b"PRI"];
 
 #[cfg(test)]

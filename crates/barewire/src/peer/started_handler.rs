@@ -1,4 +1,5 @@
-//! A running handler: a future of any type behind a trait that the engine can poll, and the answer from its outcome.
+//! A running handler: a trait through which the engine polls a future of any type and writes the answer from its
+//! outcome.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,13 +17,13 @@ use crate::Failure;
 pub(crate) trait StartedHandler: Send {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()>;
 
-    /// Appends the answer with the result; `Err` if the handler failed.
+    /// Appends a response with the result to `out`; `Err` if the handler failed.
     fn answer(self: Pin<&mut Self>, reply: Reply<'_>, out: &mut Vec<u8>) -> Result<(), Failure>;
 
-    /// The failure, if the handler failed. The result is dropped.
+    /// Returns the failure, if the handler failed. A result is dropped.
     fn failure(self: Pin<&mut Self>) -> Option<Failure>;
 
-    /// The outcome, with the result as JSON.
+    /// Returns the outcome, with the result as JSON.
     fn outcome(self: Pin<&mut Self>) -> Result<Raw, Failure>;
 }
 
@@ -92,14 +93,14 @@ pub(super) fn write_answer(
     let outcome = done.and_then(|mut work| {
         let write = || {
             let written = work.as_mut().answer(reply.borrow(), out);
-            // Dropped here, where a panic is caught: values that the handler holds may panic in `drop`.
+            // The handler is dropped here, where panics are caught, because values that it holds may panic in `drop`.
             drop(work);
             written
         };
         Failure::catch(write).and_then(|written| written)
     });
     let failure = outcome.err()?;
-    // A panic while the result was written may have left half of it.
+    // A panic while the result was being written may have left part of it in the buffer.
     out.truncate(start);
     reply.error(out, &failure.error(method));
     Some(failure)
@@ -117,7 +118,7 @@ pub(super) async fn run(mut work: BoxedHandler) -> Result<BoxedHandler, Failure>
     check_panic(done, work)
 }
 
-/// Returns the handler if its last poll was fine; if it panicked, drops the handler and returns the failure.
+/// Returns the handler if its last poll did not panic; otherwise drops it and returns the failure.
 pub(super) fn check_panic(done: Result<(), Failure>, work: BoxedHandler) -> Result<BoxedHandler, Failure> {
     let Err(panic) = done else { return Ok(work) };
     // Dropping a handler that panicked may panic again.

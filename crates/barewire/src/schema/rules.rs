@@ -11,8 +11,8 @@ use regex_lite::Regex;
 pub(super) struct Rules {
     pub(super) root: SchemaRules,
     pub(super) referenced: Vec<SchemaRules>,
-    /// Every keyword is supported. If not, a value that passes may still be invalid, so `not` and `oneOf` cannot refuse
-    /// it.
+    /// Whether every keyword of the schema is supported. If not, a value that passes the rules of a schema may still
+    /// violate it, so `not`, and `oneOf` with several matches, refuse no value.
     pub(super) is_complete: bool,
 }
 
@@ -28,7 +28,8 @@ impl SchemaRules {
     }
 }
 
-/// The rule of one keyword, or of several that belong together. Most apply to one kind of value and accept all others.
+/// The rule of one keyword, or of several that belong together. Most rules apply to one kind of value and accept values
+/// of all other kinds.
 #[derive(Debug)]
 pub(super) enum Rule {
     /// The schema `false`.
@@ -73,7 +74,8 @@ pub(super) enum Rule {
 #[derive(Debug)]
 pub(super) struct Bound {
     pub(super) exact: Decimal,
-    /// The same bound, if it is an integer. Most bounds and most numbers are, and comparing integers allocates nothing.
+    /// The same bound as an integer, if it is one. Most bounds and most numbers are integers, and comparing integers
+    /// allocates no memory.
     pub(super) integer: Option<i64>,
 }
 
@@ -132,7 +134,8 @@ pub(super) struct AllowedValue {
 }
 
 impl Rules {
-    /// Whether references lead back to themselves at the same value, so that following them would never end.
+    /// Whether a reference leads back to itself without going deeper into the value, so that following it would never
+    /// end.
     pub(super) fn has_reference_cycle(&self) -> bool {
         let mut next: Vec<Vec<usize>> = Vec::new();
         for schema in &self.referenced {
@@ -140,8 +143,8 @@ impl Rules {
             refs_at_same_value(schema, &mut refs);
             next.push(refs);
         }
-        // A schema ends if all schemas that it refers to end. The schemas that remain are part of a cycle, or lead to
-        // one.
+        // A schema is marked in `ends` if all schemas that it refers to are marked. The schemas that remain are part of
+        // a cycle, or lead to one.
         let mut ends = vec![false; next.len()];
         while let Some(one) = (0..next.len()).find(|one| !ends[*one] && next[*one].iter().all(|to| ends[*to])) {
             ends[one] = true;
