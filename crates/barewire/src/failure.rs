@@ -10,8 +10,8 @@ use serde::Serialize;
 /// The error that a handler returns.
 ///
 /// `?` converts any type that implements [`Error`] to a failure. The caller gets the code -32603 and the name of that
-/// type; the text of the error goes only to the log, because it may be confidential. An [`ErrorObject`] is sent to the
-/// caller unchanged. For errors whose type is erased, such as `Box<dyn Error>`, use [`Self::internal`].
+/// type; the text of the error is only logged, because it may be confidential. An [`ErrorObject`] is sent to the caller
+/// unchanged. For errors whose type is erased, such as `Box<dyn Error>`, use [`Self::internal`].
 #[derive(Debug)]
 pub struct Failure(FailureReason);
 

@@ -13,7 +13,7 @@ use super::handle::notification;
 use super::queue::{BatchEntry, Command, Queue};
 use super::{CallError, FromResult, OutgoingCall};
 
-/// Calls and notifications that are sent together, in one array. The answers may come in any order.
+/// Calls and notifications that are sent together, in one array. The answers may arrive in any order.
 ///
 /// Not every peer accepts batches: only one revision of MCP has them.
 #[derive(Debug)]

@@ -177,7 +177,7 @@ impl<T> fmt::Debug for Connection<T> {
     }
 }
 
-/// The future that drives a connection. Dropping it ends the connection at once.
+/// The future that drives a connection. Dropping it ends the connection immediately.
 #[must_use = "nothing happens until it is awaited"]
 pub struct RunningConnection(Driving);
 

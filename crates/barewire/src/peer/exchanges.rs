@@ -158,7 +158,7 @@ impl<O: Outlet + 'static> Exchanges<O> {
         self.submit(InboxItem::Run(Box::new(move |dispatcher| dispatcher.fail(call, error))));
     }
 
-    /// Ends the connection at once: stops handlers and fails all calls.
+    /// Ends the connection immediately: stops handlers and fails all calls.
     pub(crate) fn end(&self, reason: EndReason) {
         self.submit(InboxItem::Run(Box::new(move |dispatcher| {
             dispatcher.give_up();

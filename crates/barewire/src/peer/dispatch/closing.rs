@@ -27,7 +27,7 @@ pub(super) struct ClosingState {
 pub(in crate::peer) enum EndRequest {
     /// Finish the work in flight, then end.
     Shutdown,
-    /// End at once: the peer uses another framing, with `Content-Length` headers.
+    /// End immediately: the peer uses another framing, with `Content-Length` headers.
     ContentLength,
 }
 

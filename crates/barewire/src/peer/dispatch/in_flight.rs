@@ -130,7 +130,7 @@ impl RunningRequest {
 }
 
 impl NotificationQueue {
-    /// Whether the next notification can be handled at once.
+    /// Whether the next notification can be handled immediately.
     pub(super) fn is_idle(&self) -> bool {
         self.task.is_none() && self.waiting.is_empty()
     }

@@ -110,7 +110,8 @@ pub(super) fn follow_stderr(
     Ok(tail)
 }
 
-/// Passes the bytes of `pipe` to `on_bytes` until the end or the stop, and closes the pipe.
+/// Passes the bytes of `pipe` to `on_bytes` until the end of the pipe, or until the other end of `stop` is dropped.
+/// Then closes the pipe.
 fn read_until(mut pipe: ChildStderr, stop: PipeReader, mut on_bytes: impl FnMut(&[u8])) {
     let mut buf = vec![0; MAX_LINE];
     let mut reads_after_stop = MAX_READS_AFTER_STOP;

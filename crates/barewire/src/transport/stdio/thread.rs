@@ -206,8 +206,8 @@ fn write_all(file: &File, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Retries a read or a write that was interrupted or would block. It can block because another process that shares the
-/// file may have made it non-blocking; then `wait` is called before the next attempt.
+/// Retries a read or a write that was interrupted or would block. A file that blocks by default can be non-blocking if
+/// another process that shares it has changed it; `wait` is then called before the next attempt.
 fn retry(mut attempt: impl FnMut() -> io::Result<usize>, wait: impl Fn() -> io::Result<()>) -> io::Result<usize> {
     loop {
         match attempt() {
