@@ -1,4 +1,4 @@
-//! One error type for all errors of the crate, to return from `main`.
+//! One error type for all errors of the crate, which a program can return from `main`.
 
 use std::fmt;
 use std::io;
@@ -16,7 +16,7 @@ use crate::server::http::HttpError;
 #[cfg(feature = "tokio")]
 use crate::transport::SpawnError;
 
-/// The error that a program can return from `main`: `?` converts every other error of this crate to it.
+/// The error that a program can return from `main`: `?` converts every other error of this crate to this type.
 ///
 /// Every connection of a server, a client or a peer ends with a `Result<(), Error>`. The result is `Ok` if the
 /// connection was closed cleanly: this side shut it down, or the peer closed it, and the peer's process, if this side

@@ -37,7 +37,7 @@ impl Log {
         self.send(|| warn!(target: TARGET, offset, frame = %quoted(bytes), "{what}"));
     }
 
-    /// Logs the failure of a handler, if it has more details than the error response.
+    /// Logs the failure of a handler, if the failure has more details than the error response.
     pub(crate) fn failed(&self, method: &str, failure: &Failure) {
         if let Some(what) = failure.log() {
             self.send(|| {

@@ -7,7 +7,7 @@
 // The names are listed one by one, because the other items of `barewire-proto` are not part of this crate's public
 // interface and may change.
 
-// The protocol, and the implementations on both sides.
+// The revisions of the protocol, and the descriptions of clients and servers.
 #[doc(inline)]
 pub use barewire_proto::mcp::{Era, Icon, Implementation, Meta, Object, Revision, Theme, UnknownRevision};
 
@@ -25,7 +25,7 @@ pub use barewire_proto::mcp::{
     TextContent, TextResourceContents,
 };
 
-// The features of a server: tools, resources, prompts, completion.
+// The results and parameters of a server's features: tools, resources, prompts, completion.
 #[doc(inline)]
 pub use barewire_proto::mcp::{
     CacheScope, CallToolResult, CompleteArgument, CompleteContext, CompleteParams, CompleteReference, CompleteResult,

@@ -58,5 +58,5 @@ fn connected(client: Result<Client, ClientError>) -> Client {
     client.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The default capacity of a pipe on Linux.
+/// The capacity of each direction in bytes: the default capacity of a pipe on Linux.
 const BUFFER_SIZE: usize = 64 * 1024;

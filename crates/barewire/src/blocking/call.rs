@@ -39,7 +39,7 @@ impl<'a> IncomingCall<'a> {
         crate::params::read(self.params)
     }
 
-    /// The JSON text of the parameters, as the peer wrote it.
+    /// The JSON text of the parameters, as the peer wrote it; `None` if there are none.
     pub fn raw_params(&self) -> Option<&'a str> {
         self.params.map(|params| params.json().as_str())
     }

@@ -38,19 +38,19 @@ impl<R: Read, W: Write> Conn<R, W> {
         Self { reader, output, max_frame: DEFAULT_LIMIT, limits, log: Log::default() }
     }
 
-    /// Refuses frames of more than `bytes` instead of the default 64 MiB.
+    /// Sets the maximum number of bytes in a frame. Larger frames are refused. The default is 64 MiB.
     #[must_use]
     pub fn max_frame(self, bytes: usize) -> Self {
         Self { max_frame: bytes, ..self }
     }
 
-    /// Refuses messages nested deeper than `levels` instead of the default 128.
+    /// Sets the maximum nesting depth of a message. Deeper messages are refused. The default is 128 levels.
     #[must_use]
     pub fn max_depth(self, levels: usize) -> Self {
         Self { limits: FrameLimits { depth: levels, ..self.limits }, ..self }
     }
 
-    /// Refuses batches of more than `elements` instead of the default 1000.
+    /// Sets the maximum number of elements in a batch. Larger batches are refused. The default is 1000.
     #[must_use]
     pub fn max_batch(self, elements: usize) -> Self {
         Self { limits: FrameLimits { batch: Some(elements), ..self.limits }, ..self }
@@ -97,12 +97,12 @@ impl<R: Read, W: Write> Conn<R, W> {
     }
 }
 
-/// The state for handling frames.
+/// Handles the frames of a connection.
 struct FrameHandler<'h, W, H> {
     output: MessageWriter<W>,
     log: Log,
     limits: FrameLimits,
-    /// The buffer for the answer, empty between two frames; kept to reuse its memory.
+    /// The buffer for the answer. It is empty between two frames, and is kept so that its memory can be reused.
     answer: Vec<u8>,
     handler: &'h mut H,
 }
@@ -255,5 +255,5 @@ fn refuse(invalid: &Invalid<'_>, answer: &mut Vec<u8>) {
 /// the answer to an element may be many times as long as the element.
 const DEFAULT_BATCH: usize = 1000;
 
-/// The default capacity of a pipe on Linux: one read empties a full pipe.
+/// The size of the read buffer: the default capacity of a pipe on Linux, so that one read empties a full pipe.
 const READ_SIZE: usize = 64 * 1024;

@@ -10,11 +10,11 @@ pub fn pipe(capacity: usize) -> (PipeReader, PipeWriter) {
     (PipeReader(Arc::clone(&shared)), PipeWriter(shared))
 }
 
-/// The reading end. The stream ends once the writer is dropped and everything is read.
+/// The reading end of a pipe. It is at its end once the writer is dropped and everything is read.
 #[derive(Debug)]
 pub struct PipeReader(Arc<PipeShared>);
 
-/// The writing end. Writing fails once the reader is dropped.
+/// The writing end of a pipe. Writing fails once the reader is dropped.
 #[derive(Debug)]
 pub struct PipeWriter(Arc<PipeShared>);
 

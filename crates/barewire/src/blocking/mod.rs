@@ -1,7 +1,7 @@
 //! Connections without an async runtime: messages are handled one after the other, on one thread.
 //!
 //! For small servers: [`serve_stdio`], or [`Conn`] over any `Read` and `Write`. An invalid line, an unknown method or a
-//! failing handler gets an error response and never ends the connection.
+//! failing handler is answered with an error response and never ends the connection.
 //!
 //! ```
 //! use barewire::blocking::{IncomingCall, Conn, Failure};

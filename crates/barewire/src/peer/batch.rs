@@ -51,8 +51,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Sends the array. An empty array is not sent. An array with more elements than this side's own batch limit is an
-    /// error.
+    /// Sends the array. An empty array is not sent. Returns an error if the array has more elements than this side
+    /// itself accepts in a batch.
     pub async fn send(self) -> Result<(), CallError> {
         let Self { queue, entries } = self;
         if entries.is_empty() {
@@ -79,7 +79,7 @@ impl BatchEntry {
     }
 }
 
-/// A call that is part of a batch. Dropping it cancels the call.
+/// The future of a call that is part of a batch. Dropping it cancels the call.
 #[must_use = "the answer comes when it is awaited"]
 pub struct BatchedCall<R> {
     waiting: PendingAnswer,

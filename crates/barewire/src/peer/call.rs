@@ -129,7 +129,7 @@ impl<R> fmt::Debug for OutgoingCall<R> {
 }
 
 impl NewCall {
-    /// The approximate number of bytes of the request on the wire.
+    /// The approximate size of the serialized request, in bytes.
     pub(super) fn len(&self) -> usize {
         self.method.len() + self.params.as_ref().map_or(0, String::len) + 48
     }
@@ -179,13 +179,13 @@ impl Drop for PendingAnswer {
 pub enum CallError {
     /// The peer answered with an error.
     Refused(ErrorObject),
-    /// The peer's answer is not a valid response. The text names the rule that it breaks.
+    /// The peer's answer is not a valid response. The text names the rule that the answer breaks.
     Fault(String),
-    /// The result cannot be read as the expected type.
+    /// The result cannot be deserialized into the expected type.
     Result(String),
     /// The call was part of a batch, and the answer to the batch has no response for it.
     Missing,
-    /// There was no answer before the timeout. The peer has been sent a cancellation.
+    /// There was no answer before the timeout. A cancellation has been sent to the peer.
     TimedOut,
     /// The peer cancelled the call and will not answer it.
     Cancelled,
@@ -229,7 +229,7 @@ impl fmt::Debug for CallError {
 
 impl std::error::Error for CallError {}
 
-/// The first 500 characters of a peer's text, escaped, to be quoted in an error message.
+/// Returns the first 500 characters of a peer's text, escaped, to be quoted in an error message.
 pub(crate) fn shown(text: &str) -> String {
     match text.char_indices().nth(MAX_EXCERPT_CHARS) {
         Some((end, _)) => format!("{}…", escape(&text.as_bytes()[..end])),

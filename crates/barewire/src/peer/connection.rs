@@ -1,4 +1,4 @@
-//! A connection before it runs: its transport, its methods, its limits.
+//! A connection that is being configured: its transport, its methods, its limits.
 
 use std::fmt;
 use std::future::Future;
@@ -201,8 +201,8 @@ impl fmt::Debug for RunningConnection {
 /// Hooks that read trace context from incoming messages and add it to outgoing messages. The default implementations do
 /// nothing.
 pub trait Trace: Send + Sync + 'static {
-    /// Called for each incoming request and notification. `span` is the span that its handler runs in, `params` the
-    /// JSON text of its parameters.
+    /// Called for each incoming request and notification. `span` is the span in which the message's handler runs, and
+    /// `params` is the JSON text of its parameters.
     fn incoming(&self, span: &tracing::Span, method: &str, params: Option<&str>) {
         let _ = (span, method, params);
     }

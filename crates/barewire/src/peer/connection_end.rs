@@ -30,7 +30,7 @@ pub enum EndReason {
     Shutdown,
     /// Reading failed.
     Read(Arc<io::Error>),
-    /// Writing failed: the peer no longer reads.
+    /// Writing failed, usually because the peer no longer reads.
     Write(Arc<io::Error>),
     /// The peer read nothing for this long.
     WriteTimeout(Duration),
@@ -44,7 +44,7 @@ pub enum EndReason {
     Abandoned,
 }
 
-/// Output of the peer that is not a message.
+/// Output of the peer that is not a valid message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StrayOutput {
@@ -55,7 +55,7 @@ pub struct StrayOutput {
 }
 
 impl ConnectionEnd {
-    /// The end of a connection that could not be opened.
+    /// Returns the end of a connection that could not be opened.
     pub(crate) fn unopened(error: std::io::Error) -> Self {
         Self::new(EndReason::Read(Arc::new(error)), None, None)
     }

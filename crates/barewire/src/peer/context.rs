@@ -1,4 +1,4 @@
-//! The context of a handler: the message that it handles, and the connection that the message came over.
+//! The context of a handler: the message that it handles, and the connection over which the message arrived.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::outlet::Exchange;
 use super::queue::{Command, Queue};
 use super::{CallError, ConnectionEnd, OutgoingCall, Peer};
 
-/// The request or notification that is being handled, and the connection it came over.
+/// The request or notification that is being handled, and the connection over which it arrived.
 #[derive(Clone)]
 pub struct Context {
     incoming: Arc<IncomingMessage>,
@@ -141,7 +141,7 @@ impl Context {
         self.peer().call(method, params).within_exchange(self.incoming.exchange)
     }
 
-    /// Sends the peer a notification about this request. It is sent before the answer. Once the request is answered or
+    /// Sends a notification about this request to the peer, before the answer. Once the request is answered or
     /// cancelled, notifications about it are dropped.
     pub async fn notify(&self, method: impl AsRef<str>, params: impl Serialize) -> Result<(), CallError> {
         let message = super::handle::notification(&self.queue, method.as_ref(), params)?;

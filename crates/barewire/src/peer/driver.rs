@@ -19,15 +19,15 @@ use super::sniff::{self, SniffResult};
 use super::{ConnectionEnd, EndReason};
 use crate::transport::{Exit, ExitFuture, Parts};
 
-/// Drives a connection.
+/// The state of the loop that drives a connection.
 pub(super) struct Driver<C, R, W> {
     dispatcher: Dispatcher<StreamOutput<C>>,
     codec: C,
-    /// `None` once the peer has closed its half of the stream.
+    /// The reader; `None` once the peer has closed its half of the stream.
     reader: Option<R>,
     /// Whether the input has ended and every byte of it is handled.
     input_done: bool,
-    /// `None` once the peer no longer reads our output.
+    /// The writer; `None` once the peer no longer reads our output.
     writer: Option<W>,
     /// The bytes of the last read. The range `taken..filled` is not decoded yet.
     chunk: Vec<u8>,
@@ -211,7 +211,7 @@ where
         true
     }
 
-    /// Writes as much output as the peer takes.
+    /// Writes as much output as the writer accepts.
     fn write(&mut self, context: &mut Context<'_>) {
         let Some(writer) = &mut self.writer else {
             self.dispatcher.output.clear();
@@ -266,7 +266,7 @@ where
     fn begin_end(&mut self, reason: EndReason) {
         self.dispatcher.close(reason.clone());
         match &mut self.end {
-            // A failed write replaces any other reason.
+            // If a write fails, that becomes the reason, whatever the reason was before.
             Some(end) if matches!(reason, EndReason::Write(_)) => end.reason = reason,
             Some(_) => {}
             None => self.end = Some(EndProgress { reason, until: later(Instant::now(), self.grace), gave_up: false }),
@@ -420,8 +420,8 @@ where
             TimerEvent::GraceOver(reason) => {
                 self.dispatcher.give_up();
                 match &mut self.end {
-                    // A peer that has closed its half of the stream and still reads gets its answers, however slowly it
-                    // reads.
+                    // A peer that has closed its half of the stream and still reads gets the remaining answers, however
+                    // slowly it reads.
                     Some(end) if matches!(reason, EndReason::Eof) => {
                         end.gave_up = true;
                         Ok(())
@@ -474,7 +474,7 @@ where
 enum TimerEvent {
     /// A call of ours times out.
     CallTimeout,
-    /// The grace period of a connection that ends for this reason is over.
+    /// The grace period is over. The connection ends for this reason.
     GraceOver(EndReason),
     /// The connection ends immediately, for this reason.
     Close(EndReason),
@@ -484,7 +484,7 @@ enum TimerEvent {
     Trim,
 }
 
-/// The default capacity of a pipe on Linux: one read empties a full pipe.
+/// The size of the read buffer: the default capacity of a pipe on Linux, so that one read empties a full pipe.
 const READ_SIZE: usize = 64 * 1024;
 
 /// The maximum number of bytes that are read ahead while frames may not be handled.

@@ -2,8 +2,8 @@
 //! sent to the exchange that it belongs to.
 //!
 //! There is no read loop. The thread that delivers a message also handles it. The state is only ever `try_lock`ed: on
-//! contention the message stays in the inbox, and the lock's holder drains the inbox before it returns. One task per
-//! connection handles timeouts and the commands of handlers that have become tasks.
+//! contention the message stays in the inbox, and the lock's holder drains the inbox before it returns. One task for
+//! each connection handles timeouts and the commands of handlers that have become tasks.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -29,11 +29,12 @@ pub(crate) struct Delivery {
     /// The exchange in which the message arrived. The answer is sent to the same exchange.
     pub(crate) exchange: Exchange,
     pub(crate) caller: Option<AnyCaller>,
-    /// The message, already parsed. It is not parsed again.
+    /// The message, already parsed, so that it is not parsed again.
     pub(crate) message: ParsedMessage<Bytes>,
 }
 
-/// A connection whose messages belong to exchanges: one incoming message, and the messages that are sent in return.
+/// A connection whose messages belong to exchanges. An exchange is one incoming message and the messages that are sent
+/// in return.
 pub(crate) struct Exchanges<O> {
     state: Mutex<ExchangeState<O>>,
     /// Messages and tasks for the thread that holds the lock on `state`.
@@ -103,7 +104,8 @@ impl<O: Outlet> Dispatcher<O> {
         self.close(EndReason::Shutdown);
     }
 
-    /// Whether the dispatcher can serve another request: idle, output empty, no live handle.
+    /// Whether the dispatcher can be reused for another request: nothing is in flight, no output is pending, and no
+    /// handle exists.
     pub(crate) fn is_reusable(&self) -> bool {
         let no_handle = Arc::strong_count(&self.queue) == QUEUE_HOLDERS && self.queue.closed().is_none();
         no_handle && !self.is_closing() && self.is_done() && self.output.len() == 0
@@ -114,7 +116,7 @@ impl<O: Outlet> Dispatcher<O> {
         self.is_idle() && !self.session.is_waiting()
     }
 
-    /// The outlet of the messages.
+    /// Returns the outlet, to which messages are sent.
     pub(crate) fn outlet(&mut self) -> &mut O {
         &mut self.output
     }
@@ -177,7 +179,7 @@ impl<O: Outlet + 'static> Exchanges<O> {
         self.queue.closed().is_some()
     }
 
-    /// Wakes the driver: there may be room for a request that could not be started before.
+    /// Wakes the driver, because there may now be room for a request that could not be started before.
     pub(crate) fn wake_for_room(&self) {
         self.queue.wake();
     }
@@ -220,7 +222,7 @@ impl<O: Outlet + 'static> Exchanges<O> {
         }
     }
 
-    /// Handles up to 32 items; `true` if the inbox is now empty.
+    /// Handles up to 32 items of the inbox. Returns `true` if the inbox is now empty.
     fn drain_inbox(&self, state: &mut ExchangeState<O>) -> bool {
         let dispatcher = &mut state.dispatcher;
         if !self.is_over() {

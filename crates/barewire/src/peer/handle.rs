@@ -1,4 +1,4 @@
-//! A handle for the peer: calls, notifications, batches, and the shutdown of the connection.
+//! A handle for the peer, for calls, notifications, batches, and the shutdown of the connection.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::Error;
 
 use super::{Batch, CallError, ConnectionEnd, OutgoingCall};
 
-/// A handle for the peer of a connection. Cheap to clone. The connection shuts down when the last clone of the handle
-/// that [`Connection`](super::Connection) returned is dropped.
+/// A handle for the peer of a connection. Cheap to clone. The connection shuts down when the handle that
+/// [`Connection`](super::Connection) returned and all its clones are dropped.
 #[derive(Debug, Clone)]
 pub struct Peer {
     queue: Arc<Queue>,
@@ -25,7 +25,7 @@ struct ShutdownGuard(Arc<Queue>);
 
 impl Drop for ShutdownGuard {
     fn drop(&mut self) {
-        // If the queue is closed, the connection has ended already.
+        // If the queue is closed, the connection has already ended.
         let _ = self.0.push(Command::Shutdown);
     }
 }

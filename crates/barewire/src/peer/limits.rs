@@ -6,7 +6,7 @@ use barewire_proto::frame::DEFAULT_LIMIT;
 use barewire_proto::rpc::DEFAULT_DEPTH;
 use barewire_proto::session::SessionLimits;
 
-/// The limits of a connection. `docs/limits.md` has the reasons for the numbers.
+/// The limits of a connection. `docs/limits.md` explains the default values.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ConnectionLimits {

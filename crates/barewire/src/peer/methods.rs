@@ -15,8 +15,8 @@ use super::started_handler::{self, BoxedHandler, HandlerFuture};
 use super::{Context, FromParams, IncomingParams, Raw, Service};
 use crate::Failure;
 
-/// The methods of a connection: a handler for each name. Requests and notifications are handled alike; the result of a
-/// notification's handler is dropped.
+/// The methods of a connection: a handler for each name. Requests and notifications are handled in the same way; the
+/// result of a notification's handler is dropped.
 ///
 /// ```
 /// use barewire::Failure;
@@ -131,7 +131,7 @@ impl MethodTable {
 /// A handler: an async function or closure that takes the context and the params, or such a function wrapped with
 /// [`Self::blocking`].
 ///
-/// `M` is a marker that lets the compiler tell the kinds of handlers apart.
+/// `M` is a marker type that lets the compiler distinguish the kinds of handlers.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler of a method",
     label = "not a handler",
@@ -225,7 +225,7 @@ where
 
 /// A handler whose parameter and result types are erased.
 trait ErasedMethod: Send + Sync {
-    /// Reads the params and creates the handler's future. The handler runs when the future is polled.
+    /// Deserializes the params and creates the handler's future. The handler runs when the future is polled.
     fn start(&self, context: Context, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure>;
 }
 

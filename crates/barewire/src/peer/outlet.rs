@@ -7,8 +7,8 @@ use barewire_proto::session::CallId;
 
 /// The destination of a connection's outgoing messages, in the order in which they are sent.
 pub(crate) trait Outlet: Send {
-    /// Whether an error response to a frame without a usable id has an id of null, as in JSON-RPC. MCP leaves the id
-    /// out over HTTP.
+    /// Whether an error response to a frame without a usable id contains an id of null, as JSON-RPC requires. Over
+    /// HTTP, MCP leaves the id out.
     const WRITES_NULL_ID: bool;
 
     /// Sends one message: `write` appends the message to the buffer and returns its kind. `exchange` is the exchange
@@ -43,14 +43,14 @@ pub(crate) trait Outlet: Send {
 pub(crate) struct Exchange(pub(crate) u64);
 
 impl Exchange {
-    /// No exchange.
+    /// The number for messages that belong to no exchange.
     pub(crate) const NONE: Self = Self(0);
 }
 
 /// The kind of an outgoing message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MessageKind {
-    /// A response to the request of the exchange, with the code if it is an error.
+    /// A response to the request of the exchange, with the error code if it is an error.
     Answer(Option<Code>),
     /// An error response without an id, to a frame whose own id is missing, unusable or already in flight.
     AnswerWithoutId,

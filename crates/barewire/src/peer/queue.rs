@@ -18,7 +18,7 @@ use super::{CallError, ConnectionEnd, ConnectionLimits, EndReason, Raw, Trace};
 /// The state that the driver of a connection shares with handlers and callers.
 pub(super) struct Queue {
     state: Mutex<QueueState>,
-    /// A permit for each byte that this side's own calls and notifications may still add to the output.
+    /// Permits, one for each byte that this side's own calls and notifications may still add to the output.
     pub(super) room: Semaphore,
     /// The total number of permits of `room`.
     pub(super) own_share: usize,
@@ -123,7 +123,7 @@ impl Queue {
         let Some(trace) = &self.trace else { return params };
         match trace.outgoing(method, params.clone()) {
             Some(traced) if Json::parse(traced.as_bytes()).ok().and_then(Params::from_json).is_some() => Some(traced),
-            // Params must be an object or an array. Anything else that `outgoing` returns is ignored.
+            // Params must be an object or an array, so any other value that `outgoing` returns is ignored.
             _ => params,
         }
     }
@@ -201,7 +201,7 @@ impl Queue {
 
     /// Waits until there is room for `bytes` more bytes of output. Returns the number of permits that were taken.
     pub(super) async fn reserve(&self, bytes: usize) -> Result<usize, ConnectionEnd> {
-        // A message larger than all permits takes all of them, and is sent alone.
+        // A message larger than the total number of permits takes all of them, and is sent alone.
         let permits = bytes.clamp(1, self.own_share);
         let wanted = u32::try_from(permits).expect("the share fits into 32 bits");
         match self.room.acquire_many(wanted).await {
@@ -209,7 +209,8 @@ impl Queue {
                 room.forget();
                 Ok(permits)
             }
-            // Nothing can be written any more. The reason is known once the connection has ended.
+            // Nothing can be written any more. The error contains the reason, which is known once the connection has
+            // ended.
             Err(_) => Err(self.ended().await),
         }
     }

@@ -53,7 +53,7 @@ pub(crate) trait Service: Send {
         false
     }
 
-    /// Whether the peer may send requests. If not, they are logged and not answered.
+    /// Whether the peer may send requests. If not, its requests are logged and not answered.
     fn accepts_requests(&self) -> bool {
         true
     }

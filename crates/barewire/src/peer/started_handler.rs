@@ -12,8 +12,8 @@ use serde::Serialize;
 use super::Raw;
 use crate::Failure;
 
-/// A handler that has been started. It is polled until it is ready; then its outcome is taken once. These are two steps
-/// so that messages that the handler sent can be written before its answer.
+/// A handler that has been started. It is polled until it is ready; then its outcome is taken once. Polling and taking
+/// the outcome are two steps, so that messages that the handler sent can be written before its answer.
 pub(crate) trait StartedHandler: Send {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()>;
 
@@ -30,7 +30,7 @@ pub(crate) trait StartedHandler: Send {
 pub(crate) type BoxedHandler = Pin<Box<dyn StartedHandler>>;
 
 pin_project! {
-    /// The future of a handler, and its outcome.
+    /// The future of a handler, and its outcome once the future is ready.
     pub(crate) struct HandlerFuture<F, T> {
         #[pin]
         future: F,
@@ -82,7 +82,8 @@ pub(super) fn poll(work: &mut BoxedHandler, context: &mut Context<'_>) -> Poll<R
     }
 }
 
-/// Appends the answer of a finished handler: its result, or an error. Returns the failure, for the log.
+/// Appends the answer of a finished handler to `out`: its result, or an error. Returns the failure, if any, for the
+/// log.
 pub(super) fn write_answer(
     done: Result<BoxedHandler, Failure>,
     reply: Reply<'_>,
@@ -106,7 +107,7 @@ pub(super) fn write_answer(
     Some(failure)
 }
 
-/// Drops a finished handler together with its result. Returns its failure, for the log.
+/// Drops a finished handler together with its result. Returns its failure, if any, for the log.
 pub(super) fn take_failure(done: Result<BoxedHandler, Failure>) -> Option<Failure> {
     let look = |mut work: BoxedHandler| work.as_mut().failure();
     done.and_then(|work| Failure::catch(|| look(work))).unwrap_or_else(Some)

@@ -49,13 +49,13 @@ pub(crate) enum Stdout {
 /// A reason why a program could not be started, of the kind that a user can fix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartFault {
-    /// The file, or the interpreter that it names, does not exist.
+    /// The file does not exist, or the interpreter that it names does not.
     NoSuchFile,
     /// The file exists but cannot be run.
     NotExecutable,
 }
 
-/// The state of the stderr of a process after a wait. See [`wait_for_bytes`].
+/// The state of a process's stderr after [`wait_for_bytes`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StderrState {
     /// Whether a read will not block, because bytes are available or the stream is at its end.

@@ -86,7 +86,7 @@ pub(crate) fn pipe_writer(_: ChildStdin) -> io::Result<ChildWriter> {
     Err(unsupported())
 }
 
-/// The signal that ended a process: always none.
+/// Returns the signal that terminated a process: always `None`.
 pub(crate) fn exit_signal(_: ExitStatus) -> Option<i32> {
     None
 }

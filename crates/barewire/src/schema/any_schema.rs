@@ -9,8 +9,8 @@ use serde_json::Value;
 
 /// A validator for a JSON Schema of any dialect.
 ///
-/// The dialects are 2020-12 (the default), 2019-09, draft-07, draft-06 and draft-04. A reference to another document is
-/// an error, and formats are not checked.
+/// The supported dialects are 2020-12 (the default), 2019-09, draft-07, draft-06 and draft-04. A reference to another
+/// document is an error, and formats are not checked.
 #[derive(Debug)]
 pub struct SchemaValidator {
     validator: jsonschema::Validator,
@@ -38,7 +38,7 @@ pub enum SchemaError {
     },
 }
 
-/// A place where a value violates the schema.
+/// A location where a value violates the schema.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Violation {
@@ -52,7 +52,7 @@ pub struct Violation {
     pub masked: String,
 }
 
-/// One step of the path to a place in a JSON value.
+/// One step of the path to a location in a JSON value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "JSON has two kinds of containers")]
 pub enum PathSegment {

@@ -3,7 +3,7 @@
 
 use barewire_proto::json::{Decimal, Json, Kind, Text};
 
-/// Appends the bytes of `json` to `out`.
+/// Appends the canonical bytes of `json` to `out`.
 pub(crate) fn push(out: &mut Vec<u8>, json: Json<'_>) {
     push_within(out, json, MAX_DEPTH);
 }

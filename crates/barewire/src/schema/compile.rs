@@ -44,9 +44,9 @@ impl<'a> Compiler<'a> {
             _ => return Err(format!("{at}: a schema is an object, true or false")),
         };
         let shape = match place.shape().map(|place| place.shape) {
-            // A type that accepts any value checks nothing.
+            // A type that accepts any value checks no rules.
             None | Some(TypeShape::Any | TypeShape::Ignored) => None,
-            // The shapes inside an enum's variants are not known, so either all of its rules are checked or none.
+            // The shapes inside an enum's variants are not known, so either all rules of the enum are checked or none.
             Some(TypeShape::Choice) if has_unchecked_keywords(schema) => {
                 return self.schema(schema, &SchemaPlace::unknown(), at);
             }
@@ -154,7 +154,7 @@ impl<'a> Compiler<'a> {
             }
         }
         let others = match keywords.get("items") {
-            // A tuple has no further elements.
+            // A tuple has no elements after the first `len`.
             Some(_) if matches!(shape, Some(TypeShape::Tuple(len)) if len == first.len()) => SchemaRules::default(),
             Some(schema) => self.schema(schema, &place.element(), &format!("{at}/items"))?,
             None => SchemaRules::default(),
@@ -169,8 +169,8 @@ impl<'a> Compiler<'a> {
         each.map(|(i, schema)| self.schema(schema, place, &format!("{at}/{i}"))).collect()
     }
 
-    /// Compiles alternative schemas. If the type checks all of them itself, none are returned. If not, all rules of
-    /// each are returned, because they decide which alternative applies.
+    /// Compiles alternative schemas. If the type checks all of them itself, returns an empty list. If not, returns all
+    /// rules of each alternative, because they decide which alternative applies.
     fn alternatives(
         &mut self,
         value: &'a Value,

@@ -1,7 +1,7 @@
 //! The rules of a type's schema that are left to check after a value has been deserialized as the type.
 //!
-//! Most types check everything in their schema, and no rules are left. Types do not check bounds, patterns and lengths
-//! that were added to the schema, and a `Value` checks nothing.
+//! Most types check everything in their schema, so that no rules are left. Types do not check bounds, patterns and
+//! lengths that attributes add to the schema, and a `Value` checks nothing.
 
 use barewire_proto::json::Json;
 use schemars::JsonSchema;

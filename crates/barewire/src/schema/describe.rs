@@ -29,7 +29,7 @@ pub(crate) fn output_of<T: JsonSchema>() -> Box<RawValue> {
 pub(super) fn input_value<T: JsonSchema>() -> Result<Value, String> {
     let mut root = generated::<T>(SchemaSettings::draft2020_12().for_deserialize());
     if root.get("type").is_some_and(|only| only == "null") {
-        // `()` and unit structs: a tool without arguments.
+        // The type is `()` or a unit struct, for a tool without arguments.
         root.remove("type");
         root.insert("additionalProperties".into(), false.into());
     }
@@ -195,7 +195,7 @@ fn in_order<'a>(
 /// The keywords that are written first, because they are the most important for a reader.
 const FIRST_KEYWORDS: [&str; 5] = ["type", "title", "description", "properties", "required"];
 
-/// The formats of JSON Schema 2020-12, validation, section 7.3.
+/// The formats that JSON Schema 2020-12 defines (validation, section 7.3).
 pub(super) const STANDARD_FORMATS: [&str; 19] = [
     "date-time",
     "date",
@@ -434,7 +434,8 @@ mod tests {
         assert_eq!(output::<Signal>(), json!({"type": "string", "enum": ["red_light", "green"]}));
         assert_eq!(output::<()>(), json!({"type": "null"}));
         assert_eq!(output::<Value>(), json!({}));
-        // The schemas for reading and writing may differ: a default makes a member optional only when it is read.
+        // The schemas for deserializing and serializing may differ: a default makes a member optional only for
+        // deserializing.
         #[derive(Serialize, Deserialize, JsonSchema)]
         #[serde(default)]
         #[derive(Default)]

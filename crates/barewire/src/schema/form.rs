@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::describe;
 use super::type_shape::SchemaPlace;
 
-/// A form, and whether it needs a newer client.
+/// A form, and whether it needs a client of a newer revision.
 #[derive(Debug)]
 pub(crate) struct Form {
     pub(crate) schema: Box<RawValue>,
@@ -151,7 +151,7 @@ fn pick(property: &Map<String, Value>, keywords: &[&str]) -> Map<String, Value> 
     keywords.iter().filter_map(pick).collect()
 }
 
-/// The formats that a form may have. MCP, elicitation: "Supported formats".
+/// The string formats that a form may have, according to "Supported formats" in the elicitation chapter of MCP.
 const FORM_FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 
 #[cfg(test)]

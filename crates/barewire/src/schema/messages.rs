@@ -7,7 +7,7 @@ use barewire_proto::json::{Decimal, Json, Kind};
 
 use super::rules::TypeSet;
 
-/// The path of a value, written `a.b[2]`.
+/// The path of a value, written as `a.b[2]`. Each step refers to the step before it.
 pub(super) struct Path<'p> {
     pub(super) up: Option<&'p Path<'p>>,
     pub(super) step: PathStep<'p>,

@@ -1,4 +1,4 @@
-//! The rules of a schema as data: one rule for each keyword.
+//! The rules of a schema as data: usually one rule for each keyword.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub(super) struct Rules {
     pub(super) is_complete: bool,
 }
 
-/// The rules of one schema, all of which have to hold. A schema without rules accepts every value.
+/// The rules of one schema. A value must satisfy all of them. A schema without rules accepts every value.
 #[derive(Debug, Default)]
 pub(super) struct SchemaRules {
     pub(super) rules: Vec<Rule>,
@@ -32,10 +32,10 @@ impl SchemaRules {
 /// of all other kinds.
 #[derive(Debug)]
 pub(super) enum Rule {
-    /// The schema `false`.
+    /// The schema `false`, which accepts no value.
     Never,
     Type(TypeSet),
-    /// `enum` and `const`.
+    /// The keywords `enum` and `const`.
     Values(Vec<AllowedValue>),
     Minimum(Bound),
     Maximum(Bound),
@@ -48,7 +48,7 @@ pub(super) enum Rule {
     MinItems(usize),
     MaxItems(usize),
     UniqueItems,
-    /// `prefixItems` and `items`.
+    /// The keywords `prefixItems` and `items`.
     Items {
         first: Vec<SchemaRules>,
         others: SchemaRules,
@@ -56,7 +56,7 @@ pub(super) enum Rule {
     MinProperties(usize),
     MaxProperties(usize),
     Required(Vec<String>),
-    /// `properties`, `patternProperties` and `additionalProperties`.
+    /// The keywords `properties`, `patternProperties` and `additionalProperties`.
     Members {
         named: BTreeMap<String, SchemaRules>,
         patterns: Vec<(Regex, SchemaRules)>,
@@ -66,7 +66,7 @@ pub(super) enum Rule {
     AnyOf(Vec<SchemaRules>),
     OneOf(Vec<SchemaRules>),
     Not(SchemaRules),
-    /// An index into [`Rules::referenced`].
+    /// The keyword `$ref`, as an index into [`Rules::referenced`].
     Ref(usize),
 }
 
@@ -126,7 +126,7 @@ impl TypeSet {
     }
 }
 
-/// One value of an `enum`.
+/// One value that `enum` or `const` allows.
 #[derive(Debug)]
 pub(super) struct AllowedValue {
     pub(super) text: String,

@@ -12,9 +12,9 @@ use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, MapAccess
 /// One step of a path into a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PlaceStep<'a> {
-    /// The member of this name, of a struct or a map.
+    /// A step to the member of this name, in a struct or a map.
     Member(&'a str),
-    /// The first element.
+    /// A step to the first element of an array.
     Element,
 }
 
@@ -42,9 +42,9 @@ pub(super) enum TypeShape {
     Bool,
     Char,
     Str,
-    /// Any value, such as for a `Value`.
+    /// A value of any kind, as `serde_json::Value` accepts.
     Any,
-    /// A value that is skipped.
+    /// A value that the type skips.
     Ignored,
 }
 
@@ -54,23 +54,23 @@ type ShapeFn = fn(&[PlaceStep<'_>]) -> Option<PlaceShape>;
 /// A place in a schema, and in the values that it describes.
 #[derive(Debug, Clone)]
 pub(super) struct SchemaPlace<'a> {
-    /// `None` if the type that reads this place is not known.
+    /// The function that returns the shape at a path; `None` if the type that reads this place is not known.
     shape_fn: Option<ShapeFn>,
     path: Vec<PlaceStep<'a>>,
 }
 
 impl<'a> SchemaPlace<'a> {
-    /// The root of the value that `T` reads.
+    /// Returns the root of the value that `T` deserializes.
     pub(super) fn of<T: DeserializeOwned>() -> Self {
         Self { shape_fn: Some(shape_at::<T>), path: Vec::new() }
     }
 
-    /// A place whose type is not known.
+    /// Returns a place whose type is not known.
     pub(super) fn unknown() -> Self {
         Self { shape_fn: None, path: Vec::new() }
     }
 
-    /// The shape that the type expects here; `None` if it is not known.
+    /// Returns the shape that the type expects at this place; `None` if the shape is not known.
     pub(super) fn shape(&self) -> Option<PlaceShape> {
         self.shape_fn.and_then(|shape_at| shape_at(&self.path))
     }
@@ -92,7 +92,7 @@ impl<'a> SchemaPlace<'a> {
     }
 }
 
-/// The shape that `T` expects at `path`; `None` if the probe cannot find out.
+/// Returns the shape that `T` expects at `path`; `None` if the probe cannot find it.
 fn shape_at<T: DeserializeOwned>(path: &[PlaceStep<'_>]) -> Option<PlaceShape> {
     let found = Cell::new(None);
     let probe = Probe { path, optional: false, found: &found };

@@ -36,7 +36,7 @@ impl Validator {
                 format!("not a valid schema: {}", truncate(&reason, MAX_REASON_CHARS))
             }
         })?;
-        // In older dialects some of the supported keywords have other meanings.
+        // In older dialects, some of the keywords that this crate supports have another meaning.
         let own_rules = schema.is_current().then(|| Rules::new(&value, &SchemaPlace::unknown()).ok()).flatten();
         Ok(Self { schema, own_rules })
     }

@@ -10,7 +10,7 @@ use barewire_proto::transcript::escape;
 pub struct Exit {
     /// The name or path of the program, as it was given.
     pub program: String,
-    /// The exit code, if the process exited by itself.
+    /// The exit code, if the process was not terminated by a signal.
     pub code: Option<i32>,
     /// The signal that terminated the process, if there was one.
     pub signal: Option<i32>,

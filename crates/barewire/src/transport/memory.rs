@@ -30,7 +30,7 @@ pub fn memory(capacity: usize) -> (Memory, Memory) {
     (Memory::new(a_reader, a_writer), Memory::new(b_reader, b_writer))
 }
 
-/// One of two connected ends: give it to a server or a client, or send and receive text with it.
+/// One of two connected ends: pass it to a server or a client, or use it to send and receive text.
 #[derive(Debug)]
 pub struct Memory {
     reader: BufReader<DuplexStream>,

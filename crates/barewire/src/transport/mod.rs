@@ -74,7 +74,7 @@ pub enum Framing {
     /// One message per line.
     #[default]
     Lines,
-    /// The base protocol of LSP: `Content-Length` headers before each message.
+    /// The framing of the Language Server Protocol (LSP): a `Content-Length` header before each message.
     ContentLength,
 }
 

@@ -25,9 +25,9 @@ pub(super) struct Batches {
     last: u64,
 }
 
-/// The answers to one batch, until it is complete.
+/// The answers to one batch that is not complete yet.
 struct BatchAnswers {
-    /// The array of the answers so far, without its closing bracket.
+    /// The JSON array of the answers so far, without its closing bracket.
     array: Vec<u8>,
     /// The number of missing answers, plus one while the elements of the batch are still being read.
     missing: usize,
@@ -126,8 +126,8 @@ impl<O: Outlet> Dispatcher<O> {
         self.batch_element_done(number);
     }
 
-    /// Starts an array of answers. It is complete only after [`Self::batch_element_done`] was also called once for the
-    /// batch itself.
+    /// Starts an array of answers. The array is complete only after [`Self::batch_element_done`] was called for each
+    /// element, and once more for the batch itself.
     pub(super) fn open_batch(&mut self, exchange: Exchange) -> (BatchNumber, Destination) {
         let number = self.batches.next_number();
         let answers = BatchAnswers { array: Vec::new(), missing: 1, exchange, answered: Vec::new() };
@@ -148,7 +148,7 @@ impl<O: Outlet> Dispatcher<O> {
         match self.session.step(SessionEvent::Request { id: &request.id, bytes, room, stalled: self.is_stalled() }) {
             Effect::Start(ticket) => {
                 self.batches.expect_answer(number);
-                // The id is in flight until the array with all answers is written.
+                // The id stays in flight until the array with all answers is written.
                 self.session.step(SessionEvent::Defer { ticket, id: &request.id, bytes });
                 self.start_request(ReadyRequest { ticket, request, bytes, destination, deferred: true }, source);
             }

@@ -22,12 +22,12 @@ pub(super) struct ClosingState {
     request: Option<EndRequest>,
 }
 
-/// A request by a message or a command to end the connection.
+/// A request to end the connection, made by a message or a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::peer) enum EndRequest {
-    /// Finish the work in flight, then end.
+    /// Finish the work in flight, then end the connection.
     Shutdown,
-    /// End immediately: the peer uses another framing, with `Content-Length` headers.
+    /// End the connection immediately: the peer uses another framing, with `Content-Length` headers.
     ContentLength,
 }
 

@@ -130,7 +130,7 @@ impl<O: Outlet> Dispatcher<O> {
         Some(OutgoingRequest { call, id, method, params })
     }
 
-    /// Registers the calls of a batch of ours, and returns the array to write; `None` if there is nothing left to send.
+    /// Registers the calls of a batch of ours, and returns the array to write; `None` if the array would be empty.
     fn register_batch(&mut self, entries: Vec<BatchEntry>) -> Option<Vec<u8>> {
         let batch = Some(BatchId(self.batches.next_number().0));
         let mut array = Vec::new();

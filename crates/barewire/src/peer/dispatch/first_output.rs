@@ -3,7 +3,7 @@
 use crate::log::quoted;
 use crate::peer::StrayOutput;
 
-/// The first output of a peer.
+/// Records the first output of a peer.
 #[derive(Default)]
 pub(super) struct FirstOutput {
     /// Whether the peer has sent a valid message.

@@ -60,7 +60,7 @@ impl<O: Outlet> Dispatcher<O> {
         let progress = self.conventions.progress;
         let mut incoming = self.spare.take().unwrap_or_else(|| Arc::new(IncomingMessage::new(progress)));
         let token = self.tokens.find(params);
-        // Messages sent while a notification is handled belong to no exchange: a notification has no answer.
+        // Messages sent while a notification is handled belong to no exchange, because a notification has no answer.
         let exchange = if id.is_some() { source.exchange } else { Exchange::NONE };
         incoming = IncomingMessage::reuse(incoming, method, id, token, exchange, source.caller);
         let context = Context::new(Arc::clone(&incoming), Arc::clone(&self.queue));
@@ -199,7 +199,7 @@ impl<O: Outlet> Dispatcher<O> {
                 self.start_notification(notification, FrameSource::STREAM);
             }
         }
-        // The held frame is last because it arrived last.
+        // The held frame is handled last, because it arrived last.
         if let Some(held) = &self.in_flight.held
             && self.has_room_for(held)
             && let Some(held) = self.in_flight.held.take()

@@ -31,7 +31,7 @@ pub(super) struct InFlight {
     pub(super) held: Option<HeldFrame>,
 }
 
-/// A call of ours, until it is answered.
+/// A call of ours that is not answered yet.
 pub(super) struct PendingCall {
     pub(super) answer: oneshot::Sender<Result<Raw, CallError>>,
     pub(super) progress: Option<OnProgress>,
@@ -65,7 +65,7 @@ pub(super) struct HeldFrame {
 }
 
 impl HeldFrame {
-    /// Keeps a frame that has been parsed.
+    /// Copies a frame that has been parsed.
     pub(super) fn new(frame: Frame<'_>, parsed: &Parsed<'_>) -> Self {
         let is_batch = matches!(parsed, Parsed::Batch(_));
         Self { offset: frame.offset, kept: ParsedFrame::copy(frame.bytes, parsed), is_batch }

@@ -179,7 +179,7 @@ impl<O: Outlet> Dispatcher<O> {
     }
 
     /// Whether both sides may be waiting for each other to read: the peer has read nothing for a while, and it may be
-    /// blocked writing answers to calls that this side gave up.
+    /// blocked writing answers to calls that this side has abandoned.
     fn is_stalled(&self) -> bool {
         self.timing.is_write_stalled() && self.session.expects_late_response()
     }
@@ -200,7 +200,7 @@ impl<O: Outlet> Dispatcher<O> {
             && (waiting || !held.is_batch || self.has_room_for_batch(bytes))
     }
 
-    /// Whether another batch may be started.
+    /// Whether another batch of `bytes` bytes may be started.
     fn has_room_for_batch(&self, bytes: usize) -> bool {
         self.batches.has_room(bytes, self.limits.request_bytes)
     }
@@ -215,7 +215,7 @@ impl<O: Outlet> Dispatcher<O> {
         self.session.in_flight() == 0 && !self.in_flight.has_waiting() && self.queue.is_empty()
     }
 
-    /// Logs a message about the connection as a whole.
+    /// Logs a message about the connection, not about a single frame.
     pub(super) fn report(&mut self, what: &str) {
         self.log.report(format_args!("connection {what}"));
     }

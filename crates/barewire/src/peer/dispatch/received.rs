@@ -21,7 +21,7 @@ use crate::peer::queue::OnProgress;
 use crate::peer::{CallError, Raw};
 
 impl<O: Outlet> Dispatcher<O> {
-    /// Handles one frame of a stream.
+    /// Handles one frame of a byte stream.
     pub(in crate::peer) fn handle_frame(&mut self, frame: Result<Frame<'_>, FrameError>) {
         match frame {
             Ok(frame) => self.handle_parsed(frame, parse(frame.bytes, self.limits.depth), FrameSource::STREAM),
@@ -135,7 +135,7 @@ impl<O: Outlet> Dispatcher<O> {
         self.send_error(destination, reply, &error);
     }
 
-    /// Answers with an error.
+    /// Sends an error response.
     pub(super) fn send_error(&mut self, destination: Destination, reply: Reply<'_>, error: &ErrorObject) {
         self.send(destination, |out| {
             if reply.id().is_none() && destination.batch.is_none() && !O::WRITES_NULL_ID {

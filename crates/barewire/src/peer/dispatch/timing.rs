@@ -1,5 +1,5 @@
-//! The clocks of a dispatcher: the time of the session, the running time of handlers, and whether the peer reads its
-//! input.
+//! The clocks of a dispatcher: the time since the start of the session, the running time of handlers, and whether the
+//! peer reads our output.
 
 use std::time::Duration;
 

@@ -32,13 +32,13 @@ impl ProcessId {
     }
 }
 
-/// A process group whose leader is a child of this process and not reaped yet.
+/// A process group whose leader is a child of this process that has not been reaped yet.
 ///
 /// Until the leader is reaped, the system does not reuse its id, so a signal cannot reach the wrong processes.
 #[derive(Debug)]
 pub(crate) struct ProcessGroup {
     id: ProcessId,
-    /// `None` once the leader is reaped.
+    /// The first process of the group; `None` once it is reaped.
     leader: Option<Child>,
     watcher: Option<Watcher>,
 }
@@ -61,7 +61,7 @@ impl ProcessGroup {
         self.id
     }
 
-    /// The leader's stdin, stdout and stderr; `None` on the second call.
+    /// Takes the leader's stdin, stdout and stderr; `None` on the second call.
     pub(crate) fn pipes(&mut self) -> Option<(ChildStdin, ChildStdout, ChildStderr)> {
         let leader = self.leader.as_mut()?;
         Some((leader.stdin.take()?, leader.stdout.take()?, leader.stderr.take()?))
@@ -117,7 +117,7 @@ pub(crate) fn pipe_writer(stdin: ChildStdin) -> io::Result<ChildWriter> {
     pipe::Sender::from_owned_fd(OwnedFd::from(stdin))
 }
 
-/// The signal that ended a process, if one did.
+/// Returns the signal that terminated a process, if there was one.
 pub(crate) fn exit_signal(status: ExitStatus) -> Option<i32> {
     status.signal()
 }

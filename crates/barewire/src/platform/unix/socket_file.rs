@@ -1,4 +1,4 @@
-//! Unix sockets: a listener that only its owner can connect to, and connections.
+//! Unix sockets: connections, and a listener to which only the owner of its socket file can connect.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -15,10 +15,10 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::transport::{Framing, Parts, Socket, Transport, accept};
 
-/// Listens on a socket file that only its owner can open, and removes it when the listener is dropped.
+/// Listens on a socket file that only its owner can open. The file is removed when the listener is dropped.
 ///
-/// A socket file left behind by a listener that has ended is replaced. If a listener is still active on it, or the file
-/// is not a socket, that is an error, and the file is not changed.
+/// A socket file left behind by a listener that has ended is replaced. If a listener is still active on the file, or
+/// the file is not a socket, an error is returned and the file is not changed.
 pub async fn listen(path: impl AsRef<Path>) -> io::Result<UnixSocketListener> {
     let path = std::path::absolute(path)?;
     let private = PrivateDir::beside(&path)?;

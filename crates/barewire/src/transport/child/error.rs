@@ -1,4 +1,4 @@
-//! The reason why a program was not started, so that the user can see what to change.
+//! The reason why a program could not be started, so that the user can see what to change.
 
 use std::env;
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use super::Child;
 use crate::platform::{StartFault, can_enter, start_fault};
 use crate::transport::exit::escape_line;
 
-/// The reason why a program was not started.
+/// The reason why a program could not be started.
 #[non_exhaustive]
 pub enum SpawnError {
     /// No file with this name exists.
@@ -37,7 +37,7 @@ pub enum SpawnError {
     Io {
         /// The name or path of the program, as it was given.
         program: String,
-        /// The error of the system.
+        /// The error that the operating system reported.
         source: io::Error,
     },
 }

@@ -109,7 +109,7 @@ impl Child {
         self
     }
 
-    /// Clears the environment: the program inherits no variables, and those set before are dropped.
+    /// Clears the environment: the program inherits no variables, and variables that were set before are removed.
     pub fn env_clear(mut self) -> Self {
         self.clean_env = true;
         self.env.clear();
@@ -195,28 +195,28 @@ impl Child {
     }
 }
 
-/// The program of this name, without arguments.
+/// Describes the program of this name, without arguments.
 impl From<&str> for Child {
     fn from(program: &str) -> Self {
         Self::new(program)
     }
 }
 
-/// The program of this name, without arguments.
+/// Describes the program of this name, without arguments.
 impl From<String> for Child {
     fn from(program: String) -> Self {
         Self::new(program)
     }
 }
 
-/// The program at this path, without arguments.
+/// Describes the program at this path, without arguments.
 impl From<&Path> for Child {
     fn from(program: &Path) -> Self {
         Self::new(program)
     }
 }
 
-/// The program at this path, without arguments.
+/// Describes the program at this path, without arguments.
 impl From<PathBuf> for Child {
     fn from(program: PathBuf) -> Self {
         Self::new(program)

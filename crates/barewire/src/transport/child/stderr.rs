@@ -51,7 +51,8 @@ impl Stderr {
             Sink::Discard => {}
             Sink::Lines(on_line) => {
                 let call = || on_line.lock().unwrap_or_else(PoisonError::into_inner)(line);
-                // The panic hook has reported the panic. Further lines are dropped, so that the process is not blocked.
+                // The panic hook has reported the panic. Further lines are dropped, so that the process is not blocked
+                // by a full pipe.
                 if catch_unwind(AssertUnwindSafe(call)).is_err() {
                     self.0 = Sink::Discard;
                 }

@@ -78,7 +78,7 @@ impl Supervisor {
     fn run(mut self, mut monitor: GroupMonitor, tail: &StderrTail, stop: io::PipeWriter) {
         let mut stdout_cut = Some(self.stdout_cut);
         monitor.wait_for_release(self.grace, &mut stdout_cut);
-        // The reader and writer are dropped, so the process has seen the end of its stdin.
+        // The writer is normally dropped by now, so the process has seen the end of its stdin.
         let mut by_us = false;
         if !monitor.is_gone_within(self.grace) {
             by_us = !monitor.leader_exited;
@@ -101,7 +101,7 @@ impl Supervisor {
             by_us,
             stderr: tail.text(),
         };
-        // The receiver is dropped if no code waits for the exit.
+        // Sending fails if no code waits for the exit status.
         let _ = self.exit_sender.send(exit);
     }
 }

@@ -81,7 +81,7 @@ struct WriterShared {
 struct WriterState {
     waiting: Vec<u8>,
     thread: WriterThread,
-    /// The task that waits for room or for the end of a write.
+    /// The waker of the task that waits for room, or for a write to finish.
     waker: Option<Waker>,
     dropped: bool,
 }
