@@ -1,4 +1,4 @@
-//! One error type for all errors of the crate, to return from `main`.
+//! One error type for all errors of the crate, which a program can return from `main`.
 
 use std::fmt;
 use std::io;
@@ -16,42 +16,42 @@ use crate::server::http::HttpError;
 #[cfg(feature = "tokio")]
 use crate::transport::SpawnError;
 
-/// The error that a program can return from `main`: `?` converts every other error of this crate to it.
+/// The error that a program can return from `main`: `?` converts every other error of this crate to this type.
 ///
-/// Every connection, of a server, a client or a peer, ends with a `Result<(), Error>`. It is `Ok` if the connection
-/// ended in order: one side closed it, and the peer's process, if this side started it, exited with code 0. Any other
-/// end is an error, and its text says which side is at fault.
+/// Every connection of a server, a client or a peer ends with a `Result<(), Error>`. The result is `Ok` if the
+/// connection was closed cleanly: this side shut it down, or the peer closed it, and the peer's process, if this side
+/// started it, did not fail. Otherwise the result is an error, and its text says which side is at fault.
 #[non_exhaustive]
 pub enum Error {
-    /// A connection did not end in order. [`ConnectionEnd::reason`] is the reason, and shows which side is at fault.
+    /// A connection was not closed cleanly. [`ConnectionEnd::reason`] says why, and shows which side is at fault.
     #[cfg(feature = "tokio")]
     Connection(ConnectionEnd),
-    /// A call to a peer has no result.
+    /// A call to a peer failed.
     #[cfg(feature = "tokio")]
     Call(CallError),
-    /// A client could not connect, one of its requests has no result, or it has lost its server for good.
+    /// A client could not connect, one of its requests failed, or its connection was lost and could not be restored.
     #[cfg(feature = "client")]
     Client(ClientError),
     /// A program could not be started.
     #[cfg(feature = "tokio")]
     Spawn(SpawnError),
-    /// A tool, a resource or a prompt cannot be offered.
+    /// A tool, a resource or a prompt cannot be added to a server.
     #[cfg(feature = "server")]
     Entry(BadEntry),
-    /// A server cannot be served over HTTP.
+    /// A server could not be started over HTTP.
     #[cfg(all(feature = "server", feature = "http"))]
     Http(HttpError),
     /// A server at a URL cannot be reached.
     #[cfg(all(feature = "client", feature = "http"))]
     Fetch(FetchError),
-    /// A value cannot be written as JSON, or JSON cannot be read as a type.
+    /// A value could not be serialized as JSON, or JSON could not be deserialized into the expected type.
     Json(serde_json::Error),
-    /// The system refused to open, read or write.
+    /// The operating system reported an error when opening, reading or writing.
     Io(io::Error),
 }
 
 impl Error {
-    /// The end of the connection, if that is the reason of this error.
+    /// Returns how the connection ended, if that caused this error.
     #[cfg(feature = "tokio")]
     pub fn connection_end(&self) -> Option<&ConnectionEnd> {
         match self {
@@ -62,7 +62,7 @@ impl Error {
         }
     }
 
-    /// The text and the source of the inner error.
+    /// Returns the inner error, to be displayed, and the source of the inner error.
     fn parts(&self) -> (&dyn fmt::Display, Option<&(dyn std::error::Error + 'static)>) {
         fn of<E: std::error::Error>(error: &E) -> (&dyn fmt::Display, Option<&(dyn std::error::Error + 'static)>) {
             (error, error.source())
@@ -94,14 +94,15 @@ impl fmt::Display for Error {
     }
 }
 
-/// The same text as [`fmt::Display`] writes: `main` prints an error with `Debug`.
+/// Writes the same text as [`fmt::Display`], because an error that `main` returns is printed with `Debug`.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-/// The text is that of the inner error, so the source is that of the inner error too.
+/// `Display` writes the text of the inner error, so `source` returns the source of the inner error, not the inner error
+/// itself.
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.parts().1

@@ -1,4 +1,4 @@
-//! The failure of a handler -> the error response to its caller, and the text for the log.
+//! The failure of a handler: the error response to its caller, and the text for the log.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -7,11 +7,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use barewire_proto::rpc::{Code, ErrorObject};
 use serde::Serialize;
 
-/// The error of a handler.
+/// The error that a handler returns.
 ///
 /// `?` converts any type that implements [`Error`] to a failure. The caller gets the code -32603 and the name of that
-/// type; the text of the error goes only to the log, because it may be confidential. An [`ErrorObject`] is sent as it
-/// is. For errors that hide their type, such as boxed ones, use [`Self::internal`].
+/// type; the text of the error is only logged, because it may be confidential. An [`ErrorObject`] is sent to the caller
+/// unchanged. For errors whose type is erased, such as `Box<dyn Error>`, use [`Self::internal`].
 #[derive(Debug)]
 pub struct Failure(FailureReason);
 
@@ -24,25 +24,26 @@ enum FailureReason {
 }
 
 impl Failure {
-    /// The code -32601: there is no such method.
+    /// Returns a failure with the code -32601: the method does not exist.
     pub fn method_not_found() -> Self {
         Self(FailureReason::MethodNotFound)
     }
 
-    /// The code -32602: the parameters are wrong. `what` is sent to the caller.
+    /// Returns a failure with the code -32602: the parameters are invalid. `what` is sent to the caller.
     pub fn invalid_params(what: impl Into<String>) -> Self {
         Self(FailureReason::InvalidParams(what.into()))
     }
 
-    /// The code -32603: an internal error. `exception` is sent to the caller, `what` goes to the log.
+    /// Returns a failure with the code -32603: an internal error. `exception` is sent to the caller, `what` is only
+    /// logged.
     pub fn internal(exception: impl Into<String>, what: impl Into<String>) -> Self {
         Self(FailureReason::Internal { exception: exception.into(), log: what.into() })
     }
 
-    /// Runs code of a handler, and turns a panic into a failure.
+    /// Calls `run`, which is code of a handler, and converts a panic into a failure.
     pub(crate) fn catch<T>(run: impl FnOnce() -> T) -> Result<T, Self> {
-        // Unwind safe: only the handler's own state can be left inconsistent. Our only state is the output, and callers
-        // remove what is half written.
+        // This is unwind safe: a panic can leave only the handler's own state and the output inconsistent, and callers
+        // remove a partly written message from the output.
         catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
             let text = panic.downcast_ref::<&str>().copied();
             let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -57,7 +58,7 @@ impl Failure {
         Self::internal("Error", format!("the result cannot be written as JSON: {error}"))
     }
 
-    /// The text for the log; `None` if the error response has everything.
+    /// Returns the text for the log; `None` if the error response already contains all details.
     pub(crate) fn log(&self) -> Option<&str> {
         match &self.0 {
             FailureReason::Internal { log, .. } => Some(log),
@@ -114,7 +115,7 @@ impl<E: Error + 'static> From<E> for Failure {
 }
 
 /// The name of a type without its path and arguments: `Error` for `std::io::Error`, `Wrapped` for
-/// `app::Wrapped<app::Inner>`. For a box, the name of the type in it.
+/// `app::Wrapped<app::Inner>`. For a `Box<T>`, the name of `T`.
 fn last_segment(type_name: &str) -> &str {
     if let Some(boxed) = type_name.strip_prefix("alloc::boxed::Box<") {
         return last_segment(boxed.trim_end_matches('>'));
@@ -123,7 +124,7 @@ fn last_segment(type_name: &str) -> &str {
     outer.rsplit("::").next().unwrap_or(outer)
 }
 
-/// The text of an error and of all its sources.
+/// Returns the text of an error and of all its sources, separated by colons.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

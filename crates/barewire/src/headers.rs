@@ -1,14 +1,15 @@
-//! An `http::HeaderMap` -> the `Headers` trait of `barewire_proto::http`.
+//! Implements the `Headers` trait of `barewire_proto::http` for `http::HeaderMap`.
 
 use barewire_proto::http::{Headers, header};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// A view of a header map.
+/// A borrowed header map that implements [`Headers`].
 pub(crate) struct HeaderMapView<'a>(pub(crate) &'a HeaderMap);
 
 impl Headers for HeaderMapView<'_> {
     fn values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
-        // The headers that are read for every request need no parsing of their names.
+        // The headers that are read for every request are looked up by a prepared `HeaderName`, so their names are not
+        // parsed again.
         let values = match COMMON_HEADERS.iter().find(|known| known.as_str() == name) {
             Some(known) => self.0.get_all(known),
             None => self.0.get_all(name),
@@ -17,7 +18,7 @@ impl Headers for HeaderMapView<'_> {
     }
 }
 
-/// The headers that are read for every request.
+/// The names of the headers that are read for every request.
 static COMMON_HEADERS: [HeaderName; 8] = [
     http::header::HOST,
     http::header::ORIGIN,

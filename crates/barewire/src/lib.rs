@@ -1,15 +1,16 @@
 //! Servers, clients and plain connections for the Model Context Protocol (MCP). Every request gets exactly one answer.
 //!
-//! - [`Server`] serves MCP in every revision: tools, resources and prompts from functions. See [`server`].
+//! - [`Server`] serves tools, resources and prompts, implemented as functions, in every revision of MCP. See
+//!   [`server`].
 //! - [`Client`] connects to servers of every revision. See [`client`].
 //! - [`testkit`] connects a server and a client in memory, for tests.
 //! - [`peer`] is the engine, on tokio: JSON-RPC with many requests in flight in both directions over one connection.
-//! - [`transport`] has the transports: stdio, child processes, sockets, memory.
-//! - [`blocking`] serves over any `Read` and `Write`, without a runtime.
-//! - [`mcp`] has the messages of the protocol as types.
+//! - [`transport`] contains the transports: stdio, child processes, sockets, memory.
+//! - [`blocking`] serves over any `Read` and `Write`, without an async runtime.
+//! - [`mcp`] contains the messages of the protocol as Rust types.
 //!
-//! The protocol itself is in the crate `barewire-proto`, which does no IO. This crate moves the bytes and runs
-//! handlers.
+//! The protocol itself is implemented in the crate `barewire-proto`, which does no IO. This crate reads and writes the
+//! bytes and runs the handlers.
 //!
 //! ```
 //! use barewire::peer::{Connection, Context, Methods};
@@ -38,7 +39,7 @@
 //! | `jsonschema` | tools whose arguments are checked with a schema that is not generated from a type |
 
 #![warn(clippy::exhaustive_structs, clippy::exhaustive_enums)]
-// Some parts of the engine have no caller if the features `client` and `server` are not both enabled.
+// Some functions of the engine are unused unless the features `client` and `server` are both enabled.
 #![cfg_attr(not(all(feature = "client", feature = "server")), allow(dead_code, unused_imports))]
 
 pub mod blocking;
@@ -78,7 +79,8 @@ pub use failure::Failure;
 pub use server::Server;
 pub use trace::TraceContext;
 
-/// The crate that derives the schema of a tool's arguments. With `use barewire::schemars;` its derive macro works.
+/// Re-exported to derive the schema of a tool's arguments. The derive macro works if `use barewire::schemars;` is in
+/// scope.
 #[cfg(feature = "server")]
 pub use schemars;
 

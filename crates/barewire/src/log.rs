@@ -1,4 +1,4 @@
-//! Refused frames and failed handlers -> events of `tracing`, at most a hundred a second.
+//! Logs refused frames and failed handlers as `tracing` events, at most 100 per second.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,12 +10,12 @@ use tracing::{Level, error, event_enabled, warn};
 
 use crate::Failure;
 
-/// The log of a connection. A subscriber that panics does not affect the connection. Clones share the limit on events a
-/// second.
+/// The log of a connection. A `tracing` subscriber that panics does not affect the connection. Clones share one limit
+/// on events per second.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<RateWindow>>);
 
-/// The count of events in the current second.
+/// Counts the events of the current second.
 #[derive(Debug, Default)]
 struct RateWindow {
     start: Option<Instant>,
@@ -37,7 +37,7 @@ impl Log {
         self.send(|| warn!(target: TARGET, offset, frame = %quoted(bytes), "{what}"));
     }
 
-    /// Logs the failure of a handler, if it has more details than the error response.
+    /// Logs the failure of a handler, if the failure has more details than the error response.
     pub(crate) fn failed(&self, method: &str, failure: &Failure) {
         if let Some(what) = failure.log() {
             self.send(|| {
@@ -47,22 +47,22 @@ impl Log {
         }
     }
 
-    /// Logs a message about a connection or a client. Text of a peer in it must be [`quoted`].
+    /// Logs a message about a connection or a client. Text from a peer in the message must be escaped with [`quoted`].
     pub(crate) fn report(&self, what: impl fmt::Display) {
         self.send(|| warn!(target: TARGET, "{what}"));
     }
 
-    /// Sends an event, unless there have been too many in this second.
+    /// Sends an event, unless too many have already been sent in this second.
     fn send(&self, event: impl FnOnce()) {
-        // Without a subscriber, no text is escaped and no clock is read.
+        // Without a subscriber, no time is spent on escaping text and reading the clock.
         if !event_enabled!(target: TARGET, Level::ERROR) {
             return;
         }
-        // The event is sent after the window is unlocked: a subscriber may be slow.
+        // The event is sent after the lock on the window is released, because a subscriber may be slow.
         let (may_send, dropped) = self.window().count(Instant::now());
         report_dropped(dropped);
         if may_send {
-            // A panic of the subscriber must not end the connection.
+            // A panic in the subscriber must not end the connection.
             let _ = Failure::catch(event);
         }
     }
@@ -73,8 +73,8 @@ impl Log {
 }
 
 impl RateWindow {
-    /// Counts one more event. Returns whether it may be sent, and if a new second begins, the number of events dropped
-    /// before it.
+    /// Counts one more event. Returns whether the event may be sent, and, if it starts a new second, the number of
+    /// events that were dropped before.
     fn count(&mut self, now: Instant) -> (bool, u64) {
         let mut dropped = 0;
         if self.start.is_none_or(|start| now.duration_since(start) >= RATE_WINDOW) {
@@ -106,7 +106,7 @@ fn report_dropped(dropped: u64) {
     }
 }
 
-/// The beginning of a text of a peer or a handler, escaped, for the log and for error messages.
+/// Returns the first 80 bytes of a text from a peer or a handler, escaped for the log and for error messages.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
     let more = if bytes.len() > MAX_QUOTED_BYTES { "…" } else { "" };
     format!("{}{more}", escape(&bytes[..bytes.len().min(MAX_QUOTED_BYTES)]))
@@ -115,9 +115,10 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
 /// The target of the events, by which a subscriber can filter them.
 const TARGET: &str = "barewire";
 
-/// The most bytes of a frame that are quoted: enough to recognise it, at most about two lines of a terminal.
+/// The maximum number of bytes of a text that are quoted: enough to recognise the text, and about two lines of a
+/// terminal.
 const MAX_QUOTED_BYTES: usize = 80;
 
-/// The limit on events a second: a peer that sends invalid frames at full speed must not fill the disk.
+/// The maximum number of events per second: a peer that sends invalid frames at full speed must not fill the disk.
 const EVENTS_PER_WINDOW: u32 = 100;
 const RATE_WINDOW: Duration = Duration::from_secs(1);

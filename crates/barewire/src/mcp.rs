@@ -1,13 +1,13 @@
-//! The messages of MCP as types, with the names of the specification, and the revisions of the protocol.
+//! The messages of MCP as Rust types, named as in the specification, and the revisions of the protocol.
 //!
-//! Handlers and clients return them. The [`Tool`] in this module is the definition that a client sees in a list; the
-//! tool of a server, with its handler, is [`server::Tool`](crate::server::Tool). The same is true for prompts and
+//! Handlers and clients use these types. The [`Tool`] in this module is the definition that a client sees in a list;
+//! the tool of a server, with its handler, is [`server::Tool`](crate::server::Tool). The same is true for prompts and
 //! resources.
 
-// Each name is listed, because the other items of `barewire-proto` are not part of this crate's interface and may
-// change.
+// The names are listed one by one, because the other items of `barewire-proto` are not part of this crate's public
+// interface and may change.
 
-// The protocol, and the implementations on both sides.
+// The revisions of the protocol, and the descriptions of clients and servers.
 #[doc(inline)]
 pub use barewire_proto::mcp::{Era, Icon, Implementation, Meta, Object, Revision, Theme, UnknownRevision};
 
@@ -25,7 +25,7 @@ pub use barewire_proto::mcp::{
     TextContent, TextResourceContents,
 };
 
-// The features of a server: tools, resources, prompts, completion.
+// The results and parameters of a server's features: tools, resources, prompts, completion.
 #[doc(inline)]
 pub use barewire_proto::mcp::{
     CacheScope, CallToolResult, CompleteArgument, CompleteContext, CompleteParams, CompleteReference, CompleteResult,

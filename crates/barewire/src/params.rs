@@ -1,4 +1,4 @@
-//! JSON-RPC parameters <-> types. Parameters are absent, an object or an array.
+//! Converts between JSON-RPC parameters and Rust types. Parameters are an object, an array, or absent.
 
 use std::io;
 
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Failure;
 
-/// Reads parameters as a type. Absent parameters are read as an empty object, as an empty array or as null, whichever
-/// the type accepts.
+/// Deserializes parameters. Absent parameters are read as an empty object, an empty array or null, whichever the type
+/// accepts.
 pub(crate) fn read<'a, T: Deserialize<'a>>(params: Option<Params<'a>>) -> Result<T, Failure> {
     let (error, json) = match params {
         Some(params) => match params.json().to() {
@@ -21,13 +21,13 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(params: Option<Params<'a>>) -> Result
             Err(error) => (error, &b""[..]),
         },
     };
-    // Empty and absent parameters are the same. A type without data, such as `()`, accepts any parameters.
+    // Empty parameters are treated like absent ones. A type without data, such as `()`, accepts any parameters.
     if (matches!(json, b"" | b"{}" | b"[]") || size_of::<T>() == 0)
         && let Ok(read) = serde_json::from_str("[]").or_else(|_| serde_json::from_str("null"))
     {
         return Ok(read);
     }
-    // The line and column are dropped: they do not help a caller that sent one line of JSON.
+    // The line and column are removed from the error text, because they do not help a caller who sent one line of JSON.
     let text = error.to_string();
     let what = text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what);
     Err(match json {
@@ -36,7 +36,7 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(params: Option<Params<'a>>) -> Result
     })
 }
 
-/// Writes parameters; `None` for values that serialize as null.
+/// Serializes parameters; returns `None` for a value that serializes as null.
 pub(crate) fn write(params: &(impl Serialize + ?Sized)) -> io::Result<Option<String>> {
     let text = serde_json::to_string(params)?;
     match text.trim_ascii_start().as_bytes().first() {
@@ -50,7 +50,7 @@ pub(crate) fn write(params: &(impl Serialize + ?Sized)) -> io::Result<Option<Str
     }
 }
 
-/// Calls `run` with parameters that [`write`] wrote.
+/// Parses parameters that [`write`] serialized, and calls `run` with them.
 pub(crate) fn with<T>(params: Option<&str>, run: impl FnOnce(Option<Params<'_>>) -> T) -> T {
     let json = params.map(|text| Json::parse(text.as_bytes()).expect("serde_json writes JSON"));
     run(json.and_then(Params::from_json))

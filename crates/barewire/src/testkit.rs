@@ -1,4 +1,4 @@
-//! Tests of a server: a client that is connected to it in memory, in one line.
+//! Support for testing a server: connects a client to it in memory, with one line of code.
 //!
 //! ```
 //! use barewire::{Server, testkit};
@@ -18,8 +18,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! All messages are serialized as for any other client, so a test sees the same bytes as a host. With tokio's time
-//! paused, timeouts take no time.
+//! All messages are serialized as on any other transport, so a test sees the same bytes as a real client. If tokio's
+//! time is paused, timeouts expire without any waiting.
 
 use crate::client::Builder;
 use crate::mcp::Revision;
@@ -29,7 +29,7 @@ use crate::{Client, ClientError, Server};
 /// Connects a client to this server, in the latest revision that both support.
 ///
 /// # Panics
-/// If they cannot connect.
+/// If the client cannot connect to the server.
 pub async fn connect(server: &Server) -> Client {
     connected(connect_with(server, builder()).await)
 }
@@ -37,12 +37,12 @@ pub async fn connect(server: &Server) -> Client {
 /// Connects a client to this server in one revision, to test that the server works with older hosts.
 ///
 /// # Panics
-/// If they cannot connect.
+/// If the client cannot connect to the server.
 pub async fn connect_as(server: &Server, revision: Revision) -> Client {
     connected(connect_with(server, builder().revision(revision)).await)
 }
 
-/// Connects a client with its own settings, such as one that answers requests of the server.
+/// Connects a client with custom settings, for example one that answers requests from the server.
 pub async fn connect_with(server: &Server, client: Builder) -> Result<Client, ClientError> {
     let (here, there) = memory(BUFFER_SIZE);
     // The task ends when the client is dropped.
@@ -58,5 +58,5 @@ fn connected(client: Result<Client, ClientError>) -> Client {
     client.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The default capacity of a pipe on Linux.
+/// The capacity of each direction in bytes: the default capacity of a pipe on Linux.
 const BUFFER_SIZE: usize = 64 * 1024;

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TraceContext {
-    /// The span that the call is made in.
+    /// The id of the trace and of the span in which the call is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
-    /// The additional data of tracing systems.
+    /// Additional data that is specific to a tracing system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracestate: Option<String>,
-    /// The application data that is passed on with the trace.
+    /// Application data that is passed along with the trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baggage: Option<String>,
 }

@@ -34,22 +34,23 @@ impl<'a> IncomingCall<'a> {
         &self.method
     }
 
-    /// Reads the parameters as a type. Absent parameters are read as an empty object.
+    /// Deserializes the parameters. Absent parameters are read as an empty object.
     pub fn params<T: Deserialize<'a>>(&self) -> Result<T, Failure> {
         crate::params::read(self.params)
     }
 
-    /// The JSON text of the parameters, as the peer wrote it.
+    /// The JSON text of the parameters, as the peer wrote it; `None` if there are none.
     pub fn raw_params(&self) -> Option<&'a str> {
         self.params.map(|params| params.json().as_str())
     }
 
-    /// Whether this is a request. The result of a notification's handler is dropped.
+    /// Whether this is a request and not a notification. The result of a notification's handler is dropped.
     pub fn is_request(&self) -> bool {
         self.is_request
     }
 
-    /// Sends a notification now, before the answer. `params` must be an object or an array.
+    /// Sends a notification immediately, before the answer to the current request. `params` must be an object or an
+    /// array.
     pub fn notify(&mut self, method: &str, params: &(impl Serialize + ?Sized)) -> io::Result<()> {
         let params = crate::params::write(params)?;
         let mut message = Vec::new();

@@ -12,7 +12,7 @@ use super::output::MessageWriter;
 use crate::log::Log;
 use crate::{Error, Failure};
 
-/// A JSON-RPC connection over a reader and a writer, one message a line.
+/// A JSON-RPC connection over a reader and a writer, one message per line.
 #[derive(Debug)]
 pub struct Conn<R, W> {
     reader: R,
@@ -22,51 +22,52 @@ pub struct Conn<R, W> {
     log: Log,
 }
 
-/// The limits of a frame.
+/// The limits on one frame.
 #[derive(Debug)]
 struct FrameLimits {
     depth: usize,
-    /// The most elements of a batch; `None` if batches are not allowed.
+    /// The maximum number of elements in a batch; `None` if batches are not allowed.
     batch: Option<usize>,
 }
 
 impl<R: Read, W: Write> Conn<R, W> {
-    /// A connection with the default limits.
+    /// Creates a connection with the default limits.
     pub fn new(reader: R, writer: W) -> Self {
         let output = MessageWriter::new(writer);
         let limits = FrameLimits { depth: DEFAULT_DEPTH, batch: Some(DEFAULT_BATCH) };
         Self { reader, output, max_frame: DEFAULT_LIMIT, limits, log: Log::default() }
     }
 
-    /// Refuses frames of more than `bytes` instead of the default 64 MiB.
+    /// Sets the maximum number of bytes in a frame. Larger frames are refused. The default is 64 MiB.
     #[must_use]
     pub fn max_frame(self, bytes: usize) -> Self {
         Self { max_frame: bytes, ..self }
     }
 
-    /// Refuses messages nested deeper than `levels` instead of the default 128.
+    /// Sets the maximum nesting depth of a message. Deeper messages are refused. The default is 128 levels.
     #[must_use]
     pub fn max_depth(self, levels: usize) -> Self {
         Self { limits: FrameLimits { depth: levels, ..self.limits }, ..self }
     }
 
-    /// Refuses batches of more than `elements` instead of the default 1000.
+    /// Sets the maximum number of elements in a batch. Larger batches are refused. The default is 1000.
     #[must_use]
     pub fn max_batch(self, elements: usize) -> Self {
         Self { limits: FrameLimits { batch: Some(elements), ..self.limits }, ..self }
     }
 
-    /// Refuses all batches: each request of a batch gets its own error, not in an array.
+    /// Refuses all batches: each request in a batch is answered with its own error response, and the responses are not
+    /// sent as an array.
     #[must_use]
     pub fn refuse_batches(self) -> Self {
         Self { limits: FrameLimits { batch: None, ..self.limits }, ..self }
     }
 
-    /// Handles messages in the order of arrival, until the reader ends.
+    /// Handles messages in the order of arrival, until the end of the input.
     ///
     /// Every request is answered once: with the result of `handler`, with its [`Failure`], or with -32603 if it panics.
-    /// Answers are written when all bytes of one read are handled; notifications of a handler are written at once. Only
-    /// errors of the reader and the writer end the loop.
+    /// The answers to all messages of one read are written together; a notification that a handler sends is written
+    /// immediately. An error is returned only if reading or writing fails.
     pub fn serve<T: Serialize>(
         self,
         mut handler: impl FnMut(&mut IncomingCall<'_>) -> Result<T, Failure>,
@@ -96,12 +97,12 @@ impl<R: Read, W: Write> Conn<R, W> {
     }
 }
 
-/// The state for handling frames.
+/// Handles the frames of a connection.
 struct FrameHandler<'h, W, H> {
     output: MessageWriter<W>,
     log: Log,
     limits: FrameLimits,
-    /// The buffer for the answer, empty between two frames; kept to reuse its memory.
+    /// The buffer for the answer. It is empty between two frames, and is kept so that its memory can be reused.
     answer: Vec<u8>,
     handler: &'h mut H,
 }
@@ -136,7 +137,7 @@ where
         Ok(())
     }
 
-    /// Handles a batch, and answers with one array. If no element needs an answer, there is none.
+    /// Handles a batch, and answers with one array. If no element needs an answer, nothing is sent.
     fn batch(&mut self, frame: Frame<'_>, batch: Batch<'_>, answer: &mut Vec<u8>) -> io::Result<()> {
         let Some(most) = self.limits.batch else {
             for (index, invalid) in batch.refusals().enumerate() {
@@ -161,7 +162,7 @@ where
             match element {
                 Ok(message) => self.message(frame, message, answer)?,
                 Err(invalid) => {
-                    // A line is logged once, also if several of its elements are invalid.
+                    // A line is logged only once, even if several of its elements are invalid.
                     if !std::mem::replace(&mut logged, true) {
                         self.log.refused(frame.offset, frame.bytes, &invalid);
                     }
@@ -178,7 +179,7 @@ where
         Ok(())
     }
 
-    /// Logs an invalid frame, and refuses it if it needs an answer.
+    /// Logs an invalid frame, and answers it with an error if it needs an answer.
     fn invalid(&mut self, offset: u64, bytes: &[u8], invalid: &Invalid<'_>, answer: &mut Vec<u8>) {
         self.log.refused(offset, bytes, invalid);
         refuse(invalid, answer);
@@ -195,7 +196,7 @@ where
                     written.map_err(|(_, error)| Failure::unserializable(&error))
                 })?;
                 if let Err(failure) = outcome {
-                    // A panic while the result was written may have left half of it.
+                    // A panic while the result was being written may have left part of it in the buffer.
                     answer.truncate(start);
                     self.log.failed(&method.to_name(), &failure);
                     request.reply().error(answer, &failure.error(&method.to_name()));
@@ -206,7 +207,7 @@ where
                     self.log.failed(&method.to_name(), &failure);
                 }
             }
-            // This side sends no requests, so no response can match one.
+            // This side sends no requests, so no response can match a request.
             Message::Response(response) => {
                 let kind = if response.outcome.is_ok() { "result" } else { "error" };
                 self.log.frame(offset, bytes, format_args!("{kind} response matches no request: none was sent"));
@@ -219,8 +220,8 @@ where
         Ok(())
     }
 
-    /// Runs the handler, and `finish` with its result. The outer error is the writer's: a notification of the handler
-    /// could not be sent.
+    /// Runs the handler, and calls `finish` with its result. The outer error means that a notification from the handler
+    /// could not be written.
     fn call(
         &mut self,
         method: Text<'_>,
@@ -243,16 +244,16 @@ where
     }
 }
 
-/// Writes the refusal of an invalid message, if it needs an answer.
+/// Writes an error response to an invalid message, if the message needs an answer.
 fn refuse(invalid: &Invalid<'_>, answer: &mut Vec<u8>) {
     if let Some(reply) = invalid.reply() {
         reply.error(answer, &invalid.error());
     }
 }
 
-/// More elements than any client sends at once. The answer to an element may be many times as long as the element, so
-/// their number is what bounds the answer.
+/// The default maximum number of elements in a batch, more than any client sends at once. The number is limited because
+/// the answer to an element may be many times as long as the element.
 const DEFAULT_BATCH: usize = 1000;
 
-/// The default capacity of a pipe on Linux: one read empties a full pipe.
+/// The size of the read buffer: the default capacity of a pipe on Linux, so that one read empties a full pipe.
 const READ_SIZE: usize = 64 * 1024;

@@ -3,17 +3,18 @@
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A pipe that holds at most `capacity` bytes. A writer blocks until there is room, a reader until there are bytes.
+/// Creates a pipe that holds at most `capacity` bytes. A writer blocks until there is room, a reader until there are
+/// bytes.
 pub fn pipe(capacity: usize) -> (PipeReader, PipeWriter) {
     let shared = Arc::new(PipeShared { capacity: capacity.max(1), ..PipeShared::default() });
     (PipeReader(Arc::clone(&shared)), PipeWriter(shared))
 }
 
-/// The reading end. The stream ends once the writer is dropped and everything is read.
+/// The reading end of a pipe. It is at its end once the writer is dropped and everything is read.
 #[derive(Debug)]
 pub struct PipeReader(Arc<PipeShared>);
 
-/// The writing end. Writing fails once the reader is dropped.
+/// The writing end of a pipe. Writing fails once the reader is dropped.
 #[derive(Debug)]
 pub struct PipeWriter(Arc<PipeShared>);
 
@@ -29,17 +30,17 @@ struct PipeState {
     bytes: Vec<u8>,
     writer_gone: bool,
     reader_gone: bool,
-    /// The reader has read everything and waits for more.
+    /// Whether the reader has read everything and is waiting for more.
     reader_waits: bool,
 }
 
 impl PipeShared {
     fn lock(&self) -> MutexGuard<'_, PipeState> {
-        // The state is valid also after a panic of a thread that held the lock.
+        // The state is valid even if a thread panicked while it held the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes the other end, and waits until `ready`.
+    /// Wakes the thread at the other end, and waits until `ready` returns true.
     fn wait_until<'a>(
         &'a self,
         mut state: MutexGuard<'a, PipeState>,
@@ -54,8 +55,8 @@ impl PipeShared {
 }
 
 impl PipeWriter {
-    /// Waits until the reader has read everything and waits for more, or is dropped. The reader is then done with the
-    /// bytes.
+    /// Blocks until the reader has read everything and waits for more, or is dropped. All bytes written so far have
+    /// been handled then.
     pub fn wait_until_idle(&self) {
         let state = self.0.lock();
         drop(self.0.wait_until(state, |state| state.reader_gone || (state.reader_waits && state.bytes.is_empty())));

@@ -1,7 +1,7 @@
-//! Connections without a runtime: messages are handled one after the other, on one thread.
+//! Connections without an async runtime: messages are handled one after the other, on one thread.
 //!
 //! For small servers: [`serve_stdio`], or [`Conn`] over any `Read` and `Write`. An invalid line, an unknown method or a
-//! failing handler gets an error response and never ends the connection.
+//! failing handler is answered with an error response and never ends the connection.
 //!
 //! ```
 //! use barewire::blocking::{IncomingCall, Conn, Failure};
@@ -34,12 +34,12 @@ pub use call::IncomingCall;
 pub use conn::Conn;
 pub use memory::{PipeReader, PipeWriter, pipe};
 
-/// Serves JSON-RPC on stdin and stdout until stdin ends.
+/// Serves JSON-RPC on stdin and stdout until the end of stdin.
 ///
-/// Only messages may go to stdout, so print to stderr.
+/// Only messages may be written to stdout, so print any other output to stderr.
 pub fn serve_stdio<R: Serialize>(
     handler: impl FnMut(&mut IncomingCall<'_>) -> Result<R, Failure>,
 ) -> Result<(), Error> {
-    // stdout is locked only for each write: another thread that prints must not wait forever.
+    // stdout is locked only during each write, so that other threads can still print to it.
     Conn::new(io::stdin().lock(), io::stdout()).serve(handler)
 }

@@ -1,4 +1,4 @@
-//! Several outgoing messages in one array.
+//! A batch: several outgoing messages in one array.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -13,9 +13,9 @@ use super::handle::notification;
 use super::queue::{BatchEntry, Command, Queue};
 use super::{CallError, FromResult, OutgoingCall};
 
-/// Calls and notifications that are sent together, in one array. The answers may come in any order.
+/// Calls and notifications that are sent together, in one array. The answers may arrive in any order.
 ///
-/// Not every peer accepts batches: MCP has them in one revision only.
+/// Not every peer accepts batches: only one revision of MCP has them.
 #[derive(Debug)]
 #[must_use = "nothing is sent until `send` is awaited"]
 pub struct Batch {
@@ -37,7 +37,7 @@ impl Batch {
         self.add(OutgoingCall::new(Arc::clone(&self.queue), method.into(), crate::params::write(&params)))
     }
 
-    /// Adds a call that was made with [`Peer::call`](super::Peer::call), with its own timeout and progress callback.
+    /// Adds a call that was created with [`Peer::call`](super::Peer::call), with its own timeout and progress callback.
     pub fn add<R: FromResult>(&mut self, call: OutgoingCall<R>) -> Result<BatchedCall<R>, CallError> {
         let (call, waiting) = call.prepare()?;
         self.entries.push(BatchEntry::Call(call));
@@ -51,15 +51,16 @@ impl Batch {
         Ok(())
     }
 
-    /// Sends the array. An empty array is not sent. An array with more elements than this side's own batch limit is an
-    /// error.
+    /// Sends the array. An empty array is not sent. Returns an error if the array has more elements than this side
+    /// itself accepts in a batch.
     pub async fn send(self) -> Result<(), CallError> {
         let Self { queue, entries } = self;
         if entries.is_empty() {
             return Ok(());
         }
         if entries.len() > queue.batch_limit {
-            // The peer would refuse the array with an id of null, which cannot be matched to a call.
+            // The peer would refuse the whole array with an error response whose id is null, which cannot be matched to
+            // a call.
             let (count, limit) = (entries.len(), queue.batch_limit);
             return Err(CallError::Params(format!("the batch has {count} elements, and the limit is {limit}")));
         }
@@ -78,7 +79,7 @@ impl BatchEntry {
     }
 }
 
-/// A call that is part of a batch. Dropping it cancels the call.
+/// The future of a call that is part of a batch. Dropping it cancels the call.
 #[must_use = "the answer comes when it is awaited"]
 pub struct BatchedCall<R> {
     waiting: PendingAnswer,

@@ -48,7 +48,8 @@ impl<R> OutgoingCall<R> {
         }
     }
 
-    /// Waits this long for the answer instead of 60 seconds. When the time is over, the peer is sent a cancellation.
+    /// Sets the timeout for the answer; the default is 60 seconds. When the timeout expires, a cancellation is sent to
+    /// the peer.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.patience.timeout = Some(timeout);
         self
@@ -64,36 +65,38 @@ impl<R> OutgoingCall<R> {
     pub fn reset_by_progress(mut self, at_most: Duration) -> Self {
         self.patience.reset_by_progress = true;
         self.patience.at_most = Some(at_most);
-        // The peer reports progress only for calls with a progress token, and a callback is what adds one.
+        // The peer reports progress only for calls with a progress token, and a token is added only if there is a
+        // callback.
         self.progress.get_or_insert_with(|| OnProgress(Box::new(drop)));
         self
     }
 
-    /// Asks the peer for progress notifications, and calls `callback` with each. It runs on the task that reads
-    /// messages, so it must return quickly.
+    /// Asks the peer for progress notifications, and calls `callback` with each. The callback runs on the task that
+    /// reads messages, so it must return quickly.
     pub fn on_progress(mut self, callback: impl FnMut(Raw) + Send + 'static) -> Self {
         self.progress = Some(OnProgress(Box::new(callback)));
         self
     }
 
-    /// Sends the peer no cancellation when the call is given up. The specification forbids to cancel some calls.
+    /// Sends no cancellation to the peer when the call is dropped or times out. The specification forbids cancelling
+    /// some calls.
     pub(crate) fn quiet(mut self) -> Self {
         self.quiet = true;
         self
     }
 
-    /// Makes the call part of `exchange`: it is sent over the same carrier as the answer of that exchange.
+    /// Makes the call part of `exchange`: it is sent over the same HTTP stream as the answer of that exchange.
     pub(super) fn within_exchange(mut self, exchange: Exchange) -> Self {
         self.exchange = exchange;
         self
     }
 
-    /// The id of the call, set as soon as the call is about to be written.
+    /// Returns the cell for the id of the call. The id is set just before the call is written.
     pub(crate) fn id(&self) -> Arc<OnceLock<CallId>> {
         Arc::clone(&self.id)
     }
 
-    /// Splits the call into the command for the queue and the future of its answer.
+    /// Splits the call into the command for the queue and the future that waits for the answer.
     pub(super) fn prepare(self) -> Result<(NewCall, PendingAnswer), CallError> {
         let Self { queue, method, params, patience, progress, quiet, exchange, id, .. } = self;
         let params = params.map_err(|error| CallError::Params(error.to_string()))?;
@@ -126,7 +129,7 @@ impl<R> fmt::Debug for OutgoingCall<R> {
 }
 
 impl NewCall {
-    /// The approximate number of bytes of the request on the wire.
+    /// The approximate size of the serialized request, in bytes.
     pub(super) fn len(&self) -> usize {
         self.method.len() + self.params.as_ref().map_or(0, String::len) + 48
     }
@@ -136,7 +139,7 @@ pub(super) fn read_result<R: FromResult>(raw: Raw) -> Result<R, CallError> {
     R::from_result(raw).map_err(|error| CallError::Result(error.to_string()))
 }
 
-/// The future of an answer. If it is dropped before the answer comes, the call is cancelled.
+/// The future that waits for the answer to a call. If it is dropped before the answer arrives, the call is cancelled.
 #[derive(Debug)]
 pub(super) struct PendingAnswer {
     queue: Arc<Queue>,
@@ -161,34 +164,34 @@ impl Future for PendingAnswer {
 impl Drop for PendingAnswer {
     fn drop(&mut self) {
         if !self.is_settled {
-            // First, so that a batch that is being sent at this moment leaves the call out.
+            // The channel is closed first, so that a batch that is being written at this moment leaves the call out.
             self.outcome.close();
-            // If the queue is closed, the call is over already. If the call was never sent, the driver ignores the
+            // If the queue is closed, the call has already failed. If the call was never sent, the driver ignores the
             // command.
             let _ = self.queue.push(Command::Forget(Arc::clone(&self.id)));
         }
     }
 }
 
-/// The reason why a call has no result.
+/// The reason why a call failed.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum CallError {
     /// The peer answered with an error.
     Refused(ErrorObject),
-    /// The peer's answer is not a valid response. The text names the rule that it breaks.
+    /// The peer's answer is not a valid response. The text names the rule that the answer breaks.
     Fault(String),
-    /// The result cannot be read as the expected type.
+    /// The result cannot be deserialized into the expected type.
     Result(String),
     /// The call was part of a batch, and the answer to the batch has no response for it.
     Missing,
-    /// There was no answer before the timeout. The peer has been sent a cancellation.
+    /// There was no answer before the timeout. A cancellation has been sent to the peer.
     TimedOut,
-    /// The peer ended the call without an answer.
+    /// The peer cancelled the call and will not answer it.
     Cancelled,
-    /// The parameters cannot be sent.
+    /// The parameters are invalid or cannot be serialized, so the call was not sent.
     Params(String),
-    /// The carrier, such as HTTP, could not deliver this request or its answer. The connection goes on.
+    /// The carrier, such as HTTP, could not deliver this request or its answer. The connection stays open.
     Carrier(Arc<dyn std::error::Error + Send + Sync>),
     /// The connection has ended.
     Closed(ConnectionEnd),
@@ -199,7 +202,7 @@ impl fmt::Display for CallError {
         match self {
             Self::Refused(error) => {
                 write!(f, "{} ({})", shown(&error.message), error.code)?;
-                // The data often holds the exact reason. Long data does not fit into one message.
+                // The data often holds the exact reason. Long data is left out to keep the message short.
                 match error.data.as_ref().map(|data| data.get()) {
                     Some(data) if data.len() <= MAX_DATA_BYTES => write!(f, ": {}", escape(data.as_bytes())),
                     _ => Ok(()),
@@ -217,7 +220,7 @@ impl fmt::Display for CallError {
     }
 }
 
-/// The same text as [`fmt::Display`] writes: `main` prints an error with `Debug`.
+/// Writes the same text as [`fmt::Display`], because an error that `main` returns is printed with `Debug`.
 impl fmt::Debug for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -226,7 +229,7 @@ impl fmt::Debug for CallError {
 
 impl std::error::Error for CallError {}
 
-/// The first 500 characters of a peer's text, escaped, to be quoted in an error message.
+/// Returns the first 500 characters of a peer's text, escaped, to be quoted in an error message.
 pub(crate) fn shown(text: &str) -> String {
     match text.char_indices().nth(MAX_EXCERPT_CHARS) {
         Some((end, _)) => format!("{}…", escape(&text.as_bytes()[..end])),
@@ -234,11 +237,11 @@ pub(crate) fn shown(text: &str) -> String {
     }
 }
 
-/// The characters of a peer's text that an error message quotes. Messages that are meant to be read are shorter.
+/// The maximum number of characters of a peer's text that an error message quotes. Messages for people are shorter.
 const MAX_EXCERPT_CHARS: usize = 500;
 
-/// The longest error data that is shown: two lines of a terminal.
+/// The maximum number of bytes of error data that are shown: about two lines of a terminal.
 const MAX_DATA_BYTES: usize = 200;
 
-/// The time that the official SDKs wait.
+/// The default timeout of the official SDKs.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! A connection before it runs: its transport, its methods, its limits.
+//! A connection that is being configured: its transport, its methods, its limits.
 
 use std::fmt;
 use std::future::Future;
@@ -21,8 +21,8 @@ use crate::transport::{Framing, Parts, Transport};
 
 /// A connection over a [transport](crate::transport).
 ///
-/// [`Self::run`] serves until the peer has finished. [`Self::spawn`] returns a [`Peer`] to call. [`Self::open`] returns
-/// both the peer and the future that drives the connection.
+/// [`Self::run`] serves until the peer closes the connection. [`Self::spawn`] returns a [`Peer`] to call.
+/// [`Self::open`] returns both the peer and the future that drives the connection.
 pub struct Connection<T> {
     transport: T,
     settings: ConnectionSettings,
@@ -40,7 +40,7 @@ pub(crate) struct ConnectionSettings {
 }
 
 impl ConnectionSettings {
-    /// Settings that serve `service`, with the default limits and the conventions of plain JSON-RPC.
+    /// Creates settings that serve `service`, with the default limits and the conventions of plain JSON-RPC.
     pub(crate) fn new(service: Box<dyn Service>, log: Log) -> Self {
         Self {
             service,
@@ -55,7 +55,7 @@ impl ConnectionSettings {
 }
 
 impl<T: Transport> Connection<T> {
-    /// A connection without methods, with the default limits.
+    /// Creates a connection without methods, with the default limits.
     pub fn new(transport: T) -> Self {
         let service = Box::new(Methods::new().finish());
         Self { transport, settings: ConnectionSettings::new(service, Log::default()) }
@@ -81,7 +81,8 @@ impl<T: Transport> Connection<T> {
         self
     }
 
-    /// Sets how cancellation and progress are written. The default is that of the Language Server Protocol.
+    /// Sets the format of cancellation and progress messages. The default is the format of the Language Server
+    /// Protocol.
     #[must_use]
     pub fn conventions(mut self, conventions: Conventions) -> Self {
         self.settings.conventions = conventions;
@@ -95,36 +96,36 @@ impl<T: Transport> Connection<T> {
         self
     }
 
-    /// Sets whether frames without a usable id are answered with an id of null, or only logged. By default they are
-    /// answered if the peer opened the connection, and only logged if this side did: a server that prints a banner on
-    /// its stdout must not get error responses on its stdin.
+    /// Sets whether invalid frames without a usable id are answered with an error whose id is null, or only logged. By
+    /// default they are answered if the peer opened the connection, and only logged if this side did: a server that
+    /// prints a banner on its stdout must not get error responses on its stdin.
     #[must_use]
     pub fn answer_unreadable(mut self, answer: bool) -> Self {
         self.settings.answer_unreadable = Some(answer);
         self
     }
 
-    /// Logs to `log`. Connections that share a log share its limit on events a second.
+    /// Logs to `log`. Connections that share a log share its limit on events per second.
     pub(crate) fn log(mut self, log: Log) -> Self {
         self.settings.log = log;
         self
     }
 
-    /// Passes trace context in and out, if there is a [`Trace`].
+    /// Reads trace context from incoming messages and adds it to outgoing messages, if `trace` is not `None`.
     #[cfg(feature = "http")]
     pub(crate) fn traced(mut self, trace: Option<Arc<dyn Trace>>) -> Self {
         self.settings.trace = trace;
         self
     }
 
-    /// Passes trace context in and out through `trace`.
+    /// Reads trace context from incoming messages and adds it to outgoing messages, with the hooks of `trace`.
     #[must_use]
     pub fn trace(mut self, trace: impl Trace) -> Self {
         self.settings.trace = Some(Arc::new(trace));
         self
     }
 
-    /// Returns the future that drives the connection, until the peer has finished.
+    /// Returns the future that drives the connection until the peer closes it.
     pub fn run(self) -> RunningConnection {
         self.start().1
     }
@@ -176,14 +177,14 @@ impl<T> fmt::Debug for Connection<T> {
     }
 }
 
-/// The future that drives a connection. Dropping it ends the connection at once.
+/// The future that drives a connection. Dropping it ends the connection immediately.
 #[must_use = "nothing happens until it is awaited"]
 pub struct RunningConnection(Driving);
 
 type Driving = Pin<Box<dyn Future<Output = ConnectionEnd> + Send>>;
 
 impl Future for RunningConnection {
-    /// `Ok` if the connection ended in order. See [`ConnectionEnd::is_orderly`].
+    /// `Ok` if the connection was closed cleanly. See [`ConnectionEnd::is_orderly`].
     type Output = Result<(), Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -197,10 +198,11 @@ impl fmt::Debug for RunningConnection {
     }
 }
 
-/// Hooks that carry trace context in messages. By default both do nothing.
+/// Hooks that read trace context from incoming messages and add it to outgoing messages. The default implementations do
+/// nothing.
 pub trait Trace: Send + Sync + 'static {
-    /// Called for each incoming request and notification. `span` is the span that its handler runs in, `params` the
-    /// JSON text of its parameters.
+    /// Called for each incoming request and notification. `span` is the span in which the message's handler runs, and
+    /// `params` is the JSON text of its parameters.
     fn incoming(&self, span: &tracing::Span, method: &str, params: Option<&str>) {
         let _ = (span, method, params);
     }
@@ -213,5 +215,6 @@ pub trait Trace: Send + Sync + 'static {
     }
 }
 
-/// Long enough for requests that are about to finish, short enough for a host that waits to start the program again.
+/// The default grace period: long enough for requests that are about to finish, short enough for a host that is waiting
+/// to restart the program.
 const DEFAULT_GRACE: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! The end of a connection: its reason, and what is known about the peer.
+//! The end of a connection: the reason, and details about the peer.
 
 use std::fmt;
 use std::io;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::Error;
 use crate::transport::Exit;
 
-/// The end of a connection: its reason, and what is known about the peer. Cheap to clone: every caller that waits gets
-/// one.
+/// The end of a connection: the reason, and details about the peer. Cheap to clone, because every waiting caller gets a
+/// copy.
 #[derive(Clone)]
 pub struct ConnectionEnd(Arc<EndDetails>);
 
@@ -30,32 +30,32 @@ pub enum EndReason {
     Shutdown,
     /// Reading failed.
     Read(Arc<io::Error>),
-    /// Writing failed: the peer no longer reads.
+    /// Writing failed, usually because the peer no longer reads.
     Write(Arc<io::Error>),
     /// The peer read nothing for this long.
     WriteTimeout(Duration),
-    /// Nothing was in flight and no message came for this long.
+    /// Nothing was in flight and no message arrived for this long.
     IdleTimeout(Duration),
-    /// The stream began with an HTTP request. It was not answered.
+    /// The stream began with an HTTP request, which was not answered.
     Http,
-    /// The peer sends `Content-Length` headers, and this connection expects one message a line.
+    /// The peer sends `Content-Length` headers, but this connection expects one message per line.
     ContentLength,
     /// The future that drives the connection was dropped.
     Abandoned,
 }
 
-/// Output of the peer that is not a message.
+/// Output of the peer that is not a valid message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StrayOutput {
-    /// Its byte offset in the stream.
+    /// The byte offset of the output in the stream.
     pub offset: u64,
-    /// Its beginning, escaped.
+    /// The beginning of the output, escaped.
     pub excerpt: String,
 }
 
 impl ConnectionEnd {
-    /// The end of a connection that could not be opened.
+    /// Returns the end of a connection that could not be opened.
     pub(crate) fn unopened(error: std::io::Error) -> Self {
         Self::new(EndReason::Read(Arc::new(error)), None, None)
     }
@@ -64,24 +64,24 @@ impl ConnectionEnd {
         Self(Arc::new(EndDetails { reason, stray_output, exit }))
     }
 
-    /// The event that ended it.
+    /// The event that ended the connection.
     pub fn reason(&self) -> &EndReason {
         &self.0.reason
     }
 
-    /// The first output of a peer that never sent a message.
+    /// The first output of the peer, if it never sent a valid message.
     pub fn stray_output(&self) -> Option<&StrayOutput> {
         self.0.stray_output.as_ref()
     }
 
-    /// The exit of the peer's process, if this side started it.
+    /// The exit status of the peer's process, if this side started that process.
     pub fn exit(&self) -> Option<&Exit> {
         self.0.exit.as_ref()
     }
 
-    /// Whether the connection ended in order: this side shut it down, or the peer closed its half of the stream. If
-    /// this side started the peer's process, that process must also have exited with code 0, or have been ended by this
-    /// side.
+    /// Whether the connection was closed cleanly: this side shut it down, or the peer closed its half of the stream. In
+    /// the second case, if this side started the peer's process, that process must also have exited with code 0, or
+    /// have been terminated by this side.
     pub fn is_orderly(&self) -> bool {
         let exit_is_clean = self.exit().is_none_or(|exit| exit.by_us || exit.code == Some(0));
         match self.reason() {
@@ -91,12 +91,12 @@ impl ConnectionEnd {
         }
     }
 
-    /// `Ok` if the connection ended in order.
+    /// Returns `Ok` if the connection was closed cleanly.
     pub(crate) fn into_result(self) -> Result<(), Error> {
         if self.is_orderly() { Ok(()) } else { Err(Error::Connection(self)) }
     }
 
-    /// The error of the transport that ended it, if one did.
+    /// The IO error that ended the connection, if there was one.
     pub(crate) fn cause(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self.reason() {
             EndReason::Read(error) | EndReason::Write(error) => Some(error.as_ref()),
@@ -137,7 +137,7 @@ impl fmt::Display for EndReason {
     }
 }
 
-/// The same text as [`fmt::Display`] writes.
+/// Writes the same text as [`fmt::Display`].
 impl fmt::Debug for ConnectionEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

@@ -1,4 +1,4 @@
-//! The context of a handler: the message that it handles, and the connection that the message came over.
+//! The context of a handler: the message that it handles, and the connection over which the message arrived.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use super::outlet::Exchange;
 use super::queue::{Command, Queue};
 use super::{CallError, ConnectionEnd, OutgoingCall, Peer};
 
-/// The request or notification that is being handled, and the connection it came over.
+/// The request or notification that is being handled, and the connection over which it arrived.
 #[derive(Clone)]
 pub struct Context {
     incoming: Arc<IncomingMessage>,
     queue: Arc<Queue>,
 }
 
-/// A message that is being handled. The driver reuses it for the next message once no handler holds it, so its strings
-/// keep their memory.
+/// A message that is being handled. The driver reuses this value for the next message once no handler holds it, so that
+/// its strings need no new allocation.
 #[derive(Debug)]
 pub(super) struct IncomingMessage {
     pub(super) method: String,
@@ -33,11 +33,11 @@ pub(super) struct IncomingMessage {
     /// The progress token, if the peer wants progress notifications.
     pub(super) token: Option<Id<'static>>,
     pub(super) progress: ProgressConvention,
-    /// The exchange that the message came in.
+    /// The HTTP exchange in which the message arrived.
     pub(super) exchange: Exchange,
     caller: Option<AnyCaller>,
     cancelled: AtomicBool,
-    /// The request is answered or cancelled, so further notifications about it are dropped.
+    /// Whether the request is answered or cancelled. If so, further notifications about it are dropped.
     finished: AtomicBool,
     /// Notified when `cancelled` or `finished` changes.
     changed: Notify,
@@ -51,7 +51,7 @@ impl IncomingMessage {
         Self { method, id, token: None, progress, exchange, caller, cancelled, finished, changed: Notify::new() }
     }
 
-    /// Reuses `this` for another message, or makes a new one if a handler still holds it.
+    /// Reuses `this` for another message, or creates a new value if a handler still holds `this`.
     pub(super) fn reuse(
         mut this: Arc<Self>,
         method: &str,
@@ -124,12 +124,14 @@ impl Context {
         &self.incoming.method
     }
 
-    /// The request's id as its sender wrote it, `"a"` with its quotes; `None` for a notification.
+    /// The request's id as JSON text, exactly as the sender wrote it, so a string includes its quotes; `None` for a
+    /// notification.
     pub fn id(&self) -> Option<&str> {
         (!self.incoming.id.is_empty()).then_some(&self.incoming.id)
     }
 
-    /// A handle for the peer, to use in this handler or anywhere else. It does not keep the connection open.
+    /// Returns a handle for the peer, which can also be used outside this handler. The handle does not keep the
+    /// connection open.
     pub fn peer(&self) -> Peer {
         Peer::unguarded(Arc::clone(&self.queue))
     }
@@ -139,7 +141,7 @@ impl Context {
         self.peer().call(method, params).within_exchange(self.incoming.exchange)
     }
 
-    /// Sends the peer a notification about this request. It is sent before the answer. Once the request is answered or
+    /// Sends a notification about this request to the peer, before the answer. Once the request is answered or
     /// cancelled, notifications about it are dropped.
     pub async fn notify(&self, method: impl AsRef<str>, params: impl Serialize) -> Result<(), CallError> {
         let message = super::handle::notification(&self.queue, method.as_ref(), params)?;
@@ -169,8 +171,8 @@ impl Context {
         self.send_about(message).await
     }
 
-    /// A handle that shows whether the sender has cancelled this request. A cancelled handler is dropped at its next
-    /// `await`, so only work that goes on outside of it needs this: threads, tasks, other programs.
+    /// Returns a handle that shows whether the sender has cancelled this request. A cancelled handler is dropped at its
+    /// next `await`, so only work that continues outside the handler needs it: threads, tasks, other programs.
     pub fn cancellation(&self) -> Cancellation {
         Cancellation(Arc::clone(&self.incoming))
     }
@@ -179,11 +181,11 @@ impl Context {
     /// `retry`.
     pub(crate) fn hang_up(&self, retry: Duration) {
         let exchange = self.incoming.exchange;
-        // If the queue is closed, there is nothing left to close.
+        // If the queue is closed, the connection has ended, and the stream is already closed.
         let _ = self.queue.push(Command::HangUp { exchange, retry });
     }
 
-    /// The sender of this message, if the carrier knows it and `T` is its type.
+    /// Information about the sender of this message, if the carrier, such as HTTP, provides it as a `T`.
     #[cfg(feature = "http")]
     pub(crate) fn caller<T: std::any::Any>(&self) -> Option<&T> {
         self.incoming.caller.as_deref()?.downcast_ref()
@@ -199,13 +201,13 @@ impl Context {
         self.incoming.finished().await;
     }
 
-    /// Waits until the connection begins to end: the peer has closed its half of the stream, or this side shuts down. A
-    /// handler that runs without end should finish then.
+    /// Waits until the connection is closing: the peer has closed its half of the stream, or this side shuts down. A
+    /// handler that would run forever should return then.
     pub async fn closing(&self) {
         self.queue.closing().await;
     }
 
-    /// The end of the connection; `None` while it is open.
+    /// Returns how the connection ended; `None` while it is open.
     pub fn end(&self) -> Option<&ConnectionEnd> {
         self.queue.closed()
     }

@@ -19,42 +19,45 @@ use super::sniff::{self, SniffResult};
 use super::{ConnectionEnd, EndReason};
 use crate::transport::{Exit, ExitFuture, Parts};
 
-/// Drives a connection.
+/// The state of the loop that drives a connection.
 pub(super) struct Driver<C, R, W> {
     dispatcher: Dispatcher<StreamOutput<C>>,
     codec: C,
-    /// `None` once the peer has closed its half of the stream.
+    /// The reader; `None` once the peer has closed its half of the stream.
     reader: Option<R>,
-    /// Every byte that the peer has sent is handled.
+    /// Whether the input has ended and every byte of it is handled.
     input_done: bool,
-    /// `None` once the peer no longer reads.
+    /// The writer; `None` once the peer no longer reads our output.
     writer: Option<W>,
-    /// The bytes of the last read; those in `taken..filled` are not decoded yet.
+    /// The bytes of the last read. The range `taken..filled` is not decoded yet.
     chunk: Vec<u8>,
     taken: usize,
     filled: usize,
-    /// The first bytes of a stream that any program can open, until they are known not to be an HTTP request.
+    /// The first bytes of a stream that any program can open, collected until it is clear whether they are an HTTP
+    /// request; `None` afterwards.
     sniffed: Option<Vec<u8>>,
-    /// The writer has flushed every byte that it was given.
+    /// Whether the writer has flushed every byte that was written to it.
     flushed: bool,
     end: Option<EndProgress>,
     grace: Duration,
-    /// The moment since which the peer has taken none of the bytes that wait to be written.
+    /// The time since which the peer has not read any of the pending output; `None` if no output is pending.
     stalled_since: Option<Instant>,
-    /// The moment since which nothing has come and nothing has been in flight, if there is an idle timeout.
+    /// The time since which the connection has been idle, with nothing received and nothing in flight, if there is an
+    /// idle timeout.
     idle_since: Option<Instant>,
-    /// The moment since which there has been nothing to do, if there is memory to be given back.
+    /// The time since which there has been nothing to do, if the buffers hold memory that can be freed.
     quiet_since: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
     exit: Option<ExitFuture>,
 }
 
-/// The end of the connection, once it has begun.
+/// The progress of the shutdown.
 struct EndProgress {
     reason: EndReason,
-    /// The moment at which unfinished work is given up.
+    /// The deadline after which unfinished work is abandoned.
     until: Instant,
-    /// Unfinished work has been given up. Only the remaining output is written, as long as the peer reads.
+    /// Whether unfinished work has been abandoned. If so, only the remaining output is written, as long as the peer
+    /// reads it.
     gave_up: bool,
 }
 
@@ -99,10 +102,10 @@ where
     pub(super) async fn run(mut self) -> ConnectionEnd {
         let reason = poll_fn(|context| self.poll(context)).await;
         if let Some(writer) = &mut self.writer {
-            // The bytes are handed over already, so a writer that does not finish within the grace is not waited for.
+            // All bytes are already passed to the writer, so its shutdown may take no longer than the grace period.
             let _ = tokio::time::timeout(self.grace, writer.shutdown()).await;
         }
-        // The peer sees the end of its input, which makes a process exit.
+        // This closes the stream: the peer sees the end of its input, and if it is a child process, it should exit.
         drop(self.writer.take());
         let exit = match self.exit.take() {
             Some(mut exit) => poll_fn(|context| self.poll_exit(context, &mut exit)).await,
@@ -111,8 +114,8 @@ where
         self.dispatcher.finish(reason, exit)
     }
 
-    /// Waits until the peer's process has exited. Its output until then is read and dropped: a program that is asked to
-    /// end may write something first, and must not fail because the pipe is full or closed.
+    /// Waits until the peer's process has exited, and discards its output until then: a program that is asked to exit
+    /// may still write something, and must not fail because the pipe is full or closed.
     fn poll_exit(&mut self, context: &mut Context<'_>, exit: &mut ExitFuture) -> Poll<Option<Exit>> {
         while let Some(reader) = &mut self.reader {
             let mut buffer = ReadBuf::new(&mut self.chunk);
@@ -125,7 +128,7 @@ where
         exit.as_mut().poll(context)
     }
 
-    /// Runs the loop until there is nothing left to do but wait.
+    /// Runs the loop until it has to wait.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<EndReason> {
         loop {
             if self.gave_up() {
@@ -146,17 +149,17 @@ where
             if let Some(reason) = self.end_if_done() {
                 return Poll::Ready(reason);
             }
-            // Other tasks on this thread get a turn: handlers, connections, timers.
+            // Other tasks on this thread get a turn: handlers, other connections, timers.
             if more && self.dispatcher.is_slice_over() {
-                // Wakes this task after they have run.
+                // This schedules the current task again after the other tasks.
                 let _ = std::pin::pin!(tokio::task::yield_now()).poll(context);
                 return Poll::Pending;
             }
-            // Work that is possible now must be done now: there will be no wake-up for it.
+            // Work that is already possible must be done before waiting, because no wake-up will follow for it.
             if more || self.dispatcher.can_start() || (self.taken < self.filled && !self.dispatcher.is_blocked()) {
                 continue;
             }
-            // All frames are handled, and the last may have been large.
+            // All frames are handled. If one of them was large, its memory is freed.
             if self.taken == self.filled && self.codec.capacity() > MAX_KEPT_CAPACITY {
                 self.codec.trim();
             }
@@ -181,7 +184,7 @@ where
         }
     }
 
-    /// Handles the frames that have been read, for one time slice. Returns `true` if there may be more frames: output
+    /// Handles the frames that have been read, for one time slice. Returns `true` if there may be more frames. Output
     /// is written between slices, so that neither direction starves.
     fn handle_frames(&mut self) -> bool {
         if self.taken == self.filled {
@@ -208,7 +211,7 @@ where
         true
     }
 
-    /// Writes as much output as the peer takes.
+    /// Writes as much output as the writer accepts.
     fn write(&mut self, context: &mut Context<'_>) {
         let Some(writer) = &mut self.writer else {
             self.dispatcher.output.clear();
@@ -242,13 +245,13 @@ where
         } else if self.flushed && self.dispatcher.output.is_empty() {
             self.stalled_since = None;
         } else {
-            // Also if the peer took some bytes just now: it may take no more.
+            // Set even if the peer has just read some bytes, because it may read no more.
             self.stalled_since.get_or_insert_with(Instant::now);
         }
     }
 
-    /// Handles a failed write: the peer no longer reads. Its input is still handled, as it may answer our calls; output
-    /// is dropped.
+    /// Handles a failed write: the peer no longer reads, so all output is dropped. Messages from the peer are still
+    /// handled, because they may answer our calls.
     fn handle_write_error(&mut self, error: io::Error) {
         self.writer = None;
         self.flushed = true;
@@ -259,11 +262,11 @@ where
         self.begin_end(EndReason::Write(Arc::new(error)));
     }
 
-    /// Begins the end of the connection: from now on only the work in flight is finished.
+    /// Begins the shutdown: from now on only work in flight is finished, and no new work is started.
     fn begin_end(&mut self, reason: EndReason) {
         self.dispatcher.close(reason.clone());
         match &mut self.end {
-            // A failed write replaces any other reason.
+            // If a write fails, that becomes the reason, whatever the reason was before.
             Some(end) if matches!(reason, EndReason::Write(_)) => end.reason = reason,
             Some(_) => {}
             None => self.end = Some(EndProgress { reason, until: later(Instant::now(), self.grace), gave_up: false }),
@@ -282,7 +285,8 @@ where
         self.end.as_ref().is_some_and(|end| end.gave_up)
     }
 
-    /// Begins the end if a message or command asks for it, and returns the reason once all remaining work is done.
+    /// Begins the shutdown if a message or command has requested it, and returns the reason for it once all remaining
+    /// work is done.
     fn end_if_done(&mut self) -> Option<EndReason> {
         match self.dispatcher.end_request() {
             Some(EndRequest::ContentLength) => return Some(EndReason::ContentLength),
@@ -290,7 +294,7 @@ where
             Some(EndRequest::Shutdown) | None => {}
         }
         let end = self.end.as_ref()?;
-        // Our calls can be answered only while there is input left.
+        // Our calls can be answered only while there is more input.
         let read = self.reader.is_some() || self.input_done;
         let answered = self.input_done || !self.dispatcher.session.is_waiting();
         let answers = self.writer.is_none() || self.dispatcher.is_idle();
@@ -298,10 +302,10 @@ where
         (written && (end.gave_up || (read && answered && answers))).then(|| end.reason.clone())
     }
 
-    /// Reads once. Also pending if nothing may be read now.
+    /// Reads once. Also returns `Pending` if reading is not allowed now.
     ///
-    /// While no frame may be handled, up to [`READ_AHEAD`] bytes are read ahead, so that the end of the stream is
-    /// noticed even if the peer sent some bytes before it.
+    /// While frames may not be handled, up to [`READ_AHEAD`] bytes are read ahead, so that the end of the stream is
+    /// noticed even if unhandled bytes precede it.
     fn read(&mut self, context: &mut Context<'_>) -> Poll<Result<(), EndReason>> {
         let Some(reader) = &mut self.reader else { return Poll::Pending };
         if self.taken == self.filled {
@@ -322,8 +326,8 @@ where
                 return Poll::Ready(Ok(()));
             }
             Poll::Ready(Err(error)) => {
-                // The system resets the connection of a killed peer that had unread input. That is the peer's end, not
-                // an error.
+                // When a peer is killed before it has read all its input, the operating system resets the connection.
+                // That is treated as the end of the stream, not as an error.
                 if !matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) {
                     return Poll::Ready(Err(EndReason::Read(Arc::new(error))));
                 }
@@ -357,7 +361,7 @@ where
     }
 
     fn reject_http(&mut self) -> EndReason {
-        // No byte is sent back, so a web page cannot tell this port from a closed one.
+        // No byte is sent back, so a web page cannot distinguish this port from a closed one.
         self.writer = None;
         self.dispatcher.report(
             "closed without a response: its first line is an HTTP request, which a web page in a browser may have sent",
@@ -369,7 +373,7 @@ where
     fn handle_eof(&mut self) {
         self.reader = None;
         if let Some(first) = self.sniffed.take() {
-            // The collected bytes are the whole stream, and its end ends the line.
+            // The collected bytes are the whole stream, so the end of the stream also ends the first line.
             if sniff::sniff(&[&first[..], b"\n"].concat()) == SniffResult::Http {
                 self.input_done = true;
                 let reason = self.reject_http();
@@ -381,7 +385,7 @@ where
         self.begin_end(EndReason::Eof);
     }
 
-    /// Handles the frame that the end of the input completes, once every frame before it is handled.
+    /// At the end of the input, handles the last frame, once every frame before it is handled.
     fn finish_input(&mut self) {
         if self.input_done || self.reader.is_some() || self.dispatcher.is_blocked() {
             return;
@@ -391,14 +395,15 @@ where
         while let Some(frame) = self.codec.finish() {
             self.dispatcher.handle_frame(frame);
         }
-        // Waiting callers fail now, unless the exit of the peer's process is still to come: then they fail with that.
+        // Pending calls fail now. If this side started the peer's process, they fail later, with the exit status of the
+        // process in their error.
         if self.exit.is_none() {
             let end = self.dispatcher.end(EndReason::Eof, None);
             self.dispatcher.fail_calls(&end);
         }
     }
 
-    /// Waits for the next timer, and handles it.
+    /// Waits until the next timer expires, and handles it.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<Result<(), EndReason>> {
         let Some((at, due)) = self.next_due() else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
@@ -415,8 +420,8 @@ where
             TimerEvent::GraceOver(reason) => {
                 self.dispatcher.give_up();
                 match &mut self.end {
-                    // A peer that has closed its half of the stream and still reads gets its answers, however slowly it
-                    // reads.
+                    // A peer that has closed its half of the stream and still reads gets the remaining answers, however
+                    // slowly it reads.
                     Some(end) if matches!(reason, EndReason::Eof) => {
                         end.gave_up = true;
                         Ok(())
@@ -441,7 +446,7 @@ where
         })
     }
 
-    /// The next timer, and its time.
+    /// Returns the next timer event, and its time.
     fn next_due(&self) -> Option<(Instant, TimerEvent)> {
         let limits = &self.dispatcher.limits;
         if self.gave_up() {
@@ -465,13 +470,13 @@ where
     }
 }
 
-/// The event of a timer.
+/// The event that a timer causes.
 enum TimerEvent {
     /// A call of ours times out.
     CallTimeout,
-    /// The grace period of a connection that ends for this reason is over.
+    /// The grace period is over. The connection ends for this reason.
     GraceOver(EndReason),
-    /// The connection ends at once.
+    /// The connection ends immediately, for this reason.
     Close(EndReason),
     /// The peer has read nothing for [`STALL_TIME`].
     WriteStalled,
@@ -479,23 +484,24 @@ enum TimerEvent {
     Trim,
 }
 
-/// The default capacity of a pipe on Linux: one read empties a full pipe.
+/// The size of the read buffer: the default capacity of a pipe on Linux, so that one read empties a full pipe.
 const READ_SIZE: usize = 64 * 1024;
 
-/// The most bytes that are read ahead while no frame may be handled.
+/// The maximum number of bytes that are read ahead while frames may not be handled.
 const READ_AHEAD: usize = 256 * 1024;
 
-/// The bytes of output that are written before more frames are handled.
+/// The number of output bytes at which they are written before more frames are handled.
 const WRITE_SIZE: usize = 64 * 1024;
 
-/// The most frames of a slice. Responses and invalid frames run no handler, so the slice time does not count them.
+/// The maximum number of frames in a time slice. A time limit alone is not enough: it counts the running time of
+/// handlers, and responses and invalid frames run no handler.
 const SLICE_FRAMES: usize = 1024;
 
-/// The time after which a peer that reads nothing may itself be waiting for this side to read.
+/// If the peer has read nothing for this long, it may itself be blocked until this side reads.
 const STALL_TIME: Duration = Duration::from_secs(1);
 
-/// The bytes of buffers that a quiet connection may keep: little enough for a thousand connections.
+/// The maximum size of the buffers that a quiet connection keeps, in bytes: small enough for a thousand connections.
 const QUIET_BUFFERS: usize = 256 * 1024;
 
-/// The quiet time after which the memory of large messages is freed.
+/// The time for which a connection must be quiet before the memory of large messages is freed.
 const TRIM_DELAY: Duration = Duration::from_secs(1);

@@ -1,9 +1,9 @@
-//! A connection without a byte stream, for HTTP: each incoming message arrives on its own, and each outgoing one is
-//! sent to its exchange.
+//! A connection without a byte stream, for HTTP: each incoming message arrives separately, and each outgoing message is
+//! sent to the exchange that it belongs to.
 //!
 //! There is no read loop. The thread that delivers a message also handles it. The state is only ever `try_lock`ed: on
-//! contention the message stays in the inbox, and the lock's holder drains the inbox before it returns. One task per
-//! connection handles timeouts and the commands of handlers that have become tasks.
+//! contention the message stays in the inbox, and the lock's holder drains the inbox before it returns. One task for
+//! each connection handles timeouts and the commands of handlers that have become tasks.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -26,19 +26,20 @@ use super::{CallError, ConnectionEnd, EndReason, Peer};
 /// An incoming message.
 #[derive(Debug)]
 pub(crate) struct Delivery {
-    /// The exchange that the message came in. Its answer is sent there.
+    /// The exchange in which the message arrived. The answer is sent to the same exchange.
     pub(crate) exchange: Exchange,
     pub(crate) caller: Option<AnyCaller>,
-    /// The message, already parsed. It is not parsed again.
+    /// The message, already parsed, so that it is not parsed again.
     pub(crate) message: ParsedMessage<Bytes>,
 }
 
-/// A connection whose messages belong to exchanges: one incoming message, and the messages that are sent in return.
+/// A connection whose messages belong to exchanges. An exchange is one incoming message and the messages that are sent
+/// in return.
 pub(crate) struct Exchanges<O> {
     state: Mutex<ExchangeState<O>>,
-    /// Messages and tasks for the holder of the state.
+    /// Messages and tasks for the thread that holds the lock on `state`.
     inbox: Mutex<VecDeque<InboxItem<O>>>,
-    /// The time of the next timeout. Only changed by the holder of the state.
+    /// The time of the next timeout. Only the thread that holds the lock on `state` changes it.
     due: Mutex<Option<Instant>>,
     queue: Arc<Queue>,
     grace: Duration,
@@ -46,7 +47,7 @@ pub(crate) struct Exchanges<O> {
 
 struct ExchangeState<O> {
     dispatcher: Dispatcher<O>,
-    /// The moment at which unfinished work is given up, once the end has begun.
+    /// The deadline after which unfinished work is abandoned; `None` until the shutdown begins.
     give_up_at: Option<Instant>,
 }
 
@@ -59,11 +60,11 @@ enum InboxItem<O> {
 
 type DispatcherTask<O> = Box<dyn FnOnce(&mut Dispatcher<O>) + Send>;
 
-/// The output bytes that this side's own calls and notifications may use.
+/// The budget of output bytes for this side's own calls and notifications.
 #[derive(Debug, Clone)]
 pub(crate) struct Room(Arc<Queue>);
 
-/// Permits for some bytes of a [`Room`], given back when dropped.
+/// Permits for some bytes of a [`Room`]. Dropping them returns them to the room.
 #[derive(Debug)]
 pub(crate) struct Permits {
     room: Room,
@@ -71,7 +72,7 @@ pub(crate) struct Permits {
 }
 
 impl Room {
-    /// Returns `count` permits that were taken before, to be given back when dropped.
+    /// Wraps `count` permits that were acquired before, so that dropping the wrapper returns them.
     pub(crate) fn hold(&self, count: usize) -> Permits {
         Permits { room: self.clone(), count }
     }
@@ -84,25 +85,27 @@ impl Drop for Permits {
 }
 
 impl<O: Outlet> Dispatcher<O> {
-    /// A dispatcher without a stream. `outlet` creates its outlet.
+    /// Creates a dispatcher for a connection without a byte stream. `outlet` creates its outlet.
     pub(crate) fn without_stream(settings: ConnectionSettings, outlet: impl FnOnce(Room) -> O) -> Self {
         let queue = Arc::new(Queue::new(&settings.limits, settings.trace.clone()));
         Self::new(outlet(Room(Arc::clone(&queue))), settings, queue)
     }
 
-    /// Carries out the commands of handlers that have become tasks; pending until there are more.
+    /// Executes the commands of handlers that have become tasks. Ready when there are more commands.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.take_commands();
         self.start_waiting();
         self.queue.poll(context)
     }
 
-    /// Starts nothing new from now on, and wakes handlers that wait in [`Context::closing`](super::Context::closing).
+    /// Begins the shutdown: no new work is started, and handlers that wait in
+    /// [`Context::closing`](super::Context::closing) are woken.
     pub(crate) fn begin_end(&mut self) {
         self.close(EndReason::Shutdown);
     }
 
-    /// Whether the dispatcher can serve another request: idle, output empty, no live handle.
+    /// Whether the dispatcher can be reused for another request: nothing is in flight, no output is pending, and no
+    /// handle exists.
     pub(crate) fn is_reusable(&self) -> bool {
         let no_handle = Arc::strong_count(&self.queue) == QUEUE_HOLDERS && self.queue.closed().is_none();
         no_handle && !self.is_closing() && self.is_done() && self.output.len() == 0
@@ -113,14 +116,14 @@ impl<O: Outlet> Dispatcher<O> {
         self.is_idle() && !self.session.is_waiting()
     }
 
-    /// The outlet of the messages.
+    /// Returns the outlet, to which messages are sent.
     pub(crate) fn outlet(&mut self) -> &mut O {
         &mut self.output
     }
 }
 
 impl<O: Outlet + 'static> Exchanges<O> {
-    /// A connection with these settings. `outlet` creates its outlet.
+    /// Creates a connection with these settings. `outlet` creates its outlet.
     pub(crate) fn new(settings: ConnectionSettings, outlet: impl FnOnce(Room) -> O) -> Self {
         let grace = settings.grace;
         let dispatcher = Dispatcher::without_stream(settings, outlet);
@@ -129,18 +132,18 @@ impl<O: Outlet + 'static> Exchanges<O> {
         Self { state, inbox: Mutex::default(), due: Mutex::default(), queue, grace }
     }
 
-    /// A handle for the peer. The connection shuts down when the last one is dropped.
+    /// Returns a handle for the peer. The connection shuts down when the last clone of the handle is dropped.
     pub(crate) fn peer(&self) -> Peer {
         Peer::guarded(Arc::clone(&self.queue))
     }
 
-    /// Handles a message, or leaves it to the thread that holds the state.
+    /// Handles a message, or leaves it in the inbox for the thread that holds the lock on the state.
     pub(crate) fn deliver(&self, delivery: Delivery) {
         self.submit(InboxItem::Message(delivery));
     }
 
-    /// Waits until every message so far is handled. The reader of a stream calls this to read no faster than messages
-    /// are handled.
+    /// Waits until every message delivered so far is handled. A stream reader calls this so that it does not read
+    /// faster than messages are handled.
     pub(crate) async fn inbox_drained(&self) {
         if self.inbox().is_empty() {
             return;
@@ -157,7 +160,7 @@ impl<O: Outlet + 'static> Exchanges<O> {
         self.submit(InboxItem::Run(Box::new(move |dispatcher| dispatcher.fail(call, error))));
     }
 
-    /// Ends the connection at once: stops handlers and fails all calls.
+    /// Ends the connection immediately: stops handlers and fails all calls.
     pub(crate) fn end(&self, reason: EndReason) {
         self.submit(InboxItem::Run(Box::new(move |dispatcher| {
             dispatcher.give_up();
@@ -165,7 +168,8 @@ impl<O: Outlet + 'static> Exchanges<O> {
         })));
     }
 
-    /// Starts nothing new from now on, and wakes handlers that wait in [`Context::closing`](super::Context::closing).
+    /// Begins the shutdown: no new work is started, and handlers that wait in
+    /// [`Context::closing`](super::Context::closing) are woken.
     pub(crate) fn begin_end(&self) {
         self.submit(InboxItem::Run(Box::new(Dispatcher::begin_end)));
     }
@@ -175,7 +179,7 @@ impl<O: Outlet + 'static> Exchanges<O> {
         self.queue.closed().is_some()
     }
 
-    /// Wakes the driver: there may be room for a request that could not be started before.
+    /// Wakes the driver, because there may now be room for a request that could not be started before.
     pub(crate) fn wake_for_room(&self) {
         self.queue.wake();
     }
@@ -193,8 +197,8 @@ impl<O: Outlet + 'static> Exchanges<O> {
         self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Handles the inbox and the queue. Returns `false` if another thread holds the state; that thread checks the inbox
-    /// before it returns.
+    /// Handles the inbox and the queue. Returns `false` if another thread holds the lock on the state; that thread
+    /// checks the inbox before it returns.
     fn work(&self) -> bool {
         loop {
             let mut state = match self.state.try_lock() {
@@ -206,18 +210,19 @@ impl<O: Outlet + 'static> Exchanges<O> {
             let due = self.end_if_due(&mut state);
             let changed = std::mem::replace(&mut *self.due(), due) != due;
             drop(state);
-            // After the state is unlocked, so that the driver can lock it.
+            // The driver is woken after the state is unlocked, so that it can lock the state.
             if changed || !is_empty {
                 self.queue.wake();
             }
-            // The driver handles the rest, so that no request's thread has to work for all others.
+            // The remaining items are left to the driver, so that the thread of one request does not have to handle the
+            // messages of all others.
             if !is_empty || (self.inbox().is_empty() && (self.queue.is_empty() || self.is_over())) {
                 return true;
             }
         }
     }
 
-    /// Handles up to 32 items; `true` if the inbox is now empty.
+    /// Handles up to 32 items of the inbox. Returns `true` if the inbox is now empty.
     fn drain_inbox(&self, state: &mut ExchangeState<O>) -> bool {
         let dispatcher = &mut state.dispatcher;
         if !self.is_over() {
@@ -239,7 +244,8 @@ impl<O: Outlet + 'static> Exchanges<O> {
         false
     }
 
-    /// Ends the connection if it is time to, and returns the time of the next timeout.
+    /// During a shutdown, ends the connection once nothing is in flight or the grace period is over. Returns the time
+    /// of the next timeout.
     fn end_if_due(&self, state: &mut ExchangeState<O>) -> Option<Instant> {
         if self.is_over() {
             return None;
@@ -269,14 +275,14 @@ impl<O: Outlet + 'static> Exchanges<O> {
 
     fn poll(&self, context: &mut Context<'_>, timer: &mut Option<Pin<Box<Sleep>>>) -> Poll<()> {
         loop {
-            // Registered first, so that a change from another thread during the work wakes this task.
+            // The task is registered first, so that a change from another thread during the work wakes it.
             self.queue.register(context);
             let has_lock = self.work();
             if self.is_over() {
                 return Poll::Ready(());
             }
             let due = *self.due();
-            // The holder of the state wakes this task if work is left for it.
+            // If another thread holds the lock on the state, that thread wakes this task when work is left for it.
             let Some(at) = due.filter(|_| has_lock) else { return Poll::Pending };
             let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
             if timer.deadline() != at {
@@ -290,8 +296,9 @@ impl<O: Outlet + 'static> Exchanges<O> {
     }
 }
 
-/// The references to the queue of a dispatcher without a stream: its own, and that of the outlet's [`Room`].
+/// The number of references to the queue if there is no other handle: that of the dispatcher, and that of the outlet's
+/// [`Room`].
 const QUEUE_HOLDERS: usize = 2;
 
-/// The items that are handled before other tasks on this thread get a turn.
+/// The maximum number of items that are handled before other tasks on this thread get a turn.
 const ITEMS_AT_ONCE: usize = 32;

@@ -1,4 +1,4 @@
-//! A handle for the peer: calls, notifications, batches, and the shutdown of the connection.
+//! A handle for the peer, for calls, notifications, batches, and the shutdown of the connection.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::Error;
 
 use super::{Batch, CallError, ConnectionEnd, OutgoingCall};
 
-/// A handle for the peer of a connection. Cheap to clone. The connection shuts down when the last clone of the handle
-/// that [`Connection`](super::Connection) returned is dropped.
+/// A handle for the peer of a connection. Cheap to clone. The connection shuts down when the handle that
+/// [`Connection`](super::Connection) returned and all its clones are dropped.
 #[derive(Debug, Clone)]
 pub struct Peer {
     queue: Arc<Queue>,
@@ -25,7 +25,7 @@ struct ShutdownGuard(Arc<Queue>);
 
 impl Drop for ShutdownGuard {
     fn drop(&mut self) {
-        // If the queue is closed, the connection has ended already.
+        // If the queue is closed, the connection has already ended.
         let _ = self.0.push(Command::Shutdown);
     }
 }
@@ -42,47 +42,48 @@ impl Peer {
 
     /// Calls a method of the peer. `params` must be an object or an array, or `()` for none.
     ///
-    /// Nothing is sent until the call is awaited. Dropping it while it waits sends the peer a cancellation.
+    /// Nothing is sent until the call is awaited. Dropping the call before its answer arrives sends a cancellation to
+    /// the peer.
     pub fn call<R>(&self, method: impl Into<String>, params: impl Serialize) -> OutgoingCall<R> {
         OutgoingCall::new(Arc::clone(&self.queue), method.into(), crate::params::write(&params))
     }
 
-    /// Sends a notification to the peer. Waits while too many bytes wait to be written.
+    /// Sends a notification to the peer. Waits while too much output is pending.
     pub async fn notify(&self, method: impl AsRef<str>, params: impl Serialize) -> Result<(), CallError> {
         notify(&self.queue, method.as_ref(), params).await
     }
 
-    /// Starts a batch: several calls and notifications in one array.
+    /// Creates an empty batch, to send several calls and notifications in one array.
     pub fn batch(&self) -> Batch {
         Batch::new(Arc::clone(&self.queue))
     }
 
-    /// Shuts the connection down: starts nothing new, waits up to the connection's grace period for requests in flight
-    /// in both directions, writes the remaining output, and ends the connection. `Ok` if it ended in order, now or
-    /// before.
+    /// Shuts the connection down: starts no new work, waits up to the connection's grace period for requests in flight
+    /// in both directions, writes the remaining output, and ends the connection. Returns `Ok` if the connection was
+    /// closed cleanly, by this call or earlier.
     ///
-    /// A handler that awaits this waits for itself until the grace period is over. Spawn a task instead.
+    /// A handler that awaits this method waits for itself until the grace period is over. Spawn a task instead.
     pub async fn shutdown(&self) -> Result<(), Error> {
         self.shut_down().await.into_result()
     }
 
-    /// Waits for the end of the connection. `Ok` if it ended in order.
+    /// Waits until the connection has ended. Returns `Ok` if it was closed cleanly.
     pub async fn closed(&self) -> Result<(), Error> {
         self.ended().await.into_result()
     }
 
-    /// The end of the connection, in order or not; `None` while it is open.
+    /// Returns how the connection ended; `None` while it is open.
     pub fn end(&self) -> Option<ConnectionEnd> {
         self.queue.closed().cloned()
     }
 
-    /// As [`Self::shutdown`], but returns the end itself.
+    /// Like [`Self::shutdown`], but returns the [`ConnectionEnd`].
     pub(crate) async fn shut_down(&self) -> ConnectionEnd {
         let _ = self.queue.push(Command::Shutdown);
         self.queue.ended().await
     }
 
-    /// As [`Self::closed`], but returns the end itself.
+    /// Like [`Self::closed`], but returns the [`ConnectionEnd`].
     pub(crate) async fn ended(&self) -> ConnectionEnd {
         self.queue.ended().await
     }
@@ -98,7 +99,7 @@ pub(super) async fn notify(queue: &Queue, method: &str, params: impl Serialize) 
     send(queue, message, None).await
 }
 
-/// Writes a notification.
+/// Serializes a notification.
 pub(super) fn notification(queue: &Queue, method: &str, params: impl Serialize) -> Result<Vec<u8>, CallError> {
     let params = crate::params::write(&params).map_err(|error| CallError::Params(error.to_string()))?;
     let params = queue.with_trace_context(method, params);
@@ -107,7 +108,7 @@ pub(super) fn notification(queue: &Queue, method: &str, params: impl Serialize) 
     Ok(message)
 }
 
-/// Sends a notification that is already written, about the request `about` if there is one.
+/// Sends a serialized notification. `about` is the request that it belongs to, if any.
 pub(super) async fn send(
     queue: &Queue,
     message: Vec<u8>,

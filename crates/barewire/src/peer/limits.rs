@@ -6,26 +6,26 @@ use barewire_proto::frame::DEFAULT_LIMIT;
 use barewire_proto::rpc::DEFAULT_DEPTH;
 use barewire_proto::session::SessionLimits;
 
-/// The limits of a connection. `docs/limits.md` has the reasons for the numbers.
+/// The limits of a connection. `docs/limits.md` explains the default values.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ConnectionLimits {
-    /// The most bytes of a frame.
+    /// The maximum number of bytes in a frame.
     pub frame: usize,
-    /// The most levels of nesting in a message.
+    /// The maximum nesting depth of a message.
     pub depth: usize,
-    /// The most elements of a batch; `None` if batches are not allowed.
+    /// The maximum number of elements in a batch; `None` if batches are not allowed.
     pub batch: Option<usize>,
-    /// The most requests of the peer in flight.
+    /// The maximum number of requests from the peer in flight.
     pub requests: usize,
-    /// The most bytes of the peer's requests in flight, together.
+    /// The maximum total size of the peer's requests in flight, in bytes.
     pub request_bytes: usize,
-    /// The bytes waiting to be written at which no new work is started. This side's own calls and notifications may use
-    /// half of it, so they never take the room that is reserved for answers.
+    /// The number of pending output bytes at which no new work is started. This side's own calls and notifications may
+    /// use half of it, so they never take the room that is reserved for answers.
     pub output: usize,
-    /// The longest time that the peer may read nothing while output waits.
+    /// The maximum time that the peer may read nothing while output is pending.
     pub write_timeout: Option<Duration>,
-    /// The longest time that the connection may be idle: nothing in flight, and nothing received.
+    /// The maximum time that the connection may be idle: nothing in flight, and nothing received.
     pub idle_timeout: Option<Duration>,
 }
 
@@ -46,7 +46,7 @@ impl Default for ConnectionLimits {
 }
 
 impl ConnectionLimits {
-    /// Raises limits of zero to one. With zero nothing would ever be started.
+    /// Raises limits of zero to one. With a limit of zero, no work would ever be started.
     pub(super) fn with_minimums(mut self) -> Self {
         (self.requests, self.output) = (self.requests.max(1), self.output.max(1));
         self
@@ -56,16 +56,17 @@ impl ConnectionLimits {
         SessionLimits::default().requests(self.requests).bytes(self.request_bytes).parked(self.output)
     }
 
-    /// The bytes of output that this side's own calls and notifications may use.
+    /// The maximum number of output bytes that this side's own calls and notifications may use.
     pub(super) fn own_share(&self) -> usize {
         (self.output / 2).clamp(1, MAX_PERMITS)
     }
 
-    /// The bytes of output at which reading stops entirely, so that not even refusals are written.
+    /// The number of pending output bytes at which reading stops entirely, so that not even refusals are written.
     pub(super) fn hard_output_limit(&self) -> usize {
         self.output.saturating_mul(4)
     }
 }
 
-/// The most permits that one request of tokio's semaphore can count.
+/// The maximum number of permits. It fits into the `u32` that tokio's `acquire_many` takes, and into a semaphore on
+/// 32-bit systems.
 const MAX_PERMITS: usize = u32::MAX as usize >> 3;

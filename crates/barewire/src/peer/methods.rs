@@ -15,8 +15,8 @@ use super::started_handler::{self, BoxedHandler, HandlerFuture};
 use super::{Context, FromParams, IncomingParams, Raw, Service};
 use crate::Failure;
 
-/// The methods of a connection: a handler for each name. Requests and notifications are handled alike; the result of a
-/// notification's handler is dropped.
+/// The methods of a connection: a handler for each name. Requests and notifications are handled in the same way; the
+/// result of a notification's handler is dropped.
 ///
 /// ```
 /// use barewire::Failure;
@@ -48,26 +48,26 @@ pub struct Methods {
 }
 
 impl Methods {
-    /// No methods.
+    /// Creates an empty table.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a method, or replaces it.
+    /// Adds a method, and replaces an earlier one of the same name.
     #[must_use]
     pub fn on<M: 'static>(mut self, method: impl Into<String>, handler: impl MethodHandler<M>) -> Self {
         self.table.insert(method.into(), Arc::new(TypedMethod::new(handler)));
         self
     }
 
-    /// Handles all methods that have no handler of their own. [`Context::method`] is the name.
+    /// Sets the handler for all methods that have no other handler. [`Context::method`] returns the method's name.
     #[must_use]
     pub fn fallback<M: 'static>(mut self, handler: impl MethodHandler<M>) -> Self {
         self.fallback = Some(Arc::new(TypedMethod::new(handler)));
         self
     }
 
-    /// Wraps every handler, also those added later. The wrapper that is added last is the outermost.
+    /// Wraps every handler, including handlers that are added later. The wrapper that is added last is the outermost.
     #[must_use]
     pub fn wrap<W, F>(mut self, wrap: W) -> Self
     where
@@ -78,7 +78,7 @@ impl Methods {
         self
     }
 
-    /// The table of all methods, with their wrappers.
+    /// Returns the table of all methods, with the wrappers applied.
     pub(crate) fn finish(mut self) -> MethodTable {
         for wrap in std::mem::take(&mut self.wraps) {
             let around = |inner: Arc<dyn ErasedMethod>| -> Arc<dyn ErasedMethod> {
@@ -102,8 +102,8 @@ impl fmt::Debug for Methods {
 pub(crate) struct MethodTable {
     table: HashMap<Arc<str>, Arc<dyn ErasedMethod>>,
     fallback: Option<Arc<dyn ErasedMethod>>,
-    /// The last method that was looked up. It is often the next as well, and comparing a name is cheaper than hashing
-    /// it.
+    /// The method that was looked up last. The next message often has the same method, and comparing a name is cheaper
+    /// than hashing it.
     last: Option<(Arc<str>, Arc<dyn ErasedMethod>)>,
 }
 
@@ -128,9 +128,10 @@ impl MethodTable {
     }
 }
 
-/// An async function or closure of (context, params), or one wrapped with [`Self::blocking`].
+/// A handler: an async function or closure that takes the context and the params, or such a function wrapped with
+/// [`Self::blocking`].
 ///
-/// `M` is a marker that lets the compiler tell the kinds of handlers apart.
+/// `M` is a marker type that lets the compiler distinguish the kinds of handlers.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler of a method",
     label = "not a handler",
@@ -149,8 +150,8 @@ pub trait MethodHandler<M>: Send + Sync + 'static {
     /// Starts the handler.
     fn start(&self, context: Context, params: Self::Params) -> Self::Future;
 
-    /// Runs the handler on its own thread. For handlers that compute or block, and would delay everything else on the
-    /// connection.
+    /// Runs the handler on a separate thread. Use this for handlers that block or compute for long, which would
+    /// otherwise delay everything else on the connection.
     fn blocking(self) -> Blocking<Self>
     where
         Self: Sized,
@@ -159,7 +160,7 @@ pub trait MethodHandler<M>: Send + Sync + 'static {
     }
 }
 
-/// The marker of a plain function.
+/// The marker type of handlers that are plain functions or closures.
 #[derive(Debug)]
 pub struct FunctionMarker<P>(std::marker::PhantomData<P>);
 
@@ -180,15 +181,16 @@ where
     }
 }
 
-/// A handler that runs on its own thread. See [`MethodHandler::blocking`].
+/// A handler that runs on a separate thread. See [`MethodHandler::blocking`].
 #[derive(Debug)]
 pub struct Blocking<H> {
     handler: Arc<H>,
-    /// Counts the threads: a cancelled handler is no longer in flight, but its thread goes on.
+    /// Limits the number of threads. The limit on requests in flight does not do that, because a cancelled handler is
+    /// no longer in flight while its thread still runs.
     threads: Arc<Semaphore>,
 }
 
-/// The marker of a blocking handler.
+/// The marker type of blocking handlers.
 #[derive(Debug)]
 pub struct BlockingMarker<M>(std::marker::PhantomData<M>);
 
@@ -221,9 +223,9 @@ where
     }
 }
 
-/// A handler whose types are erased.
+/// A handler whose parameter and result types are erased.
 trait ErasedMethod: Send + Sync {
-    /// Reads the params and creates the handler's future. The handler runs when the future is polled.
+    /// Deserializes the params and creates the handler's future. The handler runs when the future is polled.
     fn start(&self, context: Context, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure>;
 }
 
@@ -279,5 +281,6 @@ impl fmt::Debug for Next {
     }
 }
 
-/// The default size of tokio's pool of blocking threads: more handlers would only wait for a thread.
+/// The maximum number of threads that run one handler: the default size of tokio's pool of blocking threads, so more
+/// would only wait for a thread.
 const MAX_BLOCKING_THREADS: usize = 512;

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! [`Methods`] are the methods that the peer may call, [`Connection`] serves them over a [transport](crate::transport),
-//! and [`Peer`] calls methods of the peer. Both sides are alike: there are no clients and servers here, and nothing of
-//! MCP.
+//! and [`Peer`] calls methods of the peer. Both sides are equal: this module has no clients and servers, and nothing in
+//! it is specific to MCP.
 //!
 //! ```
 //! use barewire::Failure;

@@ -1,4 +1,4 @@
-//! The destination of outgoing messages: one stream of bytes, or the exchange that each message belongs to.
+//! The destination of outgoing messages: one stream of bytes, or the HTTP exchange that each message belongs to.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use barewire_proto::session::CallId;
 
 /// The destination of a connection's outgoing messages, in the order in which they are sent.
 pub(crate) trait Outlet: Send {
-    /// Whether an error response to a frame without a usable id has an id of null, as in JSON-RPC. MCP leaves the id
-    /// out over HTTP.
+    /// Whether an error response to a frame without a usable id contains an id of null, as JSON-RPC requires. Over
+    /// HTTP, MCP leaves the id out.
     const WRITES_NULL_ID: bool;
 
-    /// Sends one message: `write` appends it and returns its kind. `exchange` is the exchange that the message belongs
-    /// to, where messages do not share one stream.
+    /// Sends one message: `write` appends the message to the buffer and returns its kind. `exchange` is the exchange
+    /// that the message belongs to; a byte stream ignores it.
     fn send(&mut self, exchange: Exchange, write: impl FnOnce(&mut Vec<u8>) -> MessageKind);
 
-    /// Attaches permits for output bytes to the last message. They are given back once it is written.
+    /// Attaches permits for output bytes to the last message. The permits are returned once the message is written.
     fn hold_permits(&mut self, permits: usize);
 
     /// The number of bytes that wait to be written.
     fn len(&self) -> usize;
 
-    /// Drops a call of ours that was given up without a cancellation to the peer.
+    /// Called when a call of ours was abandoned without sending a cancellation to the peer.
     fn forget_call(&mut self, call: CallId) {
         let _ = call;
     }
 
-    /// Ends an exchange without an answer: its request was cancelled.
+    /// Ends an exchange without an answer, because its request was cancelled.
     fn end_exchange(&mut self, exchange: Exchange) {
         let _ = exchange;
     }
@@ -37,26 +37,26 @@ pub(crate) trait Outlet: Send {
     }
 }
 
-/// The number of an exchange: one message of the peer over HTTP, and all messages sent in return. On a stream of bytes
-/// all messages have [`Self::NONE`].
+/// The number of an exchange, which is one message of the peer over HTTP, together with all messages sent in return. On
+/// a byte stream, all messages have [`Self::NONE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Exchange(pub(crate) u64);
 
 impl Exchange {
-    /// No exchange.
+    /// The number for messages that belong to no exchange.
     pub(crate) const NONE: Self = Self(0);
 }
 
 /// The kind of an outgoing message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MessageKind {
-    /// A response to the request of the exchange, with the code if it is an error.
+    /// A response to the request of the exchange, with the error code if it is an error.
     Answer(Option<Code>),
     /// An error response without an id, to a frame whose own id is missing, unusable or already in flight.
     AnswerWithoutId,
     /// A notification.
     Notification,
-    /// A call of ours; `None` for several in an array.
+    /// A call of ours, with its id; `None` for a batch of calls.
     Call(Option<CallId>),
     /// The cancellation of a call of ours.
     Cancel(CallId),

@@ -11,13 +11,13 @@ use tokio::sync::Semaphore;
 
 use super::outlet::{Exchange, MessageKind, Outlet};
 
-/// The bytes that wait to be written. Whole messages are added; the writer takes as many bytes as it can.
+/// The pending output. Whole messages are added, and the writer takes as many bytes as it can.
 pub(super) struct StreamOutput<C> {
     /// The messages that are gathered for the next write.
     gathering: OutputBuffer,
     /// The bytes that are being written.
     writing: OutputBuffer,
-    /// The bytes of `writing` that are written.
+    /// The number of bytes of `writing` that are already written.
     written: usize,
     codec: PhantomData<fn() -> C>,
 }
@@ -25,7 +25,7 @@ pub(super) struct StreamOutput<C> {
 #[derive(Debug, Default)]
 struct OutputBuffer {
     bytes: Vec<u8>,
-    /// The permits of the calls and notifications among the bytes, given back once the buffer is written.
+    /// The permits of the calls and notifications among the bytes, returned once the buffer is written.
     permits: usize,
 }
 
@@ -59,7 +59,7 @@ impl<C: Codec> StreamOutput<C> {
         self.len() == 0
     }
 
-    /// The bytes of memory that the buffers hold.
+    /// The size of the buffers in memory, in bytes.
     pub(super) fn capacity(&self) -> usize {
         self.writing.bytes.capacity() + self.gathering.bytes.capacity()
     }
@@ -73,12 +73,12 @@ impl<C: Codec> StreamOutput<C> {
         }
     }
 
-    /// Drops everything that waits: the peer no longer reads.
+    /// Drops all pending output, because the peer no longer reads.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Writes until everything is written or the writer takes no more. Returns the number of bytes that it took.
+    /// Writes until everything is written or the writer takes no more. Returns the number of bytes written.
     pub(super) fn poll_write(
         &mut self,
         context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! The queue of commands for the driver of a connection, in order.
+//! The queue of commands for the driver of a connection.
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,15 +18,15 @@ use super::{CallError, ConnectionEnd, ConnectionLimits, EndReason, Raw, Trace};
 /// The state that the driver of a connection shares with handlers and callers.
 pub(super) struct Queue {
     state: Mutex<QueueState>,
-    /// A permit for each byte that this side's own calls and notifications may still add to the output.
+    /// Permits, one for each byte that this side's own calls and notifications may still add to the output.
     pub(super) room: Semaphore,
-    /// The number of permits when no message waits.
+    /// The total number of permits of `room`.
     pub(super) own_share: usize,
-    /// The most elements of a batch of ours.
+    /// The maximum number of elements in a batch that this side sends.
     pub(super) batch_limit: usize,
     closed: OnceLock<ConnectionEnd>,
     ended_notify: Notify,
-    /// The connection is about to end: nothing new is started.
+    /// Whether the connection is closing, so that no new work is started.
     closing: AtomicBool,
     closing_notify: Notify,
     trace: Option<Arc<dyn Trace>>,
@@ -35,13 +35,13 @@ pub(super) struct Queue {
 #[derive(Debug, Default)]
 struct QueueState {
     commands: Vec<Command>,
-    /// The bytes of answers among the commands. They will be written, so they count as output.
+    /// The total size of the answers among the commands, in bytes. They will be written, so they count as output.
     bytes: usize,
     driver_waker: Option<Waker>,
     closed: bool,
 }
 
-/// The connection has ended, so no command is accepted.
+/// The error of [`Queue::push`]: the connection has ended, so no command is accepted.
 #[derive(Debug)]
 pub(super) struct QueueClosed;
 
@@ -52,15 +52,15 @@ pub(super) enum Command {
     Call { call: NewCall, permits: usize },
     /// Send several calls and notifications in one array.
     Batch { entries: Vec<BatchEntry>, permits: usize },
-    /// Send a notification, already written. `about` is the request in progress that it belongs to, if any.
+    /// Send a serialized notification. `about` is the request in progress that it belongs to, if any.
     Notify { message: Vec<u8>, permits: usize, about: Option<Arc<IncomingMessage>> },
-    /// Send the answer of a request's handler. `code` is the error's, if it failed.
+    /// Send the answer of a request's handler. `code` is the error code, if the handler failed.
     Answered { ticket: Ticket, message: Vec<u8>, code: Option<Code> },
     /// The handler of a notification has finished.
     Handled,
     /// Log the failure of a handler.
     Failed { method: String, failure: crate::Failure },
-    /// Give up a call: its caller no longer waits.
+    /// Abandon a call, because its caller no longer waits.
     Forget(Arc<OnceLock<CallId>>),
     /// Close the stream of an exchange. The peer reconnects after `retry`.
     HangUp { exchange: Exchange, retry: Duration },
@@ -75,11 +75,11 @@ pub(super) struct NewCall {
     pub(super) params: Option<String>,
     pub(super) patience: CallTimeout,
     pub(super) progress: Option<OnProgress>,
-    /// The peer is sent no cancellation when the call is given up.
+    /// Whether no cancellation is sent to the peer when the call is abandoned.
     pub(super) quiet: bool,
     /// The exchange that the call is part of.
     pub(super) exchange: Exchange,
-    /// Set to the id once there is one, so that the call can be given up.
+    /// Set once the call has an id, so that the call can be abandoned.
     pub(super) id: Arc<OnceLock<CallId>>,
     pub(super) answer: oneshot::Sender<Result<Raw, CallError>>,
 }
@@ -93,11 +93,11 @@ impl std::fmt::Debug for OnProgress {
     }
 }
 
-/// One element of a batch of ours.
+/// One element of a batch that this side sends.
 #[derive(Debug)]
 pub(super) enum BatchEntry {
     Call(NewCall),
-    /// A notification, already written.
+    /// A serialized notification.
     Notification(Vec<u8>),
 }
 
@@ -123,13 +123,13 @@ impl Queue {
         let Some(trace) = &self.trace else { return params };
         match trace.outgoing(method, params.clone()) {
             Some(traced) if Json::parse(traced.as_bytes()).ok().and_then(Params::from_json).is_some() => Some(traced),
-            // Params must be an object or an array. Anything else that `outgoing` returns is ignored.
+            // Params must be an object or an array, so any other value that `outgoing` returns is ignored.
             _ => params,
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
-        // Nothing that can panic runs with the lock held.
+        // No code that can panic runs while the lock is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -160,7 +160,7 @@ impl Queue {
         }
     }
 
-    /// Makes the task of `context` the driver that later commands wake.
+    /// Registers the task of `context` as the driver, which later commands wake.
     #[cfg(feature = "http")]
     pub(super) fn register(&self, context: &mut Context<'_>) {
         match &mut self.lock().driver_waker {
@@ -169,7 +169,7 @@ impl Queue {
         }
     }
 
-    /// Swaps the commands for an empty list.
+    /// Moves the queued commands into `commands`, which must be empty.
     pub(super) fn take(&self, commands: &mut Vec<Command>) {
         let mut state = self.lock();
         state.bytes = 0;
@@ -181,7 +181,7 @@ impl Queue {
         self.lock().commands.is_empty()
     }
 
-    /// The bytes of answers that wait in the queue.
+    /// The total size of the answers in the queue, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.lock().bytes
     }
@@ -199,9 +199,9 @@ impl Queue {
         Poll::Pending
     }
 
-    /// Waits until there is room for `bytes` more of output; returns the number of permits that were taken.
+    /// Waits until there is room for `bytes` more bytes of output. Returns the number of permits that were taken.
     pub(super) async fn reserve(&self, bytes: usize) -> Result<usize, ConnectionEnd> {
-        // A message larger than all permits takes all of them, and is sent alone.
+        // A message larger than the total number of permits takes all of them, and is sent alone.
         let permits = bytes.clamp(1, self.own_share);
         let wanted = u32::try_from(permits).expect("the share fits into 32 bits");
         match self.room.acquire_many(wanted).await {
@@ -209,12 +209,13 @@ impl Queue {
                 room.forget();
                 Ok(permits)
             }
-            // Nothing can be written any more. The reason is known once the connection has ended.
+            // Nothing can be written any more. The error contains the reason, which is known once the connection has
+            // ended.
             Err(_) => Err(self.ended().await),
         }
     }
 
-    /// Marks the connection as closing, and wakes all that wait in [`Self::closing`].
+    /// Marks the connection as closing, and wakes all tasks that wait in [`Self::closing`].
     pub(super) fn begin_end(&self) {
         self.closing.store(true, Ordering::Release);
         self.closing_notify.notify_waiters();
@@ -231,7 +232,7 @@ impl Queue {
         }
     }
 
-    /// Ends the connection: refuses further commands, and wakes all that wait. Returns the commands that were left.
+    /// Ends the connection: refuses further commands, and wakes all waiting tasks. Returns the remaining commands.
     pub(super) fn close(&self, closed: ConnectionEnd) -> Vec<Command> {
         let _ = self.closed.set(closed);
         let mut state = self.lock();
@@ -239,7 +240,7 @@ impl Queue {
         state.bytes = 0;
         let (left, driver) = (mem::take(&mut state.commands), state.driver_waker.take());
         drop(state);
-        // The caller need not be the driver.
+        // The driver is woken, because the caller may be another task.
         if let Some(driver) = driver {
             driver.wake();
         }
@@ -249,17 +250,17 @@ impl Queue {
         left
     }
 
-    /// The end of the connection; `None` while it is open.
+    /// Returns how the connection ended; `None` while it is open.
     pub(super) fn closed(&self) -> Option<&ConnectionEnd> {
         self.closed.get()
     }
 
-    /// The end of the connection. If it is not known yet, it is a shutdown.
+    /// Returns how the connection ended, or a shutdown if that is not known yet.
     pub(super) fn end(&self) -> ConnectionEnd {
         self.closed().cloned().unwrap_or_else(|| ConnectionEnd::new(EndReason::Shutdown, None, None))
     }
 
-    /// Waits for the end of the connection.
+    /// Waits until the connection has ended.
     pub(super) async fn ended(&self) -> ConnectionEnd {
         loop {
             let notified = self.ended_notify.notified();

@@ -1,4 +1,4 @@
-//! JSON that stays text: parameters and results that are passed on without being read.
+//! JSON as text: parameters and results that are passed on without being deserialized.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use serde_json::value::RawValue;
 
 use crate::Failure;
 
-/// JSON text as it was written, or nothing. A handler can take it as its parameters, and a call can return it as its
-/// result; the text is then not read.
+/// JSON text as the peer wrote it, or nothing for absent parameters. A handler can take `Raw` as its parameters, and a
+/// call can return it as its result; the text is then not deserialized.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Raw {
-    /// Invariant: one JSON value.
+    /// Invariant: the text is one valid JSON value.
     text: Option<Box<str>>,
 }
 
@@ -27,7 +27,7 @@ impl Raw {
         Self { text: params.map(|params| params.json().as_str().into()) }
     }
 
-    /// Writes `value` as JSON.
+    /// Serializes `value` as JSON.
     pub fn of(value: &(impl Serialize + ?Sized)) -> Result<Self, serde_json::Error> {
         Ok(Self { text: Some(serde_json::to_string(value)?.into()) })
     }
@@ -37,7 +37,7 @@ impl Raw {
         self.text.as_deref()
     }
 
-    /// Reads the text as a type. Absent parameters are read as null.
+    /// Deserializes the text. Absent parameters are read as null.
     pub fn to<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.text.as_deref().unwrap_or("null"))
     }
@@ -66,8 +66,8 @@ impl fmt::Display for Raw {
     }
 }
 
-/// The types that a handler can take as its parameters: any type that serde reads, or [`Raw`]. If the parameters cannot
-/// be read, the request is answered with -32602, and the handler does not run.
+/// The types that a handler can take as its parameters: any type that serde can deserialize, or [`Raw`]. If the
+/// parameters cannot be deserialized, the request is answered with -32602, and the handler does not run.
 pub trait FromParams: sealed::ReadParams {}
 
 impl<T: sealed::ReadParams> FromParams for T {}
@@ -77,7 +77,7 @@ pub(super) mod sealed {
 
     /// Sealed, so that the internal representation of messages can change.
     pub trait ReadParams: Sized {
-        /// Reads the parameters before the handler runs. A failure becomes the answer.
+        /// Deserializes the parameters before the handler runs. A failure is sent as the answer.
         fn read_params(params: Option<Params<'_>>) -> Result<Self, Failure>;
     }
 
@@ -94,9 +94,9 @@ pub(super) mod sealed {
     }
 }
 
-/// The types that a call can return as its result: any type that serde reads, or [`Raw`].
+/// The types that a call can return as its result: any type that serde can deserialize, or [`Raw`].
 pub trait FromResult: Sized + Send + 'static {
-    /// Reads the result.
+    /// Deserializes the result.
     fn from_result(result: Raw) -> Result<Self, serde_json::Error>;
 }
 

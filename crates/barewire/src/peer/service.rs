@@ -1,4 +1,4 @@
-//! The service of a connection: a table of methods, or a protocol such as MCP.
+//! The service that handles the messages of a connection: a table of methods, or a protocol such as MCP.
 
 use barewire_proto::mcp::RequestParams;
 use barewire_proto::rpc::{Notification, Params};
@@ -13,13 +13,13 @@ use crate::Failure;
 pub(crate) struct IncomingParams<'a> {
     /// The params as the peer wrote them.
     pub(crate) written: Option<Params<'a>>,
-    /// The members that MCP defines, if the carrier had to read them to route the message. The engine only passes them
-    /// on, so that they are read once.
+    /// The params that MCP defines, if the carrier, such as HTTP, had to read them to route the message. The engine
+    /// only passes them on, so that they are read once.
     pub(super) members: Option<&'a RequestParams<'a>>,
 }
 
 impl<'a> IncomingParams<'a> {
-    /// Returns the members that MCP defines, and reads them if the carrier has not.
+    /// Returns the params that MCP defines, and reads them if the carrier has not.
     #[inline]
     pub(crate) fn members(self) -> RequestParams<'a> {
         match self.members {
@@ -29,30 +29,31 @@ impl<'a> IncomingParams<'a> {
     }
 }
 
-/// The service of one connection. It sees every message in the order of arrival.
+/// The service of one connection. It gets every message in the order of arrival.
 pub(crate) trait Service: Send {
     /// Creates the handler of a request or notification. The handler runs when it is polled.
     fn start(&mut self, context: Context, params: IncomingParams<'_>) -> Result<BoxedHandler, Failure>;
 
-    /// Called for each notification on arrival. Its handler may have to wait for those before it; this does not.
+    /// Called for each notification as soon as it arrives. The notification's handler may run later, because it waits
+    /// for the handlers of earlier notifications.
     fn notification_arrived(&mut self, notification: &Notification<'_>) {
         let _ = notification;
     }
 
-    /// The most elements of a batch that arrives now; `None` if batches are not allowed. `most` is the connection's
-    /// limit.
+    /// The maximum number of elements in a batch that arrives now; `None` if batches are not allowed. `most` is the
+    /// connection's limit.
     fn batch_limit(&self, most: Option<usize>) -> Option<usize> {
         most
     }
 
-    /// Whether the peer may end this call of ours with a cancellation. If so, a cancellation with its id ends the call,
-    /// and is not matched to a request of the peer.
+    /// Whether the peer may end this call of ours by sending a cancellation. If so, a cancellation with the call's id
+    /// ends the call, and does not refer to a request of the peer.
     fn peer_may_end(&self, call: CallId) -> bool {
         let _ = call;
         false
     }
 
-    /// Whether the peer may send requests. If not, they are logged and not answered.
+    /// Whether the peer may send requests. If not, its requests are logged and not answered.
     fn accepts_requests(&self) -> bool {
         true
     }

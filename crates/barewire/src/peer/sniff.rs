@@ -1,10 +1,10 @@
-//! The first bytes of a stream that any local program can open -> whether they are an HTTP request.
+//! Checks whether a stream that any local program can open begins with an HTTP request.
 //!
 //! A web page can make a browser open a connection to any port of the machine and send an HTTP request with a body of
 //! the page's choice. If the lines of that body were handled as messages, a page could control the program behind the
 //! port.
 
-/// The result of looking at the first bytes.
+/// The result of checking the first bytes of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SniffResult {
     /// More bytes are needed.
@@ -15,9 +15,9 @@ pub(super) enum SniffResult {
     Http,
 }
 
-/// Tells whether a stream that begins with these bytes is an HTTP request.
+/// Checks whether a stream that begins with these bytes is an HTTP request.
 pub(super) fn sniff(begins: &[u8]) -> SniffResult {
-    // An HTTP server has to skip line breaks before a request, so a careful attacker may send some.
+    // An HTTP server has to skip line breaks before a request, so an attacker may send some to get past this check.
     let start = begins.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(begins.len());
     let begins = &begins[start..];
     let end = begins.iter().position(|byte| *byte == b'\n');
@@ -32,16 +32,16 @@ pub(super) fn sniff(begins: &[u8]) -> SniffResult {
         Some(_) if is_request => SniffResult::Http,
         Some(_) => SniffResult::NotHttp,
         None if begins.len() < MAX_REQUEST_LINE => SniffResult::NeedMore,
-        // A request line longer than servers accept, perhaps sent to get past this check.
+        // The request line is longer than servers accept, perhaps to get past this check.
         None if HTTP_METHODS.contains(&method) => SniffResult::Http,
         None => SniffResult::NotHttp,
     }
 }
 
-/// The longest request line that HTTP servers commonly accept.
+/// The maximum length of a request line that HTTP servers commonly accept.
 const MAX_REQUEST_LINE: usize = 8 * 1024;
 
-/// The methods that a browser can be made to send, and the preface of HTTP/2.
+/// The HTTP methods that a web page can make a browser send, and the preface of HTTP/2.
 const HTTP_METHODS: [&[u8]; 8] = [b"GET", b"POST", b"HEAD", b"OPTIONS", b"PUT", b"DELETE", b"PATCH", b"PRI"];
 
 #[cfg(test)]

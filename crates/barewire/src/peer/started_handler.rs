@@ -1,4 +1,5 @@
-//! A running handler: a future of any type behind a trait that the engine can poll, and the answer from its outcome.
+//! A running handler: a trait through which the engine polls a future of any type and writes the answer from its
+//! outcome.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,25 +12,25 @@ use serde::Serialize;
 use super::Raw;
 use crate::Failure;
 
-/// A handler that has been started. It is polled until it is ready; then its outcome is taken once. These are two steps
-/// so that messages that the handler sent can be written before its answer.
+/// A handler that has been started. It is polled until it is ready; then its outcome is taken once. Polling and taking
+/// the outcome are two steps, so that messages that the handler sent can be written before its answer.
 pub(crate) trait StartedHandler: Send {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()>;
 
-    /// Appends the answer with the result; `Err` if the handler failed.
+    /// Appends a response with the result to `out`; `Err` if the handler failed.
     fn answer(self: Pin<&mut Self>, reply: Reply<'_>, out: &mut Vec<u8>) -> Result<(), Failure>;
 
-    /// The failure, if the handler failed. The result is dropped.
+    /// Returns the failure, if the handler failed. A result is dropped.
     fn failure(self: Pin<&mut Self>) -> Option<Failure>;
 
-    /// The outcome, with the result as JSON.
+    /// Returns the outcome, with the result as JSON.
     fn outcome(self: Pin<&mut Self>) -> Result<Raw, Failure>;
 }
 
 pub(crate) type BoxedHandler = Pin<Box<dyn StartedHandler>>;
 
 pin_project! {
-    /// The future of a handler, and its outcome.
+    /// The future of a handler, and its outcome once the future is ready.
     pub(crate) struct HandlerFuture<F, T> {
         #[pin]
         future: F,
@@ -81,7 +82,8 @@ pub(super) fn poll(work: &mut BoxedHandler, context: &mut Context<'_>) -> Poll<R
     }
 }
 
-/// Appends the answer of a finished handler: its result, or an error. Returns the failure, for the log.
+/// Appends the answer of a finished handler to `out`: its result, or an error. Returns the failure, if any, for the
+/// log.
 pub(super) fn write_answer(
     done: Result<BoxedHandler, Failure>,
     reply: Reply<'_>,
@@ -92,20 +94,20 @@ pub(super) fn write_answer(
     let outcome = done.and_then(|mut work| {
         let write = || {
             let written = work.as_mut().answer(reply.borrow(), out);
-            // Dropped here, where a panic is caught: values that the handler holds may panic in `drop`.
+            // The handler is dropped here, where panics are caught, because values that it holds may panic in `drop`.
             drop(work);
             written
         };
         Failure::catch(write).and_then(|written| written)
     });
     let failure = outcome.err()?;
-    // A panic while the result was written may have left half of it.
+    // A panic while the result was being written may have left part of it in the buffer.
     out.truncate(start);
     reply.error(out, &failure.error(method));
     Some(failure)
 }
 
-/// Drops a finished handler together with its result. Returns its failure, for the log.
+/// Drops a finished handler together with its result. Returns its failure, if any, for the log.
 pub(super) fn take_failure(done: Result<BoxedHandler, Failure>) -> Option<Failure> {
     let look = |mut work: BoxedHandler| work.as_mut().failure();
     done.and_then(|work| Failure::catch(|| look(work))).unwrap_or_else(Some)
@@ -117,7 +119,7 @@ pub(super) async fn run(mut work: BoxedHandler) -> Result<BoxedHandler, Failure>
     check_panic(done, work)
 }
 
-/// Returns the handler if its last poll was fine; if it panicked, drops the handler and returns the failure.
+/// Returns the handler if its last poll did not panic; otherwise drops it and returns the failure.
 pub(super) fn check_panic(done: Result<(), Failure>, work: BoxedHandler) -> Result<BoxedHandler, Failure> {
     let Err(panic) = done else { return Ok(work) };
     // Dropping a handler that panicked may panic again.

@@ -1,8 +1,8 @@
 //! The parts of the crate that differ between operating systems: file descriptors, processes, signals, socket files.
 //!
-//! The rest of the crate uses only the functions and types that are listed here, and compiles on every system. Support
-//! for another system is one more module beside [`unix`] with the same items. Until it is written, [`other`] returns
-//! [`Unsupported`].
+//! The rest of the crate uses only the functions and types that are listed here, and compiles on every system. To
+//! support another system, add a module beside [`unix`] with the same items. On systems without such a module, the
+//! functions of [`other`] return the error [`Unsupported`].
 //!
 //! [`Unsupported`]: std::io::ErrorKind::Unsupported
 
@@ -20,7 +20,7 @@ use unix as system;
 
 #[cfg(test)]
 pub(crate) use system::file_of;
-/// Transports that only this system has.
+/// Transports that exist only on this system.
 pub(crate) use system::transports;
 pub(crate) use system::{
     ChildReader, ChildWriter, PolledReader, PolledWriter, ProcessGroup, can_enter, exit_signal, open_stdin,
@@ -31,35 +31,35 @@ pub(crate) use system::{
 /// The stdin of this process, in a form that can be read without blocking the runtime.
 #[cfg_attr(not(unix), allow(dead_code, reason = "a system without a platform layer makes none"))]
 pub(crate) enum Stdin {
-    /// The runtime can poll it.
+    /// A pipe or socket that the runtime can poll.
     Polled(PolledReader),
-    /// It can only be read with blocking reads, on a thread.
+    /// A file that can only be read with blocking reads, on a thread.
     Blocking(File),
 }
 
 /// The stdout of this process, in a form that can be written without blocking the runtime.
 #[cfg_attr(not(unix), allow(dead_code, reason = "a system without a platform layer makes none"))]
 pub(crate) enum Stdout {
-    /// The runtime can poll it.
+    /// A pipe or socket that the runtime can poll.
     Polled(PolledWriter),
-    /// It can only be written with blocking writes, on a thread.
+    /// A file that can only be written with blocking writes, on a thread.
     Blocking(File),
 }
 
-/// The reasons for not starting a program that a user can fix.
+/// A reason why a program could not be started, of the kind that a user can fix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartFault {
-    /// The file, or the interpreter that it names, does not exist.
+    /// The file does not exist, or the interpreter that it names does not.
     NoSuchFile,
     /// The file exists but cannot be run.
     NotExecutable,
 }
 
-/// The state of the stderr of a process after a wait. See [`wait_for_bytes`].
+/// The state of a process's stderr after [`wait_for_bytes`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StderrState {
-    /// A read will not block: there are bytes, or it is the end.
+    /// Whether a read will not block, because bytes are available or the stream is at its end.
     pub(crate) is_readable: bool,
-    /// The reader should stop.
+    /// Whether the reader should stop.
     pub(crate) is_stopped: bool,
 }

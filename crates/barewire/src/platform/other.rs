@@ -1,4 +1,5 @@
-//! The platform layer of a system without one: no child processes and no stdio, but everything else.
+//! The platform layer for systems that have no module yet: child processes and stdio return an error, everything else
+//! works.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -8,7 +9,7 @@ use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
 
 use super::{StartFault, StderrState, Stdin, Stdout};
 
-/// Transports that only this system has: none.
+/// Transports that exist only on this system: none.
 pub(crate) mod transports {}
 
 /// The reading end of a process's stdout.
@@ -23,7 +24,7 @@ pub(crate) type PolledReader = tokio::io::Empty;
 /// A stdout that the runtime can poll.
 pub(crate) type PolledWriter = tokio::io::Sink;
 
-/// The id of a process. There is none.
+/// The id of a process. No value of this type exists.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProcessId(Infallible);
 
@@ -34,12 +35,12 @@ impl ProcessId {
     }
 }
 
-/// A process group. There is none.
+/// A process group. No value of this type exists.
 #[derive(Debug)]
 pub(crate) struct ProcessGroup(Infallible);
 
 impl ProcessGroup {
-    /// Refuses.
+    /// Always returns an error.
     pub(crate) fn spawn(_: &mut Command, _: bool) -> io::Result<Self> {
         Err(unsupported())
     }
@@ -54,12 +55,12 @@ impl ProcessGroup {
         match self.0 {}
     }
 
-    /// Asks all processes of the group to end.
+    /// Asks all processes of the group to exit.
     pub(crate) fn terminate(&self) {
         match self.0 {}
     }
 
-    /// Ends all processes of the group.
+    /// Kills all processes of the group.
     pub(crate) fn kill(&self) {
         match self.0 {}
     }
@@ -75,17 +76,17 @@ pub(crate) fn wait_for_exit(id: ProcessId) {
     match id.0 {}
 }
 
-/// Refuses.
+/// Always returns an error.
 pub(crate) fn pipe_reader(_: ChildStdout) -> io::Result<ChildReader> {
     Err(unsupported())
 }
 
-/// Refuses.
+/// Always returns an error.
 pub(crate) fn pipe_writer(_: ChildStdin) -> io::Result<ChildWriter> {
     Err(unsupported())
 }
 
-/// The signal that ended a process: always none.
+/// Returns the signal that terminated a process: always `None`.
 pub(crate) fn exit_signal(_: ExitStatus) -> Option<i32> {
     None
 }
@@ -95,7 +96,7 @@ pub(crate) fn can_enter(dir: &Path) -> bool {
     dir.is_dir()
 }
 
-/// The reason why a program was not started, if it is one that a user can fix.
+/// Returns the reason why a program could not be started, if a user can fix it.
 pub(crate) fn start_fault(error: &io::Error) -> Option<StartFault> {
     match error.kind() {
         io::ErrorKind::NotFound => Some(StartFault::NoSuchFile),
@@ -104,32 +105,32 @@ pub(crate) fn start_fault(error: &io::Error) -> Option<StartFault> {
     }
 }
 
-/// Refuses.
+/// Always returns an error.
 pub(crate) fn open_stdin() -> io::Result<Stdin> {
     Err(unsupported())
 }
 
-/// Refuses.
+/// Always returns an error.
 pub(crate) fn open_stdout() -> io::Result<Stdout> {
     Err(unsupported())
 }
 
-/// Refuses.
+/// Always returns an error.
 pub(crate) fn redirect_stdio() -> io::Result<()> {
     Err(unsupported())
 }
 
-/// Refuses.
+/// Always returns an error.
 pub(crate) fn wait_readable(_: &File) -> io::Result<()> {
     Err(unsupported())
 }
 
-/// Refuses.
+/// Always returns an error.
 pub(crate) fn wait_writable(_: &File) -> io::Result<()> {
     Err(unsupported())
 }
 
-/// Refuses.
+/// Always returns an error.
 pub(crate) fn wait_for_bytes(_: &ChildStderr, _: &io::PipeReader) -> io::Result<StderrState> {
     Err(unsupported())
 }

@@ -1,4 +1,4 @@
-//! Any JSON Schema -> a validator, from a library that supports all keywords and dialects. References to other
+//! A validator for any JSON Schema, based on a library that supports all keywords and dialects. References to other
 //! documents are not fetched.
 
 use std::fmt;
@@ -9,14 +9,15 @@ use serde_json::Value;
 
 /// A validator for a JSON Schema of any dialect.
 ///
-/// The dialects are 2020-12 (the default), 2019-09, draft-07, draft-06 and draft-04. A reference to another document is
-/// an error, and formats are not checked.
+/// The supported dialects are 2020-12 (the default), 2019-09, draft-07, draft-06 and draft-04. A reference to another
+/// document is an error, and formats are not checked.
 #[derive(Debug)]
 pub struct SchemaValidator {
     validator: jsonschema::Validator,
     draft: Draft,
-    /// The schema has no references, so the library can be asked for the reason of a violation. With references, that
-    /// may take twice as long with every level of the value. Checking whether a value is valid is always linear.
+    /// Whether the schema has no references. Only then is the library asked for the reason of a violation, because with
+    /// references that may take twice as long with every level of the value. Checking whether a value is valid always
+    /// takes linear time.
     has_no_references: bool,
 }
 
@@ -30,39 +31,40 @@ pub enum SchemaError {
     TooDeep(usize),
     /// The schema is not valid in its dialect.
     Invalid {
-        /// The place, as a JSON Pointer; empty for the whole schema.
+        /// The location in the schema, as a JSON Pointer; empty for the whole schema.
         path: String,
         /// The reason.
         reason: String,
     },
 }
 
-/// A place where a value violates the schema.
+/// A location where a value violates the schema.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Violation {
-    /// The place.
+    /// The location in the value.
     pub path: Vec<PathSegment>,
-    /// The place as a JSON Pointer; empty for the whole value.
+    /// The location as a JSON Pointer; empty for the whole value.
     pub pointer: String,
-    /// The reason, which may quote the value.
+    /// The reason, which may quote the invalid value.
     pub reason: String,
-    /// The reason without the value.
+    /// The reason, without quoting the invalid value.
     pub masked: String,
 }
 
-/// One step of the path to a place in a JSON value.
+/// One step of the path to a location in a JSON value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "JSON has two kinds of containers")]
 pub enum PathSegment {
-    /// A member of an object.
+    /// The name of a member of an object.
     Member(String),
-    /// An element of an array, from 0.
+    /// The index of an element of an array, from 0.
     Element(usize),
 }
 
 impl SchemaValidator {
-    /// Compiles a schema that is nested no deeper than `max_depth`. Compiling and checking use stack for each level.
+    /// Compiles a schema that is nested no deeper than `max_depth`. The depth is limited because compiling and checking
+    /// use stack space for each level.
     pub fn new(schema: &Value, max_depth: usize) -> Result<Self, SchemaError> {
         let draft = dialect(schema)?;
         if depth(schema) > max_depth {
@@ -72,7 +74,7 @@ impl SchemaValidator {
             .with_draft(draft)
             .offline()
             .should_validate_formats(false)
-            // Matches in linear time, for every pattern.
+            // This regex engine matches every pattern in linear time.
             .with_pattern_options(PatternOptions::regex())
             .build(schema)
             .map_err(|error| SchemaError::Invalid {
@@ -87,7 +89,7 @@ impl SchemaValidator {
         self.validator.is_valid(value)
     }
 
-    /// The first place where a value violates the schema, if it can be found in linear time.
+    /// The first location where a value violates the schema; `None` if it cannot be found in linear time.
     pub fn violation(&self, value: &Value) -> Option<Violation> {
         let error = self.has_no_references.then(|| self.validator.validate(value).err()).flatten()?;
         Some(Violation {
@@ -98,7 +100,7 @@ impl SchemaValidator {
         })
     }
 
-    /// Whether the dialect's keywords have the same meaning as in 2020-12.
+    /// Whether the keywords of the schema's dialect have the same meaning as in 2020-12.
     pub(crate) fn is_current(&self) -> bool {
         matches!(self.draft, Draft::Draft202012 | Draft::Draft201909)
     }

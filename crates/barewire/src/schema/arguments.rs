@@ -1,4 +1,5 @@
-//! The arguments of a call -> the type that its handler takes, or an error message that a model can act on.
+//! Converts the arguments of a call to the type that its handler takes, or returns an error message that a model can
+//! act on.
 
 use std::error::Error;
 use std::fmt;
@@ -10,7 +11,7 @@ use serde_path_to_error::Segment;
 use super::constraints::Constraints;
 use super::messages::{MAX_REASON_CHARS, describe_value, push_element, push_member, truncate};
 
-/// Reads arguments. Absent arguments are read as an empty object.
+/// Deserializes arguments and checks their constraints. Absent arguments are read as an empty object.
 pub(crate) fn read<T: DeserializeOwned>(
     arguments: Option<Json<'_>>,
     constraints: &Constraints,
@@ -18,12 +19,12 @@ pub(crate) fn read<T: DeserializeOwned>(
     let Some(json) = arguments else {
         return read(Some(Json::parse(b"{}").expect("an object is JSON")), constraints);
     };
-    // serde would also read a struct from an array.
+    // An array is refused, because serde would also deserialize a struct from an array.
     if json.kind() != Kind::Object {
         let what = format!("expected an object, got {}", describe_value(json));
         return Err(BadArguments { path: String::new(), what });
     }
-    // serde does not read `()` and unit structs from objects.
+    // serde does not deserialize `()` and unit structs from objects, so they are deserialized from null.
     if size_of::<T>() == 0
         && let Ok(nothing) = serde_json::from_str("null")
     {
@@ -35,17 +36,17 @@ pub(crate) fn read<T: DeserializeOwned>(
     }
 }
 
-/// Reads arguments that serde refused but JSON Schema accepts, such as 30.0 for an integer; if that fails, finds the
-/// reason.
+/// Deserializes arguments that serde refused but JSON Schema accepts, such as 30.0 for an integer. If that fails,
+/// returns the reason.
 #[cold]
 fn read_leniently<T: DeserializeOwned>(json: Json<'_>, constraints: &Constraints) -> Result<T, BadArguments> {
     let text = with_integers(json.as_str());
     if let Some(read) = text.as_deref().and_then(|text| serde_json::from_str(text).ok()) {
         return constraints.check(json).map(|()| read);
     }
-    // Errors of the schema come first: the model knows the schema.
+    // Violations of the schema are reported first, because the model knows the schema.
     constraints.check_everything(json)?;
-    // The type may check more than its schema.
+    // The type may check more than its schema says.
     let mut source = serde_json::Deserializer::from_str(text.as_deref().unwrap_or(json.as_str()));
     match serde_path_to_error::deserialize(&mut source) {
         Ok(read) => constraints.check(json).map(|()| read),
@@ -60,15 +61,16 @@ fn read_leniently<T: DeserializeOwned>(json: Json<'_>, constraints: &Constraints
                 }
             }
             let text = error.inner().to_string();
-            // The line and column are dropped: they do not help a caller that sent one line of JSON.
+            // The line and column are removed from the error text, because they do not help a caller who sent one line
+            // of JSON.
             let what = text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what);
             Err(BadArguments { path, what: truncate(what, MAX_REASON_CHARS).into_owned() })
         }
     }
 }
 
-/// `text` with integers such as 30.0 and 3e1 written as 30, since JSON Schema accepts them as integers; `None` if it
-/// has none.
+/// Returns `text` with integers such as 30.0 and 3e1 rewritten as 30, because JSON Schema accepts them as integers;
+/// `None` if there are none.
 fn with_integers(text: &str) -> Option<String> {
     let mut out = String::new();
     let mut copied = 0;
@@ -106,7 +108,7 @@ fn with_integers(text: &str) -> Option<String> {
 /// The reason why arguments are invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BadArguments {
-    /// The path of the argument, as `a.b[2]`; empty for the arguments as a whole.
+    /// The path of the argument, such as `a.b[2]`; empty for the arguments as a whole.
     pub(crate) path: String,
     /// The reason: the expected and the actual value.
     pub(crate) what: String,
@@ -223,7 +225,7 @@ mod tests {
         }
     }
 
-    /// serde also reads a struct from an array, which must not bypass its constraints.
+    /// serde also deserializes a struct from an array, which must not bypass the struct's constraints.
     #[test]
     fn positional_members_do_not_bypass_constraints() {
         let positional = r#"{"limit":1,"nested":[["a"],-1]}"#;

@@ -1,14 +1,14 @@
-//! A JSON value -> bytes that are equal if and only if the values are, independent of the order of members, the
-//! notation of numbers, escapes in strings, and white space.
+//! Converts a JSON value to bytes that are equal if and only if the values are equal, regardless of the order of
+//! members, the notation of numbers, escapes in strings, and white space.
 
 use barewire_proto::json::{Decimal, Json, Kind, Text};
 
-/// Appends the bytes of `json` to `out`.
+/// Appends the canonical bytes of `json` to `out`.
 pub(crate) fn push(out: &mut Vec<u8>, json: Json<'_>) {
     push_within(out, json, MAX_DEPTH);
 }
 
-/// Appends bytes with their length, so that bytes appended later cannot be taken for a part of them.
+/// Appends the length of `bytes`, and then `bytes`, so that bytes appended later cannot be taken for a part of them.
 pub(crate) fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes.len().to_string().as_bytes());
     out.push(b':');
@@ -30,7 +30,8 @@ fn push_within(out: &mut Vec<u8>, json: Json<'_>, levels: usize) {
             out.push(b'"');
             push_bytes(out, &text.to_bytes());
         }
-        // Deeper than types can be read. The text itself is compared, which is stricter but never wrong.
+        // Values this deep cannot be deserialized anyway. Their text is compared, so equal values may be taken for
+        // different ones, but not the reverse.
         Kind::Array | Kind::Object if levels == 0 => {
             out.push(b'!');
             push_bytes(out, json.as_bytes());
@@ -42,8 +43,8 @@ fn push_within(out: &mut Vec<u8>, json: Json<'_>, levels: usize) {
         }
         Kind::Object => {
             let mut members: Vec<_> = json.members().map(|member| (member.name.to_bytes(), member.value)).collect();
-            // The sort is stable: most readers use the last member of a duplicate name, so their order is a part of the
-            // value.
+            // The sort is stable, because the order of members with the same name is part of the value: most readers
+            // use the last one.
             members.sort_by(|(a, _), (b, _)| a.cmp(b));
             out.push(b'{');
             for (name, value) in members {
@@ -55,7 +56,7 @@ fn push_within(out: &mut Vec<u8>, json: Json<'_>, levels: usize) {
     }
 }
 
-/// The depth to which `serde_json` reads values into types. It bounds the stack that a value can use.
+/// The maximum depth to which `serde_json` deserializes values. It limits the stack space that a value can use.
 const MAX_DEPTH: usize = 128;
 
 #[cfg(test)]
@@ -154,7 +155,7 @@ mod tests {
         })
     }
 
-    /// The same value, written in another way.
+    /// Returns JSON text of the same value, written in another way.
     fn rewritten(value: &Value) -> String {
         match value {
             Value::Number(number) => format!("{number}.0e0"),

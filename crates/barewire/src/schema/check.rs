@@ -1,5 +1,5 @@
-//! Rules and a value -> whether the value is valid, and if not, where and why. The value stays text, so numbers are
-//! compared exactly and no tree is built.
+//! Checks a value against rules: returns whether the value is valid, and if not, where and why. The value stays JSON
+//! text, so numbers are compared exactly and no tree is built.
 
 use std::collections::HashMap;
 
@@ -10,17 +10,17 @@ use super::canonical;
 use super::messages::{Path, PathStep, describe_value, format_bound, one_of, quoted_list, type_names};
 use super::rules::{AllowedValue, Rule, Rules, SchemaRules, TypeSet};
 
-/// The check of one value.
+/// The state of the check of one value.
 pub(super) struct Checker<'r> {
     rules: &'r Rules,
-    /// Only whether the value is valid is wanted, not the reason.
+    /// Whether the reason for a violation is not needed, only the fact.
     quiet: bool,
-    /// The results for objects and arrays under referenced schemas. Without this cache, two alternatives that both
-    /// refer back to the same schema would double the work with every level.
+    /// Maps a referenced schema, and the address of an object or array, to whether the value is valid. Without this
+    /// cache, two alternatives that both refer back to the same schema would double the work with every level.
     reference_cache: HashMap<(usize, usize), bool>,
 }
 
-/// The result of a check; `Err(None)` if the checker is quiet.
+/// The result of a check; `Err(None)` for a violation if the checker is quiet.
 type CheckResult = Result<(), Option<BadArguments>>;
 
 impl<'r> Checker<'r> {
@@ -73,7 +73,8 @@ impl<'r> Checker<'r> {
                 match one.iter().filter(|schema| self.is_valid(schema, json, path)).take(2).count() {
                     0 => self.none_of(one, json, path),
                     1 => Ok(()),
-                    // An unsupported keyword in one of them may be what tells them apart.
+                    // If the schema has unsupported keywords, the value is accepted, because such a keyword may
+                    // distinguish the alternatives.
                     _ => self.expect(!self.rules.is_complete, path, || {
                         "matches more than one of the allowed alternatives".into()
                     }),
@@ -197,7 +198,7 @@ impl<'r> Checker<'r> {
         if !self.quiet || !matches!(json.kind(), Kind::Object | Kind::Array) {
             return self.check(schema, json, path);
         }
-        // No two objects or arrays start at the same byte.
+        // The address identifies the value, because no two objects or arrays start at the same byte.
         let key = (target, json.as_bytes().as_ptr().addr());
         if let Some(valid) = self.reference_cache.get(&key) {
             return if *valid { Ok(()) } else { Err(None) };
@@ -207,13 +208,13 @@ impl<'r> Checker<'r> {
         verdict
     }
 
-    /// Refuses a value that fits none of `schemas`, with a reason that is as precise as possible.
+    /// Refuses a value that matches none of `schemas`, with a reason that is as precise as possible.
     fn none_of(&mut self, schemas: &'r [SchemaRules], json: Json<'_>, path: &Path<'_>) -> CheckResult {
         if self.quiet {
             return Err(None);
         }
         let likely: Vec<_> = schemas.iter().filter(|schema| self.may_be_intended(schema, json, path)).collect();
-        // If one schema was clearly intended, its own reason is given.
+        // If only one schema can have been intended, its own reason is returned.
         if let [one] = likely[..] {
             self.check(one, json, path)?;
         }
@@ -246,8 +247,8 @@ impl<'r> Checker<'r> {
         })
     }
 
-    /// Whether the value has the schema's type, and its members with fixed values, such as the tag of an enum, are
-    /// valid.
+    /// Whether `schema` may be the intended alternative: the value has the schema's type, and its members with fixed
+    /// values, such as the tag of an enum, are valid.
     fn may_be_intended(&mut self, schema: &'r SchemaRules, json: Json<'_>, path: &Path<'_>) -> bool {
         let rules = self.rules;
         schema.rules.iter().all(|rule| match rule {
@@ -324,7 +325,7 @@ fn distinct_members(json: Json<'_>) -> usize {
     names.len()
 }
 
-/// The depth to which `serde_json` reads values into types.
+/// The maximum depth to which `serde_json` deserializes values.
 const MAX_DEPTH: usize = 128;
 
 #[cfg(test)]

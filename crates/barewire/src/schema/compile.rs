@@ -1,4 +1,4 @@
-//! A JSON Schema -> rules, without those that the value's type checks itself.
+//! Compiles a JSON Schema to rules, without the rules that the Rust type already checks when it is deserialized.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use super::type_shape::{SchemaPlace, TypeShape};
 use super::{canonical, pattern};
 
 impl Rules {
-    /// The rules of `schema` that the type at `place` does not check itself. `Err` names the mistake in the schema, and
-    /// its place.
+    /// Returns the rules of `schema` that the type at `place` does not check itself. `Err` names the mistake in the
+    /// schema, and its location.
     pub(super) fn new(schema: &Value, place: &SchemaPlace<'_>) -> Result<Self, String> {
         let mut compiler = Compiler { root: schema, is_complete: true, found: BTreeMap::new(), referenced: Vec::new() };
         let root = compiler.schema(schema, place, "#")?;
@@ -28,14 +28,14 @@ impl Rules {
 struct Compiler<'a> {
     root: &'a Value,
     is_complete: bool,
-    /// The index in `referenced` of each JSON Pointer.
+    /// Maps each JSON Pointer to the index of its schema in `referenced`.
     found: BTreeMap<String, usize>,
-    /// The referenced schemas; `None` while one is being compiled, so that it can refer to itself.
+    /// The rules of the referenced schemas; `None` while a schema is being compiled, so that it can refer to itself.
     referenced: Vec<Option<SchemaRules>>,
 }
 
 impl<'a> Compiler<'a> {
-    /// Compiles a schema. `at` is its place, for error messages.
+    /// Compiles a schema. `at` is its location, for error messages.
     fn schema(&mut self, schema: &'a Value, place: &SchemaPlace<'a>, at: &str) -> Result<SchemaRules, String> {
         let keywords = match schema {
             Value::Bool(true) => return Ok(SchemaRules::default()),
@@ -44,9 +44,9 @@ impl<'a> Compiler<'a> {
             _ => return Err(format!("{at}: a schema is an object, true or false")),
         };
         let shape = match place.shape().map(|place| place.shape) {
-            // A type that accepts any value checks nothing.
+            // A type that accepts any value checks no rules.
             None | Some(TypeShape::Any | TypeShape::Ignored) => None,
-            // The shapes inside an enum's variants are not known, so either all of its rules are checked or none.
+            // The shapes inside an enum's variants are not known, so either all rules of the enum are checked or none.
             Some(TypeShape::Choice) if has_unchecked_keywords(schema) => {
                 return self.schema(schema, &SchemaPlace::unknown(), at);
             }
@@ -89,7 +89,7 @@ impl<'a> Compiler<'a> {
         }
         rules.extend(self.members(keywords, shape, place, at)?);
         rules.extend(self.items(keywords, shape, place, at)?);
-        // serde also reads structs from arrays, so the type is checked wherever there are rules about members.
+        // serde also deserializes structs from arrays, so the JSON type is checked wherever there are other rules.
         if let Some(types) = keywords.get("type")
             && (shape.is_none() || !rules.is_empty())
         {
@@ -116,7 +116,7 @@ impl<'a> Compiler<'a> {
             patterns.push((regex(name, &at)?, self.schema(schema, &SchemaPlace::unknown(), &at)?));
         }
         let others = match keywords.get("additionalProperties") {
-            // A struct that refuses a member with a name that is never used refuses all unknown members.
+            // If the struct refuses a member whose name is never used, it refuses all unknown members itself.
             Some(Value::Bool(false)) if matches!(shape, Some(TypeShape::Struct(_))) => {
                 match place.member(UNUSED_NAME).shape() {
                     None => SchemaRules::default(),
@@ -144,7 +144,8 @@ impl<'a> Compiler<'a> {
         let mut first = Vec::new();
         if let Some(items) = keywords.get("prefixItems") {
             for (i, schema) in array(items, at)?.iter().enumerate() {
-                // Only the shape of the first element is known; the others are judged by their schemas.
+                // Only the shape of the first element is known, so the rules for the others depend on their schemas
+                // alone.
                 let place = if i == 0 { place.element() } else { SchemaPlace::unknown() };
                 first.push(match shape {
                     Some(TypeShape::Tuple(_)) if i > 0 && !has_unchecked_keywords(schema) => SchemaRules::default(),
@@ -153,7 +154,7 @@ impl<'a> Compiler<'a> {
             }
         }
         let others = match keywords.get("items") {
-            // A tuple has no further elements.
+            // A tuple has no elements after the first `len`.
             Some(_) if matches!(shape, Some(TypeShape::Tuple(len)) if len == first.len()) => SchemaRules::default(),
             Some(schema) => self.schema(schema, &place.element(), &format!("{at}/items"))?,
             None => SchemaRules::default(),
@@ -168,8 +169,8 @@ impl<'a> Compiler<'a> {
         each.map(|(i, schema)| self.schema(schema, place, &format!("{at}/{i}"))).collect()
     }
 
-    /// Compiles alternative schemas. If the type checks all of them itself, none are returned. If not, all rules of
-    /// each are returned, because they decide which alternative applies.
+    /// Compiles alternative schemas. If the type checks all of them itself, returns an empty list. If not, returns all
+    /// rules of each alternative, because they decide which alternative applies.
     fn alternatives(
         &mut self,
         value: &'a Value,
@@ -211,7 +212,7 @@ impl Rule {
         }
     }
 
-    /// Whether a type of this shape refuses itself all values that the rule refuses.
+    /// Whether a type of this shape already refuses every value that the rule refuses.
     fn is_checked_by(&self, shape: Option<TypeShape>) -> bool {
         match (self, shape) {
             (Self::Minimum(bound), Some(TypeShape::Integer(least, _))) => bound.exact <= decimal(&least.to_string()),
@@ -224,8 +225,8 @@ impl Rule {
 }
 
 /// Whether a schema has keywords that types do not check themselves. Types check the kinds of values, the names in an
-/// enum, and which members exist. For places whose shape is not known: the variants of an enum, and the elements of a
-/// tuple after the first.
+/// enum, and which members exist. This function is used for places whose shape is not known: the variants of an enum,
+/// and the elements of a tuple after the first.
 fn has_unchecked_keywords(schema: &Value) -> bool {
     let Value::Object(keywords) = schema else { return false };
     let (least, most) = match keywords.get("format").and_then(Value::as_str) {
@@ -330,7 +331,7 @@ fn object<'a>(value: Option<&'a Value>, at: &str) -> Result<impl Iterator<Item =
     }
 }
 
-/// Decodes the fragment of a URI.
+/// Decodes percent-encoded characters in the fragment of a URI.
 fn percent_decoded(text: &str) -> Option<String> {
     let mut pieces = text.split('%');
     let mut bytes = pieces.next()?.as_bytes().to_vec();
@@ -364,7 +365,7 @@ const UNSUPPORTED_KEYWORDS: [&str; 15] = [
     "unevaluatedProperties",
 ];
 
-/// Keywords that no `Deserialize` checks.
+/// Keywords that no derived `Deserialize` checks.
 const UNCHECKED_KEYWORDS: [&str; 15] = [
     "$ref",
     "exclusiveMaximum",

@@ -1,7 +1,7 @@
-//! A type and its schema -> the rules that are left to check after the type has read a value.
+//! The rules of a type's schema that are left to check after a value has been deserialized as the type.
 //!
-//! Most types check everything in their schema, and no rules are left. Types do not check bounds, patterns and lengths
-//! that were added to the schema, and a `Value` checks nothing.
+//! Most types check everything in their schema, so that no rules are left. Types do not check bounds, patterns and
+//! lengths that attributes add to the schema, and a `Value` checks nothing.
 
 use barewire_proto::json::Json;
 use schemars::JsonSchema;
@@ -25,8 +25,8 @@ pub(crate) struct Constraints {
 }
 
 impl Constraints {
-    /// The constraints of the schema that [`describe::input_of`] generates for `T`. `Err` is a mistake in the schema,
-    /// such as an invalid pattern.
+    /// Returns the constraints of the schema that [`describe::input_of`] generates for `T`. `Err` describes a mistake
+    /// in the schema, such as an invalid pattern.
     pub(crate) fn of<T: JsonSchema + DeserializeOwned>() -> Result<Self, String> {
         let schema = describe::input_value::<T>()?;
         Ok(Self {
@@ -35,7 +35,7 @@ impl Constraints {
         })
     }
 
-    /// The constraints of a hand-written schema, for a type that checks none of them.
+    /// Returns the constraints of a hand-written schema, for a type that checks none of them.
     #[cfg(test)]
     pub(crate) fn of_schema(schema: &RawValue) -> Result<Self, String> {
         let schema = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! A Rust type -> its JSON Schema (2020-12), for a tool's arguments or its structured result.
+//! Converts a Rust type to its JSON Schema (2020-12), for a tool's arguments or its structured result.
 //!
 //! The schema is short and self-contained, for models and for all hosts: no `$schema`, no references except in
 //! recursive types, no formats that JSON Schema does not define, and members in the order of declaration.
@@ -14,22 +14,22 @@ use serde_json::{Map, Value, json};
 
 use super::type_shape::{SchemaPlace, TypeShape};
 
-/// The schema of a tool's arguments, which is always an object. `Err` is the reason why `T` cannot be used.
+/// Returns the schema of a tool's arguments, which is always an object. `Err` is the reason why `T` cannot be used.
 pub(crate) fn input_of<T: JsonSchema + DeserializeOwned>() -> Result<Box<RawValue>, String> {
     Ok(to_json(&without_unknown_formats(input_value::<T>()?), &SchemaPlace::of::<T>()))
 }
 
-/// The schema of a structured result.
+/// Returns the schema of a structured result.
 pub(crate) fn output_of<T: JsonSchema>() -> Box<RawValue> {
     let schema = generated::<T>(SchemaSettings::draft2020_12().for_serialize());
     to_json(&without_unknown_formats(schema), &SchemaPlace::unknown())
 }
 
-/// The schema of [`input_of`] before unknown formats are removed and it is written.
+/// Returns the schema of [`input_of`] as a value, still with the formats that [`input_of`] removes.
 pub(super) fn input_value<T: JsonSchema>() -> Result<Value, String> {
     let mut root = generated::<T>(SchemaSettings::draft2020_12().for_deserialize());
     if root.get("type").is_some_and(|only| only == "null") {
-        // `()` and unit structs: a tool without arguments.
+        // The type is `()` or a unit struct, for a tool without arguments.
         root.remove("type");
         root.insert("additionalProperties".into(), false.into());
     }
@@ -44,7 +44,7 @@ pub(super) fn input_value<T: JsonSchema>() -> Result<Value, String> {
     Ok(Value::Object(root))
 }
 
-/// The schema that schemars generates for `T`, without references, meta-schema and default title.
+/// Returns the schema that schemars generates for `T`, without references, meta-schema and default title.
 fn generated<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
     let settings = settings.with(|settings| {
         settings.inline_subschemas = true;
@@ -58,7 +58,7 @@ fn generated<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
     std::mem::take(root)
 }
 
-/// Whether the schema accepts any objects.
+/// Whether there may be an object that the schema accepts.
 fn can_be_object(schema: &Map<String, Value>, root: &Map<String, Value>, refs: usize) -> bool {
     let within = |schema: &Value, refs| match schema {
         Value::Bool(any) => *any,
@@ -75,13 +75,13 @@ fn can_be_object(schema: &Map<String, Value>, root: &Map<String, Value>, refs: u
         "enum" => value.as_array().is_none_or(|values| values.iter().any(Value::is_object)),
         "anyOf" | "oneOf" => branches(keyword).is_none_or(|any| any.iter().any(|one| within(one, refs))),
         "allOf" => branches(keyword).is_none_or(|all| all.iter().all(|one| within(one, refs))),
-        // A limit, because references of hand-written schemas may form a cycle.
+        // The number of references is limited, because references of hand-written schemas may form a cycle.
         "$ref" if refs > 0 => resolve_ref(root, value).is_none_or(|target| within(&target, refs - 1)),
         _ => true,
     })
 }
 
-/// The schema that a reference within `root` refers to.
+/// Returns the schema that a reference within `root` refers to.
 fn resolve_ref(root: &Map<String, Value>, reference: &Value) -> Option<Value> {
     let pointer = reference.as_str()?.strip_prefix('#')?;
     Value::Object(root.clone()).pointer(pointer).cloned()
@@ -93,7 +93,7 @@ fn keep_only_objects(root: &mut Map<String, Value>) {
     for keyword in ["anyOf", "oneOf"] {
         let Some(Value::Array(branches)) = root.get_mut(keyword) else { continue };
         branches.retain(|branch| branch.as_object().is_none_or(|one| can_be_object(one, &whole, MAX_REFS)));
-        // A single remaining branch, as of `Option<T>`, is merged into the schema.
+        // A single remaining branch, such as that of `Option<T>`, is merged into the schema.
         if let [Value::Object(only)] = &mut branches[..]
             && only.keys().all(|stated| !whole.contains_key(stated))
         {
@@ -105,8 +105,8 @@ fn keep_only_objects(root: &mut Map<String, Value>) {
     root.insert("type".into(), "object".into());
 }
 
-/// Removes formats that JSON Schema does not define, such as `int32` and `double`: the validators of several hosts
-/// refuse them.
+/// Removes formats that JSON Schema does not define, such as `int32` and `double`, because the validators of several
+/// hosts refuse them.
 fn without_unknown_formats(schema: impl Into<Value>) -> Value {
     let mut schema = Schema::try_from(schema.into()).expect("a schema is an object");
     RecursiveTransform(|schema: &mut Schema| {
@@ -140,7 +140,7 @@ fn write_schema(out: &mut String, schema: &Value, place: &SchemaPlace<'_>) {
         }
         ("items", _) => write_schema(out, value, &place.element()),
         ("additionalProperties", _) => write_schema(out, value, &place.member("")),
-        // All branches apply to the same value.
+        // Every branch describes the same value, so `place` stays the same.
         ("anyOf" | "oneOf" | "allOf", Value::Array(branches)) => {
             write_array(out, branches, |out, branch| write_schema(out, branch, place));
         }
@@ -175,8 +175,8 @@ fn write_array(out: &mut String, elements: &[Value], mut element: impl FnMut(&mu
     out.push(']');
 }
 
-/// Sorts members in the order of declaration, if the type gives it. If not, the required members come first, in the
-/// order of their list, which is that of the declaration.
+/// Sorts members in the order of declaration, if it is known from the type. If not, the required members come first, in
+/// the order of the `required` list, which is the order of declaration.
 fn in_order<'a>(
     members: &'a Map<String, Value>,
     required: Option<&Value>,
@@ -192,10 +192,10 @@ fn in_order<'a>(
     sorted
 }
 
-/// The keywords that are written first, because they tell a reader the most.
+/// The keywords that are written first, because they are the most important for a reader.
 const FIRST_KEYWORDS: [&str; 5] = ["type", "title", "description", "properties", "required"];
 
-/// The formats of JSON Schema 2020-12, validation, section 7.3.
+/// The formats that JSON Schema 2020-12 defines (validation, section 7.3).
 pub(super) const STANDARD_FORMATS: [&str; 19] = [
     "date-time",
     "date",
@@ -218,7 +218,7 @@ pub(super) const STANDARD_FORMATS: [&str; 19] = [
     "regex",
 ];
 
-/// The most references that are followed in a row to find out whether a schema accepts objects.
+/// The maximum number of references that are followed in a row to find out whether a schema accepts objects.
 const MAX_REFS: usize = 16;
 
 #[cfg(test)]
@@ -407,7 +407,8 @@ mod tests {
         };
         let nested = input_of::<OrderedOuter>().expect("an object");
         assert_eq!(order(nested.get()), ["zebra", "inner", "y", "x", "b", "a", "apple"]);
-        // Only the schema is known of a type that is serialized: here all members are required, and listed as declared.
+        // The order of a type that is only serialized comes from the `required` list. Here it has all members, in the
+        // order of declaration.
         assert_eq!(order(output_of::<OrderedInner>().get()), ["y", "x", "b", "a"]);
     }
 
@@ -433,7 +434,8 @@ mod tests {
         assert_eq!(output::<Signal>(), json!({"type": "string", "enum": ["red_light", "green"]}));
         assert_eq!(output::<()>(), json!({"type": "null"}));
         assert_eq!(output::<Value>(), json!({}));
-        // The schemas for reading and writing may differ: a default makes a member optional only when it is read.
+        // The schemas for deserializing and serializing may differ: a default makes a member optional only for
+        // deserializing.
         #[derive(Serialize, Deserialize, JsonSchema)]
         #[serde(default)]
         #[derive(Default)]

@@ -1,9 +1,9 @@
-//! A Rust type -> the form for asking a user for it (`requestedSchema`): a flat object of strings, numbers, booleans
-//! and choices.
+//! Converts a Rust type to the form that asks a user for its value (`requestedSchema`): a flat object of strings,
+//! numbers, booleans and choices.
 //!
 //! MCP allows only a small part of JSON Schema in forms. Keywords that a form cannot have, such as exclusive bounds and
-//! patterns, are left out and checked when the answer comes. Properties that a form cannot have are refused here, by
-//! name.
+//! patterns, are left out of the form and checked when the answer arrives. For a property that a form cannot have, an
+//! error with its name is returned.
 
 use std::any::type_name;
 
@@ -15,15 +15,15 @@ use serde_json::{Map, Value, json};
 use super::describe;
 use super::type_shape::SchemaPlace;
 
-/// A form, and whether it needs a newer client.
+/// A form, and whether it needs a client of a newer revision.
 #[derive(Debug)]
 pub(crate) struct Form {
     pub(crate) schema: Box<RawValue>,
-    /// A property is a choice of several values, which MCP has since revision 2025-11-25.
+    /// Whether the user can choose several values for a property, which MCP supports since revision 2025-11-25.
     pub(crate) has_multi_select: bool,
 }
 
-/// The form for `T`. `Err` names the property that a form cannot have.
+/// Returns the form for `T`. `Err` names the property that a form cannot have.
 pub(crate) fn form_of<T: JsonSchema + DeserializeOwned>() -> Result<Form, String> {
     let schema = describe::input_value::<T>()
         .map_err(|_| format!("a form must be an object, but {} is not", type_name::<T>()))?;
@@ -49,7 +49,7 @@ pub(crate) fn form_of<T: JsonSchema + DeserializeOwned>() -> Result<Form, String
     Ok(Form { schema: describe::to_json(&form, &SchemaPlace::of::<T>()), has_multi_select })
 }
 
-/// The form field for a property; `None` if a form cannot have it.
+/// Returns the form field for a property; `None` if a form cannot have the property.
 fn field(property: &Map<String, Value>) -> Option<Map<String, Value>> {
     let property = &without_null(property);
     let mut field = match property.get("type").and_then(Value::as_str) {
@@ -76,7 +76,7 @@ fn field(property: &Map<String, Value>) -> Option<Map<String, Value>> {
 }
 
 fn text(property: &Map<String, Value>) -> Option<Map<String, Value>> {
-    // A string that is restricted in a way that is not a choice cannot be a free text.
+    // A string that one of these keywords restricts cannot be a free-text field.
     if ["anyOf", "oneOf", "allOf", "enum", "const", "$ref"].iter().any(|keyword| property.contains_key(*keyword)) {
         return None;
     }
@@ -86,13 +86,13 @@ fn text(property: &Map<String, Value>) -> Option<Map<String, Value>> {
     Some(text)
 }
 
-/// The form field for a choice of one string; `None` if the property is not a choice.
+/// Returns the form field for a choice of one string; `None` if the property is not a choice.
 fn choice(property: &Map<String, Value>) -> Option<Map<String, Value>> {
     let branches = ["oneOf", "anyOf"].iter().find_map(|keyword| property.get(*keyword)?.as_array());
     let options: Vec<(Value, Option<&Value>)> = match (property.get("enum"), property.get("const"), branches) {
         (Some(Value::Array(values)), None, None) => values.iter().map(|value| (value.clone(), None)).collect(),
         (None, Some(value), None) => vec![(value.clone(), None)],
-        // The form that schemars writes for variants with their own documentation or title.
+        // schemars generates these branches for variants with their own documentation or title.
         (None, None, Some(branches)) => {
             let mut options = Vec::new();
             for branch in branches {
@@ -113,14 +113,14 @@ fn choice(property: &Map<String, Value>) -> Option<Map<String, Value>> {
     }
     let mut choice = Map::from_iter([("type".to_owned(), json!("string")), ("enum".to_owned(), json!(values))]);
     if options.iter().any(|(_, title)| title.is_some()) {
-        // `enumNames` is the one way to give titles that every revision with forms has.
+        // `enumNames` is the only keyword for titles that every revision with forms supports.
         let names: Vec<&Value> = options.iter().map(|(value, title)| title.unwrap_or(value)).collect();
         choice.insert("enumNames".into(), json!(names));
     }
     Some(choice)
 }
 
-/// The property without `null` as a value: in a form, an optional property is left out instead.
+/// Returns the property without `null` as an allowed value: in a form, an optional property is left out instead.
 fn without_null(property: &Map<String, Value>) -> Map<String, Value> {
     let mut property = property.clone();
     if let Some(Value::Array(branches)) = property.get_mut("anyOf") {
@@ -151,7 +151,7 @@ fn pick(property: &Map<String, Value>, keywords: &[&str]) -> Map<String, Value> 
     keywords.iter().filter_map(pick).collect()
 }
 
-/// The formats that a form may have. MCP, elicitation: "Supported formats".
+/// The string formats that a form may have, according to "Supported formats" in the elicitation chapter of MCP.
 const FORM_FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 
 #[cfg(test)]

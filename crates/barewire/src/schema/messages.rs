@@ -1,4 +1,4 @@
-//! A value, its path and the expected value -> a message that a model can act on.
+//! Formats a value, its path and the expected value as a message that a model can act on.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use barewire_proto::json::{Decimal, Json, Kind};
 
 use super::rules::TypeSet;
 
-/// The path of a value, written `a.b[2]`.
+/// The path of a value, written as `a.b[2]`. Each step refers to the step before it.
 pub(super) struct Path<'p> {
     pub(super) up: Option<&'p Path<'p>>,
     pub(super) step: PathStep<'p>,
@@ -52,7 +52,7 @@ pub(super) fn push_element(out: &mut String, index: usize) {
     write!(out, "[{index}]").expect("a string takes everything");
 }
 
-/// The text of a value for a message: its first characters, or for an object or an array only its kind.
+/// Describes a value in a message: by its first characters, or only by its kind if it is an object or an array.
 pub(super) fn describe_value(json: Json<'_>) -> String {
     match json.kind() {
         Kind::Object => "an object".into(),
@@ -61,7 +61,7 @@ pub(super) fn describe_value(json: Json<'_>) -> String {
     }
 }
 
-/// The first `limit` characters of a text.
+/// Returns the first `limit` characters of a text, followed by an ellipsis if there are more.
 pub(super) fn truncate(text: &str, limit: usize) -> Cow<'_, str> {
     match text.char_indices().nth(limit) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
@@ -70,7 +70,7 @@ pub(super) fn truncate(text: &str, limit: usize) -> Cow<'_, str> {
 }
 
 pub(super) fn type_names(types: TypeSet) -> String {
-    // "a number" includes integers.
+    // An integer is not named separately if any number is allowed.
     let is_named = |one: TypeSet| types.has(one) && !(one == TypeSet::INTEGER && types.has(TypeSet::NUMBER));
     let names = TypeSet::NAMES.iter().filter(|(one, ..)| is_named(*one)).map(|(.., name)| *name);
     names.collect::<Vec<_>>().join(" or ")
@@ -88,7 +88,7 @@ pub(super) fn quoted_list<'t>(names: impl Iterator<Item = &'t str>) -> String {
     names.map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }
 
-/// A bound in the usual notation, without an exponent where possible.
+/// Formats a bound in the usual notation, without an exponent where possible.
 pub(super) fn format_bound(number: &Decimal) -> String {
     number.to_integer().unwrap_or_else(|| {
         let text = number.to_string();
@@ -96,8 +96,9 @@ pub(super) fn format_bound(number: &Decimal) -> String {
     })
 }
 
-/// The characters of a value or a name in a message: enough to recognise it.
+/// The maximum number of characters of a value or a name in a message: enough to recognise it.
 const MAX_VALUE_CHARS: usize = 60;
 
-/// The characters of another library's reason in a message: enough for a sentence and a quoted value.
+/// The maximum number of characters in a message that come from another library: enough for a sentence and a quoted
+/// value.
 pub(super) const MAX_REASON_CHARS: usize = 200;

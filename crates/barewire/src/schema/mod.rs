@@ -1,4 +1,4 @@
-//! Rust types <-> JSON Schema: the schemas of a tool's arguments and results, and the check of arguments.
+//! JSON Schema for Rust types: the schemas of a tool's arguments and results, and the check of arguments.
 //!
 //! ```text
 //! type ─ describe ─ schema that clients see          form: the subset for asking a user

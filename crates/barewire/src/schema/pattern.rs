@@ -1,6 +1,7 @@
-//! A pattern of JSON Schema (ECMA-262) -> a regex that matches in linear time.
+//! Compiles a pattern of JSON Schema (ECMA-262) to a regex that matches in linear time.
 //!
-//! Look-around, back references and Unicode classes (`\p`) are refused: no small engine with linear time supports them.
+//! Look-around, back references and Unicode classes (`\p`) are refused, because no small regex engine with linear time
+//! supports them.
 
 use regex_lite::Regex;
 
@@ -9,7 +10,8 @@ pub(super) fn compiled(pattern: &str) -> Result<Regex, String> {
     Regex::new(&with_all_white_space(pattern)).map_err(|error| format!("the pattern {pattern} cannot be used: {error}"))
 }
 
-/// Replaces `\s` and `\S`, which are ASCII in the engine and Unicode in the specification, with explicit classes.
+/// Replaces `\s` and `\S` with explicit character classes, because in the regex engine they cover only ASCII, and in
+/// the specification all of Unicode.
 fn with_all_white_space(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut in_class = false;
@@ -33,7 +35,7 @@ fn with_all_white_space(pattern: &str) -> String {
     out
 }
 
-/// ECMA-262, WhiteSpace and LineTerminator.
+/// The characters that `\s` matches: WhiteSpace and LineTerminator in ECMA-262.
 const WHITE_SPACE: &str = r"\t-\r \u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}\u{feff}";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The rules of a schema as data: one rule for each keyword.
+//! The rules of a schema as data: usually one rule for each keyword.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -11,12 +11,12 @@ use regex_lite::Regex;
 pub(super) struct Rules {
     pub(super) root: SchemaRules,
     pub(super) referenced: Vec<SchemaRules>,
-    /// Every keyword is supported. If not, a value that passes may still be invalid, so `not` and `oneOf` cannot refuse
-    /// it.
+    /// Whether every keyword of the schema is supported. If not, a value that passes the rules of a schema may still
+    /// violate it, so `not`, and `oneOf` with several matches, refuse no value.
     pub(super) is_complete: bool,
 }
 
-/// The rules of one schema, all of which have to hold. A schema without rules accepts every value.
+/// The rules of one schema. A value must satisfy all of them. A schema without rules accepts every value.
 #[derive(Debug, Default)]
 pub(super) struct SchemaRules {
     pub(super) rules: Vec<Rule>,
@@ -28,13 +28,14 @@ impl SchemaRules {
     }
 }
 
-/// The rule of one keyword, or of several that belong together. Most apply to one kind of value and accept all others.
+/// The rule of one keyword, or of several that belong together. Most rules apply to one kind of value and accept values
+/// of all other kinds.
 #[derive(Debug)]
 pub(super) enum Rule {
-    /// The schema `false`.
+    /// The schema `false`, which accepts no value.
     Never,
     Type(TypeSet),
-    /// `enum` and `const`.
+    /// The keywords `enum` and `const`.
     Values(Vec<AllowedValue>),
     Minimum(Bound),
     Maximum(Bound),
@@ -47,7 +48,7 @@ pub(super) enum Rule {
     MinItems(usize),
     MaxItems(usize),
     UniqueItems,
-    /// `prefixItems` and `items`.
+    /// The keywords `prefixItems` and `items`.
     Items {
         first: Vec<SchemaRules>,
         others: SchemaRules,
@@ -55,7 +56,7 @@ pub(super) enum Rule {
     MinProperties(usize),
     MaxProperties(usize),
     Required(Vec<String>),
-    /// `properties`, `patternProperties` and `additionalProperties`.
+    /// The keywords `properties`, `patternProperties` and `additionalProperties`.
     Members {
         named: BTreeMap<String, SchemaRules>,
         patterns: Vec<(Regex, SchemaRules)>,
@@ -65,7 +66,7 @@ pub(super) enum Rule {
     AnyOf(Vec<SchemaRules>),
     OneOf(Vec<SchemaRules>),
     Not(SchemaRules),
-    /// An index into [`Rules::referenced`].
+    /// The keyword `$ref`, as an index into [`Rules::referenced`].
     Ref(usize),
 }
 
@@ -73,7 +74,8 @@ pub(super) enum Rule {
 #[derive(Debug)]
 pub(super) struct Bound {
     pub(super) exact: Decimal,
-    /// The same bound, if it is an integer. Most bounds and most numbers are, and comparing integers allocates nothing.
+    /// The same bound as an integer, if it is one. Most bounds and most numbers are integers, and comparing integers
+    /// allocates no memory.
     pub(super) integer: Option<i64>,
 }
 
@@ -124,7 +126,7 @@ impl TypeSet {
     }
 }
 
-/// One value of an `enum`.
+/// One value that `enum` or `const` allows.
 #[derive(Debug)]
 pub(super) struct AllowedValue {
     pub(super) text: String,
@@ -132,7 +134,8 @@ pub(super) struct AllowedValue {
 }
 
 impl Rules {
-    /// Whether references lead back to themselves at the same value, so that following them would never end.
+    /// Whether a reference leads back to itself without going deeper into the value, so that following it would never
+    /// end.
     pub(super) fn has_reference_cycle(&self) -> bool {
         let mut next: Vec<Vec<usize>> = Vec::new();
         for schema in &self.referenced {
@@ -140,8 +143,8 @@ impl Rules {
             refs_at_same_value(schema, &mut refs);
             next.push(refs);
         }
-        // A schema ends if all schemas that it refers to end. The schemas that remain are part of a cycle, or lead to
-        // one.
+        // A schema is marked in `ends` if all schemas that it refers to are marked. The schemas that remain are part of
+        // a cycle, or lead to one.
         let mut ends = vec![false; next.len()];
         while let Some(one) = (0..next.len()).find(|one| !ends[*one] && next[*one].iter().all(|to| ends[*to])) {
             ends[one] = true;

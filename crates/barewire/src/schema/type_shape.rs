@@ -1,7 +1,7 @@
-//! A type's `Deserialize` -> the shape that it expects at a path: a struct, a map, an integer and so on.
+//! Finds the shape that a type's `Deserialize` expects at a path: a struct, a map, an integer and so on.
 //!
 //! The type is deserialized from a probe, which records the method that it calls (`deserialize_struct`,
-//! `deserialize_u8`, …) and then fails. So no valid value is needed.
+//! `deserialize_u8`, …) and then fails. This needs no valid value of the type.
 
 use std::cell::Cell;
 use std::fmt;
@@ -9,12 +9,12 @@ use std::fmt;
 use serde::de::value::StrDeserializer;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// One step into a value.
+/// One step of a path into a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PlaceStep<'a> {
-    /// The member of this name, of a struct or a map.
+    /// A step to the member of this name, in a struct or a map.
     Member(&'a str),
-    /// The first element.
+    /// A step to the first element of an array.
     Element,
 }
 
@@ -22,11 +22,11 @@ enum PlaceStep<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PlaceShape {
     pub(super) shape: TypeShape,
-    /// An `Option`: the value may be null or absent.
+    /// Whether the type is an `Option`, so that the value may be null or absent.
     pub(super) optional: bool,
 }
 
-/// The shape of a type, as it asks its deserializer for it.
+/// The shape of a type: the kind of value that the type requests from its deserializer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TypeShape {
     /// A struct with these members, in the order of declaration.
@@ -34,7 +34,7 @@ pub(super) enum TypeShape {
     Map,
     Seq,
     Tuple(usize),
-    /// One of several forms, which the type tells apart: an enum, or a type that looks at the value before it decides.
+    /// One of several shapes: an enum, or a type that looks at the value before it decides how to read it.
     Choice,
     /// An integer within these bounds.
     Integer(i128, u128),
@@ -42,35 +42,35 @@ pub(super) enum TypeShape {
     Bool,
     Char,
     Str,
-    /// Any value, such as for a `Value`.
+    /// A value of any kind, as `serde_json::Value` accepts.
     Any,
-    /// A value that is skipped.
+    /// A value that the type skips.
     Ignored,
 }
 
-/// [`shape_at`] for one type.
+/// The function [`shape_at`] for one type.
 type ShapeFn = fn(&[PlaceStep<'_>]) -> Option<PlaceShape>;
 
 /// A place in a schema, and in the values that it describes.
 #[derive(Debug, Clone)]
 pub(super) struct SchemaPlace<'a> {
-    /// `None` if the type that reads this place is not known.
+    /// The function that returns the shape at a path; `None` if the type that reads this place is not known.
     shape_fn: Option<ShapeFn>,
     path: Vec<PlaceStep<'a>>,
 }
 
 impl<'a> SchemaPlace<'a> {
-    /// The root of the value that `T` reads.
+    /// Returns the root of the value that `T` deserializes.
     pub(super) fn of<T: DeserializeOwned>() -> Self {
         Self { shape_fn: Some(shape_at::<T>), path: Vec::new() }
     }
 
-    /// A place whose type is not known.
+    /// Returns a place whose type is not known.
     pub(super) fn unknown() -> Self {
         Self { shape_fn: None, path: Vec::new() }
     }
 
-    /// The shape that the type expects here; `None` if it is not known.
+    /// Returns the shape that the type expects at this place; `None` if the shape is not known.
     pub(super) fn shape(&self) -> Option<PlaceShape> {
         self.shape_fn.and_then(|shape_at| shape_at(&self.path))
     }
@@ -92,7 +92,7 @@ impl<'a> SchemaPlace<'a> {
     }
 }
 
-/// The shape that `T` expects at `path`; `None` if the probe cannot find out.
+/// Returns the shape that `T` expects at `path`; `None` if the probe cannot find it.
 fn shape_at<T: DeserializeOwned>(path: &[PlaceStep<'_>]) -> Option<PlaceShape> {
     let found = Cell::new(None);
     let probe = Probe { path, optional: false, found: &found };
@@ -102,13 +102,13 @@ fn shape_at<T: DeserializeOwned>(path: &[PlaceStep<'_>]) -> Option<PlaceShape> {
     found.get()
 }
 
-/// Sets the shape that was found to `Any`: the type accepted the probe's value.
+/// Changes the recorded shape to `Any`, because the type accepted the probe's value.
 fn takes_anything(found: &Cell<Option<PlaceShape>>) {
     found.set(found.get().map(|place| PlaceShape { shape: TypeShape::Any, ..place }));
 }
 
-/// A deserializer that follows the path and records the shape at its end. It gives a value only to types that ask for
-/// any value.
+/// A deserializer that follows the path and records the shape at its end. It returns a value only to types that request
+/// a value of any kind.
 struct Probe<'p> {
     path: &'p [PlaceStep<'p>],
     optional: bool,
@@ -132,7 +132,7 @@ macro_rules! note {
     };
 }
 
-/// Methods that record no shape.
+/// Defines methods that record no shape.
 macro_rules! nothing {
     ($($method:ident)*) => {
         $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Stop> {
@@ -168,8 +168,8 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         match self.path {
             [] => {
                 self.found.set(Some(PlaceShape { shape: TypeShape::Choice, optional: self.optional }));
-                // A type that accepts `true` here accepts any value. Enums do not, except an untagged one with a
-                // variant for it.
+                // A type that accepts `true` here accepts any value. Enums refuse it, except an untagged enum with a
+                // variant that accepts it.
                 visitor.visit_bool(true)
             }
             _ => Err(Stop),
@@ -242,7 +242,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
     }
 }
 
-/// The one member or element that the path goes through.
+/// A map or sequence with a single entry: the member or element that the path goes through.
 struct SingleEntry<'p> {
     name: &'p str,
     inside: Probe<'p>,
@@ -284,7 +284,8 @@ impl<'de> SeqAccess<'de> for SingleEntry<'_> {
     type Error = Stop;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Stop> {
-        // After one element the sequence ends. A type that reads no bytes would go on forever.
+        // The sequence ends after one element. Otherwise a type that accepts elements without reading them would read
+        // forever.
         if std::mem::replace(&mut self.is_given, true) {
             return Ok(None);
         }
@@ -292,7 +293,7 @@ impl<'de> SeqAccess<'de> for SingleEntry<'_> {
     }
 }
 
-/// The error that stops the deserialization.
+/// The error with which the probe stops the deserialization.
 #[derive(Debug)]
 struct Stop;
 

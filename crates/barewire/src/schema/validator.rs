@@ -1,5 +1,5 @@
-//! A tool's arguments and a schema that is not generated from a type -> whether the arguments are valid, and if not,
-//! where and why.
+//! Checks a tool's arguments against a schema that is not generated from a type: returns whether the arguments are
+//! valid, and if not, where and why.
 
 use barewire_proto::json::Json;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use super::type_shape::SchemaPlace;
 #[derive(Debug)]
 pub(crate) struct Validator {
     schema: SchemaValidator,
-    /// The rules of the keywords that this crate supports, for better messages than the library's.
+    /// The rules of the keywords that this crate supports, because their messages are better than the library's.
     own_rules: Option<Rules>,
 }
 
@@ -36,12 +36,12 @@ impl Validator {
                 format!("not a valid schema: {}", truncate(&reason, MAX_REASON_CHARS))
             }
         })?;
-        // In older dialects some of the supported keywords have other meanings.
+        // In older dialects, some of the keywords that this crate supports have another meaning.
         let own_rules = schema.is_current().then(|| Rules::new(&value, &SchemaPlace::unknown()).ok()).flatten();
         Ok(Self { schema, own_rules })
     }
 
-    /// Checks a value. `Err` has the place of the first violation, and the reason.
+    /// Checks a value. `Err` has the path of the first violation, and the reason.
     pub(crate) fn check(&self, json: Json<'_>) -> Result<(), BadArguments> {
         let whole = |what: String| BadArguments { path: String::new(), what };
         let value: Value = json.to().map_err(|error| whole(error.to_string()))?;
@@ -72,11 +72,12 @@ fn argument(segments: &[PathSegment]) -> String {
     path
 }
 
-/// A schema becomes part of a model's context. This limit is tens of thousands of tokens, and no tool in use has such a
-/// schema.
+/// The maximum length of a schema in bytes. A schema becomes part of a model's context, and this limit amounts to tens
+/// of thousands of tokens, more than the schema of any tool in use.
 const MAX_SCHEMA_BYTES: usize = 256 * 1024;
 
-/// Compiling and checking use stack for each level. Schemas in use have less than half as many levels.
+/// The maximum nesting depth of a schema, because compiling and checking use stack space for each level. Schemas in use
+/// have less than half as many levels.
 const MAX_SCHEMA_DEPTH: usize = 64;
 
 #[cfg(test)]

@@ -1,20 +1,20 @@
-//! The exit of a process -> a message about it.
+//! The exit status of a process, and the message about it.
 
 use std::fmt;
 
 use barewire_proto::transcript::escape;
 
-/// The exit of a peer's process.
+/// The exit status of a peer's process, and its last output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exit {
-    /// The program, as it was named.
+    /// The name or path of the program, as it was given.
     pub program: String,
-    /// The exit code, if the process exited by itself.
+    /// The exit code, if the process was not terminated by a signal.
     pub code: Option<i32>,
-    /// The signal that ended the process, if one did.
+    /// The signal that terminated the process, if there was one.
     pub signal: Option<i32>,
-    /// Whether this side ended the process.
+    /// Whether this side terminated the process.
     pub by_us: bool,
     /// The last output of the process on stderr.
     pub stderr: String,
@@ -43,14 +43,14 @@ impl fmt::Display for Exit {
     }
 }
 
-/// A line of a program's output, escaped for a terminal. A tab becomes four spaces, because stack traces are indented
+/// Escapes a line of a program's output for a terminal. A tab becomes four spaces, because stack traces are indented
 /// with tabs.
 pub(super) fn escape_line(line: &[u8]) -> String {
     let words: Vec<_> = line.split(|byte| *byte == b'\t').map(escape).collect();
     words.join("    ")
 }
 
-/// The lines of stderr in a message: enough for a stack trace, less than a screen.
+/// The maximum number of stderr lines in a message: enough for a stack trace, less than a screen.
 const SHOWN_LINES: usize = 20;
 
 #[cfg(test)]

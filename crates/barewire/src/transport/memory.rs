@@ -6,7 +6,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexS
 
 use super::{Framing, Parts, Transport};
 
-/// Two connected ends. Each direction holds up to `capacity` bytes that are not read yet.
+/// Creates two connected ends. Each direction holds up to `capacity` bytes that are not read yet.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -24,13 +24,13 @@ use super::{Framing, Parts, Transport};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn memory(capacity: usize) -> (Memory, Memory) {
-    // One pair for each direction, so that a writer can be dropped while the reader of its end lives on.
+    // One duplex pair for each direction, so that the writer of an end can be dropped while its reader stays open.
     let (a_writer, b_reader) = tokio::io::duplex(capacity);
     let (b_writer, a_reader) = tokio::io::duplex(capacity);
     (Memory::new(a_reader, a_writer), Memory::new(b_reader, b_writer))
 }
 
-/// One of two connected ends: give it to a server or a client, or send and receive text with it.
+/// One of two connected ends: pass it to a server or a client, or use it to send and receive text.
 #[derive(Debug)]
 pub struct Memory {
     reader: BufReader<DuplexStream>,
@@ -43,7 +43,7 @@ impl Memory {
         Self { reader: BufReader::new(reader), writer, framing: Framing::Lines }
     }
 
-    /// Sets the framing of the messages. The default is one message a line.
+    /// Sets the framing of the messages. The default is one message per line.
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
         self
@@ -55,7 +55,7 @@ impl Memory {
         self.send(b"\n").await
     }
 
-    /// Sends `bytes` as they are. They need not be a whole line, or text.
+    /// Sends `bytes` unchanged. They need not be a whole line, or text.
     pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.writer.write_all(bytes).await
     }
@@ -79,9 +79,9 @@ impl Memory {
         Ok(bytes)
     }
 
-    /// Closes the sending direction. Bytes of the other end can still be received.
+    /// Closes the sending direction. Bytes from the other end can still be received.
     pub fn close_write(&mut self) {
-        // The other end of this new pair is dropped at once, so a later send fails.
+        // The other end of this new pair is dropped immediately, so a later send fails.
         self.writer = tokio::io::duplex(1).0;
     }
 }

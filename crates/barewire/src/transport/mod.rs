@@ -1,7 +1,7 @@
 //! Transports, which carry the bytes of a connection: stdio, a child process, a socket, memory.
 //!
-//! A transport is a reader, a writer, and a few facts about the stream. Any pair `(reader, writer)` that tokio can read
-//! and write is a transport.
+//! A transport is a reader, a writer, and a few properties of the stream. Any pair `(reader, writer)` that tokio can
+//! read and write is a transport.
 
 mod child;
 mod exit;
@@ -44,37 +44,37 @@ pub struct Parts<R, W> {
     pub writer: W,
     /// The framing of the messages.
     pub framing: Framing,
-    /// Whether any program on this machine can open such a stream, including a web page in a browser. If so, a stream
-    /// whose first line is an HTTP request is closed without a response.
+    /// Whether any program on this machine can open a stream of this kind, including a web page in a browser. If so, a
+    /// stream whose first line is an HTTP request is closed without a response.
     pub open_to_all: bool,
     /// Whether this side opened the stream. If so, invalid frames without a usable id are logged and not answered.
     pub opened_by_us: bool,
-    /// The future of the peer's exit, if the transport knows it. See [`ExitFuture`].
+    /// A future that returns the exit status of the peer's process, if the transport knows it. See [`ExitFuture`].
     pub exit: Option<ExitFuture>,
 }
 
 impl<R, W> Parts<R, W> {
-    /// The parts of a stream with one message a line, opened by the peer, without an exit.
+    /// Creates the parts of a stream that has one message per line, was opened by the peer, and has no [`ExitFuture`].
     pub fn new(reader: R, writer: W) -> Self {
         Self { reader, writer, framing: Framing::Lines, open_to_all: false, opened_by_us: false, exit: None }
     }
 }
 
-/// The future of the peer's exit, for transports that know more than the end of a stream: how a process exited, and the
-/// last lines of its stderr.
+/// A future that returns the exit status of the peer's process and the last lines of its stderr, for transports that
+/// know them.
 ///
-/// It is awaited after the writer is dropped, while remaining input is read and dropped. If it is dropped instead, the
-/// transport still ends the process, once the reader is dropped too.
+/// A connection awaits this future after it drops the writer, and meanwhile reads and discards the remaining input. If
+/// the future is dropped instead, the transport still terminates the process, once the reader is dropped too.
 pub type ExitFuture = Pin<Box<dyn Future<Output = Option<Exit>> + Send>>;
 
 /// The framing of messages on a byte stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Framing {
-    /// One message a line.
+    /// One message per line.
     #[default]
     Lines,
-    /// The base protocol of LSP: `Content-Length` headers before each message.
+    /// The framing of the Language Server Protocol (LSP): a `Content-Length` header before each message.
     ContentLength,
 }
 

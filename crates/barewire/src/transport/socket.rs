@@ -1,4 +1,4 @@
-//! A connected stream socket -> the parts of a transport; and an accept loop that survives errors.
+//! Converts a connected socket to the parts of a transport, and accepts connections in a loop that survives errors.
 
 use std::future::Future;
 use std::io;
@@ -23,7 +23,7 @@ impl<S> Socket<S> {
         Self { opened_by_us: true, ..Self::accepted(stream) }
     }
 
-    /// Sets the framing of the messages. The default is one message a line.
+    /// Sets the framing of the messages. The default is one message per line.
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
         self
@@ -31,7 +31,7 @@ impl<S> Socket<S> {
 }
 
 impl<S> Socket<S> {
-    /// The parts of the transport. `split` splits the stream into a reader and a writer.
+    /// Returns the parts of the transport. `split` splits the stream into a reader and a writer.
     pub(crate) fn parts<R, W>(self, split: impl FnOnce(S) -> (R, W)) -> Parts<R, W> {
         let Self { stream, framing, opened_by_us } = self;
         let (reader, writer) = split(stream);
@@ -39,8 +39,8 @@ impl<S> Socket<S> {
     }
 }
 
-/// Calls `attempt` until it accepts a connection. An error concerns one connection, or all of them for a while (no file
-/// descriptors left). It never concerns the listener, which is open.
+/// Calls `attempt` until it accepts a connection. An error affects only one connection, or all of them temporarily, if
+/// no file descriptors are available. The listener itself stays open.
 pub(crate) async fn accept<T, F: Future<Output = io::Result<T>>>(mut attempt: impl FnMut() -> F) -> T {
     loop {
         match attempt().await {
@@ -56,12 +56,12 @@ pub(crate) async fn accept<T, F: Future<Output = io::Result<T>>>(mut attempt: im
     }
 }
 
-/// Whether the peer went away between connecting and being accepted.
+/// Whether the error affects only one connection, whose peer disconnected before it was accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted, NotConnected};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted | NotConnected)
 }
 
-/// The pause after a failed accept: long enough not to spin while file descriptors are short, short enough for a
-/// waiting client.
+/// The pause after a failed accept: long enough to avoid a busy loop while no file descriptors are available, short
+/// enough for a waiting client.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);

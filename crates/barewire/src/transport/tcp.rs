@@ -35,7 +35,7 @@ pub async fn connect(addr: impl ToSocketAddrs) -> io::Result<Socket<TcpStream>> 
     without_delay(TcpStream::connect(addr).await?).map(Socket::connected)
 }
 
-/// A TCP port that accepts connections, each a [`Socket`].
+/// A listener on a TCP port. Each accepted connection is a [`Socket`].
 #[derive(Debug)]
 pub struct TcpSocketListener {
     listener: TcpListener,
@@ -43,19 +43,19 @@ pub struct TcpSocketListener {
 }
 
 impl TcpSocketListener {
-    /// Sets the framing of accepted connections. The default is one message a line.
+    /// Sets the framing of accepted connections. The default is one message per line.
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
         self
     }
 
-    /// Accepts the next connection. If file descriptors are short, it waits until there are some.
+    /// Accepts the next connection. If no file descriptors are available, waits until there are some.
     pub async fn accept(&self) -> Socket<TcpStream> {
         let attempt = || async { without_delay(self.listener.accept().await?.0) };
         Socket::accepted(accept(attempt).await).framing(self.framing)
     }
 
-    /// The address that it listens on. If port 0 was asked for, this has the actual port.
+    /// The address of the listener. If port 0 was requested, the address contains the actual port.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -74,7 +74,7 @@ async fn bind(addrs: &[SocketAddr]) -> io::Result<TcpSocketListener> {
     Ok(TcpSocketListener { listener: TcpListener::bind(addrs).await?, framing: Framing::Lines })
 }
 
-/// Turns off Nagle's algorithm: messages are written whole, so a delay would gather nothing.
+/// Turns off Nagle's algorithm, which delays small writes: messages are written whole, so a delay would gain nothing.
 fn without_delay(stream: TcpStream) -> io::Result<TcpStream> {
     stream.set_nodelay(true)?;
     Ok(stream)

@@ -1,4 +1,4 @@
-//! A batch of the peer -> its elements; their answers -> one array.
+//! Incoming batches: handles the elements of an array, and gathers their answers in another array.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::{Destination, Dispatcher, FrameSource};
 use crate::peer::CallError;
 use crate::peer::outlet::{Exchange, MessageKind, Outlet};
 
-/// The number of a batch, ours or the peer's.
+/// The number of a batch, which either side may have sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::peer) struct BatchNumber(pub(super) u64);
 
@@ -20,16 +20,16 @@ pub(in crate::peer) struct BatchNumber(pub(super) u64);
 #[derive(Default)]
 pub(super) struct Batches {
     open: HashMap<BatchNumber, BatchAnswers>,
-    /// The bytes of all answers gathered so far.
+    /// The total size of all answers gathered so far, in bytes.
     bytes: usize,
     last: u64,
 }
 
-/// The answers to one batch, until it is complete.
+/// The answers to one batch that is not complete yet.
 struct BatchAnswers {
-    /// The array of the answers so far, without its closing bracket.
+    /// The JSON array of the answers so far, without its closing bracket.
     array: Vec<u8>,
-    /// The number of missing answers. The batch itself counts as one while it is being read.
+    /// The number of missing answers, plus one while the elements of the batch are still being read.
     missing: usize,
     exchange: Exchange,
     /// The answered requests. Their ids stay in flight until the array is written.
@@ -37,14 +37,14 @@ struct BatchAnswers {
 }
 
 impl Batches {
-    /// A new number.
+    /// Returns a new batch number.
     pub(super) fn next_number(&mut self) -> BatchNumber {
         self.last += 1;
         BatchNumber(self.last)
     }
 
-    /// Whether another batch of `bytes` may be started. Gathered answers count against the limit as requests do: one
-    /// request that waits keeps the answers to all others of its batch in memory.
+    /// Whether another batch of `bytes` bytes may be started. Gathered answers count toward the limit like requests,
+    /// because one slow request keeps the answers to all other requests of its batch in memory.
     pub(super) fn has_room(&self, bytes: usize, limit: usize) -> bool {
         self.bytes == 0 || self.bytes + bytes <= limit
     }
@@ -58,14 +58,14 @@ impl Batches {
         self.bytes += array.len() - before;
     }
 
-    /// Counts one more missing answer.
+    /// Increments the number of missing answers.
     fn expect_answer(&mut self, number: BatchNumber) {
         if let Some(batch) = self.open.get_mut(&number) {
             batch.missing += 1;
         }
     }
 
-    /// Counts one missing answer less. Returns the batch if it is now complete.
+    /// Decrements the number of missing answers. Returns the batch if it is now complete.
     fn element_done(&mut self, number: BatchNumber) -> Option<BatchAnswers> {
         let batch = self.open.get_mut(&number)?;
         batch.missing -= 1;
@@ -107,7 +107,7 @@ impl<O: Outlet> Dispatcher<O> {
             match element {
                 Ok(Message::Request(request)) if !room => self.refuse(&request, Refusal::Busy, destination),
                 Ok(Message::Request(request)) => self.handle_batch_element(request, bytes, number, source),
-                // A batch cannot be held, so a notification that cannot be queued is dropped.
+                // A batch cannot be held back, so a notification that cannot be queued is dropped.
                 Ok(Message::Notification(notification)) => {
                     if !self.handle_notification(notification, frame, source) {
                         let what = "dropped: too many notifications wait for their handlers, and a batch cannot wait";
@@ -115,7 +115,7 @@ impl<O: Outlet> Dispatcher<O> {
                     }
                 }
                 Ok(message) => self.handle_message(frame, message, source),
-                // A frame is logged once, also if several of its elements are invalid.
+                // A frame is logged only once, even if several of its elements are invalid.
                 Err(invalid) if std::mem::replace(&mut logged, true) => self.refuse_or_settle(&invalid, destination),
                 Err(invalid) => self.handle_invalid(frame.offset, bytes, &invalid, destination),
             }
@@ -126,8 +126,8 @@ impl<O: Outlet> Dispatcher<O> {
         self.batch_element_done(number);
     }
 
-    /// Starts an array of answers. It is complete only after [`Self::batch_element_done`] was also called once for the
-    /// batch itself.
+    /// Starts an array of answers. The array is complete only after [`Self::batch_element_done`] was called for each
+    /// element, and once more for the batch itself.
     pub(super) fn open_batch(&mut self, exchange: Exchange) -> (BatchNumber, Destination) {
         let number = self.batches.next_number();
         let answers = BatchAnswers { array: Vec::new(), missing: 1, exchange, answered: Vec::new() };
@@ -148,7 +148,7 @@ impl<O: Outlet> Dispatcher<O> {
         match self.session.step(SessionEvent::Request { id: &request.id, bytes, room, stalled: self.is_stalled() }) {
             Effect::Start(ticket) => {
                 self.batches.expect_answer(number);
-                // The id is in flight until the array with all answers is written.
+                // The id stays in flight until the array with all answers is written.
                 self.session.step(SessionEvent::Defer { ticket, id: &request.id, bytes });
                 self.start_request(ReadyRequest { ticket, request, bytes, destination, deferred: true }, source);
             }
@@ -157,12 +157,12 @@ impl<O: Outlet> Dispatcher<O> {
                 self.park(ticket, text, request, destination, source);
             }
             Effect::Refuse(refusal) => self.refuse(&request, refusal, destination),
-            // An element of a batch cannot be held, so it is refused.
+            // An element of a batch cannot be held back, so it is refused.
             _ => self.refuse(&request, Refusal::Busy, destination),
         }
     }
 
-    /// Notes that the answer to a request of a batch is in its array.
+    /// Records that the answer to a request of a batch has been added to the array of the batch.
     pub(super) fn batch_element_answered(&mut self, number: BatchNumber, ticket: Ticket, id: &Id<'_>) {
         if let Some(batch) = self.batches.open.get_mut(&number) {
             batch.answered.push((ticket, id.clone().into_owned()));
@@ -170,8 +170,8 @@ impl<O: Outlet> Dispatcher<O> {
         self.batch_element_done(number);
     }
 
-    /// Notes that one answer to a batch is there, or will not come. The last one sends the array, unless it is empty
-    /// because no element needed an answer.
+    /// Records that one element of a batch is finished, with or without an answer. After the last element, sends the
+    /// array of answers, unless it is empty.
     pub(super) fn batch_element_done(&mut self, number: BatchNumber) {
         let Some(BatchAnswers { mut array, answered, exchange, .. }) = self.batches.element_done(number) else {
             return;

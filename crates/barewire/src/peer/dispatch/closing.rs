@@ -9,37 +9,39 @@ use crate::peer::outlet::Outlet;
 use crate::peer::{CallError, ConnectionEnd, EndReason, Raw};
 use crate::transport::Exit;
 
-/// The state of the connection's end.
+/// The state of the connection's shutdown.
 #[derive(Default)]
 pub(super) struct ClosingState {
-    /// The reason of the end, once it has begun. Nothing new is started then.
+    /// The reason for the shutdown; `None` until the shutdown begins. No new work is started after that.
     reason: Option<EndReason>,
-    /// The calls that were made after the peer's end. They fail once the exit of its process is known.
+    /// The calls that were made after the peer closed the connection. They fail once the exit status of the peer's
+    /// process is known.
     late_calls: Vec<oneshot::Sender<Result<Raw, CallError>>>,
-    /// The transport will report how the peer's process exited.
+    /// Whether the transport will report how the peer's process exited.
     awaits_exit: bool,
     request: Option<EndRequest>,
 }
 
-/// A request by a message or a command to end the connection.
+/// A request to end the connection, made by a message or a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::peer) enum EndRequest {
-    /// Finish the work in flight, then end.
+    /// Finish the work in flight, then end the connection.
     Shutdown,
-    /// End at once: the peer uses another framing, with `Content-Length` headers.
+    /// End the connection immediately: the peer uses another framing, with `Content-Length` headers.
     ContentLength,
 }
 
 impl ClosingState {
-    /// Asks for the connection to end. The first request counts, except that `ContentLength` replaces any other.
+    /// Requests the end of the connection. Further requests are ignored, except that `ContentLength` replaces any
+    /// other.
     pub(super) fn request(&mut self, request: EndRequest) {
         if self.request.is_none() || request == EndRequest::ContentLength {
             self.request = Some(request);
         }
     }
 
-    /// Fails a call that was made after the connection began to end: now, or once the exit of the peer's process is
-    /// known.
+    /// Fails a call that was made after the shutdown began: immediately, or once the exit status of the peer's process
+    /// is known.
     pub(super) fn refuse_call(
         &mut self,
         answer: oneshot::Sender<Result<Raw, CallError>>,
@@ -55,23 +57,24 @@ impl ClosingState {
 }
 
 impl<O: Outlet> Dispatcher<O> {
-    /// Notes that the transport will report how the peer's process exited. [`Self::finish`] gets the exit.
+    /// Records that the transport will report how the peer's process exited. The exit status is passed to
+    /// [`Self::finish`].
     pub(in crate::peer) fn await_exit(&mut self) {
         self.closing.awaits_exit = true;
     }
 
-    /// The request to end the connection, if a message or a command has made one.
+    /// Returns the request to end the connection, if a message or a command has made one.
     pub(in crate::peer) fn end_request(&self) -> Option<EndRequest> {
         self.closing.request
     }
 
-    /// Whether the connection has begun to end. Nothing new is started then.
+    /// Whether the connection is shutting down, so that no new work is started.
     #[cfg(feature = "http")]
     pub(in crate::peer) fn is_closing(&self) -> bool {
         self.closing.reason.is_some()
     }
 
-    /// Begins the end of the connection: nothing new is started from now on.
+    /// Begins the shutdown: no new work is started from now on.
     pub(in crate::peer) fn close(&mut self, reason: EndReason) {
         self.session.step(match reason {
             EndReason::Eof => SessionEvent::Eof,
@@ -113,12 +116,12 @@ impl<O: Outlet> Dispatcher<O> {
             }
         }
         if let Some(held) = self.in_flight.held.take() {
-            // Nothing is started any more, so a request is refused here.
+            // No new work is started any more, so a request in the held frame is refused here.
             self.handle_parsed(held.frame(), held.parsed(), FrameSource::STREAM);
         }
     }
 
-    /// The end of the connection for this reason, with the first output of a peer that never sent a message.
+    /// Returns the [`ConnectionEnd`] for this reason, with the first output of a peer that never sent a valid message.
     pub(in crate::peer) fn end(&self, reason: EndReason, exit: Option<Exit>) -> ConnectionEnd {
         ConnectionEnd::new(reason, self.first_output.stray(), exit)
     }
@@ -127,7 +130,7 @@ impl<O: Outlet> Dispatcher<O> {
     pub(in crate::peer) fn finish(&mut self, reason: EndReason, exit: Option<Exit>) -> ConnectionEnd {
         let end = self.end(reason, exit);
         self.in_flight.stop_handlers();
-        // The queue is closed first, so that a caller whose call fails and who calls again sees the end.
+        // The queue is closed first, so that a caller whose call fails and who calls again gets an error immediately.
         let left = self.queue.close(end.clone());
         self.fail_calls(&end);
         drop(left);
@@ -141,7 +144,7 @@ impl<O: Outlet> Dispatcher<O> {
 }
 
 impl<O> Drop for Dispatcher<O> {
-    /// Ends a connection whose driver was dropped, so that no caller waits for it.
+    /// Ends a connection whose driver was dropped, so that no caller waits forever.
     fn drop(&mut self) {
         if self.queue.closed().is_some() {
             return;

@@ -1,5 +1,5 @@
-//! The commands of the queue -> messages to write: our calls, notifications, and answers of handlers that became tasks.
-//! Also the timeouts of our calls.
+//! Executes the commands of the queue, which send messages: our calls, notifications, and answers of handlers that
+//! became tasks. Also handles the timeouts of our calls.
 
 use barewire_proto::rpc::{Id, Params, write};
 use barewire_proto::session::{self, BatchId, CallId, Effect, SessionEvent};
@@ -11,7 +11,7 @@ use crate::peer::queue::{BatchEntry, Command, NewCall};
 use crate::peer::{CallError, ConnectionEnd};
 
 impl<O: Outlet> Dispatcher<O> {
-    /// Carries out the commands in the queue.
+    /// Executes the commands in the queue.
     pub(in crate::peer) fn take_commands(&mut self) {
         if self.queue.is_empty() {
             return;
@@ -85,7 +85,8 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Sends a message of ours, if there is one. If there is none, gives back the permits now, because no write will.
+    /// Sends a message of ours, if there is one. If there is none, returns the permits immediately, because no write
+    /// will return them.
     fn send_own<T>(
         &mut self,
         exchange: Exchange,
@@ -102,8 +103,8 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Registers a call of ours as pending, and returns the request to write; `None` if the caller is gone or the
-    /// connection closes.
+    /// Registers a call of ours as pending, and returns the request to write; `None` if the caller has dropped the call
+    /// or the connection is closing.
     fn register_call(&mut self, call: NewCall, batch: Option<BatchId>) -> Option<OutgoingRequest> {
         let NewCall { method, params, patience, progress, quiet, exchange, id, answer } = call;
         if answer.is_closed() {
@@ -129,7 +130,7 @@ impl<O: Outlet> Dispatcher<O> {
         Some(OutgoingRequest { call, id, method, params })
     }
 
-    /// Registers the calls of a batch of ours, and returns the array to write; `None` if there is nothing left to send.
+    /// Registers the calls of a batch of ours, and returns the array to write; `None` if the array would be empty.
     fn register_batch(&mut self, entries: Vec<BatchEntry>) -> Option<Vec<u8>> {
         let batch = Some(BatchId(self.batches.next_number().0));
         let mut array = Vec::new();
@@ -154,7 +155,7 @@ impl<O: Outlet> Dispatcher<O> {
         Some(array)
     }
 
-    /// Gives up a call of ours: fails it with `error`, and sends the peer a cancellation unless the call is quiet.
+    /// Abandons a call of ours: fails it with `error`, and sends a cancellation to the peer unless the call is quiet.
     fn abandon_call(&mut self, call: CallId, error: Option<CallError>) {
         let Some(pending) = self.in_flight.calls.remove(&call) else { return };
         if let Some(error) = error {

@@ -1,4 +1,5 @@
-//! A message -> its handler, polled once -> an answer, or a task if the handler is not ready.
+//! Starts the handler of a message and polls it once. If the handler is ready, its answer is written; if not, it
+//! becomes a task.
 
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -26,7 +27,7 @@ pub(super) struct ReadyRequest<'a> {
     pub(super) request: Request<'a>,
     pub(super) bytes: usize,
     pub(super) destination: Destination,
-    /// The session already counts the request as in flight.
+    /// Whether the session already counts the request as in flight.
     pub(super) deferred: bool,
 }
 
@@ -59,7 +60,7 @@ impl<O: Outlet> Dispatcher<O> {
         let progress = self.conventions.progress;
         let mut incoming = self.spare.take().unwrap_or_else(|| Arc::new(IncomingMessage::new(progress)));
         let token = self.tokens.find(params);
-        // Messages sent while a notification is handled belong to no exchange: a notification has no answer.
+        // Messages sent while a notification is handled belong to no exchange, because a notification has no answer.
         let exchange = if id.is_some() { source.exchange } else { Exchange::NONE };
         incoming = IncomingMessage::reuse(incoming, method, id, token, exchange, source.caller);
         let context = Context::new(Arc::clone(&incoming), Arc::clone(&self.queue));
@@ -85,8 +86,8 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Starts a request. If its handler is ready at its first poll, the answer is written now; if not, the handler
-    /// becomes a task.
+    /// Starts the handler of a request. If it is ready at its first poll, the answer is written immediately; if not,
+    /// the handler becomes a task.
     pub(super) fn start_request(&mut self, job: ReadyRequest<'_>, source: FrameSource<'_>) {
         let ReadyRequest { ticket, ref request, bytes, destination, deferred } = job;
         let method = request.method.to_name();
@@ -105,8 +106,7 @@ impl<O: Outlet> Dispatcher<O> {
                 if let Some(failure) = failed {
                     self.log.failed(&method, &failure);
                 }
-                // The handler may have kept a clone of its context. Further notifications about this request are
-                // dropped.
+                // If the handler has kept a clone of its context, further notifications about this request are dropped.
                 if let Some(spare) = &self.spare
                     && Arc::strong_count(spare) > 1
                 {
@@ -141,7 +141,7 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Starts a notification. If its handler is not ready at its first poll, the notifications behind it wait.
+    /// Starts the handler of a notification. If it is not ready at its first poll, later notifications wait for it.
     pub(super) fn start_notification(&mut self, notification: Notification<'_>, source: FrameSource<'_>) {
         let method = notification.method.to_name();
         match self.start_handler(&method, None, notification.params, source) {
@@ -176,7 +176,7 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Starts the parked requests, the waiting notifications and the held frame, as far as there is room now.
+    /// Starts the parked requests, the waiting notifications and the held frame, as far as the limits allow now.
     pub(in crate::peer) fn start_waiting(&mut self) {
         if !self.can_start() {
             return;
@@ -199,7 +199,7 @@ impl<O: Outlet> Dispatcher<O> {
                 self.start_notification(notification, FrameSource::STREAM);
             }
         }
-        // The held frame is last because it arrived last.
+        // The held frame is handled last, because it arrived last.
         if let Some(held) = &self.in_flight.held
             && self.has_room_for(held)
             && let Some(held) = self.in_flight.held.take()
@@ -215,7 +215,7 @@ enum FirstPoll {
     Pending { work: BoxedHandler, span: Span, incoming: Arc<IncomingMessage> },
 }
 
-/// The time without an `await` after which a handler is reported: it delays everything else on its connection, and
-/// people notice such a delay. It is not shorter because a busy machine may suspend any thread for tens of
+/// A handler that runs for longer than this without an `await` is reported, because it noticeably delays everything
+/// else on its connection. The limit is not lower because a busy machine may suspend any thread for tens of
 /// milliseconds.
 const SLOW_HANDLER_WARNING: Duration = Duration::from_millis(100);

@@ -1,5 +1,5 @@
-//! The work in flight: our calls that wait for an answer, and messages of the peer that wait for a handler or are being
-//! handled.
+//! The work in flight: our calls that wait for an answer, and messages from the peer that wait for a handler or are
+//! being handled.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -20,22 +20,22 @@ use crate::peer::{CallError, ConnectionLimits, Raw};
 /// The work in flight of a connection.
 #[derive(Default)]
 pub(super) struct InFlight {
-    /// Our calls that wait for an answer.
+    /// Maps the id of each call of ours that waits for an answer to the call.
     pub(super) calls: HashMap<CallId, PendingCall>,
-    /// The requests whose handlers did not finish at their first poll.
+    /// Maps the ticket of each request whose handler did not finish at its first poll to the request.
     pub(super) running: HashMap<Ticket, RunningRequest>,
-    /// The requests that are accepted but not started, because the output is full. In the order of arrival.
+    /// The requests that are accepted but not started yet, because too much output is pending, in the order of arrival.
     pub(super) parked: VecDeque<ParkedRequest>,
     pub(super) notifications: NotificationQueue,
-    /// A frame that cannot be handled yet. The frames behind it wait.
+    /// A frame that cannot be handled yet. Later frames wait behind it.
     pub(super) held: Option<HeldFrame>,
 }
 
-/// A call of ours, until it is answered.
+/// A call of ours that is not answered yet.
 pub(super) struct PendingCall {
     pub(super) answer: oneshot::Sender<Result<Raw, CallError>>,
     pub(super) progress: Option<OnProgress>,
-    /// The peer is sent no cancellation when the call is given up.
+    /// Whether no cancellation is sent to the peer when the call is abandoned.
     pub(super) quiet: bool,
     /// The exchange that the call is part of.
     pub(super) exchange: Exchange,
@@ -65,7 +65,7 @@ pub(super) struct HeldFrame {
 }
 
 impl HeldFrame {
-    /// Keeps a frame that has been parsed.
+    /// Copies a frame that has been parsed.
     pub(super) fn new(frame: Frame<'_>, parsed: &Parsed<'_>) -> Self {
         let is_batch = matches!(parsed, Parsed::Batch(_));
         Self { offset: frame.offset, kept: ParsedFrame::copy(frame.bytes, parsed), is_batch }
@@ -85,18 +85,19 @@ impl HeldFrame {
     }
 }
 
-/// The notifications that wait for the handler of an earlier one. Notifications are handled one after the other.
+/// The notifications that wait until the handler of an earlier notification has finished: notifications are handled one
+/// after the other.
 #[derive(Default)]
 pub(super) struct NotificationQueue {
     waiting: VecDeque<ParsedFrame<Box<[u8]>>>,
-    /// The bytes of the waiting notifications.
+    /// The total size of the waiting notifications, in bytes.
     bytes: usize,
-    /// The running handler that they wait for, which has become a task.
+    /// The task of the handler that the notifications wait for.
     task: Option<AbortHandle>,
 }
 
 impl InFlight {
-    /// Gives the outcome to the caller of `call`, if the call is still pending.
+    /// Sends the outcome to the caller of `call`, if the call is still pending.
     pub(super) fn settle(&mut self, call: CallId, outcome: Result<Raw, CallError>) {
         if let Some(pending) = self.calls.remove(&call) {
             // The caller may have dropped the call in the meantime.
@@ -104,7 +105,7 @@ impl InFlight {
         }
     }
 
-    /// Whether a message of the peer waits, or the handler of a notification runs.
+    /// Whether a message of the peer waits, or a notification is being handled.
     pub(super) fn has_waiting(&self) -> bool {
         self.held.is_some() || !self.notifications.is_idle()
     }
@@ -129,17 +130,17 @@ impl RunningRequest {
 }
 
 impl NotificationQueue {
-    /// Whether the next notification can be handled at once.
+    /// Whether the next notification can be handled immediately.
     pub(super) fn is_idle(&self) -> bool {
         self.task.is_none() && self.waiting.is_empty()
     }
 
-    /// Whether a notification waits and none is being handled.
+    /// Whether a notification waits and no notification is being handled.
     pub(super) fn can_start(&self) -> bool {
         self.task.is_none() && !self.waiting.is_empty()
     }
 
-    /// Whether there is no room for another notification of `bytes`.
+    /// Whether there is no room for another notification of `bytes` bytes.
     pub(super) fn is_full(&self, bytes: usize, limits: &ConnectionLimits) -> bool {
         self.bytes + bytes > limits.output && !self.waiting.is_empty() || self.waiting.len() >= limits.requests
     }
@@ -150,7 +151,7 @@ impl NotificationQueue {
         self.waiting.push_back(notification);
     }
 
-    /// Takes the next notification to handle; `None` while one is being handled.
+    /// Takes the next notification to handle; `None` while another notification is being handled.
     pub(super) fn next(&mut self) -> Option<ParsedFrame<Box<[u8]>>> {
         if self.task.is_some() {
             return None;
@@ -160,12 +161,12 @@ impl NotificationQueue {
         Some(next)
     }
 
-    /// Notes that the handler of a notification has become a task, which the others wait for.
+    /// Records that the handler of a notification has become a task. Later notifications wait for this task.
     pub(super) fn started(&mut self, task: AbortHandle) {
         self.task = Some(task);
     }
 
-    /// Notes that the handler of a notification has finished.
+    /// Records that the handler of a notification has finished.
     pub(super) fn finished(&mut self) {
         self.task = None;
     }

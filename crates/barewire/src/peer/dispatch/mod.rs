@@ -1,7 +1,7 @@
-//! One message -> its effects: a handler is started, a call is settled, an answer is added to the output.
+//! Handles one message at a time: starts a handler, completes a call, or adds an answer to the output.
 //!
-//! Nothing here reads, writes or waits. [`Driver`](super::driver::Driver) does that, and calls the dispatcher for each
-//! frame and for the commands of the queue.
+//! This module does no IO and never waits. [`Driver`](super::driver::Driver) does the IO and the waiting, and calls the
+//! dispatcher for each frame and for the commands of the queue.
 //!
 //! ```text
 //! received   a frame of the peer        ─┐                 ┌─ in_flight     calls, handlers, waiting messages
@@ -60,26 +60,27 @@ pub(crate) struct Dispatcher<O> {
     first_output: FirstOutput,
     /// The context of the last handler, to be reused if the handler has dropped it.
     spare: Option<Arc<IncomingMessage>>,
-    /// The memory of the last commands, to be reused.
+    /// An empty list, kept to reuse its memory for the next commands.
     commands: Vec<Command>,
 }
 
-/// The sender of a message, of a type that the carrier chooses.
+/// Information about the sender of a message. The carrier, such as HTTP, chooses its type.
 pub(crate) type AnyCaller = Arc<dyn Any + Send + Sync>;
 
 /// The origin of a frame.
 #[derive(Clone, Copy)]
 pub(super) struct FrameSource<'a> {
-    /// The exchange that the frame came in. Its answer is sent there.
+    /// The exchange in which the frame arrived. The answer is sent to the same exchange.
     pub(crate) exchange: Exchange,
-    /// The sender, if the carrier knows it.
+    /// Information about the sender, if the carrier provides it.
     pub(crate) caller: Option<&'a AnyCaller>,
-    /// The members of the params, if the carrier has read them. See [`IncomingParams`](super::IncomingParams).
+    /// The params that MCP defines, if the carrier has already read them. See
+    /// [`IncomingParams`](super::IncomingParams).
     pub(crate) params: Option<&'a RequestParams<'a>>,
 }
 
 impl FrameSource<'_> {
-    /// A stream of bytes, which has no exchanges.
+    /// The source of all frames of a byte stream, which has no exchanges.
     pub(super) const STREAM: Self = Self { exchange: Exchange::NONE, caller: None, params: None };
 }
 
@@ -133,27 +134,27 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Converts a time of the session to an instant.
+    /// Converts a session time, which counts from the start of the session, to an instant.
     pub(super) fn at(&self, time: Duration) -> Instant {
         self.timing.at(time)
     }
 
-    /// Starts a time slice: the running time of handlers is counted from now on.
+    /// Starts a time slice, which limits how long handlers run before output is written.
     pub(super) fn start_slice(&mut self) {
         self.timing.start_slice();
     }
 
-    /// Whether handlers have used up this slice.
+    /// Whether handlers have used up this time slice.
     pub(super) fn is_slice_over(&self) -> bool {
         self.timing.is_slice_over()
     }
 
-    /// Notes that the peer has read some output.
+    /// Records that the peer has read some output.
     pub(super) fn write_progressed(&mut self) {
         self.timing.set_write_stalled(false);
     }
 
-    /// Notes that the peer has read no output for a while.
+    /// Records that the peer has read no output for a while.
     pub(super) fn write_stalled(&mut self) {
         self.timing.set_write_stalled(true);
     }
@@ -163,7 +164,7 @@ impl<O: Outlet> Dispatcher<O> {
         self.timing.is_write_stalled()
     }
 
-    /// Whether no frame may be handled now.
+    /// Whether no frame may be handled now: a frame is held, or too much output is pending.
     pub(super) fn is_blocked(&self) -> bool {
         self.in_flight.held.is_some() || {
             let waiting = self.output.len();
@@ -171,14 +172,14 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Whether frames are handled although no new work may be started. While a call of ours waits, its answer may be
-    /// behind other frames.
+    /// Whether frames must be handled even if no new work may be started. While a call of ours waits, its answer may
+    /// come after other frames.
     fn must_read(&self) -> bool {
         self.session.is_waiting() || self.is_stalled()
     }
 
     /// Whether both sides may be waiting for each other to read: the peer has read nothing for a while, and it may be
-    /// blocked writing answers to calls that this side gave up.
+    /// blocked writing answers to calls that this side has abandoned.
     fn is_stalled(&self) -> bool {
         self.timing.is_write_stalled() && self.session.expects_late_response()
     }
@@ -199,12 +200,12 @@ impl<O: Outlet> Dispatcher<O> {
             && (waiting || !held.is_batch || self.has_room_for_batch(bytes))
     }
 
-    /// Whether another batch may be started.
+    /// Whether another batch of `bytes` bytes may be started.
     fn has_room_for_batch(&self, bytes: usize) -> bool {
         self.batches.has_room(bytes, self.limits.request_bytes)
     }
 
-    /// Whether there is room for the output of a new request.
+    /// Whether so little output is pending that a new request may be started.
     fn has_room(&self) -> bool {
         self.output.len() + self.queue.bytes() < self.limits.output
     }
@@ -214,12 +215,12 @@ impl<O: Outlet> Dispatcher<O> {
         self.session.in_flight() == 0 && !self.in_flight.has_waiting() && self.queue.is_empty()
     }
 
-    /// Logs a message about the connection as a whole.
+    /// Logs a message about the connection, not about a single frame.
     pub(super) fn report(&mut self, what: &str) {
         self.log.report(format_args!("connection {what}"));
     }
 
-    /// Adds one message to the output, or to the array that it is part of.
+    /// Adds one message to the output, or to the array of its batch.
     #[inline]
     fn send(&mut self, destination: Destination, write: impl FnOnce(&mut Vec<u8>) -> MessageKind) {
         match destination.batch {

@@ -1,4 +1,4 @@
-//! A frame of the peer -> its effects: a request, a notification, a response, or an invalid frame.
+//! Handles a frame from the peer: a request, a notification, a response, or an invalid frame.
 
 use barewire_proto::frame::{Frame, FrameError};
 use barewire_proto::mcp::ParsedMessage;
@@ -21,7 +21,7 @@ use crate::peer::queue::OnProgress;
 use crate::peer::{CallError, Raw};
 
 impl<O: Outlet> Dispatcher<O> {
-    /// Handles one frame of a stream.
+    /// Handles one frame of a byte stream.
     pub(in crate::peer) fn handle_frame(&mut self, frame: Result<Frame<'_>, FrameError>) {
         match frame {
             Ok(frame) => self.handle_parsed(frame, parse(frame.bytes, self.limits.depth), FrameSource::STREAM),
@@ -34,7 +34,7 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Handles a message that did not come over a stream.
+    /// Handles a message that did not arrive over a byte stream.
     #[cfg(feature = "http")]
     pub(crate) fn deliver(
         &mut self,
@@ -46,7 +46,7 @@ impl<O: Outlet> Dispatcher<O> {
         let source = FrameSource { exchange, caller, params: params.as_ref() };
         self.start_slice();
         self.handle_parsed(Frame::new(0, message.bytes()), message.parsed(), source);
-        // There is no stream whose reading could pause, so a frame that cannot be started now is refused.
+        // There is no stream that could stop reading, so a frame that cannot be handled now is refused.
         self.refuse_held(source);
         self.take_commands();
         self.start_waiting();
@@ -135,7 +135,7 @@ impl<O: Outlet> Dispatcher<O> {
         self.send_error(destination, reply, &error);
     }
 
-    /// Answers with an error.
+    /// Sends an error response.
     pub(super) fn send_error(&mut self, destination: Destination, reply: Reply<'_>, error: &ErrorObject) {
         self.send(destination, |out| {
             if reply.id().is_none() && destination.batch.is_none() && !O::WRITES_NULL_ID {
@@ -147,7 +147,7 @@ impl<O: Outlet> Dispatcher<O> {
         });
     }
 
-    /// Logs an invalid frame, and refuses it or fails the call that it should have answered.
+    /// Logs an invalid frame, and answers it with an error or fails the call that it should have answered.
     pub(super) fn handle_invalid(
         &mut self,
         offset: u64,
@@ -159,13 +159,14 @@ impl<O: Outlet> Dispatcher<O> {
         self.refuse_or_settle(invalid, destination);
     }
 
-    /// Refuses an invalid frame, or fails the call that it should have answered.
+    /// Answers an invalid frame with an error, or fails the call that the frame should have answered.
     pub(super) fn refuse_or_settle(&mut self, invalid: &Invalid<'_>, destination: Destination) {
         match self.session.step(SessionEvent::Invalid(invalid)) {
-            // A peer that may not send requests waits for no answer.
+            // A peer that may not send requests does not expect an answer.
             Effect::RejectFrame if self.service.accepts_requests() => {
                 if let Some(reply) = invalid.reply() {
-                    // With the id of another request in flight, the error would be taken for that request's answer.
+                    // If the id belongs to another request in flight, the error would be taken for that request's
+                    // answer, so the id is left out.
                     let is_taken = reply.id().is_some_and(|id| self.session.is_in_flight(id));
                     let reply = if is_taken { reply.unnamed() } else { reply };
                     self.send_error(destination, reply, &invalid.error());
@@ -197,8 +198,8 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Keeps the first output of a peer that has sent no message, and ends the connection if it is `Content-Length`
-    /// framing.
+    /// Keeps the frame if it is the first output of the peer, and requests the end of the connection if it is a
+    /// `Content-Length` header.
     fn note_invalid_frame(&mut self, offset: u64, bytes: &[u8]) {
         let is_other_format = self.first_output.note_invalid_frame(offset, bytes);
         if is_other_format && !self.answer_unreadable {
@@ -223,7 +224,7 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Handles a notification; `false` if it has to wait and no frame behind it may be handled.
+    /// Handles a notification. Returns `false` if it has to wait and later frames must wait behind it.
     pub(super) fn handle_notification(
         &mut self,
         notification: Notification<'_>,
@@ -282,13 +283,14 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Fails a call of ours that the peer has ended without an answer.
+    /// Fails a call of ours that the peer has cancelled.
     fn call_ended(&mut self, call: CallId) {
         self.session.step(SessionEvent::AbandonCall(call));
         self.in_flight.settle(call, Err(CallError::Cancelled));
     }
 
-    /// Cancels a request of the peer: the session forgets the id, then the handler is marked as cancelled and dropped.
+    /// Cancels a request from the peer: the session forgets the id, then the request is marked as cancelled and its
+    /// handler is dropped.
     fn handle_cancel(&mut self, id: &Id<'_>) {
         let Effect::Cancel { ticket, answer, .. } = self.session.step(SessionEvent::Cancelled(id)) else { return };
         let InFlight { running, parked, .. } = &mut self.in_flight;
@@ -301,7 +303,7 @@ impl<O: Outlet> Dispatcher<O> {
         {
             (request.reply().into_owned(), parked.destination)
         } else {
-            // The request is already answered, in a batch that is not complete yet.
+            // The request is already answered, but is part of a batch that is not complete yet.
             return;
         };
         if answer.is_none() && destination.batch.is_none() {

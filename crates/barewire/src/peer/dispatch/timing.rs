@@ -1,5 +1,5 @@
-//! The clocks of a dispatcher: the time of the session, the running time of handlers, and whether the peer reads its
-//! input.
+//! The clocks of a dispatcher: the time since the start of the session, the running time of handlers, and whether the
+//! peer reads our output.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use tokio::time::Instant;
 
 /// The clocks of a dispatcher.
 pub(super) struct Timing {
-    /// The start of the session's time.
+    /// The instant from which session times count.
     session_start: Instant,
-    /// The end of this slice. Kept as an instant: comparing two instants costs less than subtracting them, and a slice is
-    /// asked about with every request.
+    /// The end of the current time slice. Stored as an instant, because it is checked for every request, and comparing
+    /// two instants is cheaper than subtracting them.
     slice_end: std::time::Instant,
-    /// The return of the last handler, or the start of this slice.
+    /// The time at which the last handler returned, or at which the current time slice started.
     last_return: std::time::Instant,
-    /// The peer has read no output for a while.
+    /// Whether the peer has read no output for a while.
     write_stalled: bool,
 }
 
@@ -24,28 +24,28 @@ impl Timing {
         Self { session_start: Instant::now(), slice_end: now + HANDLER_SLICE, last_return: now, write_stalled: false }
     }
 
-    /// The current time of the session.
+    /// The time since the start of the session.
     pub(super) fn session_now(&self) -> Duration {
         self.session_start.elapsed()
     }
 
-    /// Converts a time of the session to an instant.
+    /// Converts a session time, which counts from the start of the session, to an instant.
     pub(super) fn at(&self, time: Duration) -> Instant {
         later(self.session_start, time)
     }
 
-    /// Starts a time slice: the running time of handlers is counted from now on.
+    /// Starts a time slice, which limits how long handlers run before output is written.
     pub(super) fn start_slice(&mut self) {
         let now = std::time::Instant::now();
         (self.slice_end, self.last_return) = (now + HANDLER_SLICE, now);
     }
 
-    /// Whether handlers have used up this slice.
+    /// Whether handlers have used up this time slice.
     pub(super) fn is_slice_over(&self) -> bool {
         self.last_return > self.slice_end
     }
 
-    /// Notes that a handler has returned, and returns how long it ran.
+    /// Records that a handler has returned, and returns how long it ran.
     pub(super) fn handler_returned(&mut self) -> Duration {
         let now = std::time::Instant::now();
         now.duration_since(std::mem::replace(&mut self.last_return, now))
@@ -60,15 +60,15 @@ impl Timing {
     }
 }
 
-/// `time` after `from`. If the clock cannot represent that, an instant that is as good as never.
+/// Returns the instant `time` after `from`. If the clock cannot represent that instant, returns one in the far future.
 pub(crate) fn later(from: Instant, time: Duration) -> Instant {
     from.checked_add(time).unwrap_or_else(|| from + THIRTY_YEARS)
 }
 
-/// Longer than any process runs.
+/// A timeout that is longer than any process runs.
 const THIRTY_YEARS: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
-/// The time that handlers may run before their answers are written and other tasks get a turn. A fixed number of frames
-/// would not do: it would cause needless system calls where a request takes half a microsecond, and delay answers where
-/// it takes a millisecond.
+/// The maximum time that handlers run before their answers are written and other tasks get a turn. A fixed number of
+/// frames would be worse: if a request takes half a microsecond, it would cause needless system calls, and if a request
+/// takes a millisecond, it would delay answers.
 const HANDLER_SLICE: Duration = Duration::from_micros(500);

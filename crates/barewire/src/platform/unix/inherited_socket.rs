@@ -1,4 +1,5 @@
-//! An inherited socket, read and written without blocking, and without making it non-blocking for other processes.
+//! Reads and writes an inherited socket without blocking. The socket itself is not made non-blocking, because other
+//! processes may share it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,7 +18,8 @@ pub(crate) struct SocketReader(AsyncFd<OwnedFd>);
 #[derive(Debug)]
 pub(crate) struct SocketWriter {
     socket: AsyncFd<OwnedFd>,
-    /// The reader has the same socket open, so dropping this descriptor would not close the stream; `shutdown` does.
+    /// Whether the reader has the same socket open. If so, dropping this descriptor would not close the stream, so
+    /// `shutdown` is called.
     is_shared: bool,
 }
 
@@ -93,7 +95,8 @@ fn register(socket: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>>
     AsyncFd::with_interest(socket, interest)
 }
 
-/// Writing to a closed socket is an error and not a SIGPIPE, also in a program that restored the default handler.
+/// With these flags, writing to a closed socket returns an error instead of raising SIGPIPE, even in a program that
+/// restored the default SIGPIPE handler.
 #[cfg(not(target_vendor = "apple"))]
 const SEND_FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 #[cfg(target_vendor = "apple")]

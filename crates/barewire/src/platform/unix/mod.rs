@@ -1,4 +1,4 @@
-//! The platform layer on Unix, on top of rustix, without unsafe code here.
+//! The platform layer for Unix, based on rustix. It contains no unsafe code.
 
 mod inherited_socket;
 mod process;
@@ -14,12 +14,12 @@ pub(crate) use process::{
 pub(crate) use stdio::{PolledReader, PolledWriter, open_stdin, open_stdout, redirect_stdio};
 pub(crate) use wait::{wait_for_bytes, wait_readable, wait_writable};
 
-/// Transports that only Unix has.
+/// Transports that exist only on Unix.
 pub(crate) mod transports {
     pub use super::socket_file as unix;
 }
 
-/// One end of a pipe as a file.
+/// Converts one end of a pipe to a file.
 #[cfg(test)]
 pub(crate) fn file_of(pipe: impl Into<std::os::fd::OwnedFd>) -> std::fs::File {
     pipe.into().into()

@@ -1,4 +1,5 @@
-//! A process and the processes that it starts, as one group: signalled together, killed and reaped when dropped.
+//! A process and the processes that it starts, as one process group: signals are sent to the whole group, and dropping
+//! it kills and reaps the process.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -31,21 +32,21 @@ impl ProcessId {
     }
 }
 
-/// A process group whose leader is a child of this process and not reaped yet.
+/// A process group whose leader is a child of this process that has not been reaped yet.
 ///
-/// Until it is reaped, the system does not reuse its id, so a signal cannot reach the wrong processes.
+/// Until the leader is reaped, the system does not reuse its id, so a signal cannot reach the wrong processes.
 #[derive(Debug)]
 pub(crate) struct ProcessGroup {
     id: ProcessId,
-    /// `None` once the leader is reaped.
+    /// The first process of the group; `None` once it is reaped.
     leader: Option<Child>,
     watcher: Option<Watcher>,
 }
 
 impl ProcessGroup {
-    /// Starts the program in its own group. If `watched`, a watcher ends the group if this process is killed.
+    /// Starts the program in its own group. If `watched`, a watcher terminates the group if this process is killed.
     pub(crate) fn spawn(command: &mut Command, watched: bool) -> io::Result<Self> {
-        // The watcher is first, so that the group is watched from its start.
+        // The watcher is started first, so that the group is watched from its start.
         let mut watcher = if watched { Watcher::start() } else { None };
         let leader = command.process_group(0).spawn()?;
         let id = ProcessId(Pid::from_child(&leader));
@@ -60,18 +61,18 @@ impl ProcessGroup {
         self.id
     }
 
-    /// The leader's stdin, stdout and stderr; `None` on the second call.
+    /// Takes the leader's stdin, stdout and stderr; `None` on the second call.
     pub(crate) fn pipes(&mut self) -> Option<(ChildStdin, ChildStdout, ChildStderr)> {
         let leader = self.leader.as_mut()?;
         Some((leader.stdin.take()?, leader.stdout.take()?, leader.stderr.take()?))
     }
 
-    /// Asks all processes of the group to end.
+    /// Asks all processes of the group to exit, with SIGTERM.
     pub(crate) fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Ends all processes of the group.
+    /// Kills all processes of the group, with SIGKILL.
     pub(crate) fn kill(&self) {
         self.signal(Signal::KILL);
     }
@@ -86,7 +87,8 @@ impl ProcessGroup {
     /// Kills the remaining processes, waits for the leader, and returns its exit status.
     pub(crate) fn end(&mut self) -> Option<ExitStatus> {
         self.kill();
-        // The watcher is stopped before the leader is reaped, as the id of the group can be reused after that.
+        // The watcher is stopped before the leader is reaped, because the system may reuse the id of the group after
+        // that.
         self.watcher = None;
         self.leader.take()?.wait().ok()
     }
@@ -104,18 +106,18 @@ pub(crate) fn wait_for_exit(id: ProcessId) {
     while let Err(Errno::INTR) = waitid(WaitId::Pid(id.0), options) {}
 }
 
-/// Makes the reading end of a process's stdout one that the runtime can poll.
+/// Converts a process's stdout to a reader that the runtime can poll.
 pub(crate) fn pipe_reader(stdout: ChildStdout) -> io::Result<ChildReader> {
-    // The child has the other end of the pipe, so making this end non-blocking does not affect it.
+    // The child has the other end of the pipe, so making this end non-blocking does not affect the child.
     pipe::Receiver::from_owned_fd(OwnedFd::from(stdout))
 }
 
-/// Makes the writing end of a process's stdin one that the runtime can poll.
+/// Converts a process's stdin to a writer that the runtime can poll.
 pub(crate) fn pipe_writer(stdin: ChildStdin) -> io::Result<ChildWriter> {
     pipe::Sender::from_owned_fd(OwnedFd::from(stdin))
 }
 
-/// The signal that ended a process, if one did.
+/// Returns the signal that terminated a process, if there was one.
 pub(crate) fn exit_signal(status: ExitStatus) -> Option<i32> {
     status.signal()
 }
@@ -125,7 +127,7 @@ pub(crate) fn can_enter(dir: &Path) -> bool {
     dir.is_dir() && access(dir, Access::EXEC_OK).is_ok()
 }
 
-/// The reason why a program was not started, if it is one that a user can fix.
+/// Returns the reason why a program could not be started, if a user can fix it.
 pub(crate) fn start_fault(error: &io::Error) -> Option<StartFault> {
     match Errno::from_io_error(error)? {
         Errno::NOENT | Errno::NOTDIR => Some(StartFault::NoSuchFile),

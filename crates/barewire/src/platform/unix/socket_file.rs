@@ -1,4 +1,4 @@
-//! Unix sockets: a listener that only its owner can connect to, and connections.
+//! Unix sockets: connections, and a listener to which only the owner of its socket file can connect.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -15,16 +15,16 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::transport::{Framing, Parts, Socket, Transport, accept};
 
-/// Listens on a socket file that only its owner can open, and removes it when the listener is dropped.
+/// Listens on a socket file that only its owner can open. The file is removed when the listener is dropped.
 ///
-/// A socket file left behind by a listener that has ended is replaced. If a listener is still active on it, or the file
-/// is not a socket, that is an error, and the file is not changed.
+/// A socket file left behind by a listener that has ended is replaced. If a listener is still active on the file, or
+/// the file is not a socket, an error is returned and the file is not changed.
 pub async fn listen(path: impl AsRef<Path>) -> io::Result<UnixSocketListener> {
     let path = std::path::absolute(path)?;
     let private = PrivateDir::beside(&path)?;
     let bound = private.0.join("s");
-    // A socket file gets the permissions that the umask allows, and all threads share the umask. In a private directory
-    // no other user can reach it until its permissions are set.
+    // The permissions of a new socket file depend on the umask, which all threads share. In a private directory, no
+    // other user can reach the file before its permissions are set.
     let listener = UnixListener::bind(&bound)?;
     fs::set_permissions(&bound, Permissions::from_mode(0o600))?;
     let file = FileId::of(&bound)?;
@@ -41,7 +41,7 @@ pub async fn connect(path: impl AsRef<Path>) -> io::Result<Socket<UnixStream>> {
     Ok(Socket::connected(UnixStream::connect(path).await?))
 }
 
-/// A Unix socket that accepts connections, each a [`Socket`].
+/// A listener on a Unix socket. Each accepted connection is a [`Socket`].
 #[derive(Debug)]
 pub struct UnixSocketListener {
     listener: UnixListener,
@@ -51,19 +51,19 @@ pub struct UnixSocketListener {
 }
 
 impl UnixSocketListener {
-    /// Sets the framing of accepted connections. The default is one message a line.
+    /// Sets the framing of accepted connections. The default is one message per line.
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
         self
     }
 
-    /// Accepts the next connection. If file descriptors are short, it waits until there are some.
+    /// Accepts the next connection. If no file descriptors are available, waits until there are some.
     pub async fn accept(&self) -> Socket<UnixStream> {
         let (stream, _) = accept(|| self.listener.accept()).await;
         Socket::accepted(stream).framing(self.framing)
     }
 
-    /// The socket file.
+    /// The path of the socket file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -71,7 +71,8 @@ impl UnixSocketListener {
 
 impl Drop for UnixSocketListener {
     fn drop(&mut self) {
-        // Another file may have taken its place. The inode of ours is in use while we listen, so it cannot be reused.
+        // The file is removed only if it is still ours, because another file may have replaced it. While the listener
+        // is open, the inode of our file is in use and cannot be reused.
         if FileId::of(&self.path).is_ok_and(|file| file == self.file) {
             let _ = fs::remove_file(&self.path);
         }
@@ -90,7 +91,8 @@ impl Transport for Socket<UnixStream> {
 /// Replaces the socket file at `path` with `bound` if there is no listener on it.
 async fn replace_stale(path: &Path, bound: &Path) -> io::Result<()> {
     let error = |kind, what: &str| io::Error::new(kind, format!("{} {what}", path.display()));
-    // Without the lock, of two processes that find the file stale, the second would remove the file of the first.
+    // Without the lock, if two processes find the file stale at the same time, the second would remove the new file of
+    // the first.
     let Some(_lock) = lock_dir_of(path).await? else {
         let what = "exists, and another process has its directory locked: try again, or choose another path";
         return Err(error(io::ErrorKind::ResourceBusy, what));
@@ -112,8 +114,8 @@ async fn replace_stale(path: &Path, bound: &Path) -> io::Result<()> {
     })
 }
 
-/// Locks the directory of `path`, until the returned file is dropped; `None` if another process holds the lock for a
-/// second.
+/// Locks the directory of `path`, until the returned file is dropped; `None` if another process holds the lock for more
+/// than a second.
 async fn lock_dir_of(path: &Path) -> io::Result<Option<File>> {
     let file = File::open(path.parent().unwrap_or(path))?;
     for _ in 0..LOCK_TRIES {
@@ -126,7 +128,7 @@ async fn lock_dir_of(path: &Path) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// The identity of a file.
+/// Identifies a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileId {
     device: u64,
@@ -144,11 +146,11 @@ impl FileId {
 struct PrivateDir(PathBuf);
 
 impl PrivateDir {
-    /// Creates one in the directory of `path`, so that a file can be linked to `path`.
+    /// Creates the private directory in the directory of `path`, so that a file in it can be hard-linked to `path`.
     fn beside(path: &Path) -> io::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         loop {
-            // The name is short, because the path of a socket has room for about a hundred bytes.
+            // The name is short, because the path of a socket is limited to about a hundred bytes.
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
             let name = OsString::from(format!(".bw{:x}-{count:x}", std::process::id()));
             let dir = path.with_file_name(name);
@@ -167,6 +169,7 @@ impl Drop for PrivateDir {
     }
 }
 
-/// The attempts take a second in all. Replacing a file takes a few milliseconds.
+/// The maximum number of attempts to lock the directory. Together they take a second; replacing a file takes a few
+/// milliseconds.
 const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);

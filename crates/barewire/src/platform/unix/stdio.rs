@@ -1,4 +1,4 @@
-//! File descriptors 0 and 1 -> streams of the transport, with `/dev/null` and stderr in their place.
+//! Opens file descriptors 0 and 1 as the streams of the transport, and puts `/dev/null` and stderr in their place.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -58,8 +58,8 @@ pub(crate) fn open_stdout() -> io::Result<Stdout> {
     }
 }
 
-/// Makes file descriptor 0 `/dev/null`, and file descriptor 1 stderr: other output of this process no longer reaches
-/// the stream.
+/// Redirects file descriptor 0 to `/dev/null` and file descriptor 1 to stderr, so that other output of this process no
+/// longer reaches the transport's stream.
 pub(crate) fn redirect_stdio() -> io::Result<()> {
     let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
     let stderr_is_the_wire = same_stream(stderr(), stdout());
@@ -106,8 +106,8 @@ fn file_type(fd: impl AsFd) -> io::Result<FileType> {
     Ok(FileType::from_raw_mode(fstat(fd)?.st_mode))
 }
 
-/// Whether both are the same pipe, socket or file. A terminal or another device does not count: sharing it does no
-/// harm.
+/// Whether both descriptors refer to the same pipe, socket or file. Returns `false` for a terminal or another device,
+/// because sharing a device does no harm.
 fn same_stream(one: impl AsFd, other: impl AsFd) -> bool {
     match (fstat(one), fstat(other)) {
         (Ok(one), Ok(other)) => {
@@ -118,18 +118,18 @@ fn same_stream(one: impl AsFd, other: impl AsFd) -> bool {
     }
 }
 
-/// Opens the same pipe again, as a file that may be made non-blocking. The inherited one may be shared with processes
-/// that do not expect that.
+/// Opens the same pipe again, as a file that can be made non-blocking. The inherited file may be shared with processes
+/// that expect it to block.
 fn reopen(pipe: &OwnedFd, access: OFlags) -> io::Result<File> {
     let inherited = fcntl_getfl(pipe)? & OFlags::RWMODE;
-    // Reopening would turn the wrong end of a pipe into the right one.
+    // The access mode is checked, because reopening would also succeed for the wrong end of the pipe.
     if !(inherited == access || inherited == OFlags::RDWR) || !cfg!(any(target_os = "linux", target_os = "android")) {
         return Err(io::ErrorKind::Unsupported.into());
     }
     OpenOptions::new()
         .read(access == OFlags::RDONLY)
         .write(access == OFlags::WRONLY)
-        // Without it, opening blocks until another process opens the other end.
+        // Without this flag, opening blocks until another process opens the other end.
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
         .open(format!("/proc/self/fd/{}", pipe.as_raw_fd()))
 }

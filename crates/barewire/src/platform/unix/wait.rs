@@ -1,4 +1,4 @@
-//! Blocking waits for file descriptors, for the transport's own threads.
+//! Functions that block until a file descriptor is ready, for the transport's own threads.
 
 use std::fs::File;
 use std::io::{self, PipeReader};
@@ -9,23 +9,23 @@ use rustix::io::Errno;
 
 use crate::platform::StderrState;
 
-/// Waits until a non-blocking file has bytes to read. May return early.
+/// Waits until a non-blocking file has bytes to read. May return earlier.
 pub(crate) fn wait_readable(file: &File) -> io::Result<()> {
     wait(&mut [PollFd::new(file, PollFlags::IN)])
 }
 
-/// Waits until a non-blocking file can be written. May return early.
+/// Waits until a non-blocking file can be written. May return earlier.
 pub(crate) fn wait_writable(file: &File) -> io::Result<()> {
     wait(&mut [PollFd::new(file, PollFlags::OUT)])
 }
 
-/// Waits until there are bytes to read, or the other end of `stop` is dropped.
+/// Waits until `stderr` has bytes to read, or the other end of `stop` is dropped.
 pub(crate) fn wait_for_bytes(stderr: &ChildStderr, stop: &PipeReader) -> io::Result<StderrState> {
     let mut fds = [PollFd::new(stderr, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
     loop {
         wait(&mut fds)?;
         let [is_readable, is_stopped] = [!fds[0].revents().is_empty(), !fds[1].revents().is_empty()];
-        // A signal can end the wait early, with neither.
+        // A signal can interrupt the wait before either descriptor is ready.
         if is_readable || is_stopped {
             return Ok(StderrState { is_readable, is_stopped });
         }

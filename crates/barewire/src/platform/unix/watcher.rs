@@ -1,4 +1,4 @@
-//! The watcher: a process that ends a group if this process is killed and cannot.
+//! The watcher: a process that terminates a process group if this process is killed and cannot do so itself.
 
 use std::env;
 use std::io::Write;
@@ -7,19 +7,20 @@ use std::process::{Child, Command, Stdio};
 
 use super::process::ProcessId;
 
-/// A shell that waits for the end of its stdin, which only this process has open. Killed when dropped.
+/// A shell that waits for the end of its stdin, which only this process can write to. The shell is killed when the
+/// watcher is dropped.
 #[derive(Debug)]
 pub(super) struct Watcher(Child);
 
 impl Watcher {
-    /// Starts the shell. `None` if there is no shell, or no room for another process: then the group is not watched.
+    /// Starts the shell. Returns `None` if it cannot be started; the group is then not watched.
     pub(super) fn start() -> Option<Self> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", SCRIPT]).env_clear().current_dir("/");
-        // The shell needs it to find `sleep`.
+        // The shell needs `PATH` to find `sleep`.
         command.envs(env::var_os("PATH").map(|path| ("PATH", path)));
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // In its own group, so that signals of a terminal to our group do not end it.
+        // The shell runs in its own process group, so that signals from a terminal to our group do not kill it.
         match command.process_group(0).spawn() {
             Ok(shell) => Some(Self(shell)),
             Err(error) => {
@@ -29,7 +30,7 @@ impl Watcher {
         }
     }
 
-    /// Tells the watcher which group to end.
+    /// Tells the watcher which process group to terminate.
     pub(super) fn watch(&mut self, group: ProcessId) {
         if let Some(stdin) = &mut self.0.stdin {
             // If the watcher has exited, the group is not watched.
@@ -40,16 +41,16 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        // Killed before its stdin is closed: the end of its stdin would make it end the group.
+        // The shell is killed before its stdin is closed, because it would terminate the group at the end of its stdin.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// At the end of the watcher's stdin, the group has seen the end of its own stdin as well. It gets two seconds to exit
-/// by itself, and two more after SIGTERM. The script exits as soon as the group is gone. The id of a group is not
-/// reused while one of its processes exists; for it to be reused within the second between two checks, the system would
-/// have to go through all process ids.
+/// If this process is killed, the watcher's stdin ends, and so does the stdin of the group. The group gets two seconds
+/// to exit by itself, and two more after SIGTERM. The script exits as soon as the group is gone. The system does not
+/// reuse the id of a group while one of its processes exists; for the id to be reused within the second between two
+/// checks, the system would have to go through all process ids.
 const SCRIPT: &str = r#"
 read -r group || exit 0
 while read -r _; do :; done

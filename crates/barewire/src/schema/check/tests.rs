@@ -1,4 +1,4 @@
-//! Tests of schemas and values, and of the messages about them.
+//! Tests that check values against schemas, and the messages for invalid values.
 
 use serde_json::value::RawValue;
 
@@ -14,7 +14,7 @@ fn check(schema: &str, value: &str) -> Result<(), String> {
         .map_err(|bad| if bad.path.is_empty() { bad.what } else { format!("{}: {}", bad.path, bad.what) })
 }
 
-/// Each schema with valid values, and with invalid values and their messages.
+/// A table of schemas, each with valid values, and with invalid values and their messages.
 #[test]
 #[rustfmt::skip] // a table
 fn keywords_mean_what_json_schema_says() {

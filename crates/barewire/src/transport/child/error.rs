@@ -1,4 +1,4 @@
-//! The reason why a program was not started, so that the user can see what to change.
+//! The reason why a program could not be started, so that the user can see what to change.
 
 use std::env;
 use std::ffi::OsStr;
@@ -10,22 +10,22 @@ use super::Child;
 use crate::platform::{StartFault, can_enter, start_fault};
 use crate::transport::exit::escape_line;
 
-/// The reason why a program was not started.
+/// The reason why a program could not be started.
 #[non_exhaustive]
 pub enum SpawnError {
-    /// There is no file of this name.
+    /// No file with this name exists.
     NotFound {
-        /// The program, as it was named.
+        /// The name or path of the program, as it was given.
         program: String,
     },
     /// The file exists, but the interpreter or loader that it names does not.
     NoInterpreter {
-        /// The program, as it was named.
+        /// The name or path of the program, as it was given.
         program: String,
     },
     /// The file exists but cannot be run: no permission, a directory, or not a program.
     NotExecutable {
-        /// The program, as it was named.
+        /// The name or path of the program, as it was given.
         program: String,
     },
     /// The working directory does not exist, is not a directory, or may not be entered.
@@ -35,15 +35,16 @@ pub enum SpawnError {
     },
     /// Any other error.
     Io {
-        /// The program, as it was named.
+        /// The name or path of the program, as it was given.
         program: String,
-        /// The error of the system.
+        /// The error that the operating system reported.
         source: io::Error,
     },
 }
 
 impl SpawnError {
-    /// The error for `child`. The system has one error code for several causes; checking the files tells them apart.
+    /// Returns the error for `child`. The system uses one error code for several causes, so the files are checked to
+    /// find the actual cause.
     pub(super) fn of(child: &Child, source: io::Error) -> Self {
         let program = escape_line(child.program.as_encoded_bytes());
         if let Some(dir) = &child.dir
@@ -85,7 +86,7 @@ impl fmt::Display for SpawnError {
     }
 }
 
-/// The same text as [`fmt::Display`] writes: `main` prints an error with `Debug`.
+/// Writes the same text as [`fmt::Display`], because an error that `main` returns is printed with `Debug`.
 impl fmt::Debug for SpawnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

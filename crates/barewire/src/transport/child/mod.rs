@@ -1,4 +1,5 @@
-//! A program -> a process whose stdin and stdout are a transport, and which ends with it.
+//! Starts a program as a child process whose stdin and stdout are a transport. The process is terminated when the
+//! transport is closed.
 
 mod error;
 mod stderr;
@@ -28,9 +29,9 @@ use supervisor::{GroupKeepAlive, Supervisor};
 
 /// A program to start, with a connection over its stdin and stdout.
 ///
-/// It is started by its name and arguments, never through a shell, in its own process group. When the connection ends,
-/// its stdin is closed. If it does not exit then, the group gets a SIGTERM, and later a SIGKILL. Processes that it left
-/// behind in its group end with it.
+/// The program is started directly, never through a shell, in its own process group. When the connection ends, the
+/// program's stdin is closed. If the program does not exit, the group is sent SIGTERM, and later SIGKILL. Other
+/// processes in the group, which the program has started, are terminated too.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -52,14 +53,14 @@ use supervisor::{GroupKeepAlive, Supervisor};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// If this process is killed, a watcher ends the group: a `/bin/sh` that waits for the end of a pipe that only this
-/// process holds. Without a `/bin/sh`, the child only sees the end of its stdin.
+/// If this process is killed, a watcher terminates the group: a `/bin/sh` that waits for the end of a pipe that only
+/// this process can write to. Without a `/bin/sh`, the child only sees the end of its stdin.
 #[derive(Clone)]
 pub struct Child {
     program: OsString,
     args: Vec<OsString>,
     clean_env: bool,
-    /// The variables to set, or with `None` to remove.
+    /// The environment variables to set; a value of `None` removes the variable.
     env: Vec<(OsString, Option<OsString>)>,
     dir: Option<PathBuf>,
     stderr: Stderr,
@@ -69,7 +70,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// The program at this path, or with this name in a directory of `PATH`.
+    /// Describes the program at this path, or with this name in a directory of `PATH`.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         Self {
             program: program.as_ref().to_owned(),
@@ -108,39 +109,39 @@ impl Child {
         self
     }
 
-    /// Clears the environment: the program inherits no variables, and those set before are dropped.
+    /// Clears the environment: the program inherits no variables, and variables that were set before are removed.
     pub fn env_clear(mut self) -> Self {
         self.clean_env = true;
         self.env.clear();
         self
     }
 
-    /// Sets the working directory. The program should then be an absolute path or a bare name.
+    /// Sets the working directory. If it is set, the program should be an absolute path or a bare name.
     pub fn current_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.dir = Some(dir.into());
         self
     }
 
-    /// Sets where the program's stderr goes. The default is the stderr of this process.
+    /// Sets the destination of the program's stderr. The default is the stderr of this process.
     pub fn stderr(mut self, stderr: Stderr) -> Self {
         self.stderr = stderr;
         self
     }
 
-    /// Sets the framing of the messages. The default is one message a line.
+    /// Sets the framing of the messages. The default is one message per line.
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
         self
     }
 
-    /// Sets how long the process may take to exit after its stdin is closed, and again after SIGTERM. Processes that it
-    /// left behind may write to its stdout for as long. The default is two seconds.
+    /// Sets how long the process may take to exit after its stdin is closed, and again after SIGTERM. After it has
+    /// exited, other processes that it started may write to its stdout for the same time. The default is two seconds.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// Starts no watcher: if this process is killed, the child only sees the end of its stdin.
+    /// Disables the watcher: if this process is killed, the child only sees the end of its stdin.
     pub fn unwatched(mut self) -> Self {
         self.watched = false;
         self
@@ -157,7 +158,7 @@ impl Child {
         Handle::try_current().map_err(|error| failed(io::Error::other(error)))?;
         let group = ProcessGroup::spawn(&mut self.command(), self.watched);
         let group = group.map_err(|error| SpawnError::of(self, error))?;
-        // From here on, an error drops the group, which ends the process.
+        // From here on, an error drops the group, which terminates the process.
         self.connect(group, program.clone()).map_err(failed)
     }
 
@@ -194,35 +195,35 @@ impl Child {
     }
 }
 
-/// The program of this name, without arguments.
+/// Describes the program of this name, without arguments.
 impl From<&str> for Child {
     fn from(program: &str) -> Self {
         Self::new(program)
     }
 }
 
-/// The program of this name, without arguments.
+/// Describes the program of this name, without arguments.
 impl From<String> for Child {
     fn from(program: String) -> Self {
         Self::new(program)
     }
 }
 
-/// The program at this path, without arguments.
+/// Describes the program at this path, without arguments.
 impl From<&Path> for Child {
     fn from(program: &Path) -> Self {
         Self::new(program)
     }
 }
 
-/// The program at this path, without arguments.
+/// Describes the program at this path, without arguments.
 impl From<PathBuf> for Child {
     fn from(program: PathBuf) -> Self {
         Self::new(program)
     }
 }
 
-/// Leaves out the values of environment variables, which may be keys and tokens.
+/// Leaves out the values of environment variables, which may be secrets such as keys and tokens.
 impl fmt::Debug for Child {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let env: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
@@ -235,7 +236,7 @@ impl fmt::Debug for Child {
     }
 }
 
-/// A started program. If it or its parts are dropped, the process is ended in the background.
+/// A started program. If this value or its parts are dropped, the process is terminated in the background.
 #[derive(Debug)]
 pub struct Process {
     reader: ProcessReader,
@@ -267,14 +268,14 @@ impl Transport for Process {
     }
 }
 
-/// The stdout of a process. It ends some time after the process has: processes that it left behind may hold the pipe
-/// open forever.
+/// The stdout of a process. The stream ends at most a grace period after the process has exited, even if other
+/// processes that it started still hold the pipe open.
 #[derive(Debug)]
 pub struct ProcessReader {
     pipe: ChildReader,
-    /// Closed by the supervisor when stdout is cut off; `None` after that.
+    /// The supervisor closes this channel to cut off stdout; `None` after that.
     stdout_cut: Option<oneshot::Receiver<()>>,
-    /// Keeps the process alive while its stdout is read, also if no code waits for its exit.
+    /// Keeps the process alive while its stdout is read, even if no code waits for its exit.
     _keep_alive: Arc<GroupKeepAlive>,
 }
 
@@ -284,7 +285,7 @@ impl AsyncRead for ProcessReader {
             return Poll::Ready(read);
         }
         if let Some(stdout_cut) = &mut self.stdout_cut {
-            // The supervisor never sends on the channel; it drops its end.
+            // The supervisor never sends on the channel; it only drops the sender.
             let _ = ready!(Pin::new(stdout_cut).poll(cx));
             self.stdout_cut = None;
         }
@@ -292,5 +293,5 @@ impl AsyncRead for ProcessReader {
     }
 }
 
-/// Long enough for the program to save a file, short enough for a user who waits.
+/// The default grace period: long enough for the program to save a file, short enough for a user who waits.
 const DEFAULT_GRACE: Duration = Duration::from_secs(2);

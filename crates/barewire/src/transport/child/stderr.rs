@@ -1,4 +1,5 @@
-//! The stderr of a process -> lines for a callback or our stderr, and its last bytes for error messages.
+//! The stderr of a process: its lines are passed to a callback or to our stderr, and its last bytes are kept for error
+//! messages.
 
 use std::fmt;
 use std::io::{self, PipeReader, Read, Write};
@@ -34,7 +35,7 @@ impl Stderr {
         Self(Sink::Discard)
     }
 
-    /// Calls `on_line` with each line, without the line end. A line longer than 8 KiB comes in pieces. The callback
+    /// Calls `on_line` with each line, without the line end. A line longer than 8 KiB is passed in pieces. The callback
     /// runs on its own thread; if it is slow, the process has to wait.
     pub fn lines(on_line: impl FnMut(&[u8]) + Send + 'static) -> Self {
         Self(Sink::Lines(Arc::new(Mutex::new(on_line))))
@@ -43,13 +44,15 @@ impl Stderr {
     fn line(&mut self, line: &[u8]) {
         match &self.0 {
             Sink::Inherit => {
-                // One write for each line, so that lines of several processes do not mix. Our stderr may be closed.
+                // Each line is written with one call, so that lines of several processes do not mix. An error is
+                // ignored, because our stderr may be closed.
                 let _ = io::stderr().write_all(format!("{}\n", escape_line(line)).as_bytes());
             }
             Sink::Discard => {}
             Sink::Lines(on_line) => {
                 let call = || on_line.lock().unwrap_or_else(PoisonError::into_inner)(line);
-                // The panic hook has reported the panic. Further lines are dropped, so that the process is not blocked.
+                // The panic hook has reported the panic. Further lines are dropped, so that the process is not blocked
+                // by a full pipe.
                 if catch_unwind(AssertUnwindSafe(call)).is_err() {
                     self.0 = Sink::Discard;
                 }
@@ -68,7 +71,7 @@ impl fmt::Debug for Stderr {
     }
 }
 
-/// The last bytes of stderr.
+/// The last four kilobytes of stderr.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StderrTail(Arc<Mutex<Vec<u8>>>);
 
@@ -86,7 +89,7 @@ impl StderrTail {
     }
 }
 
-/// Reads `pipe` on a thread until it ends, or until the other end of `stop` is dropped and no more bytes are there.
+/// Reads `pipe` on a thread until it ends, or until the other end of `stop` is dropped and no more bytes are available.
 /// Then calls `done`.
 pub(super) fn follow_stderr(
     pipe: ChildStderr,
@@ -108,7 +111,8 @@ pub(super) fn follow_stderr(
     Ok(tail)
 }
 
-/// Passes the bytes of `pipe` to `on_bytes`, and closes the pipe.
+/// Passes the bytes of `pipe` to `on_bytes` until the end of the pipe, or until the other end of `stop` is dropped.
+/// Then closes the pipe.
 fn read_until(mut pipe: ChildStderr, stop: PipeReader, mut on_bytes: impl FnMut(&[u8])) {
     let mut buf = vec![0; MAX_LINE];
     let mut reads_after_stop = MAX_READS_AFTER_STOP;
@@ -129,7 +133,7 @@ fn read_until(mut pipe: ChildStderr, stop: PipeReader, mut on_bytes: impl FnMut(
     }
 }
 
-/// Bytes -> lines without their ends, of at most `MAX_LINE` bytes.
+/// Splits bytes into lines of at most `MAX_LINE` bytes, without their line ends.
 #[derive(Debug, Default)]
 struct LineSplitter {
     unfinished: Vec<u8>,
@@ -162,13 +166,14 @@ impl LineSplitter {
     }
 }
 
-/// Longer than any line that people are meant to read.
+/// The maximum length of a line in bytes, longer than any line that people are meant to read.
 const MAX_LINE: usize = 8 * 1024;
 
-/// Enough for a stack trace.
+/// The number of bytes of stderr that are kept: enough for a stack trace.
 const TAIL_SIZE: usize = 4 * 1024;
 
-/// The reads after the stop: enough to empty a pipe, but bounded if another process keeps writing.
+/// The maximum number of reads after the stop: enough to empty a pipe, but limited in case another process keeps
+/// writing.
 const MAX_READS_AFTER_STOP: u32 = 16;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The supervisor of a process group. It ends the group when the connection releases it: wait, SIGTERM, wait, SIGKILL,
-//! reap.
+//! The supervisor of a process group. When the connection releases the group, the supervisor waits, sends SIGTERM,
+//! waits, sends SIGKILL, and reaps the process.
 //!
-//! It runs on threads, not on the runtime, so that it also works when the runtime is gone, busy, or has its time
-//! paused.
+//! The supervisor runs on threads, not on the runtime, so that it also works when the runtime is shut down, busy, or
+//! has its time paused.
 
 use std::io;
 use std::process::ChildStderr;
@@ -16,17 +16,17 @@ use super::stderr::{Stderr, StderrTail, follow_stderr};
 use crate::platform::{ProcessGroup, exit_signal, wait_for_exit};
 use crate::transport::Exit;
 
-/// The supervisor of a process group: ends the group, and reports its exit.
+/// The supervisor of a process group: terminates the group, and reports its exit status.
 pub(super) struct Supervisor {
     pub(super) group: ProcessGroup,
     pub(super) program: String,
     pub(super) grace: Duration,
-    /// Dropped when stdout is cut off.
+    /// Dropped to cut off stdout.
     pub(super) stdout_cut: oneshot::Sender<()>,
     pub(super) exit_sender: oneshot::Sender<Exit>,
 }
 
-/// Keeps the process group alive. Dropping it ends the group.
+/// Keeps the process group alive. Dropping this value terminates the group.
 #[derive(Debug)]
 pub(super) struct GroupKeepAlive(Sender<GroupEvent>);
 
@@ -37,12 +37,12 @@ enum GroupEvent {
     Released,
     /// The leader has exited. Other processes of the group may remain.
     LeaderExited,
-    /// No process has stderr open any more: as far as can be seen, the whole group has exited.
+    /// No process has stderr open any more, so the whole group has probably exited.
     StderrClosed,
 }
 
 impl GroupKeepAlive {
-    /// Begins to end the group. Further calls do nothing.
+    /// Begins to terminate the group. Further calls have no effect.
     pub(super) fn release(&self) {
         let _ = self.0.send(GroupEvent::Released);
     }
@@ -55,7 +55,7 @@ impl Drop for GroupKeepAlive {
 }
 
 impl Supervisor {
-    /// Starts the threads. If that fails, the group is ended.
+    /// Starts the threads. If that fails, the group is terminated.
     pub(super) fn start(self, stderr: ChildStderr, to: &Stderr) -> io::Result<GroupKeepAlive> {
         let (sender, events) = channel();
         let (stopped, stop) = io::pipe()?;
@@ -78,7 +78,7 @@ impl Supervisor {
     fn run(mut self, mut monitor: GroupMonitor, tail: &StderrTail, stop: io::PipeWriter) {
         let mut stdout_cut = Some(self.stdout_cut);
         monitor.wait_for_release(self.grace, &mut stdout_cut);
-        // The reader and writer are dropped, so the process has seen the end of its stdin.
+        // The writer is normally dropped by now, so the process has seen the end of its stdin.
         let mut by_us = false;
         if !monitor.is_gone_within(self.grace) {
             by_us = !monitor.leader_exited;
@@ -86,7 +86,8 @@ impl Supervisor {
             if !monitor.is_gone_within(self.grace) {
                 by_us |= !monitor.leader_exited;
                 self.group.kill();
-                // With a time limit: a process that is blocked in the kernel does not exit even on SIGKILL.
+                // This wait has a time limit, because a process that is blocked in the kernel does not exit even on
+                // SIGKILL.
                 monitor.wait_until(self.grace, |monitor| monitor.leader_exited);
             }
         }
@@ -100,12 +101,12 @@ impl Supervisor {
             by_us,
             stderr: tail.text(),
         };
-        // The receiver is dropped if no code waits for the exit.
+        // Sending fails if no code waits for the exit status.
         let _ = self.exit_sender.send(exit);
     }
 }
 
-/// The events of a group so far.
+/// The state of a group, according to its events so far.
 struct GroupMonitor {
     events: Receiver<GroupEvent>,
     leader_exited: bool,
@@ -113,7 +114,7 @@ struct GroupMonitor {
 }
 
 impl GroupMonitor {
-    /// Waits until the group is released. Cuts off stdout when the leader has been gone for `grace`.
+    /// Waits until the group is released. Cuts off stdout when `grace` has passed since the exit of the leader.
     fn wait_for_release(&mut self, grace: Duration, stdout_cut: &mut Option<oneshot::Sender<()>>) {
         let mut cut_time = None;
         loop {
@@ -130,7 +131,7 @@ impl GroupMonitor {
         self.wait_until(time, |monitor| monitor.leader_exited && monitor.stderr_closed)
     }
 
-    /// Waits until `until` holds; `false` if it does not within `time`.
+    /// Waits until `until` returns true, for at most `time`. Returns whether it did.
     fn wait_until(&mut self, time: Duration, until: impl Fn(&Self) -> bool) -> bool {
         let deadline = Instant::now().checked_add(time);
         while !until(self) {
@@ -155,5 +156,6 @@ impl GroupMonitor {
     }
 }
 
-/// The time to read the rest of stderr. Reading the pipe takes far less; a slow callback is not waited for.
+/// The maximum time to wait for the rest of stderr. Reading the pipe takes far less, so only a slow callback exceeds
+/// it.
 const STDERR_DRAIN_TIME: Duration = Duration::from_millis(200);

@@ -1,4 +1,4 @@
-//! Stdin and stdout -> a transport that no other code in the process can write to.
+//! A transport over stdin and stdout. No other code in the process can write to it.
 
 mod thread;
 
@@ -14,10 +14,10 @@ use super::{Framing, Parts, Transport};
 use crate::platform::{self, PolledReader, PolledWriter, Stdin, Stdout};
 use thread::{ThreadReader, ThreadWriter};
 
-/// Takes stdin and stdout for a connection, once in a process.
+/// Takes over stdin and stdout for a connection. This is possible once per process.
 ///
 /// From then on stdin is empty for the rest of the process, and output to stdout goes to stderr, so a stray `println!`
-/// cannot corrupt the stream. Bytes that were read from `std::io::stdin` before are lost to the connection.
+/// cannot corrupt the stream. Bytes that `std::io::stdin` has already read do not reach the connection.
 ///
 /// The runtime polls pipes and sockets; threads read and write anything else. Files that other processes may share are
 /// not made non-blocking.
@@ -35,7 +35,7 @@ pub fn stdio() -> io::Result<Stdio> {
 }
 
 fn take() -> io::Result<Stdio> {
-    // Earlier output was meant for stdout.
+    // Output that was printed earlier is still meant for stdout.
     io::stdout().flush()?;
     let reader = StdioReader(match platform::open_stdin()? {
         Stdin::Polled(reader) => StdioInput::Polled(reader),
@@ -58,7 +58,7 @@ pub struct Stdio {
 }
 
 impl Stdio {
-    /// Sets the framing of the messages. The default is one message a line.
+    /// Sets the framing of the messages. The default is one message per line.
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
         self
@@ -74,11 +74,11 @@ impl Transport for Stdio {
     }
 }
 
-/// The reader of what was file descriptor 0.
+/// Reads from the original file descriptor 0.
 #[derive(Debug)]
 pub struct StdioReader(StdioInput);
 
-/// The writer of what was file descriptor 1. After a flush, all bytes are handed to the system.
+/// Writes to the original file descriptor 1. After a flush, all bytes are passed to the operating system.
 #[derive(Debug)]
 pub struct StdioWriter(StdioOutput);
 

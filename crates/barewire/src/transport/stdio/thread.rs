@@ -1,7 +1,7 @@
 //! Threads that read and write files, terminals and anything else that the runtime cannot poll.
 //!
-//! They are not in the runtime's blocking pool: a read that never returns, as of a terminal, would block the runtime's
-//! shutdown.
+//! These threads are not part of the runtime's blocking pool, because a read that never returns, such as from a
+//! terminal, would block the runtime's shutdown.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -16,11 +16,11 @@ use tokio::sync::mpsc;
 
 use crate::platform::{wait_readable, wait_writable};
 
-/// The reader of a file, with its thread. The thread reads ahead by at most two chunks.
+/// Reads a file on its own thread, which reads ahead by at most two chunks.
 #[derive(Debug)]
 pub(super) struct ThreadReader {
     chunks: mpsc::Receiver<io::Result<Vec<u8>>>,
-    /// The chunk being handed out, from `taken` on.
+    /// The current chunk. Its bytes before `taken` have already been returned.
     chunk: Vec<u8>,
     taken: usize,
 }
@@ -65,8 +65,8 @@ fn read_chunks(file: &File, chunks: &mpsc::Sender<io::Result<Vec<u8>>>) {
     }
 }
 
-/// The writer of a file, with its thread. It holds up to one chunk while another is being written. When it is dropped,
-/// the thread still writes the rest.
+/// Writes a file on its own thread. Up to one chunk is buffered while another is being written. After the writer is
+/// dropped, the thread still writes the buffered bytes.
 #[derive(Debug)]
 pub(super) struct ThreadWriter(Arc<WriterShared>);
 
@@ -81,7 +81,7 @@ struct WriterShared {
 struct WriterState {
     waiting: Vec<u8>,
     thread: WriterThread,
-    /// The task that waits for room or for the end of a write.
+    /// The waker of the task that waits for room, or for a write to finish.
     waker: Option<Waker>,
     dropped: bool,
 }
@@ -90,7 +90,7 @@ struct WriterState {
 enum WriterThread {
     Idle,
     Writing,
-    /// The thread has ended. The error is taken by the first call that returns it.
+    /// A write failed, and the thread has ended. The first call after that returns the error.
     Failed(Option<io::Error>),
 }
 
@@ -140,11 +140,11 @@ impl Drop for ThreadWriter {
 
 impl WriterShared {
     fn lock(&self) -> MutexGuard<'_, WriterState> {
-        // No change to the state can panic halfway.
+        // The state is valid even after a panic, because no change to it can panic halfway.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes until the writer is dropped and nothing is left, or a write fails.
+    /// Writes chunks until the writer is dropped and nothing is left to write, or until a write fails.
     fn write_chunks(&self, file: &File) {
         let mut chunk = Vec::new();
         loop {
@@ -187,7 +187,7 @@ impl WriterState {
     }
 }
 
-/// Unlocks the state, then wakes the task that waits, which locks it again.
+/// Unlocks the state before it wakes the waiting task, because that task locks the state again.
 fn wake(mut state: MutexGuard<'_, WriterState>) {
     let waker = state.waker.take();
     drop(state);
@@ -206,8 +206,8 @@ fn write_all(file: &File, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Repeats a read or a write until it is done. If another process that shares the file has made it non-blocking, `wait`
-/// is called between the attempts.
+/// Retries a read or a write that was interrupted or would block. A file that blocks by default can be non-blocking if
+/// another process that shares it has changed it; `wait` is then called before the next attempt.
 fn retry(mut attempt: impl FnMut() -> io::Result<usize>, wait: impl Fn() -> io::Result<()>) -> io::Result<usize> {
     loop {
         match attempt() {
@@ -218,7 +218,7 @@ fn retry(mut attempt: impl FnMut() -> io::Result<usize>, wait: impl Fn() -> io::
     }
 }
 
-/// The default capacity of a pipe on Linux.
+/// The size of a chunk: the default capacity of a pipe on Linux.
 const CHUNK_SIZE: usize = 64 * 1024;
 
 #[cfg(test)]
