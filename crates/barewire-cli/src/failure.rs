@@ -1,4 +1,4 @@
-//! An error -> lines on stderr, with a hint that names an option.
+//! An error -> lines on stderr, with a hint that names a command-line option.
 
 use std::io::{self, Write};
 
@@ -15,12 +15,12 @@ pub(crate) fn report(failure: &Failure) {
     });
 }
 
-/// Returns the failure to start a runtime or to catch signals.
+/// Returns the failure for a runtime that does not start or signals that cannot be caught.
 pub(crate) fn runtime_failure(error: &io::Error) -> Failure {
     Failure::new(format!("cannot set up timers and signals: {error}"))
 }
 
-/// Returns a hint that names the option for a setting.
+/// Returns a hint that names the command-line option for a setting of the library.
 pub(crate) fn option(advice: &Advice) -> String {
     match advice {
         Advice::NameFile => "give the path of a file, or - for stdin".to_owned(),

@@ -163,7 +163,7 @@ async fn bench(
     plan: &RequestPlan<'_>,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    // First: a signal must not leave a started program behind.
+    // Signals are caught before a program is started, so that a signal cannot leave the program running.
     let stop = StopHandle::new();
     let mut signals = count_signals(&stop).map_err(|error| runtime_failure(&error))?;
     let settings = args.settings();
@@ -180,7 +180,7 @@ async fn bench(
     let is_measured = servers.iter().any(|server| server.tally.sent > 0);
     if is_measured {
         BenchReport { args, settings: &settings, servers: &servers, is_stopped }.print(output)?;
-        // Printed before the programs have ended.
+        // The report is printed before the programs have exited, so that the user does not wait for their exit.
         output.flush()?;
     }
     let finish = async {
@@ -190,7 +190,7 @@ async fn bench(
     };
     tokio::select! {
         () = finish => {}
-        // Watchers end the programs.
+        // After another signal we stop waiting, and the watcher of each program ends it.
         () = signalled(&mut signals, 1 + u32::from(is_stopped)) => {}
     }
     if !is_measured {
@@ -199,7 +199,7 @@ async fn bench(
     Ok(if servers.iter().all(MeasuredServer::is_clean) { Exit::Clean } else { Exit::No })
 }
 
-/// Ends the load at the first signal, and counts all signals.
+/// Counts signals, and ends the load at the first one.
 fn count_signals(stop: &StopHandle) -> std::io::Result<watch::Receiver<u32>> {
     let mut signals = Signals::catch()?;
     let (count, counted) = watch::channel(0);
@@ -214,15 +214,15 @@ fn count_signals(stop: &StopHandle) -> std::io::Result<watch::Receiver<u32>> {
     Ok(counted)
 }
 
-/// Waits for this many signals.
+/// Waits until `times` signals have arrived.
 async fn signalled(signals: &mut watch::Receiver<u32>, times: u32) {
     if signals.wait_for(|count| *count >= times).await.is_err() {
-        // The counting task ends only with the runtime.
+        // The sender is dropped only when the runtime shuts down, so there is nothing to return.
         std::future::pending().await
     }
 }
 
-/// Returns the failure if nothing was measured: all servers disconnected, or a signal came first.
+/// Returns the failure for a run without any measurement, because all servers disconnected or a signal arrived first.
 fn unmeasured(servers: &[MeasuredServer]) -> Failure {
     let reasons: Vec<String> = match servers {
         [server] => server.disconnect.iter().map(ToString::to_string).collect(),
@@ -271,7 +271,7 @@ impl Args {
         }
     }
 
-    /// Returns the failure for a server that cannot be loaded.
+    /// Returns the failure for a server that cannot be connected to.
     fn cannot_connect(&self, error: ConnectError, targets: &[LoadTarget]) -> Failure {
         let target = targets.iter().find(|target| target.name() == error.server);
         let context = self.context(target.expect("the error is about one of the targets"));
@@ -292,7 +292,7 @@ impl Args {
         self.named(failure, &error.server)
     }
 
-    /// Adds the name of the server to a failure, if there are several servers.
+    /// Adds the server's name to a failure, if there are several servers.
     fn named(&self, failure: Failure, server: &str) -> Failure {
         match self.against.is_empty() {
             true => failure,

@@ -163,7 +163,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         let call = McpCall::of(args)?;
         runtime.block_on(call.run(args, &target, output))
     };
-    // Threads that look up a host or read the terminal are not waited for.
+    // Does not wait for threads that are looking up a host name or reading from the terminal.
     runtime.shutdown_background();
     done
 }
@@ -195,7 +195,7 @@ impl Args {
         }
     }
 
-    /// Returns the time of `--timeout`, or `None` to wait forever.
+    /// Returns the value of `--timeout`, or `None` to wait forever.
     fn patience(&self) -> Option<Duration> {
         (!self.timeout.is_zero()).then_some(self.timeout)
     }

@@ -1,4 +1,4 @@
-//! `barewire demo`: a tour of the program in one minute. It ends by itself.
+//! `barewire demo`: a one-minute tour of the program, without user input.
 
 mod broken_server;
 mod grammar;

@@ -1,7 +1,7 @@
-//! The table of codes, shapes and rules.
+//! The explanations of error codes, message shapes and rules.
 
 pub(super) struct Topic {
-    /// The name, and other words that users type for it.
+    /// The name of the topic, and other words that users may type for it.
     pub(super) names: &'static [&'static str],
     pub(super) title: &'static str,
     pub(super) what: &'static str,
@@ -10,7 +10,7 @@ pub(super) struct Topic {
     pub(super) see: &'static str,
 }
 
-/// Returns the topic of a code without an entry of its own.
+/// Returns the topic of an error code that has no entry in the table.
 pub(super) fn code_topic(code: i64) -> Topic {
     match code {
         -32019..=-32000 => Topic {
@@ -49,7 +49,7 @@ pub(super) fn code_topic(code: i64) -> Topic {
     }
 }
 
-/// Returns the topic of a rule that only the sender of a frame can break.
+/// Returns the topic of a rule about frames. Only the sender of a frame can break it.
 const fn rule(
     names: &'static [&'static str],
     title: &'static str,

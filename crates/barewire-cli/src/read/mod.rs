@@ -1,4 +1,4 @@
-//! `barewire read`: a stream or file -> a line per frame, or a summary or diagram of all.
+//! `barewire read`: a stream or file -> one line per frame, or a summary or diagram of all frames.
 
 mod detail;
 mod diagram;

@@ -1,4 +1,4 @@
-//! `barewire replay`: a capture replayed, as the client or as the server.
+//! `barewire replay`: replays a capture, as the client or as the server.
 
 mod report;
 mod serve;
@@ -217,13 +217,14 @@ fn dialer(url: &str) -> Result<Dialer, Failure> {
     })
 }
 
-/// Returns the destination of the program's stderr: escaped to a terminal, unchanged to anything else.
+/// Returns a writer for the program's stderr, which escapes it on a terminal and passes it on unchanged otherwise.
 fn stderr() -> Stderr {
     if io::stderr().is_terminal() {
         return Stderr::inherit();
     }
     Stderr::lines(|line| {
-        // In one write, so that lines do not mix. A failure cannot be reported.
+        // Each line is one write, so that lines do not mix. Write errors are ignored, because there is no other place
+        // to report them.
         let _ = io::stderr().write_all(&[line, b"\n"].concat());
     })
 }

@@ -1,7 +1,7 @@
-//! `barewire tap`: passes everything between a host and its server on unchanged, and records it.
+//! `barewire tap`: relays everything between a host and its server unchanged, and records it.
 //!
-//! One thread relays all streams and queues a copy of the bytes. An observation on another thread takes the copies, and writes
-//! the capture and the log. So no message waits for its recording.
+//! One thread relays all streams and queues a copy of the bytes. Another thread takes the copies from the queue and
+//! writes the capture and the log. So relaying never waits for recording.
 
 mod findings;
 mod http;
@@ -131,9 +131,9 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     tap(args, clock, capture, outlet, redactor(), signals)
 }
 
-/// Refuses a file that something else is written to: stdout, which is for messages alone, or the capture.
+/// Refuses to write to a file that is already used: as stdout, which is for messages only, or as the capture.
 fn check_unused(path: &Path, capture: Option<&Path>) -> Result<(), Failure> {
-    // A new file is unused, and devices may be shared.
+    // A file that does not exist yet is unused, and devices may be used more than once.
     let Some(there) = fs::metadata(path).ok().filter(|it| !platform::is_device(it)) else {
         return Ok(());
     };
@@ -146,7 +146,8 @@ fn check_unused(path: &Path, capture: Option<&Path>) -> Result<(), Failure> {
     Err(Failure::new(format!("cannot write to {}: {why}", path.display())))
 }
 
-/// Reports a failure to open a file and goes on without it: the server has to work even if it cannot be recorded.
+/// Reports a failure to open a file and continues without the file, because the server has to work even if it cannot be
+/// recorded.
 fn or_without<T>(opened: Result<T, Failure>) -> Option<T> {
     opened.map_err(|failure| report(&failure.and(STILL_RELAYED))).ok()
 }
@@ -162,7 +163,7 @@ fn tap(
     let argv = || args.program.iter().map(OsString::as_os_str);
     if let Some(capture) = &mut capture {
         capture.open(Channel::default(), argv(), clock.now());
-        // A tap that is killed before the first message leaves at least this.
+        // Flushed now, so that the capture has at least this event if the tap is killed before the first message.
         relay::flush(capture, report);
         if capture.path() != args.record.as_deref().unwrap_or(capture.path()) {
             say(&format!("recording to {}", capture.path().display()));
@@ -188,7 +189,7 @@ fn tap(
                 outlet.finish();
             }
             report(&Failure::new(what));
-            // As a shell does.
+            // The exit codes that a shell uses.
             std::process::exit(if error.is_missing { 127 } else { 126 });
         }
     };
@@ -207,7 +208,7 @@ fn tap(
     platform::end_like(status)
 }
 
-/// Starts an observation, if there is a capture or a log.
+/// Starts the thread that records, if there is a capture or a log.
 fn observe(
     clock: CaptureClock,
     capture: Option<CaptureWriter>,
