@@ -26,7 +26,7 @@ pub(crate) fn option(advice: &Advice) -> String {
         Advice::NameFile => "give the path of a file, or - for stdin".to_owned(),
         Advice::RaiseFrameLimit => "--max-frame raises the limit".to_owned(),
         Advice::CheckCapture => "check reads .wire files, which barewire tap --record writes".to_owned(),
-        Advice::AllowMoreTime => "--timeout waits longer".to_owned(),
+        Advice::AllowMoreTime => "use --timeout to wait longer".to_owned(),
         Advice::AllowHostile => "--hostile sends it to a URL too".to_owned(),
         Advice::AllowCalls => "--call TOOL=ARGS or --allow-calls".to_owned(),
         Advice::AllowAllCalls => "--allow-calls".to_owned(),

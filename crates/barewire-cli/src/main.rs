@@ -78,7 +78,7 @@ Start with:
   check        Find out what is wrong with a server, and how to fix it
   call         Call a tool of a server, or list what it offers
   tap          Record every byte between a client and its server
-  read         Show a recording or a log, a line a frame
+  read         Show a recording or a log, one line per frame
 
 Then:
   attach       Make a host start one of its servers through tap
@@ -91,7 +91,7 @@ Then:
   man          Print the manual page of barewire or of a command
 
 `barewire COMMAND --help` shows examples and options.
-Exit codes: 0 fine, 1 the answer is no, 2 it could not be done.";
+Exit codes: 0 success, 1 problems were found, 2 the command could not run.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -99,17 +99,17 @@ Examples:
   barewire check -- server             find out what is wrong with a server
   barewire call tools -- server        list the tools of a server
   barewire call echo a=1 -- server     call its tool echo
-  barewire call tools --url URL        the same for a server that is reached over HTTP
-  barewire tap --log stderr -- server  show what goes between a host and its server
+  barewire call tools --url URL        list the tools of a server over HTTP
+  barewire tap --log stderr -- server  show the messages between a host and its server
   barewire attach vscode files         record what VS Code and its server files send each other
-  barewire read server.log             show what is in a log, a line a frame
+  barewire read server.log             show what is in a log, one line per frame
   barewire read --frame 3 server.log   show one frame, member by member
   barewire replay good.wire -- server  send a recorded session again, and compare the responses
   barewire bench -- server             measure how fast a server answers
   barewire explain -32601              explain an error code";
 
 const NOTES: &str = "\
-Exit codes: 0 fine, 1 the answer is no, 2 it could not be done.";
+Exit codes: 0 success, 1 problems were found, 2 the command could not run.";
 
 /// The exit code of the program.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -64,7 +64,7 @@ pub(crate) fn bearer_token(name: &str) -> Result<String, Failure> {
     match std::env::var(name) {
         Ok(token) if !token.trim().bytes().all(|byte| byte.is_ascii_graphic()) => {
             let what = format!("the environment variable {name} does not hold a token");
-            Err(Failure::new(what).with_hint("a token has letters, digits and signs of ASCII, and no spaces"))
+            Err(Failure::new(what).with_hint("a token has only printable ASCII characters and no spaces"))
         }
         Ok(token) if !token.trim().is_empty() => Ok(token.trim().to_owned()),
         Ok(_) => Err(Failure::new(format!("the environment variable {name} is empty: expected a token"))),

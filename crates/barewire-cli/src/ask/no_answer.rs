@@ -141,7 +141,7 @@ impl NoAnswer {
 
     pub(crate) fn timed_out(method: &str, context: &RequestContext) -> Self {
         let what = format!("no response to {} within {:?}", shown(method.as_bytes(), EXCERPT_LENGTH), context.timeout);
-        Self::new(Reason::TimedOut, what, Some("--timeout waits longer"))
+        Self::new(Reason::TimedOut, what, Some("use --timeout to wait longer"))
     }
 
     /// Converts the failure of a handshake.
@@ -172,9 +172,9 @@ impl NoAnswer {
                 Some("is this the path of the MCP endpoint? it is often /mcp".into())
             }
             ClientError::Refused { .. } => Some("if the server does not speak MCP, --raw sends plain JSON-RPC".into()),
-            ClientError::TimedOut { .. } if context.over_http => Some("--timeout waits longer".into()),
+            ClientError::TimedOut { .. } if context.over_http => Some("use --timeout to wait longer".into()),
             ClientError::TimedOut { .. } => {
-                Some("--timeout waits longer; barewire check -- PROGRAM shows what the server sends".into())
+                Some("use --timeout to wait longer; barewire check -- PROGRAM shows what the server sends".into())
             }
             _ => None,
         });

@@ -28,10 +28,10 @@ use jsonc::Document;
 use lookup::{FoundServer, Lookup};
 use servers::Server;
 
-/// Make a host start one of its servers through barewire tap, which records their messages.
+/// Make a host start one of its servers through barewire tap, which records the messages between them.
 ///
 /// Changes the command and the arguments of one entry in the host's configuration and nothing else: comments, order and
-/// formatting stay. barewire detach restores the entry exactly. Without SERVER it lists the servers.
+/// formatting are kept. barewire detach restores the entry exactly. Without SERVER, lists the servers.
 #[derive(clap::Args)]
 #[command(before_help = ATTACH_EXAMPLES, after_help = ATTACH_NOTES)]
 pub(crate) struct AttachArgs {
@@ -51,8 +51,8 @@ pub(crate) struct AttachArgs {
 
 /// Make a host start a server directly again, as before barewire attach.
 ///
-/// The entry itself tells how it was before, so other parts of the configuration may have changed meanwhile. Without
-/// SERVER it lists the servers.
+/// An attached entry contains all that is needed to restore it, so other parts of the configuration may have changed
+/// meanwhile. Without SERVER, lists the servers.
 #[derive(clap::Args)]
 #[command(before_help = DETACH_EXAMPLES, after_help = DETACH_NOTES)]
 pub(crate) struct DetachArgs {
@@ -86,26 +86,27 @@ Examples:
   barewire detach claude-desktop files              undo it";
 
 const ATTACH_NOTES: &str = "\
-A host starts its servers when it starts: restart it afterwards.
+Restart the host afterwards: it starts its servers only when it starts itself.
 
 Servers are found under mcpServers, servers, and mcp.servers as in VS Code's settings; in Claude
-Code's own file also under the project folder. claude-code reads .mcp.json in this folder or above
-and ~/.claude.json; vscode reads .vscode/mcp.json in this folder or above and the user's mcp.json.
+Code's own file also under the project folder. claude-code reads ~/.claude.json, and .mcp.json in
+the project folder or a parent folder; vscode reads the user's mcp.json, and .vscode/mcp.json in
+the project folder or a parent folder.
 
 A server at a URL is not started by the host and cannot be attached: use barewire tap --http.
 
-Exit codes: 0 attached now or before, 2 it could not be done.";
+Exit codes: 0 the server is attached, or already was; 2 it could not be attached.";
 
 const DETACH_EXAMPLES: &str = "\
 Examples:
   barewire detach claude-desktop files             undo barewire attach
   barewire detach .vscode/mcp.json files --dry-run show the changes
-  barewire detach claude-code                      list servers, with those attached";
+  barewire detach claude-code                      list servers, and which are attached";
 
 const DETACH_NOTES: &str = "\
-A host starts its servers when it starts: restart it afterwards. Captures are kept.
+Restart the host afterwards: it starts its servers only when it starts itself. Captures are kept.
 
-Exit codes: 0 detached now or before, 2 it could not be done.";
+Exit codes: 0 the server is detached, or already was; 2 it could not be detached.";
 
 pub(crate) fn attach(args: &AttachArgs, output: &mut Output) -> Result<Exit, Failure> {
     let lookup = Lookup::new(&args.entry.config, args.entry.project.as_deref())?;
@@ -133,7 +134,7 @@ pub(crate) fn attach(args: &AttachArgs, output: &mut Output) -> Result<Exit, Fai
     let text = edited(document.text(), &edits);
     // Refuses to change an entry that `detach` could not restore.
     if restored(&text, &found).as_deref() != Some(document.text()) {
-        let why = format!("{title} is not changed: it could not be restored exactly");
+        let why = format!("{title} is not changed, because detach could not restore it exactly");
         return Err(Failure::new(why).with_hint("edit the entry by hand: see barewire tap --help"));
     }
     if args.entry.dry_run {
@@ -173,7 +174,7 @@ pub(crate) fn detach(args: &DetachArgs, output: &mut Output) -> Result<Exit, Fai
     found.config.replace(&text)?;
     print_note(&format!("detached {title} in {}", found.place));
     if attached.leaves_empty_args(&document) {
-        print_note("it had no args before; an empty list stays, because the entry was changed meanwhile");
+        print_note("the entry had no args before; an empty args list is left, because the entry was edited meanwhile");
     }
     print_notes(&found, &document);
     Ok(Exit::Clean)

@@ -49,7 +49,7 @@ impl RequestPlan<'_> {
     pub(super) fn check(&self) -> Result<(), Failure> {
         match &self.ask {
             Some(PlannedRequest::List { names, .. }) if !names.is_empty() => {
-                Err(Failure::new("a list is requested as a whole").with_hint("leave the names out"))
+                Err(Failure::new("bench can only request a whole list").with_hint("leave the names out"))
             }
             Some(PlannedRequest::Method { method, .. })
                 if ["initialize", "subscriptions/listen"].contains(&&**method) =>

@@ -55,7 +55,7 @@ impl Elicitor {
     pub(super) async fn url(self: Arc<Self>, page: ElicitUrl) -> ElicitResult {
         if !self.is_interactive {
             let what = format!("{} ({})", page.message, page.url);
-            return self.cancel(&what, "a page needs a terminal for the user to confirm");
+            return self.cancel(&what, "opening a page has to be confirmed on a terminal");
         }
         self.at_terminal(move |server, terminal| terminal.url(server, &page)).await
     }
@@ -79,7 +79,7 @@ impl Elicitor {
 
     fn cancel(&self, message: &str, hint: &str) -> ElicitResult {
         let message = shown(message.as_bytes(), MAX_MESSAGE);
-        let what = "the server asks the user, but there is no terminal; cancelled";
+        let what = "the server asks for user input, but there is no terminal; cancelled";
         self.console.line(format!("barewire: {what}: {message}\nhint: {hint}"));
         ElicitResult::cancel()
     }

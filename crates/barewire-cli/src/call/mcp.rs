@@ -229,7 +229,7 @@ async fn listen(client: &Client, request: &PreparedRequest) -> Result<Raw, Clien
         ListenEnd::Refused(error) => Err(ClientError::Refused { method: LISTEN.to_owned(), error }),
         ListenEnd::Lost(error) => Err(error),
         ListenEnd::Cancelled => {
-            let what = "the server ended the listen without a response".to_owned();
+            let what = "the server ended subscriptions/listen without a response".to_owned();
             Err(ClientError::Fault { method: LISTEN.to_owned(), what })
         }
         _ => Ok(Raw::of(&serde_json::json!({})).expect("an object is JSON")),

@@ -57,8 +57,8 @@ fn no_answer(error: &CallError, args: &Args) -> NoAnswer {
     match error {
         CallError::TimedOut => {
             let hint = match args.framing {
-                CallFraming::Lines => "--timeout waits longer; a language server needs --framing content-length",
-                CallFraming::ContentLength => "--timeout waits longer; an MCP server needs --framing lines",
+                CallFraming::Lines => "use --timeout to wait longer; a language server needs --framing content-length",
+                CallFraming::ContentLength => "use --timeout to wait longer; an MCP server needs --framing lines",
             };
             NoAnswer::new(Reason::TimedOut, format!("no response within {:?}", args.timeout), Some(hint))
         }

@@ -15,19 +15,19 @@ use crate::{Exit, Failure};
 /// The scenes: each has a heading, and the lines that are sent to the server at once.
 #[rustfmt::skip]
 const SCENES: &[(&str, &[&str])] = &[
-    ("A request has a method and an id. The answer carries the id back exactly as it was written.", &[
+    ("A request has a method and an id. The response repeats the id exactly as it was written.", &[
         r#"{"jsonrpc":"2.0","id":1,"method":"add","params":{"a":19,"b":23}}"#,
         r#"{"jsonrpc":"2.0","id":"\u0061-1.0","method":"add","params":{"a":1,"b":1}}"#,
     ]),
-    ("A notification has no id. Nothing comes back, whatever happens.", &[
+    ("A notification has no id. It never gets a response.", &[
         r#"{"jsonrpc":"2.0","method":"log","params":{"text":"hello"}}"#,
     ]),
-    ("-32700, Parse error: not JSON. The line in the middle is broken, the stream is not.", &[
+    ("-32700, Parse error: not JSON. Only the line in the middle is refused; the server reads on.", &[
         r#"{"jsonrpc":"2.0","id":2,"method":"add","params":{"a":1,"b":2}}"#,
         r#"Server listening on stdio..."#,
         r#"{"jsonrpc":"2.0","id":3,"method":"add","params":{"a":3,"b":4}}"#,
     ]),
-    ("-32600, Invalid Request: JSON, but no message. A null id is not an absent one.", &[
+    ("-32600, Invalid Request: JSON, but no message. An id of null is not the same as no id.", &[
         r#"{"jsonrpc":"2.0","id":null,"method":"add"}"#,
         r#"{"jsonrpc":"1.0","id":4,"method":"add"}"#,
     ]),
@@ -37,14 +37,14 @@ const SCENES: &[(&str, &[&str])] = &[
     ("-32602, Invalid params.", &[
         r#"{"jsonrpc":"2.0","id":6,"method":"add","params":{"a":1}}"#,
     ]),
-    ("-32603, Internal error: the handler failed, or panicked. The connection goes on.", &[
+    ("-32603, Internal error: the handler failed, or panicked. The connection stays open.", &[
         r#"{"jsonrpc":"2.0","id":7,"method":"fail"}"#,
         r#"{"jsonrpc":"2.0","id":8,"method":"panic"}"#,
     ]),
-    ("A batch: each element is judged on its own, the answers come in one array.", &[
+    ("A batch: each element is handled separately, and the responses come in one array.", &[
         r#"[{"jsonrpc":"2.0","id":9,"method":"add","params":{"a":1,"b":2}},{"jsonrpc":"2.0","method":"log"},1,{"jsonrpc":"2.0","id":10,"method":"nope"}]"#,
     ]),
-    ("A call that reports its progress: notifications in mid-call, then the answer.", &[
+    ("A call that reports its progress: notifications during the call, then the response.", &[
         r#"{"jsonrpc":"2.0","id":11,"method":"work"}"#,
     ]),
 ];
@@ -92,7 +92,7 @@ fn show_scenes(output: &mut Output, to_server: &mut PipeWriter, from_server: &mu
         // available.
         to_server.wait_until_idle();
         match from_server.available() {
-            0 => writeln!(output, "{}", output.paint(Tone::Faint, "# nothing comes back"))?,
+            0 => writeln!(output, "{}", output.paint(Tone::Faint, "# no response"))?,
             count => {
                 from_server.read_exact(&mut buffer[..count]).expect("so much is there");
                 let answers = String::from_utf8_lossy(&buffer[..count]);

@@ -27,14 +27,15 @@ pub(super) const SESSION: Chapter = Chapter {
     heading: "A session: a client calls a tool, and a tap between client and server records every byte",
     steps: &[
         Step {
-            about: "`call` is the client, `serve` the server, `tap` stands between them. The tool asks the user for a name; \
+            about: "`call` is the client, `serve` the server, `tap` is between them. The tool asks the user for a name; \
                     --answer gives it. This is revision 2025-11-25, of the legacy era.",
             command: "call greet --answer name=Ada --revision 2025-11-25 -- barewire tap --record legacy.wire -- barewire serve",
             exit: Exit::Clean,
         },
         Step {
-            about: "The recording, a line a frame: offset, seconds, direction, kind, id, method, size, and how long the response \
-                    took. The session opens with a handshake. The server sends its question as a request of its own (frame 7).",
+            about: "The recording, one line per frame: offset, seconds, direction, kind, id, method, size, and how long \
+                    the response took. The session opens with a handshake. The server sends its question as a separate \
+                    request (frame 7).",
             command: "read legacy.wire",
             exit: Exit::Clean,
         },
@@ -60,7 +61,11 @@ pub(super) const CHECK: Chapter = Chapter {
             command: "check -- barewire demo broken-server",
             exit: Exit::No,
         },
-        Step { about: "The page of the worst finding:", command: "check --explain stdout-purity", exit: Exit::Clean },
+        Step {
+            about: "The explanation of the worst finding:",
+            command: "check --explain stdout-purity",
+            exit: Exit::Clean,
+        },
     ],
 };
 

@@ -35,7 +35,7 @@ pub(super) fn show(revision: Revision, output: &mut Output, as_json: bool) -> io
     wrapped(output, "", description(revision))?;
     writeln!(output)?;
     let opens = match revision.era() {
-        Era::Legacy => "with initialize, whose result holds for the whole connection",
+        Era::Legacy => "with initialize, whose result applies to the whole connection",
         Era::Modern => "without a handshake: each request has all it needs in its _meta",
     };
     let batches = match revision {

@@ -69,7 +69,7 @@ impl<'a> MessageDetail<'a> {
         let detail = |member: Member<'a>| {
             let meaning = match MemberName::of(member.name) {
                 None => "not a member of JSON-RPC: ignored".into(),
-                Some(name) if count[name as usize] > 1 => "duplicate: nothing says which of the two is meant".into(),
+                Some(name) if count[name as usize] > 1 => "duplicate: it is undefined which of the two counts".into(),
                 Some(name) => meaning(self.kind, name, member.value),
             };
             (member, self.at + before + member.value_at, meaning)
@@ -105,7 +105,7 @@ fn members(output: &mut Output, part: &MessageDetail<'_>) -> io::Result<()> {
 fn meaning(kind: &str, name: MemberName, value: Json<'_>) -> String {
     match (name, value.kind()) {
         (MemberName::Jsonrpc, _) if Text::from_json(value).is_some_and(|text| text == "2.0") => {
-            "the version; on every message, and always this string".into()
+            "the version of JSON-RPC: always this string, in every message".into()
         }
         (MemberName::Jsonrpc, _) => "must be the string \"2.0\"".into(),
         (MemberName::Id, Kind::Number | Kind::String) => match kind {

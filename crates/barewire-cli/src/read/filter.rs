@@ -22,7 +22,7 @@ pub(crate) struct Filter {
     /// Only frames in this direction: to-server (>) or to-client (<)
     #[arg(long, value_enum, value_name = "DIRECTION", hide_possible_values = true, help_heading = HEADING)]
     direction: Option<Direction>,
-    /// Only this method, and its responses; * matches any characters, ? any one
+    /// Only messages of this method, and their responses; * matches any text, ? one character
     #[arg(long, value_name = "GLOB", value_parser = Glob::parse, help_heading = HEADING)]
     method: Option<Glob>,
     /// Only messages with this id, and progress and cancels of its request; 1 also matches "1"

@@ -35,7 +35,7 @@ pub(super) struct OperationFacts {
     pub(super) name: Option<String>,
     /// The number of rounds so far.
     pub(super) round: usize,
-    /// The id of the request, escaped, if the response spells it differently.
+    /// The id of the request, escaped, if the id of the response differs.
     request_id: Option<String>,
     /// The time from the first request to this response.
     total: Option<Duration>,

@@ -130,7 +130,8 @@ pub(super) async fn tick(handle: ServerHandle) {
 
 const CLOCK: &str = "barewire://clock";
 
-const ABOUT: &str = "This is barewire's own server, to test clients with. All that it offers is small and real.";
+const ABOUT: &str = "This is barewire's own server, to test clients with. \
+                     Its tools, resources and prompts are simple, but do real work.";
 
 const NAMES: &[&str] = &["Ada", "Alan", "Barbara", "Claude", "Grace", "Linus"];
 

@@ -20,13 +20,13 @@ pub(super) struct HttpArgs {
     /// Be a reverse proxy: listen at this address, and pass requests on to the server that --to names
     #[arg(long, value_name = "ADDR", requires = "to")]
     pub(super) http: Option<String>,
-    /// The URL of the server; clients get the same URL with the tap's address in it
+    /// The URL of the server; clients use the same URL, but with the tap's address
     #[arg(long, value_name = "URL", requires = "http", conflicts_with = "program")]
     to: Option<String>,
-    /// Also answer to this host name; separate several with commas. Required where other machines can connect
+    /// Also accept requests for this host name; separate several with commas. Required if other machines can connect
     #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "http", conflicts_with = "program")]
     host: Vec<String>,
-    /// Request uncompressed bodies from the server, whatever the client accepts
+    /// Request uncompressed bodies from the server, even if the client accepts compression
     #[arg(long, requires = "http", conflicts_with = "program")]
     uncompressed: bool,
 }

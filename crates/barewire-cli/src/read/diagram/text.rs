@@ -129,7 +129,7 @@ pub(super) fn bars(bars: &Bars, width: usize) -> String {
 pub(super) fn footnotes(bars: &Bars) -> Vec<String> {
     let mut lines = Vec::new();
     if bars.sections.iter().any(|section| section.scale.pauses > 0) {
-        lines.push("Pauses without an operation under way are shortened.".to_owned());
+        lines.push("Pauses in which no operation is running are shortened.".to_owned());
     }
     if !bars.in_seconds {
         lines.push("The input has no times: the scale is in frames.".to_owned());
