@@ -1,4 +1,4 @@
-//! `barewire completions`: the command line -> a completion script for a shell.
+//! `barewire completions`: the definition of the command line -> a completion script for a shell.
 
 use barewire_proto::mcp::Revision;
 use barewire_workbench::check::catalogue;
@@ -27,15 +27,15 @@ Examples:
 const NOTES: &str = "Exit codes: 0 the script is printed, 2 it cannot be written.";
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
-    // `generate` panics if it cannot write, for example to a closed pipe, so it writes to memory.
+    // `generate` panics if writing fails, for example to a closed pipe, so the script is generated in memory first.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command(), "barewire", &mut script);
     std::io::Write::write_all(output, &script)?;
     Ok(Exit::Clean)
 }
 
-/// Returns the command line with the possible values of some options. The parser does not use them, because the verbs have better
-/// error messages for bad values.
+/// Returns the command line with the possible values of some options added. They are for completion only: the verbs
+/// themselves report bad values with better messages than the parser would.
 fn command() -> clap::Command {
     let ids: Vec<&str> = catalogue::all().map(|check| check.id).collect();
     let revisions: Vec<&str> = Revision::ALL.iter().map(|revision| revision.as_str()).collect();

@@ -1,4 +1,4 @@
-//! A text and a byte offset -> a part of the text that fits a line, and the column of the byte.
+//! A text and a byte offset -> the part of the text around the byte that fits on one line, and the column of the byte.
 
 use barewire_proto::transcript::escape;
 use unicode_width::UnicodeWidthStr;
@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr;
 /// The text around a byte, escaped.
 pub(crate) struct Excerpt {
     pub(crate) line: String,
-    /// The columns of the line before the byte.
+    /// The column of the byte in `line`, from 0.
     pub(crate) column: usize,
 }
 
@@ -22,12 +22,12 @@ impl Excerpt {
     }
 }
 
-/// Returns the start of the character that byte `at` is in, so that an excerpt cuts no character.
+/// Returns the start of the character that contains byte `at`, so that an excerpt does not split a character.
 fn char_start(bytes: &[u8], at: usize) -> usize {
     let is_continuation = |at: usize| bytes.get(at).is_some_and(|b| b & 0xc0 == 0x80);
     (at.saturating_sub(3)..=at).rev().find(|at| !is_continuation(*at)).unwrap_or(at)
 }
 
-/// The bytes shown before and after a place.
+/// The number of bytes shown before and after the position.
 const BYTES_BEFORE: usize = 40;
 const BYTES_AFTER: usize = 30;

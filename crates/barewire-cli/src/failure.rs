@@ -1,4 +1,4 @@
-//! An error -> lines on stderr, with a hint that names an option.
+//! An error -> lines on stderr, with a hint that names a command-line option.
 
 use std::io::{self, Write};
 
@@ -15,18 +15,18 @@ pub(crate) fn report(failure: &Failure) {
     });
 }
 
-/// Returns the failure to start a runtime or to catch signals.
+/// Returns the failure for a runtime that does not start or signals that cannot be caught.
 pub(crate) fn runtime_failure(error: &io::Error) -> Failure {
     Failure::new(format!("cannot set up timers and signals: {error}"))
 }
 
-/// Returns a hint that names the option for a setting.
+/// Returns a hint that names the command-line option for a setting of the library.
 pub(crate) fn option(advice: &Advice) -> String {
     match advice {
         Advice::NameFile => "give the path of a file, or - for stdin".to_owned(),
         Advice::RaiseFrameLimit => "--max-frame raises the limit".to_owned(),
         Advice::CheckCapture => "check reads .wire files, which barewire tap --record writes".to_owned(),
-        Advice::AllowMoreTime => "--timeout waits longer".to_owned(),
+        Advice::AllowMoreTime => "use --timeout to wait longer".to_owned(),
         Advice::AllowHostile => "--hostile sends it to a URL too".to_owned(),
         Advice::AllowCalls => "--call TOOL=ARGS or --allow-calls".to_owned(),
         Advice::AllowAllCalls => "--allow-calls".to_owned(),

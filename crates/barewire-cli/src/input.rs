@@ -1,11 +1,11 @@
-//! `FILE`, `-` or nothing on the command line -> a file, or stdin.
+//! `FILE`, `-` or no argument on the command line -> a file, or stdin.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use barewire_workbench::frames::Format;
 
-/// The `--format` of the input.
+/// The value of `--format`: the format of the input.
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
 pub(crate) enum InputFormat {
     Auto,
@@ -27,7 +27,7 @@ impl From<InputFormat> for Format {
     }
 }
 
-/// Returns the named file, or `None` for stdin. If stdin is a terminal, tells the user that the program reads from it.
+/// Returns the named file, or `None` for stdin. If stdin is a terminal, tells the user that input is expected there.
 pub(crate) fn file(named: Option<&Path>) -> Option<&Path> {
     let file = named.filter(|path| path.as_os_str() != "-");
     if file.is_none() && io::stdin().is_terminal() {

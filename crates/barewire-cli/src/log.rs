@@ -8,9 +8,10 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Calls `write_line` with each event of the library's log, from now on and in every thread. The library escapes text of peers.
+/// Calls `write_line` for each log event of the library, in every thread. The library has already escaped text from
+/// peers.
 pub(crate) fn start(write_line: impl Fn(&str) + Send + Sync + 'static) {
-    // A second call has no effect: a verb starts its log once.
+    // A second call has no effect. Each verb calls this function at most once.
     let _ = tracing::subscriber::set_global_default(LogSubscriber(write_line));
 }
 
@@ -27,7 +28,7 @@ impl<W: Fn(&str) + Send + Sync + 'static> Subscriber for LogSubscriber<W> {
         metadata.is_event() && metadata.target() == LIBRARY_TARGET
     }
 
-    /// With this hint the spans of requests cost nothing.
+    /// This hint disables the spans that the library creates for requests, so they cost nothing.
     fn max_level_hint(&self) -> Option<LevelFilter> {
         Some(LevelFilter::WARN)
     }

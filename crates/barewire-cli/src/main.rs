@@ -1,4 +1,4 @@
-//! `barewire`: read, debug and drive the wire of the Model Context Protocol. One file a verb.
+//! `barewire`: read, debug and drive the wire of the Model Context Protocol. Each verb has its own file or folder.
 
 mod ask;
 mod attach;
@@ -55,19 +55,19 @@ enum Verb {
     Man(man::Args),
 }
 
-/// The layout of a verb's `--help`: its purpose, examples, usage, arguments and options, notes.
+/// The layout of a verb's `--help`: purpose, examples, usage, arguments, options, notes.
 ///
-/// A verb sets `#[command(before_help = EXAMPLES, after_help = NOTES)]`. `EXAMPLES` is the heading `Examples:` and a line for
-/// each example: the command and its purpose, the most usual first. `NOTES` is text that belongs to no single option, and
-/// ends with a paragraph `Exit codes: …`. Lines of both are at most 100 characters long. The man page uses the same texts:
-/// `man.rs`.
+/// A verb sets `#[command(before_help = EXAMPLES, after_help = NOTES)]`. `EXAMPLES` is the heading `Examples:` and one
+/// line per example, with the command and its purpose, the most common first. `NOTES` is text about more than one
+/// option, and ends with a paragraph `Exit codes: …`. Lines of both have at most 100 characters. The man page uses the
+/// same texts: see `man.rs`.
 const VERB_HELP: &str = "\
 {about-with-newline}
 {before-help}{usage-heading} {usage}
 
 {all-args}{after-help}";
 
-/// The layout of the program's own `--help`. It fits a terminal of 24 lines of 80 characters.
+/// The layout of `barewire --help` itself. It fits on a terminal of 24 lines of 80 characters.
 const PROGRAM_HELP: &str = "\
 {about}
 
@@ -78,7 +78,7 @@ Start with:
   check        Find out what is wrong with a server, and how to fix it
   call         Call a tool of a server, or list what it offers
   tap          Record every byte between a client and its server
-  read         Show a recording or a log, a line a frame
+  read         Show a recording or a log, one line per frame
 
 Then:
   attach       Make a host start one of its servers through tap
@@ -91,7 +91,7 @@ Then:
   man          Print the manual page of barewire or of a command
 
 `barewire COMMAND --help` shows examples and options.
-Exit codes: 0 fine, 1 the answer is no, 2 it could not be done.";
+Exit codes: 0 success, 1 problems were found, 2 the command could not run.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -99,34 +99,34 @@ Examples:
   barewire check -- server             find out what is wrong with a server
   barewire call tools -- server        list the tools of a server
   barewire call echo a=1 -- server     call its tool echo
-  barewire call tools --url URL        the same for a server that is reached over HTTP
-  barewire tap --log stderr -- server  show what goes between a host and its server
+  barewire call tools --url URL        list the tools of a server over HTTP
+  barewire tap --log stderr -- server  show the messages between a host and its server
   barewire attach vscode files         record what VS Code and its server files send each other
-  barewire read server.log             show what is in a log, a line a frame
+  barewire read server.log             show what is in a log, one line per frame
   barewire read --frame 3 server.log   show one frame, member by member
   barewire replay good.wire -- server  send a recorded session again, and compare the responses
   barewire bench -- server             measure how fast a server answers
   barewire explain -32601              explain an error code";
 
 const NOTES: &str = "\
-Exit codes: 0 fine, 1 the answer is no, 2 it could not be done.";
+Exit codes: 0 success, 1 problems were found, 2 the command could not run.";
 
 /// The exit code of the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Exit {
-    /// Done, and all is well.
+    /// The command worked and found no problem.
     Clean = 0,
-    /// Done, and the answer is no.
+    /// The command worked, and the answer is negative: a problem or difference was found.
     No = 1,
-    /// Not done.
+    /// The command could not be carried out.
     Failed = 2,
-    /// Done in part: something could not be checked.
+    /// The command was carried out in part: some checks could not run.
     Incomplete = 3,
 }
 
-/// The command line that is parsed, shown, completed and described in the man page.
+/// Returns the definition of the command line, for the parser, `--help`, shell completions and the man pages.
 fn command() -> clap::Command {
-    // Prose reads best in lines of at most a hundred characters, however wide the terminal is.
+    // Help lines have at most 100 characters, because longer lines are hard to read.
     let program = Args::command().max_term_width(100).help_template(PROGRAM_HELP);
     program.mut_subcommands(|verb| verb.help_template(VERB_HELP))
 }
@@ -152,7 +152,7 @@ fn main() -> ExitCode {
     };
     let exit = match done.and_then(|exit| output.flush().map(|()| exit).map_err(Failure::from)) {
         Ok(exit) => exit,
-        // The reader of our output has closed the pipe, as `head` does.
+        // The reader of our output closed the pipe, as `head` does. This is not an error.
         Err(failure) if failure.output().is_some_and(|it| it.kind() == io::ErrorKind::BrokenPipe) => Exit::Clean,
         Err(failure) => {
             failure::report(&failure);
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(listed, commands);
     }
 
-    /// A longer line would be broken at the end of the terminal, and its rest would stand alone on the next line.
+    /// A longer line would wrap at the edge of the terminal, and its end would be alone on the next line.
     #[test]
     fn no_line_of_a_help_text_is_longer_than_help_may_be_wide() {
         let program = super::command();

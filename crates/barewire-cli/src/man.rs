@@ -1,4 +1,4 @@
-//! `barewire man`: the command line, its examples and its notes -> man pages.
+//! `barewire man`: the definition of the command line with its examples and notes -> man pages.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -33,7 +33,7 @@ Examples:
 const NOTES: &str = "Exit codes: 0 the pages are written, 2 they cannot be written, or there is no such verb.";
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
-    // `barewire help` needs no page: it prints the same text.
+    // `barewire help` needs no man page, because it prints the same text.
     let mut program = crate::command().disable_help_subcommand(true);
     program.build();
     if let Some(folder) = &args.to {
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     Ok(Exit::Clean)
 }
 
-/// Returns one page: the sections of `--help` in the order of man pages, with the examples early.
+/// Returns one page: the sections of `--help` in the usual order of man pages, but with the examples near the top.
 fn page(command: &Command, program: &Command) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     let is_program = command.get_name() == program.get_name();
@@ -93,7 +93,7 @@ fn page(command: &Command, program: &Command) -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// Writes a heading, and text with its own line breaks.
+/// Writes a heading, and a text whose line breaks are kept.
 fn section(page: &mut Vec<u8>, heading: &str, text: &str) -> io::Result<()> {
     writeln!(page, ".SH \"{heading}\"\n.nf")?;
     for line in text.lines() {
@@ -102,7 +102,8 @@ fn section(page: &mut Vec<u8>, heading: &str, text: &str) -> io::Result<()> {
     writeln!(page, ".fi")
 }
 
-/// Escapes a line for roff. A plain hyphen would become a longer one that no shell takes for an option.
+/// Escapes a line for roff. roff would turn an unescaped hyphen into a longer dash, which a shell does not accept in an
+/// option.
 fn literal(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     if line.starts_with(['.', '\'']) {
@@ -138,7 +139,7 @@ fn unknown(verb: &str, program: &Command) -> Failure {
     }
 }
 
-/// The beginning of the last paragraph of every verb's notes.
+/// The start of the last paragraph in the notes of every verb.
 const EXIT_CODES: &str = "Exit codes: ";
 
 const ENVIRONMENT: &str = "\

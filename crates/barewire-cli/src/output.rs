@@ -1,4 +1,4 @@
-//! Standard output: buffered, in colour only on a terminal, and with the text of peers escaped.
+//! Standard output: buffered, in colour only on a terminal, and with text from peers escaped.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -11,13 +11,13 @@ pub(crate) use barewire_workbench::text::{
     Style, Tone, displayed_duration, pad, safe_json, shown, size, took, took_precisely, wrap,
 };
 
-/// The standard output, which is for results only.
+/// The standard output of this process. It is for results only; everything else goes to stderr.
 pub(crate) struct Output {
     stdout: BufWriter<StdoutLock<'static>>,
     is_terminal: bool,
     coloured: bool,
     width: usize,
-    /// Receives everything that is written during [`Output::capture`].
+    /// While [`Output::capture`] runs, receives everything that is written.
     captured: Option<Vec<u8>>,
 }
 
@@ -26,10 +26,10 @@ impl Output {
         let stdout = io::stdout();
         let is_terminal = stdout.is_terminal();
         let coloured = is_coloured(is_terminal, |name| std::env::var_os(name));
-        // A pipe has no width, so the user can set one.
+        // A pipe has no width, so the environment variable `COLUMNS` can set one.
         let variable = || std::env::var("COLUMNS").ok()?.parse().ok();
         let columns = terminal_size::terminal_size_of(&stdout).map(|(width, _)| usize::from(width.0));
-        // Prose reads best in lines of at most a hundred characters.
+        // Lines of more than 100 characters are hard to read.
         let width = columns.or_else(variable).unwrap_or(80).clamp(40, 100);
         let stdout = BufWriter::with_capacity(64 * 1024, stdout.lock());
         Self { stdout, is_terminal, coloured, width, captured: None }
@@ -44,7 +44,7 @@ impl Output {
         self.coloured
     }
 
-    /// Returns everything that `write` writes, instead of printing it.
+    /// Runs `write` and returns everything that it writes, instead of printing it.
     pub(crate) fn capture(&mut self, write: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<Vec<u8>> {
         self.captured = Some(Vec::new());
         let done = write(self);
@@ -52,7 +52,7 @@ impl Output {
         done.map(|()| captured)
     }
 
-    /// Returns `text` in the colour of a tone, or unchanged without colours.
+    /// Returns `text` in the colour of a tone, or unchanged if colours are off.
     pub(crate) fn paint(&self, tone: Tone, text: impl fmt::Display) -> String {
         if !self.coloured {
             return text.to_string();
@@ -70,7 +70,7 @@ impl Output {
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
-    /// Returns the number of columns for prose.
+    /// Returns the maximum width of a line of prose, in columns.
     pub(crate) fn width(&self) -> usize {
         self.width
     }
@@ -99,7 +99,8 @@ impl Write for Output {
     }
 }
 
-/// Whether to use colours, by the rules of <https://no-color.org> and <https://bixense.com/clicolors>, as clap does.
+/// Whether to use colours. Follows the rules of <https://no-color.org> and <https://bixense.com/clicolors>, as clap
+/// does.
 fn is_coloured(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let is_set = |name| variable(name).is_some_and(|value| !value.is_empty());
     let is = |name, value: &str| variable(name).is_some_and(|it| it == value);
@@ -109,7 +110,7 @@ fn is_coloured(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -
     is_set("CLICOLOR_FORCE") || is_terminal && !is("CLICOLOR", "0") && !is("TERM", "dumb")
 }
 
-/// Returns text of a peer: unchanged for a pipe, with every line escaped for a terminal.
+/// Returns text from a peer: unchanged if stdout is a pipe, with every line escaped if it is a terminal.
 pub(crate) fn text_for(is_terminal: bool, text: &str) -> Cow<'_, str> {
     let clean = |line: &str| line.split('\t').all(|part| is_clean(part.as_bytes()));
     if !is_terminal || text.split('\n').all(clean) {

@@ -1,4 +1,4 @@
-//! `--header` and `--bearer-env` -> the headers of every request to a URL.
+//! `--header` and `--bearer-env` -> the HTTP headers of every request to the URL.
 
 use barewire::client::http::{Endpoint, Secret};
 
@@ -19,7 +19,7 @@ impl UrlHeaders {
         self.bearer_env.is_some()
     }
 
-    /// Returns the endpoint of a URL with these headers.
+    /// Returns an endpoint for the URL that sends these headers.
     pub(crate) fn endpoint(&self, url: &str) -> Result<Endpoint, Failure> {
         let headers = self.parsed()?.into_iter();
         let endpoint = headers.fold(Endpoint::new(url), |endpoint, (name, value)| endpoint.header(name, value));
@@ -40,7 +40,7 @@ impl UrlHeaders {
 
     fn parsed(&self) -> Result<Vec<(String, String)>, Failure> {
         let parse = |header: &String| {
-            // The value may be a secret, so no message shows it.
+            // The value may be a secret, so error messages do not show it.
             let Some((name, value)) = header.split_once(':') else {
                 return Err(Failure::new("--header: expected \"Name: value\", found no colon"));
             };
@@ -58,12 +58,13 @@ impl UrlHeaders {
     }
 }
 
-/// Returns the token in an environment variable. It is not an option itself, because other users can read command lines.
+/// Returns the token in an environment variable. The token is not passed as an option, because other users can see
+/// command lines.
 pub(crate) fn bearer_token(name: &str) -> Result<String, Failure> {
     match std::env::var(name) {
         Ok(token) if !token.trim().bytes().all(|byte| byte.is_ascii_graphic()) => {
             let what = format!("the environment variable {name} does not hold a token");
-            Err(Failure::new(what).with_hint("a token has letters, digits and signs of ASCII, and no spaces"))
+            Err(Failure::new(what).with_hint("a token has only printable ASCII characters and no spaces"))
         }
         Ok(token) if !token.trim().is_empty() => Ok(token.trim().to_owned()),
         Ok(_) => Err(Failure::new(format!("the environment variable {name} is empty: expected a token"))),

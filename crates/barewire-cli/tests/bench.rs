@@ -396,7 +396,7 @@ fn unusable_requests_are_refused() {
         (&["--method", "nothing/here"], "the server answered nothing/here with an error: Method not found"),
         (&["notifications/initialized"], "notifications/initialized is a notification, which has no answer"),
         (&["subscriptions/listen"], "subscriptions/listen cannot be sent repeatedly"),
-        (&["tools", "echo"], "a list is requested as a whole"),
+        (&["tools", "echo"], "bench can only request a whole list"),
         (&["--against", "x"], "--against x: missing ="),
         (&["--against", "barewire=cat"], "--against: two servers are named barewire"),
         (&["--against", "none=/no/such/program"], "none: cannot start /no/such/program: no such file"),

@@ -192,7 +192,7 @@ fn a_timeout_cancels_the_request() {
     let printed = call_script(&["ping", "--timeout", "0.2"], "while read -r line; do echo $line >&2; done");
     assert_eq!((printed.code, &*printed.stdout), (Some(2), ""));
     for line in [
-        "barewire: no response within 200ms\nhint: --timeout waits longer; a language server needs --framing content-length",
+        "barewire: no response within 200ms\nhint: use --timeout to wait longer; a language server needs --framing content-length",
         r#"{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}}"#,
     ] {
         assert!(printed.stderr.contains(&format!("{line}\n")), "{}", printed.stderr);

@@ -83,7 +83,8 @@ fn every_revision_can_be_forced_on_either_side() {
 
 #[test]
 fn a_resource_goes_into_a_pipe_unchanged() {
-    let about = "This is barewire's own server, to test clients with. All that it offers is small and real.";
+    let about = "This is barewire's own server, to test clients with. \
+                 Its tools, resources and prompts are simple, but do real work.";
     call_own_server(&["read", "barewire://about"]).has(0, about, "");
     let script = r#"init '{"resources":{}}'; hear; result '{"contents":[{"uri":"x:b","blob":"AP8bXTAK"}]}'"#;
     let output = call(&["read", "x:b", "--"]).args(sh(script)).output().expect("it runs");
@@ -305,7 +306,9 @@ fn a_timeout_cancels_the_request_on_the_wire() {
     let printed = call_script(&["t", "{}", "--timeout", "0.5"], script);
     assert_eq!((printed.code, &*printed.stdout), (Some(2), ""));
     assert!(
-        printed.stderr.contains("barewire: no response to tools/call within 500ms\nhint: --timeout waits longer\n"),
+        printed
+            .stderr
+            .contains("barewire: no response to tools/call within 500ms\nhint: use --timeout to wait longer\n"),
         "{}",
         printed.stderr
     );
@@ -321,9 +324,9 @@ hear; form=$line
 say '"id":6,"method":"elicitation/create","params":{"mode":"url","message":"sign in","url":"https://example.org","elicitationId":"1"}'
 hear; id=$call; result "{\"content\":[],\"structuredContent\":[$form,$line]}"
 "#;
-    let page = "barewire: the server asks the user, but there is no terminal; cancelled: sign in (https://example.org)\n\
-                hint: a page needs a terminal for the user to confirm\n";
-    let form = "barewire: the server asks the user, but there is no terminal; cancelled: how many?\n\
+    let page = "barewire: the server asks for user input, but there is no terminal; cancelled: sign in (https://example.org)\n\
+                hint: opening a page has to be confirmed on a terminal\n";
+    let form = "barewire: the server asks for user input, but there is no terminal; cancelled: how many?\n\
                 hint: --answer key=value fills in a form\n";
     let cancel = json!({"action": "cancel"});
     for (answers, content, expected) in [

@@ -1,4 +1,4 @@
-//! key=value pairs and the schema of an object -> that object, or the error in the pairs.
+//! `key=value` pairs and the JSON Schema of an object -> the object, or the reason why the pairs do not fit the schema.
 
 use std::fmt::Write;
 
@@ -18,7 +18,8 @@ pub(crate) struct BadArguments {
     pub(crate) hint: String,
 }
 
-/// Returns the object, in the order of the pairs, and notes about unknown keys. `target` is the name of the tool or method.
+/// Builds the object, with members in the order of the pairs, and notes about unknown keys. `target` is the name of the
+/// tool or method.
 pub(crate) fn object(
     target: &str,
     pairs: &[Pair],
@@ -49,7 +50,7 @@ pub(crate) fn object(
     let missing = fields.fields.iter().filter(|field| field.required);
     let missing: Vec<&Field> = missing.filter(|field| pairs.iter().all(|pair| pair.key != field.name)).collect();
     if let [first, others @ ..] = missing.as_slice() {
-        // An unknown key may be a missing one with a typo.
+        // An unknown key may be a misspelled required key, so the error names the unknown keys too.
         let unknown: String = unknown_keys.iter().map(|text| format!("; {text}")).collect();
         let what = match others {
             [] => format!("{} is missing, {}{unknown}", name(&first.name), first.kind()),
@@ -66,7 +67,7 @@ pub(crate) fn object(
     Ok((RawValue::from_string(text).expect("members of JSON are JSON"), notes))
 }
 
-/// Returns the value of a text, by the types that the field allows.
+/// Converts a text to a JSON value of a type that the field allows.
 pub(crate) fn value(field: &Field, text: &Text) -> Result<Box<RawValue>, String> {
     let json = match text {
         Text::Json(json) => json.clone(),
@@ -74,16 +75,17 @@ pub(crate) fn value(field: &Field, text: &Text) -> Result<Box<RawValue>, String>
             format!("must be {}, not {}", field.kind(), shown(format!("{text:?}").as_bytes(), MAX_NAME_LENGTH))
         })?,
     };
-    // A number too long for a Value is not checked.
+    // A number that `Value` cannot represent is not checked.
     if let Ok(value) = serde_json::from_str(json.get()) {
         field.check(&value)?;
     }
     Ok(json)
 }
 
-/// Returns the text as the first JSON type that both the text and the field can have. Any text can be a string.
+/// Converts a text to JSON if it parses as JSON of a type that the field allows, else to a string if the field allows
+/// strings.
 fn plain(field: &Field, text: &str) -> Option<Box<RawValue>> {
-    // Choices are compared as a user would type them.
+    // Choices are compared in the form that a user types: strings have no quotes.
     if let Some(choices) = &field.choices {
         let chosen = choices.iter().find(|choice| super::schema::plain(&choice.value) == text);
         return chosen.map(|choice| to_raw_value(&choice.value).expect("a Value is JSON"));
@@ -98,7 +100,8 @@ fn plain(field: &Field, text: &str) -> Option<Box<RawValue>> {
         }
         Some(Kind::Array) => field.may_be(Type::Array),
         Some(Kind::Object) => field.may_be(Type::Object),
-        // The quotes of a text belong to it, unless the field has no type.
+        // If the field allows only certain types, a quoted text is a string that contains the quotes. If it allows any
+        // type, the quotes are JSON syntax.
         Some(Kind::String) => field.kinds.is_empty(),
         None => false,
     };
@@ -116,7 +119,7 @@ fn unknown(key: &str, fields: &Fields) -> String {
     }
 }
 
-/// Returns the arguments as a user types them, the optional ones in brackets.
+/// Returns a usage text such as `it takes text=STRING [count=INTEGER]`, with optional arguments in brackets.
 pub(crate) fn takes(fields: &Fields) -> String {
     if fields.fields.is_empty() {
         return "it takes no arguments".to_owned();
@@ -134,12 +137,12 @@ pub(crate) fn takes(fields: &Fields) -> String {
     format!("it takes {}", words.join(" "))
 }
 
-/// Returns a name from the command line or a peer, escaped and cut.
+/// Escapes and truncates a name from the command line or a peer.
 fn name(name: &str) -> String {
     shown(name.as_bytes(), MAX_NAME_LENGTH)
 }
 
-/// The characters of a name or value that a message shows.
+/// The maximum number of characters of a name or value shown in a message.
 const MAX_NAME_LENGTH: usize = 60;
 
 #[cfg(test)]

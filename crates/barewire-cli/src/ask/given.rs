@@ -1,5 +1,5 @@
-//! The words after the name of a tool or method -> key=value pairs, or one JSON object. Files and stdin are read here, before a
-//! server is started.
+//! The command-line words after the name of a tool or method -> `key=value` pairs, or one JSON object. Files and stdin
+//! are read here, before a server is started.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -11,11 +11,11 @@ use super::params;
 use crate::Failure;
 use crate::output::shown;
 
-/// The arguments of a command line.
+/// The arguments given on the command line.
 #[derive(Debug, Clone)]
 pub(crate) enum GivenArguments {
     Nothing,
-    /// An object, to be sent as it was written.
+    /// A JSON object, sent exactly as the user wrote it.
     Object(Box<RawValue>),
     Pairs(Vec<Pair>),
 }
@@ -26,7 +26,7 @@ pub(crate) struct Pair {
     pub(crate) value: Text,
 }
 
-/// A value of the command line.
+/// A value given on the command line.
 #[derive(Debug, Clone)]
 pub(crate) enum Text {
     /// `key=text`, or the content of the file in `key=@FILE`. The schema decides its type.
@@ -73,7 +73,7 @@ impl Pair {
     }
 }
 
-/// Whether a word is an object, or `@FILE` or `-` in place of one. No key begins like these.
+/// Whether a word is a JSON object, or `@FILE` or `-` to read one. A word with a key never starts like these.
 fn is_object(word: &OsStr) -> bool {
     let bytes = word.as_encoded_bytes().trim_ascii_start();
     bytes == b"-" || matches!(bytes.first(), Some(b'{' | b'[' | b'@'))
@@ -95,5 +95,5 @@ fn json(key: &str, text: &str) -> Result<Box<RawValue>, Failure> {
     Ok(RawValue::from_string(parsed.as_str().to_owned()).expect("what was scanned as JSON is JSON"))
 }
 
-/// The characters of a word that a message shows.
+/// The maximum number of characters of a word shown in a message.
 const MAX_WORD_LENGTH: usize = 80;

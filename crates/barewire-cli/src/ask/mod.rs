@@ -1,4 +1,5 @@
-//! The words of a command line -> a request to an MCP server, or the reason for a missing answer. Shared by `call` and `bench`.
+//! The words of a command line -> a request to an MCP server, or the reason why there is no answer. Shared by `call`
+//! and `bench`.
 
 pub(crate) mod arguments;
 pub(crate) mod given;

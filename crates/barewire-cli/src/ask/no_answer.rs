@@ -1,4 +1,4 @@
-//! The error of a client -> a word for scripts, a sentence, and a hint.
+//! An error of the client -> a reason code for scripts, a message, and a hint.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -30,7 +30,7 @@ pub(crate) struct NoAnswer {
     pub(crate) hint: Option<Cow<'static, str>>,
 }
 
-/// The word for scripts.
+/// The reason code for scripts, printed as `reason` with `--json`.
 #[derive(Clone, Copy, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Reason {
@@ -88,7 +88,8 @@ impl NoAnswer {
         Self::new(Reason::Cancelled, format!("cancelled by {signal}"), None)
     }
 
-    /// Converts the error of an MCP client. An error response is an answer, and not passed here.
+    /// Converts an error of an MCP client. An error response counts as an answer, so it is never passed to this
+    /// function.
     pub(crate) fn from_client(error: &ClientError, context: &RequestContext) -> Self {
         let any_revision =
             context.revision.map(|_| "without --revision, barewire finds a revision that both sides speak");
@@ -117,11 +118,11 @@ impl NoAnswer {
         }
     }
 
-    /// Converts a failure of HTTP.
+    /// Converts an HTTP failure.
     fn http(failure: &HttpFailure, context: &RequestContext) -> Self {
         let what = failure.to_string();
         match failure {
-            // The message of the library names its methods, which are of no use here.
+            // The library's message names methods of its API, which a user of the command line cannot call.
             HttpFailure::Unauthorized { origin, challenge } => {
                 let origin = shown(origin.as_bytes(), EXCERPT_LENGTH);
                 let challenge = if challenge.is_empty() { String::new() } else { format!(": {challenge}") };
@@ -140,7 +141,7 @@ impl NoAnswer {
 
     pub(crate) fn timed_out(method: &str, context: &RequestContext) -> Self {
         let what = format!("no response to {} within {:?}", shown(method.as_bytes(), EXCERPT_LENGTH), context.timeout);
-        Self::new(Reason::TimedOut, what, Some("--timeout waits longer"))
+        Self::new(Reason::TimedOut, what, Some("use --timeout to wait longer"))
     }
 
     /// Converts the failure of a handshake.
@@ -160,7 +161,8 @@ impl NoAnswer {
             let (offset, excerpt) = (stray.offset, &stray.excerpt);
             what = format!("{what}; it sent bytes that are not a message, at byte {offset}: {excerpt}");
         }
-        // The exit of a program that we ended tells nothing, unless there is text on its stderr.
+        // If we ended the program, its exit status says nothing about the failure and is left out, unless the program
+        // wrote to stderr.
         let is_ours = matches!(closed.reason(), EndReason::Shutdown);
         if let Some(exit) = closed.exit().filter(|exit| !is_ours || !exit.stderr.trim().is_empty()) {
             what = format!("{what}; {exit}");
@@ -170,16 +172,16 @@ impl NoAnswer {
                 Some("is this the path of the MCP endpoint? it is often /mcp".into())
             }
             ClientError::Refused { .. } => Some("if the server does not speak MCP, --raw sends plain JSON-RPC".into()),
-            ClientError::TimedOut { .. } if context.over_http => Some("--timeout waits longer".into()),
+            ClientError::TimedOut { .. } if context.over_http => Some("use --timeout to wait longer".into()),
             ClientError::TimedOut { .. } => {
-                Some("--timeout waits longer; barewire check -- PROGRAM shows what the server sends".into())
+                Some("use --timeout to wait longer; barewire check -- PROGRAM shows what the server sends".into())
             }
             _ => None,
         });
         Self { reason: Reason::NoHandshake, what, hint }
     }
 
-    /// Converts a result that does not fit its method.
+    /// Reports a result that does not have the form its method requires.
     pub(crate) fn bad_result(method: &str, error: &serde_json::Error) -> Self {
         let method = shown(method.as_bytes(), EXCERPT_LENGTH);
         let error = shown(error.to_string().as_bytes(), EXCERPT_LENGTH);
@@ -212,10 +214,10 @@ impl From<NoAnswer> for Failure {
     }
 }
 
-/// The characters of a peer's text that a message shows.
+/// The maximum number of characters of a peer's text shown in a message.
 const EXCERPT_LENGTH: usize = 200;
 
-/// Waits for `work`, or drops it when a signal comes.
+/// Waits for `work`; drops `work` if a signal arrives first.
 pub(crate) async fn unless_signalled<T>(
     signals: &mut Signals,
     work: impl Future<Output = Result<T, NoAnswer>>,

@@ -13,7 +13,7 @@ use crate::excerpt::Excerpt;
 use crate::output::shown;
 use crate::platform;
 
-/// Reads the params themselves, `@FILE` or `-`.
+/// Reads params that are given as JSON, as `@FILE`, or as `-` for stdin.
 pub(crate) fn read(argument: &OsStr) -> Result<Box<RawValue>, Failure> {
     match argument.as_encoded_bytes() {
         b"-" => check("stdin", &stdin()?),
@@ -57,7 +57,7 @@ fn check(name: &str, text: &[u8]) -> Result<Box<RawValue>, Failure> {
     }
 }
 
-/// Makes a failure that shows a line of the text with a caret under the byte.
+/// Returns a failure that shows the line with the error, and a caret under the byte `at`.
 pub(crate) fn syntax_failure(name: &str, text: &[u8], at: usize, what: impl fmt::Display) -> Failure {
     // Only the line with the error is shown.
     let start = text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
@@ -66,5 +66,5 @@ pub(crate) fn syntax_failure(name: &str, text: &[u8], at: usize, what: impl fmt:
     Failure::new(format!("{name}: {what} at byte {at}\n  {line}\n  {:column$}^", ""))
 }
 
-/// The characters of a path that a message shows.
+/// The maximum number of characters of a path shown in a message.
 const MAX_PATH_LENGTH: usize = 80;

@@ -1,4 +1,4 @@
-//! The words of a command line -> a method and its params, by the lists of the server.
+//! The words of a command line -> a method and its params, using the server's lists of tools and prompts.
 
 use std::ffi::OsString;
 
@@ -16,42 +16,42 @@ use crate::Failure;
 use crate::output::shown;
 use barewire_workbench::text::nearest;
 
-/// The kind of thing that the first word names.
+/// The possible meanings of the first word of a request.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Naming {
-    /// A list such as `tools`, else a method, else a tool.
+    /// The name of a list such as `tools`, else a method, else a tool.
     Any,
     Tool,
     Method,
 }
 
-/// A request of the command line, before the server's lists are known.
+/// A request given on the command line, before the server's lists are known.
 #[derive(Debug, Clone)]
 pub(crate) enum PlannedRequest {
-    /// A list, or the items of it that have these names.
+    /// A whole list, or only its items with these names.
     List { method: &'static str, names: Vec<String> },
-    /// A resource.
+    /// Reads a resource.
     Read { uri: String },
-    /// A prompt with its arguments.
+    /// Gets a prompt with these arguments.
     Prompt { name: String, given: GivenArguments },
-    /// A call of a tool.
+    /// Calls a tool.
     Tool { name: String, given: GivenArguments },
-    /// Any other method.
+    /// Sends any other method.
     Method { method: String, given: GivenArguments },
 }
 
-/// A request as it is sent.
+/// A request that is ready to be sent.
 #[derive(Debug)]
 pub(crate) struct PreparedRequest {
     pub(crate) method: String,
     pub(crate) params: Option<Box<RawValue>>,
-    /// The items of a list that are shown; all, if there is no name.
+    /// The names of the list items to show; empty to show all.
     pub(crate) names: Vec<String>,
-    /// Notes about odd arguments.
+    /// Notes for the user about unusual arguments.
     pub(crate) notes: Vec<String>,
 }
 
-/// Words for the methods that list things.
+/// Maps each command-line word for a list to its method.
 const LISTS: [(&str, &str); 4] = [
     ("tools", "tools/list"),
     ("resources", "resources/list"),
@@ -87,7 +87,7 @@ impl PlannedRequest {
         Ok(Self::Tool { name: what.to_owned(), given })
     }
 
-    /// Makes the request, with the lists of the server where they are needed.
+    /// Builds the request, and looks up tools and prompts in the server's lists if needed.
     pub(crate) async fn prepare(self, client: &Client, context: &RequestContext) -> Result<PreparedRequest, NoAnswer> {
         let no_answer = |error: ClientError| NoAnswer::from_client(&error, context);
         match self {
@@ -105,7 +105,7 @@ impl PlannedRequest {
                 };
                 Ok(PreparedRequest { notes, ..PreparedRequest::new(method, params) })
             }
-            // An object is sent unchanged, so that a user can test how a server handles a bad one.
+            // An object is sent unchanged, so that a user can test how a server handles invalid arguments.
             Self::Tool { name, given: GivenArguments::Object(object) } => {
                 Ok(PreparedRequest::named("tools/call", &name, Some(object)))
             }
@@ -151,31 +151,31 @@ impl PreparedRequest {
         Ok(Self { notes, ..Self::named(method, name, arguments) })
     }
 
-    /// Whether it asks for a whole list, and not for one page.
+    /// Whether the request is for a whole list, and not for a single page.
     pub(crate) fn is_whole_list(&self) -> bool {
         LISTS.iter().any(|(_, method)| *method == self.method)
             && self.params.as_ref().is_none_or(|params| !has(params, "cursor"))
     }
 
-    /// Whether it is a notification, which has no response.
+    /// Whether the request is a notification, which gets no response.
     pub(crate) fn is_notification(&self) -> bool {
         Method::find(&self.method).is_some_and(|method| method.kind == MethodKind::Notification)
             || (Method::find(&self.method).is_none() && self.method.starts_with("notifications/"))
     }
 
-    /// Returns its params with these members in their `_meta` as well. Members that are there already stay as they are.
+    /// Returns the params with the members of `meta` added to their `_meta`. Existing members of `_meta` are kept.
     pub(crate) fn with_meta(&self, meta: &Value) -> Result<Option<Box<RawValue>>, ClientError> {
         with_meta(self.params.as_deref(), meta)
     }
 
-    /// Returns the tool or prompt that it names.
+    /// Returns the tool or prompt that the request names.
     pub(crate) fn name(&self) -> Option<String> {
         let params: Value = serde_json::from_str(self.params.as_ref()?.get()).ok()?;
         params.get("name")?.as_str().map(str::to_owned)
     }
 }
 
-/// Returns the failure for a name that the server does not have, with the names that it has.
+/// Returns the failure for a name that is not in the server's list, with the names that are.
 pub(crate) fn no_such(what: &str, name: &str, names: &[&str]) -> NoAnswer {
     let shown_name = shown(name.as_bytes(), MAX_NAME_LENGTH);
     let mut text = format!("the server has no {what} {shown_name}");
@@ -191,7 +191,7 @@ pub(crate) fn no_such(what: &str, name: &str, names: &[&str]) -> NoAnswer {
     NoAnswer { reason: Reason::NoSuchName, what: text, hint: Some(listed(what, name, names).into()) }
 }
 
-/// Returns `did you mean echo? this server has the tools: echo, add`.
+/// Returns a text such as `did you mean echo? this server has the tools: echo, add`.
 pub(crate) fn listed(what: &str, name: &str, names: &[&str]) -> String {
     if names.is_empty() {
         return format!("this server has no {what}s");
@@ -211,7 +211,7 @@ pub(crate) fn names(tools: &[Tool]) -> Vec<&str> {
     tools.iter().map(|tool| &*tool.name).collect()
 }
 
-/// Returns the arguments of a prompt, which are strings.
+/// Returns the arguments of a prompt. All of them are strings.
 pub(crate) fn fields_of(prompt: &Prompt) -> Fields {
     let arguments = prompt.arguments.as_deref().unwrap_or_default();
     let field = |argument: &barewire_proto::mcp::PromptArgument| Field {
@@ -227,7 +227,8 @@ pub(crate) fn fields_of(prompt: &Prompt) -> Fields {
     }
 }
 
-/// Returns the params that are strings even if they look like numbers. All others have the type they look like.
+/// Returns the params of MCP methods that are strings even if their value looks like a number. For any other param, the
+/// value's text decides the type.
 fn known_params() -> Fields {
     let schema = json!({
         "properties": { "uri": { "type": "string" }, "name": { "type": "string" }, "cursor": { "type": "string" }, "level": { "type": "string" } },
@@ -259,8 +260,8 @@ fn raw(value: &impl serde::Serialize) -> Box<RawValue> {
     to_raw_value(value).expect("strings and maps of them are JSON")
 }
 
-/// The characters of a name that a message shows.
+/// The maximum number of characters of a name shown in a message.
 const MAX_NAME_LENGTH: usize = 60;
 
-/// The names that a hint lists.
+/// The maximum number of names listed in a hint.
 const MAX_LISTED_NAMES: usize = 20;

@@ -11,39 +11,40 @@ use crate::output::shown;
 /// The fields of an object.
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
-    /// In the order of the schema.
+    /// The fields in the order of the schema.
     pub(crate) fields: Vec<Field>,
     pub(crate) others: Others,
 }
 
-/// The rule for members that are not a field.
+/// The rule for members that are not listed as fields.
 #[derive(Debug, Default)]
 pub(crate) enum Others {
     #[default]
     Allowed,
-    /// Allowed if they are like this field.
+    /// Allowed if they fit the schema of this field.
     Like(Box<Field>),
     Refused,
 }
 
-/// A member of an object.
+/// A field of an object, from its JSON Schema.
 #[derive(Debug, Default)]
 pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) title: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) required: bool,
-    /// The types that it may have; any type, if empty.
+    /// The types that the field allows; empty if it allows any type.
     pub(crate) kinds: Vec<Type>,
-    /// The values that it may have, if the schema lists them.
+    /// The values that the field allows, if the schema lists them.
     pub(crate) choices: Option<Vec<Choice>>,
     pub(crate) default: Option<Value>,
     pub(crate) limits: Limits,
-    /// The elements of an array.
+    /// The schema of the elements, if the field is an array.
     pub(crate) items: Option<Box<Field>>,
 }
 
-/// A JSON type, in the order in which a text is tried as one: any text is a string.
+/// A JSON type. The order is the order in which the types are tried for a text; string comes last, because any text can
+/// be a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Type {
     Null,
@@ -62,7 +63,7 @@ pub(crate) struct Choice {
     pub(crate) title: Option<String>,
 }
 
-/// Bounds of a number, of the length of a string, and of the number of elements of an array.
+/// Limits of a number, of the length of a string, and of the number of elements of an array.
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
     pub(crate) minimum: Option<f64>,
@@ -73,12 +74,12 @@ pub(crate) struct Limits {
     pub(crate) max_length: Option<u64>,
     pub(crate) min_items: Option<u64>,
     pub(crate) max_items: Option<u64>,
-    /// Such as `email` or `date`.
+    /// The `format` of a string, such as `email` or `date`.
     pub(crate) format: Option<String>,
 }
 
 impl Fields {
-    /// Reads the schema of an object. Keywords that are not known are ignored.
+    /// Reads the JSON Schema of an object. Unknown keywords are ignored.
     pub(crate) fn of(schema: &RawValue) -> Self {
         let Ok(root) = serde_json::from_str::<Value>(schema.get()) else { return Self::default() };
         let object = resolved(&root, &root);
@@ -88,7 +89,7 @@ impl Fields {
             listed.is_some_and(|names| names.iter().any(|it| it == name))
         };
         let mut names = order(schema);
-        // Properties that are found by reference have lost their order.
+        // Properties behind a `$ref` come from a map, in its order and not in the order of the schema.
         let others: Vec<_> = properties.into_iter().flat_map(Map::keys).filter(|name| !names.contains(name)).collect();
         names.extend(others.into_iter().cloned());
         let field = |name: String| {
@@ -111,7 +112,7 @@ impl Fields {
 }
 
 impl Field {
-    /// Returns a string field, such as an argument of a prompt.
+    /// Returns a field of type string, such as an argument of a prompt.
     pub(crate) fn string(name: impl Into<String>) -> Self {
         Self { name: name.into(), kinds: vec![Type::String], ..Self::default() }
     }
@@ -150,12 +151,12 @@ impl Field {
         }
     }
 
-    /// Whether it may be of this type.
+    /// Whether the field allows this type.
     pub(crate) fn may_be(&self, kind: Type) -> bool {
         self.kinds.is_empty() || self.kinds.contains(&kind)
     }
 
-    /// Checks a value. The error says what it must be.
+    /// Checks a value. The error says what the value must be.
     pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
         let has_type = self.kinds.is_empty() || self.kinds.iter().any(|kind| kind.is(value));
         let is_choice = |choices: &Vec<Choice>| choices.iter().any(|choice| choice.value == *value);
@@ -187,7 +188,7 @@ impl Field {
         }
     }
 
-    /// Returns the type for a column: `integer 1..10`, `a|b`, `array of string`.
+    /// Returns the type in short form, for a table column: `integer 1..10`, `a|b`, `array of string`.
     pub(crate) fn short(&self) -> String {
         if let Some(choices) = &self.choices {
             return choices.iter().map(|choice| plain(&choice.value)).collect::<Vec<_>>().join("|");
@@ -224,7 +225,7 @@ impl Type {
         match self {
             Self::Null => value.is_null(),
             Self::Boolean => value.is_boolean(),
-            // JSON Schema: 1.0 is an integer.
+            // In JSON Schema, 1.0 is an integer.
             Self::Integer => value.as_f64().is_some_and(|number| number.fract() == 0.0),
             Self::Number => value.is_number(),
             Self::Array => value.is_array(),
@@ -282,7 +283,7 @@ impl Limits {
     }
 }
 
-/// The limits for a column: ` 1..10`, or nothing.
+/// Writes the limits for a table column: ` 1..10`, or nothing.
 impl fmt::Display for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bound = |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
@@ -290,7 +291,7 @@ impl fmt::Display for Limits {
             write!(f, " {}..{}", bound(self.minimum), bound(self.maximum))?;
         }
         match &self.format {
-            // Schemas generated from types have widths of numbers, which are of no use here.
+            // Schemas generated from types have number widths such as `int32` as formats, which do not help a user.
             Some(format) if self.minimum.is_none() && self.maximum.is_none() && !is_width(format) => {
                 write!(f, " ({format})")
             }
@@ -304,7 +305,7 @@ fn is_width(format: &str) -> bool {
     digits("int") || digits("uint") || matches!(format, "double" | "float")
 }
 
-/// Returns a value as a user would type it.
+/// Returns a value in the form that a user types: a string has no quotes.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -312,7 +313,7 @@ pub(crate) fn plain(value: &Value) -> String {
     }
 }
 
-/// Returns the names of the properties in the order of the schema, which a map loses.
+/// Returns the names of the properties in the order of the schema. A parsed map does not keep this order.
 fn order(schema: &RawValue) -> Vec<String> {
     let Ok(json) = Json::parse(schema.get().as_bytes()) else { return Vec::new() };
     let properties = json.members().find(|member| member.name == "properties");
@@ -320,7 +321,7 @@ fn order(schema: &RawValue) -> Vec<String> {
     names.map(|member| member.name.to_name().into_owned()).collect()
 }
 
-/// Follows the `$ref` of a schema within the same document.
+/// Follows `$ref`s of a schema within the same document.
 fn resolved<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
     for _ in 0..MAX_DEPTH {
@@ -333,7 +334,7 @@ fn resolved<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     schema
 }
 
-/// Returns the types that a schema allows; none if all are allowed, or they are not known.
+/// Returns the types that a schema allows; empty if it allows all types, or they cannot be determined.
 fn kinds(root: &Value, schema: &Value, depth: usize) -> Vec<Type> {
     let mut found: Vec<Type> = match schema.get("type") {
         Some(Value::String(name)) => Type::parse(name).into_iter().collect(),
@@ -343,7 +344,7 @@ fn kinds(root: &Value, schema: &Value, depth: usize) -> Vec<Type> {
             (None, Some(branches)) if depth > 0 => {
                 let each: Vec<Vec<Type>> =
                     branches.iter().map(|branch| kinds(root, resolved(root, branch), depth - 1)).collect();
-                // If one branch allows any type, so does the whole.
+                // If one branch allows any type, the whole schema does.
                 if each.iter().any(Vec::is_empty) { Vec::new() } else { each.concat() }
             }
             _ => Vec::new(),
@@ -354,10 +355,10 @@ fn kinds(root: &Value, schema: &Value, depth: usize) -> Vec<Type> {
     found
 }
 
-/// Returns the values that a schema allows, if it lists fields.
+/// Returns the values that a schema allows, if it lists them.
 fn choices(root: &Value, schema: &Value, depth: usize) -> Option<Vec<Choice>> {
     if let Some(values) = values(schema) {
-        // Titles are in enumNames in 2025-06-18, and beside each const later.
+        // The titles of choices are in `enumNames` in revision 2025-06-18, and next to each `const` in later revisions.
         let names = schema.get("enumNames").and_then(Value::as_array);
         let title = |index: usize| names?.get(index)?.as_str().map(str::to_owned);
         let own = schema.get("title").and_then(Value::as_str).filter(|_| schema.get("const").is_some());
@@ -395,10 +396,10 @@ fn branches(schema: &Value) -> Option<&Vec<Value>> {
     ["anyOf", "oneOf"].iter().find_map(|name| schema.get(*name).and_then(Value::as_array))
 }
 
-/// The depth to which references are followed, as a schema can refer to itself.
+/// The maximum number of references to follow, because a schema can refer to itself.
 const MAX_DEPTH: usize = 8;
 
-/// The characters of a choice that a message shows.
+/// The maximum number of characters of a choice shown in a message.
 const MAX_CHOICE: usize = 60;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A server's name and `--record` -> the path of its captures, in the form of `barewire tap --record`.
+//! A server's name and `--record` -> the path of its captures, as `barewire tap --record` takes it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,11 +7,11 @@ use crate::platform;
 
 use super::file::name;
 
-/// The path of captures.
+/// The path of a server's captures.
 pub(super) struct CapturePath {
     /// The path: absolute, because a host starts servers in any folder; with `%t`, `%p` and `%%` for tap to fill in.
     pub(super) path: String,
-    /// The default folder, which `attach` creates.
+    /// The default folder, if the path is in it; `attach` creates it.
     folder: Option<PathBuf>,
 }
 
@@ -25,7 +25,7 @@ impl CapturePath {
             let here = here.map_err(|error| Failure::new(format!("cannot find the current folder: {error}")))?;
             format!("{}/{given}", utf8(&here)?.replace('%', "%%"))
         };
-        // Without the folder tap would record nothing, and only the log of the host would show why.
+        // If the folder did not exist, tap would record nothing, and only the host's log would show why.
         let folder = Path::new(&path).parent().unwrap_or(Path::new("/"));
         if !folder.as_os_str().as_encoded_bytes().contains(&b'%') && !folder.is_dir() {
             return Err(Failure::new(format!("there is no folder {}", name(folder))).with_hint("create it first"));
@@ -33,7 +33,7 @@ impl CapturePath {
         Ok(Self { path, folder: None })
     }
 
-    /// Returns a path in the default folder, with a new file for every start.
+    /// Returns a path in the default folder. Each start of the server writes a new file.
     pub(super) fn default_for(server: &str) -> Result<Self, Failure> {
         let folder = platform::captures().ok_or_else(|| {
             Failure::new("there is no home folder for captures").with_hint("choose a file with --record FILE")
@@ -63,8 +63,8 @@ impl CapturePath {
     }
 }
 
-/// Returns the name of a server as part of a file name: anything but letters, digits, dots, dashes and underscores
-/// becomes an underscore.
+/// Makes a server's name safe for a file name: replaces all characters but letters, digits, dots, dashes and
+/// underscores by underscores.
 fn file_name(server: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
     let name: String = server.chars().take(MAX_SERVER_CHARS).map(plain).collect();
@@ -72,11 +72,11 @@ fn file_name(server: &str) -> String {
     if name.is_empty() { "server".to_owned() } else { name.to_owned() }
 }
 
-/// Returns a path as text: JSON holds only UTF-8.
+/// Returns a path as text. Fails if the path is not UTF-8, because JSON can hold only UTF-8.
 fn utf8(path: &Path) -> Result<&str, Failure> {
     path.to_str().ok_or_else(|| Failure::new(format!("{} is not UTF-8", name(path))))
 }
 
-/// The number of characters of a server's name in a file name. A file name has at most 255 bytes, a character at most
-/// four, and a time, a process id and an extension follow.
+/// The maximum number of characters of a server's name in a file name. A file name has at most 255 bytes, a character
+/// takes up to four, and the time, the process id and the extension are appended.
 const MAX_SERVER_CHARS: usize = 40;

@@ -1,11 +1,11 @@
-//! A text and its edits -> a unified diff, as `patch` reads it.
+//! A text and its edits -> a unified diff that `patch` can read.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use super::entry::{Edit, edited};
 
-/// Returns the diff of a text and its edits, which are in order and do not overlap.
+/// Returns the diff of a text and its edits. The edits must be in order and must not overlap.
 pub(super) fn unified(path: &Path, text: &str, edits: &[Edit]) -> String {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let changes = changes(text, &lines, edits);
@@ -13,7 +13,7 @@ pub(super) fn unified(path: &Path, text: &str, edits: &[Edit]) -> String {
     let (mut added_before, mut removed_before) = (0, 0);
     let mut rest = &changes[..];
     while let Some(first) = rest.first() {
-        // Changes with overlapping context are one hunk.
+        // Changes whose context lines overlap are joined into one hunk.
         let gap = rest.windows(2).position(|pair| pair[1].from > pair[0].to + 2 * CONTEXT_LINES);
         let (hunk, others) = rest.split_at(gap.map_or(rest.len(), |at| at + 1));
         let from = first.from.saturating_sub(CONTEXT_LINES);
@@ -43,7 +43,7 @@ struct LineChange {
     with: String,
 }
 
-/// Returns the changed lines: the lines of each edit, and one range for edits in the same line.
+/// Converts edits of bytes to changes of lines. Edits in the same line become one change.
 fn changes(text: &str, lines: &[&str], edits: &[Edit]) -> Vec<LineChange> {
     let mut starts = vec![0];
     starts.extend(lines.iter().scan(0, |at, line| {
@@ -65,7 +65,7 @@ fn changes(text: &str, lines: &[&str], edits: &[Edit]) -> Vec<LineChange> {
 }
 
 impl LineChange {
-    /// Leaves out equal lines at both ends.
+    /// Removes unchanged lines from both ends of the change.
     fn trimmed(self, lines: &[&str]) -> Self {
         let old = &lines[self.from..self.to];
         let new: Vec<&str> = self.with.split_inclusive('\n').collect();
@@ -84,5 +84,5 @@ fn put(out: &mut String, mark: char, line: &str) {
     }
 }
 
-/// The number of lines that are shown around a change, as in other tools.
+/// The number of unchanged lines shown around a change; 3 is the default of other diff tools.
 const CONTEXT_LINES: usize = 3;

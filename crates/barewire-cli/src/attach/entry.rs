@@ -1,4 +1,5 @@
-//! The entry of a server in a host's configuration <-> the same entry, started through `barewire tap`.
+//! The entry of a server in a host's configuration <-> the same entry, changed to start the server through `barewire
+//! tap`.
 //!
 //! Attaching and detaching are edits of a few bytes. Detaching needs only the text: attaching moves the program's name,
 //! exactly as it was written, from `command` to the place after the `--` in `args`, and puts tap's arguments before the
@@ -8,17 +9,17 @@ use std::ops::Range;
 
 use super::jsonc::{Child, Document};
 
-/// The way in which a host reaches a server.
+/// The form of a server's entry: how the host reaches the server.
 pub(super) enum Entry {
     /// The host starts a program.
     Program(Program),
-    /// The host starts a program through `barewire tap`, as `attach` writes it.
+    /// The host starts a program through `barewire tap`, and the entry has the form that `attach` writes.
     Attached(Attached),
-    /// The host starts this program through `barewire tap`, but not as `attach` writes it.
+    /// The host starts this program through `barewire tap`, but the entry does not have the form that `attach` writes.
     TappedByHand(String),
     /// The host connects to a URL.
     Url(String),
-    /// The entry has neither form, for this reason.
+    /// None of the above, for this reason.
     Unsupported(&'static str),
 }
 
@@ -39,7 +40,7 @@ pub(super) struct Attached {
     args: ArgsMember,
     /// The index of the program in `args`.
     program: usize,
-    /// The path of captures.
+    /// The path of the captures, from `--record`.
     pub(super) record: String,
     /// Whether the entry had `args` before it was attached.
     had_args: bool,
@@ -81,14 +82,15 @@ impl Entry {
             Some(Err(args)) => Some(args),
             None => None,
         };
-        // If there are a command and a url, the type decides; an attached command was recognized above.
+        // If the entry has both a command and a URL, its `type` decides. Attached entries were already recognized
+        // above.
         match url().filter(|_| text("type").is_some_and(|kind| kind != "stdio")) {
             Some(url) => Self::Url(url),
             None => Self::Program(Program { command, args }),
         }
     }
 
-    /// Reads an entry that starts `barewire tap`, or returns the arguments of another program.
+    /// Reads an entry that starts `barewire tap`. If the entry starts another program, returns its arguments unchanged.
     fn read_tap(document: &Document<'_>, command: &Child, args: ArgsMember) -> Result<Self, ArgsMember> {
         let words: Vec<Option<String>> = args.elements.iter().map(|element| document.string(element)).collect();
         let word = |at: usize| words.get(at).and_then(Option::as_deref);
@@ -96,7 +98,7 @@ impl Entry {
         let Some((program, program_name)) = separator.and_then(|at| Some((at + 1, word(at + 1)?))) else {
             return Err(args);
         };
-        // `attach` writes --record as the first option.
+        // `attach` always writes `--record` as the first option.
         let joined = word(1).and_then(|it| it.strip_prefix("--record="));
         let separate = word(2).filter(|_| word(1) == Some("--record"));
         if let Some(record) = joined.or(separate) {
@@ -110,12 +112,12 @@ impl Entry {
 }
 
 impl Program {
-    /// The program, without its arguments: they may hold secrets.
+    /// Returns the program without its arguments, because they may contain secrets.
     pub(super) fn command(&self, document: &Document<'_>) -> String {
         document.string(&self.command.value).expect("checked when it was read")
     }
 
-    /// Returns the edits that start the program through `barewire tap --record FILE OPTIONS… --`.
+    /// Returns the edits that make the host start the program through `barewire tap --record FILE OPTIONS… --`.
     pub(super) fn attach(
         &self,
         document: &Document<'_>,
@@ -126,8 +128,8 @@ impl Program {
         let text = document.text();
         let own = self.command.value.clone();
         let mut words = vec![quoted("tap")];
-        // The spelling of --record tells `detach` whether there were args: for hosts, an empty list and none are the
-        // same.
+        // `--record FILE` means that the entry had `args` before, and `--record=FILE` that it had none, so that
+        // `detach` knows whether to remove `args`. Hosts treat an empty list like a missing one.
         match self.args {
             Some(_) => words.extend([quoted("--record"), quoted(record)]),
             None => words.push(quoted(&format!("--record={record}"))),
@@ -152,12 +154,12 @@ impl Program {
 }
 
 impl Attached {
-    /// The program that tap starts, without its arguments.
+    /// Returns the program that tap starts, without its arguments.
     pub(super) fn command(&self, document: &Document<'_>) -> String {
         document.string(&self.args.elements[self.program]).expect("checked when it was read")
     }
 
-    /// Returns the edits that start the program directly.
+    /// Returns the edits that make the host start the program directly again.
     pub(super) fn detach(&self, document: &Document<'_>) -> Vec<Edit> {
         let text = document.text();
         let elements = &self.args.elements;
@@ -165,7 +167,7 @@ impl Attached {
         let removed = match elements.get(self.program + 1) {
             Some(next) => elements[0].start..next.start,
             None if !self.had_args && self.has_added_args(text) => self.command.value.end..self.args.value.end,
-            // A trailing comma after the last argument goes too.
+            // A trailing comma after the last argument is removed too.
             None => elements[0].start..document.trailing_comma_after(own.end).unwrap_or(own.end),
         };
         sorted([
@@ -174,13 +176,13 @@ impl Attached {
         ])
     }
 
-    /// Whether the entry had no `args` before, but was changed so that an empty list stays.
+    /// Whether the entry had no `args` before `attach`, but was edited since, so that `detach` leaves an empty list.
     pub(super) fn leaves_empty_args(&self, document: &Document<'_>) -> bool {
         let is_last = self.program + 1 == self.args.elements.len();
         !self.had_args && is_last && !self.has_added_args(document.text())
     }
 
-    /// Whether `args` follows `command` directly, as `attach` adds it.
+    /// Whether `args` directly follows `command`, where `attach` adds it.
     fn has_added_args(&self, text: &str) -> bool {
         let between = text.get(self.command.value.end..self.args.value.start);
         let name = between.and_then(|between| between.trim().strip_prefix(',')?.strip_suffix(':'));
@@ -193,7 +195,7 @@ fn sorted(mut edits: [Edit; 2]) -> Vec<Edit> {
     edits.into()
 }
 
-/// Returns a text after its edits, which are in order and do not overlap.
+/// Applies edits to a text. The edits must be in order and must not overlap.
 pub(super) fn edited(text: &str, edits: &[Edit]) -> String {
     let mut out = String::with_capacity(text.len() + 256);
     let mut at = 0;
@@ -210,7 +212,8 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Returns the line break and indentation before a byte, if it is the first of its line.
+/// Returns the line break and indentation before the byte `at`, if that byte is the first of its line apart from the
+/// indentation.
 fn line_break_before(text: &str, at: usize) -> Option<&str> {
     let indented = text[..at].trim_end_matches([' ', '\t']);
     let start = if indented.ends_with("\r\n") { indented.len() - 2 } else { indented.strip_suffix('\n')?.len() };

@@ -1,5 +1,5 @@
-//! A configuration file -> its text; a new text -> the file, completely or not at all, and only if the file was not
-//! changed since.
+//! A configuration file -> its text; a new text -> the file. The file is replaced completely or not at all, and only if
+//! no other program has changed it since it was read.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
@@ -12,9 +12,9 @@ use crate::platform;
 
 use super::jsonc::{Document, ParseError};
 
-/// A file as it was read.
+/// A configuration file, as it was when it was read.
 pub(super) struct Config {
-    /// The path without symlinks: renaming over a symlink would replace the link.
+    /// The path with symlinks resolved: renaming a file over a symlink would replace the symlink.
     path: PathBuf,
     pub(super) text: String,
     metadata: Metadata,
@@ -55,30 +55,32 @@ impl Config {
         Document::parse(&self.text).map_err(|error| syntax_failure(&self.path, self.text.as_bytes(), &error))
     }
 
-    /// Returns the number of other hard links to the file, which keep the old text.
+    /// Returns the number of other hard links to the file. They will still have the old text.
     pub(super) fn other_links(&self) -> u64 {
         platform::other_names(&self.metadata)
     }
 
-    /// Replaces the file's text. A reader sees the old text or the new one, even if this program or the machine stops
-    /// in between.
+    /// Replaces the file's text atomically: readers see the old text or the new one, even if this program or the
+    /// machine crashes.
     pub(super) fn replace(&self, text: &str) -> Result<(), Failure> {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         let file = self.path.file_name().unwrap_or_default().to_string_lossy();
         let temporary = folder.join(format!(".{file}.barewire-{}", std::process::id()));
         let replaced = self.write_temporary(&temporary, text).and_then(|()| {
-            // As late as possible: a running host may have written the file meanwhile, and must not lose its changes.
+            // Checked as late as possible: a running host may have changed the file since it was read, and its changes
+            // must not be lost.
             if contents(&self.path)? != self.text.as_bytes() {
                 return Err(ReplaceError::Changed);
             }
             Ok(fs::rename(&temporary, &self.path)?)
         });
         let Err(error) = replaced else {
-            // Not every file system can sync a folder, and the text is complete either way.
+            // Some file systems cannot sync a folder. The error is ignored, because the file's text is complete either
+            // way.
             let _ = File::open(folder).and_then(|folder| folder.sync_all());
             return Ok(());
         };
-        // The file may not exist.
+        // The temporary file may not exist, so an error is ignored.
         let _ = fs::remove_file(&temporary);
         let path = name(&self.path);
         Err(match error {
@@ -109,7 +111,8 @@ enum ReplaceError {
     /// Another program has written the file since it was read.
     Changed,
     Write(io::Error),
-    /// Only root can give a file to another user, or to a group that the user is not in.
+    /// The new file cannot get the owner or group of the old one. Only root can give a file to another user, or to a
+    /// group that the user is not in.
     Owner(io::Error),
 }
 
@@ -119,7 +122,7 @@ impl From<io::Error> for ReplaceError {
     }
 }
 
-/// Returns a path as it is shown.
+/// Returns a path in the form shown to the user.
 pub(super) fn name(path: &Path) -> String {
     shown(path.as_os_str().as_encoded_bytes(), 300)
 }
@@ -130,13 +133,13 @@ fn contents(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the failure for a syntax error, with its line and column, and a caret under the place.
+/// Returns the failure for a syntax error, with its line and column and a caret under its position.
 fn syntax_failure(path: &Path, text: &[u8], error: &ParseError) -> Failure {
     let start = text[..error.at].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
     let end = text[error.at..].iter().position(|b| *b == b'\n').map_or(text.len(), |at| error.at + at);
     let number = text[..start].iter().filter(|b| **b == b'\n').count() + 1;
     let column = String::from_utf8_lossy(&text[start..error.at]).chars().filter(|c| *c != '\u{feff}').count() + 1;
-    // The width of a tab is unknown: it is shown as a space.
+    // The display width of a tab is unknown, so a tab is shown as a space.
     let line: Vec<u8> = text[start..end].iter().map(|b| if *b == b'\t' { b' ' } else { *b }).collect();
     let line = line.strip_suffix(b"\r").unwrap_or(&line);
     let excerpt = Excerpt::around(line, error.at - start);
@@ -151,7 +154,8 @@ fn syntax_failure(path: &Path, text: &[u8], error: &ParseError) -> Failure {
     ))
 }
 
-/// The largest accepted configuration. Claude Code's own file, which also keeps histories, has a few mebibytes.
+/// The maximum size of a configuration file. Claude Code's own file, which also stores histories, can have a few
+/// mebibytes.
 const MAX_CONFIG_BYTES: usize = 64 * 1024 * 1024;
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ impl Host {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, host)| *host)
     }
 
-    /// Returns the host that a file belongs to, by its name.
+    /// Returns the host that a file belongs to, judging by the file's path.
     pub(super) fn of_file(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let folder = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
@@ -33,7 +33,7 @@ impl Host {
         }
     }
 
-    /// Returns the files that may list servers, the most specific first. `here` is the project folder.
+    /// Returns the files that may list servers, the file with the highest priority first. `here` is the project folder.
     pub(super) fn files(self, here: &Path) -> Vec<PathBuf> {
         let home = platform::home();
         let mut files = Vec::new();
@@ -59,7 +59,7 @@ impl Host {
         files
     }
 
-    /// Returns what the user has to do for a change to take effect.
+    /// Tells the user how to make the host read its changed configuration.
     pub(super) fn restart(self) -> &'static str {
         match self {
             Self::ClaudeDesktop => {
@@ -71,7 +71,8 @@ impl Host {
     }
 }
 
-/// Returns the file in this folder or the nearest one above that has it; else its path in this folder.
+/// Looks for the file in this folder and then in each parent folder. If no folder has it, returns its path in this
+/// folder.
 fn upwards(here: &Path, file: &Path) -> Option<PathBuf> {
     let found = here.ancestors().map(|folder| folder.join(file)).find(|path| path.exists());
     Some(found.unwrap_or_else(|| here.join(file)))

@@ -1,18 +1,17 @@
-//! JSON with comments and trailing commas -> the places of its values. The text itself is never changed, and no tree is
-//! built.
+//! JSON with comments and trailing commas -> the byte ranges of its values. The text itself is never changed, and no
+//! tree is built.
 
 use std::ops::Range;
 
 use barewire_proto::json::{Json, Text};
 
-/// A text that is one JSON value, apart from what editors allow besides: comments, commas before a closing bracket, and
-/// a byte order mark.
+/// A text with one JSON value. As in many editors, comments, trailing commas and a byte order mark are allowed.
 pub(super) struct Document<'a> {
     text: &'a str,
-    /// The text as plain JSON: spaces in place of a byte order mark, comments and trailing commas, and all other bytes
-    /// in their places.
+    /// The text as plain JSON: a byte order mark, comments and trailing commas are replaced by spaces, so all other
+    /// bytes keep their offsets.
     plain: Vec<u8>,
-    /// The places of the trailing commas.
+    /// The offsets of the trailing commas.
     trailing_commas: Vec<usize>,
     root: Range<usize>,
 }
@@ -20,12 +19,12 @@ pub(super) struct Document<'a> {
 /// A member of an object or an element of an array.
 #[derive(Clone)]
 pub(super) struct Child {
-    /// The place of the name with its quotes; empty for an element.
+    /// The byte range of the name with its quotes; empty for an array element.
     pub(super) key: Range<usize>,
     pub(super) value: Range<usize>,
 }
 
-/// The reason why a text is not JSON, and the place.
+/// The reason why a text is not JSON, and the offset of the error.
 #[derive(Debug, PartialEq)]
 pub(super) struct ParseError {
     pub(super) at: usize,
@@ -66,12 +65,12 @@ impl<'a> Document<'a> {
         self.plain[value.start] == b'['
     }
 
-    /// Returns the value of a string. `None` if it is not a string, or has half of a surrogate pair.
+    /// Returns the text of a JSON string; `None` if the value is not a string, or has an unpaired surrogate.
     pub(super) fn string(&self, value: &Range<usize>) -> Option<String> {
         Some(Text::from_json(self.json(value))?.to_str()?.into_owned())
     }
 
-    /// Returns the members of an object or the elements of an array; nothing for any other value.
+    /// Returns the members of an object or the elements of an array; empty for any other value.
     pub(super) fn children(&self, value: &Range<usize>) -> Vec<Child> {
         let json = self.json(value);
         let members = json.members().map(|member| Child {
@@ -89,20 +88,20 @@ impl<'a> Document<'a> {
         Json::parse(&self.plain[value.clone()]).expect("the document was parsed")
     }
 
-    /// Returns the place of a part of `plain`.
+    /// Returns the byte range of a slice of `plain`.
     fn range_of(&self, part: &[u8]) -> Range<usize> {
         let start = part.as_ptr() as usize - self.plain.as_ptr() as usize;
         start..start + part.len()
     }
 
-    /// Returns the end of the trailing comma after a value that ends at `end`, if there is one. Comments may stand
-    /// between.
+    /// Returns the end of the trailing comma after a value that ends at `end`, if there is one. There may be comments
+    /// between the value and the comma.
     pub(super) fn trailing_comma_after(&self, end: usize) -> Option<usize> {
         let is_next = |comma: &usize| self.plain[end..*comma].trim_ascii().is_empty();
         self.trailing_commas.iter().copied().find(|comma| *comma >= end).filter(is_next).map(|comma| comma + 1)
     }
 
-    /// Returns the member with this name; the last one if there are several, because that is the one that hosts use.
+    /// Returns the member with this name; if there are several, the last one, because hosts use the last one.
     pub(super) fn member(&self, object: &Range<usize>, name: &str) -> Option<Child> {
         self.members_named(object, name).pop()
     }
@@ -118,14 +117,14 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Returns a text with spaces in place of a byte order mark, comments and trailing commas, and the places of the
-/// trailing commas.
+/// Replaces a byte order mark, comments and trailing commas by spaces. Returns the text and the offsets of the trailing
+/// commas.
 ///
-/// A comment or string that does not end stays: the parser finds it.
+/// An unterminated comment or string is kept, so that the parser reports it.
 fn plain_json(text: &str) -> (Vec<u8>, Vec<usize>) {
     let mut plain = text.as_bytes().to_vec();
     let mut trailing_commas = Vec::new();
-    // The first byte of the last two tokens, each with its place.
+    // The offset and first byte of each of the last two tokens.
     let (mut last, mut before_last) = ((0, b' '), (0, b' '));
     let mut at = 0;
     if text.starts_with('\u{feff}') {
@@ -160,7 +159,7 @@ fn plain_json(text: &str) -> (Vec<u8>, Vec<usize>) {
     (plain, trailing_commas)
 }
 
-/// Returns the length of a string with its quotes, or of its line if the string does not end there.
+/// Returns the length of a string with its quotes. An unterminated string ends at the end of its line.
 fn string_length(text: &[u8]) -> usize {
     let mut at = 1;
     loop {
@@ -241,7 +240,8 @@ mod tests {
         assert_eq!(bad(&"{\"a\":".repeat(deep)).1, "expected a value");
     }
 
-    /// Everything that `serde_json` accepts is accepted; of the rest, only texts with a trailing comma.
+    /// Every text that `serde_json` accepts is accepted. Of the texts that it refuses, only those with a trailing comma
+    /// are accepted.
     #[test]
     fn plain_json_is_judged_as_serde_does() {
         let pieces =

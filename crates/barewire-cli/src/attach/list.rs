@@ -25,7 +25,7 @@ pub(super) fn list(lookup: &Lookup, output: &mut Output) -> Result<Exit, Failure
         let names: Vec<String> = all.iter().map(|server| shown(server.name.as_bytes(), 40)).collect();
         let widest = names.iter().map(|name| name.width()).max().unwrap_or_default();
         for (server, name) in all.iter().zip(&names) {
-            // Arguments are not shown: they may hold secrets.
+            // Arguments are not shown, because they may contain secrets.
             let (state, what) = match Entry::read(&document, &server.entry) {
                 Entry::Program(program) => ("direct", program.command(&document)),
                 Entry::Attached(attached) => ("attached", attached.command(&document)),

@@ -1,4 +1,4 @@
-//! A file or the name of a host, and the name of a server -> the entry of the server.
+//! A file or the name of a host, and the name of a server -> the server's entry.
 
 use std::path::{Path, PathBuf};
 
@@ -10,24 +10,24 @@ use super::file::{Config, name};
 use super::hosts::Host;
 use super::servers::{Scope, Server, servers};
 
-/// The configurations to look into.
+/// The configuration files to search.
 pub(super) struct Lookup {
     pub(super) configs: Vec<Config>,
-    /// The failures to read other files of the host.
+    /// The files of the host that could not be read.
     pub(super) failures: Vec<Failure>,
     /// The project folder.
     here: PathBuf,
-    /// The host of the configurations, if it is known.
+    /// The host that the configuration files belong to, if known.
     host: Option<Host>,
 }
 
-/// A server, and its place.
+/// A server, and its position in the configuration.
 pub(super) struct FoundServer<'a> {
     pub(super) config: &'a Config,
     pub(super) server: Server,
-    /// The file, and the place in it if the file has several servers with this name.
+    /// The file, and if the file has several servers with this name, the position of this server in it.
     pub(super) place: String,
-    /// The places of other servers with this name, which the host does not use.
+    /// The positions of other servers with the same name, which the host does not use.
     pub(super) others: Vec<String>,
 }
 
@@ -36,10 +36,10 @@ impl Lookup {
     pub(super) fn new(given: &Path, project: Option<&Path>) -> Result<Self, Failure> {
         let here = std::path::absolute(project.unwrap_or(Path::new(".")))
             .map_err(|error| Failure::new(format!("cannot find the project folder: {error}")))?;
-        // Hosts resolve symlinks in it.
+        // Hosts resolve symlinks in the project folder's path.
         let here = std::fs::canonicalize(&here).unwrap_or(here);
         let named = given.to_str().and_then(Host::named);
-        // By the given name: the target of a symlink may have any name.
+        // The host is recognized by the path as given, because the target of a symlink may have any name.
         let host = named.or_else(|| Host::of_file(&std::path::absolute(given).ok()?));
         let mut lookup = Self { configs: Vec::new(), failures: Vec::new(), here, host };
         let Some(host) = named else {
@@ -64,7 +64,8 @@ impl Lookup {
         Ok(lookup)
     }
 
-    /// Returns the server that the host uses: first those of the project folder, then the files in their order.
+    /// Returns the server that the host uses: servers of the project folder come first, then those of each file in
+    /// order.
     pub(super) fn find(&self, wanted: &str) -> Result<FoundServer<'_>, Failure> {
         let (mut found, mut elsewhere, mut names, mut unreadable) = (Vec::new(), None, Vec::new(), None);
         for (order, config) in self.configs.iter().enumerate() {
@@ -104,13 +105,13 @@ impl Lookup {
         Ok(FoundServer { config, server, place, others: others.iter().map(elsewhere).collect() })
     }
 
-    /// Returns the rank of a server in the host's order; `None` if it is for another folder.
+    /// Returns the priority of a server, the lowest number first; `None` if it belongs to another folder.
     fn rank(&self, server: &Server, order: usize) -> Option<(usize, bool)> {
         let rank = match &server.scope {
             Scope::Project(folder) => self.here.ancestors().position(|it| it == Path::new(folder))?,
             Scope::File => FIRST_FILE_RANK + order,
         };
-        // VS Code reads `servers`; `mcpServers` may have been copied from another host.
+        // VS Code reads `servers`. A `mcpServers` in its file may have been copied from another host.
         let is_foreign = self.host == Some(Host::VsCode) && server.place == ["mcpServers"];
         Some((rank, is_foreign))
     }
@@ -131,7 +132,7 @@ impl Lookup {
     }
 }
 
-/// Returns the place of a server in its file.
+/// Returns a text that says where in its file a server is.
 fn place_in_file(server: &Server) -> String {
     match &server.scope {
         Scope::File => format!("under {}", server.place.join(" → ")),
@@ -148,6 +149,6 @@ fn missing(given: &Path) -> Failure {
     }
 }
 
-/// The rank of the first file. Ranks below are the number of folders between a project and the current folder: paths
-/// are shorter.
+/// The rank of the first file. Lower ranks are for servers of a project folder: the number of folders between it and
+/// the current folder, which is always smaller because paths are shorter.
 const FIRST_FILE_RANK: usize = 1 << 20;

@@ -28,10 +28,10 @@ use jsonc::Document;
 use lookup::{FoundServer, Lookup};
 use servers::Server;
 
-/// Make a host start one of its servers through barewire tap, which records their messages.
+/// Make a host start one of its servers through barewire tap, which records the messages between them.
 ///
 /// Changes the command and the arguments of one entry in the host's configuration and nothing else: comments, order and
-/// formatting stay. barewire detach restores the entry exactly. Without SERVER it lists the servers.
+/// formatting are kept. barewire detach restores the entry exactly. Without SERVER, lists the servers.
 #[derive(clap::Args)]
 #[command(before_help = ATTACH_EXAMPLES, after_help = ATTACH_NOTES)]
 pub(crate) struct AttachArgs {
@@ -51,8 +51,8 @@ pub(crate) struct AttachArgs {
 
 /// Make a host start a server directly again, as before barewire attach.
 ///
-/// The entry itself tells how it was before, so other parts of the configuration may have changed meanwhile. Without
-/// SERVER it lists the servers.
+/// An attached entry contains all that is needed to restore it, so other parts of the configuration may have changed
+/// meanwhile. Without SERVER, lists the servers.
 #[derive(clap::Args)]
 #[command(before_help = DETACH_EXAMPLES, after_help = DETACH_NOTES)]
 pub(crate) struct DetachArgs {
@@ -60,7 +60,7 @@ pub(crate) struct DetachArgs {
     entry: EntryArgs,
 }
 
-/// The choice of a file and an entry.
+/// The arguments that select a configuration file and a server in it.
 #[derive(clap::Args)]
 struct EntryArgs {
     /// The host's configuration file, or claude-desktop, claude-code or vscode to find it
@@ -86,26 +86,27 @@ Examples:
   barewire detach claude-desktop files              undo it";
 
 const ATTACH_NOTES: &str = "\
-A host starts its servers when it starts: restart it afterwards.
+Restart the host afterwards: it starts its servers only when it starts itself.
 
 Servers are found under mcpServers, servers, and mcp.servers as in VS Code's settings; in Claude
-Code's own file also under the project folder. claude-code reads .mcp.json in this folder or above
-and ~/.claude.json; vscode reads .vscode/mcp.json in this folder or above and the user's mcp.json.
+Code's own file also under the project folder. claude-code reads ~/.claude.json, and .mcp.json in
+the project folder or a parent folder; vscode reads the user's mcp.json, and .vscode/mcp.json in
+the project folder or a parent folder.
 
 A server at a URL is not started by the host and cannot be attached: use barewire tap --http.
 
-Exit codes: 0 attached now or before, 2 it could not be done.";
+Exit codes: 0 the server is attached, or already was; 2 it could not be attached.";
 
 const DETACH_EXAMPLES: &str = "\
 Examples:
   barewire detach claude-desktop files             undo barewire attach
   barewire detach .vscode/mcp.json files --dry-run show the changes
-  barewire detach claude-code                      list servers, with those attached";
+  barewire detach claude-code                      list servers, and which are attached";
 
 const DETACH_NOTES: &str = "\
-A host starts its servers when it starts: restart it afterwards. Captures are kept.
+Restart the host afterwards: it starts its servers only when it starts itself. Captures are kept.
 
-Exit codes: 0 detached now or before, 2 it could not be done.";
+Exit codes: 0 the server is detached, or already was; 2 it could not be detached.";
 
 pub(crate) fn attach(args: &AttachArgs, output: &mut Output) -> Result<Exit, Failure> {
     let lookup = Lookup::new(&args.entry.config, args.entry.project.as_deref())?;
@@ -131,9 +132,9 @@ pub(crate) fn attach(args: &AttachArgs, output: &mut Output) -> Result<Exit, Fai
     check_options(&args.options)?;
     let edits = program.attach(&document, &barewire, &record.path, &args.options);
     let text = edited(document.text(), &edits);
-    // An entry that could not be restored is not changed.
+    // Refuses to change an entry that `detach` could not restore.
     if restored(&text, &found).as_deref() != Some(document.text()) {
-        let why = format!("{title} is not changed: it could not be restored exactly");
+        let why = format!("{title} is not changed, because detach could not restore it exactly");
         return Err(Failure::new(why).with_hint("edit the entry by hand: see barewire tap --help"));
     }
     if args.entry.dry_run {
@@ -173,13 +174,13 @@ pub(crate) fn detach(args: &DetachArgs, output: &mut Output) -> Result<Exit, Fai
     found.config.replace(&text)?;
     print_note(&format!("detached {title} in {}", found.place));
     if attached.leaves_empty_args(&document) {
-        print_note("it had no args before; an empty list stays, because the entry was changed meanwhile");
+        print_note("the entry had no args before; an empty args list is left, because the entry was edited meanwhile");
     }
     print_notes(&found, &document);
     Ok(Exit::Clean)
 }
 
-/// Returns the text after detaching, if the server is attached in it.
+/// Returns the text after detaching the server, or `None` if the server is not attached in it.
 fn restored(text: &str, found: &FoundServer<'_>) -> Option<String> {
     let document = Document::parse(text).ok()?;
     let is_same = |server: &Server| {
@@ -222,17 +223,17 @@ fn print_notes(found: &FoundServer<'_>, document: &Document<'_>) {
     print_note(restart);
 }
 
-/// Returns the failure for an entry that starts tap, but was not written by `attach`.
+/// Returns the failure for an entry that starts tap but was not written by `attach`.
 fn by_hand(server: &str) -> Failure {
     let why = format!("{server} already starts barewire tap, but not as attach writes it");
     Failure::new(why).with_hint("edit its args by hand, for example to add --record FILE; detach only undoes attach")
 }
 
 fn over_http(server: &str, url: &str) -> Failure {
-    // The query may hold a token.
+    // The query of the URL may contain a token, so it is not shown.
     let (plain, cut) = url.split_once('?').map_or((url, ""), |(plain, _)| (plain, "?…"));
     let to = format!("{}{cut}", shown(plain.as_bytes(), 200));
-    // The tap replaces the origin, so the path stays.
+    // The tap replaces only the origin of the URL, so the path is kept.
     let path = to.split_once("://").and_then(|(_, rest)| Some(&rest[rest.find('/')?..])).unwrap_or("");
     Failure::new(format!("{server} is a server at {to}: there is no program to start through tap")).with_hint(format!(
         "run barewire tap --http 127.0.0.1:8808 --to {to} --record FILE, and set the url in the host to \
@@ -245,12 +246,12 @@ fn own_path() -> Result<String, Failure> {
     path.ok_or_else(|| Failure::new("cannot find the path of this program").with_hint("give it with --barewire PATH"))
 }
 
-/// Refuses options that tap would refuse: a host would hide the error, and the server would not start.
+/// Refuses options that tap would refuse. The host would not show tap's error, and the server would not start.
 fn check_options(options: &[String]) -> Result<(), Failure> {
     if options.iter().any(|option| option == "--record" || option.starts_with("--record=")) {
         return Err(Failure::new("give --record before the --, with attach's own options"));
     }
-    // In the entry the options precede the program, and must not be mistaken for it.
+    // The options come before the program in the entry, so none of them may look like the separator or the program.
     if options.iter().any(|option| option == "--") || options.first().is_some_and(|it| !it.starts_with('-')) {
         let why = "only options of barewire tap may follow the --; the program is in the entry";
         return Err(Failure::new(why));
@@ -261,7 +262,7 @@ fn check_options(options: &[String]) -> Result<(), Failure> {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             "it would print a text instead of starting the server".to_owned()
         }
-        // The first paragraph is the error; usage and advice follow.
+        // The first paragraph is the error; the usage and advice after it are dropped.
         _ => {
             let text = error.to_string();
             let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
@@ -272,7 +273,7 @@ fn check_options(options: &[String]) -> Result<(), Failure> {
     Err(Failure::new(why).with_hint("see barewire tap --help"))
 }
 
-/// Prints a line to stderr. A failure cannot be reported.
+/// Prints a line to stderr. Write errors are ignored, because there is no other place to report them.
 fn print_note(what: &str) {
     let _ = writeln!(io::stderr(), "{what}");
 }

@@ -1,4 +1,5 @@
-//! Random configurations, attached and detached: the same bytes again, and no change outside the entry in between.
+//! Attaches and detaches servers in random configurations, and checks that the original bytes are restored and that
+//! attaching changes nothing outside the entry.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -7,7 +8,8 @@ use super::entry::{Entry, edited};
 use super::jsonc::Document;
 use super::servers::{Server, servers};
 
-/// Turns bytes into choices, so that every input of proptest is a configuration and shrinks to a smaller one.
+/// Builds a configuration from arbitrary bytes, which decide each choice. So every proptest input is a valid
+/// configuration and shrinks to a smaller one.
 struct ConfigWriter<'a> {
     choices: std::slice::Iter<'a, u8>,
     out: String,
@@ -24,7 +26,7 @@ impl ConfigWriter<'_> {
         self.out.push_str(among[usize::from(at)]);
     }
 
-    /// Writes random space between two tokens.
+    /// Writes random whitespace between two tokens.
     fn space(&mut self) {
         for _ in 0..self.choose(3) {
             self.one_of(&[" ", "\n", "\r\n", "\t", "    ", "\n  "]);
@@ -78,7 +80,7 @@ impl ConfigWriter<'_> {
     }
 
     fn entry(&mut self) {
-        // At least three members, one of which is the command; of duplicate names the last counts.
+        // At least three members, one of which is the command. If a name occurs more than once, the last member counts.
         let (command, count) = (self.choose(3), 3 + self.choose(2));
         self.list("{", "}", count, |it, at| match at {
             at if at == command => it.member("\"command\"", Self::string),
@@ -152,7 +154,7 @@ proptest! {
             let options = if choices.len() % 2 == 0 { &options[..] } else { &[] };
             let edits = program.attach(&first, "/opt/bare wire", "/s/é \"x\"-%t.wire", options);
             let attached = edited(&before, &edits);
-            // Nothing but the entry has changed.
+            // Everything outside the entry is unchanged.
             let (start, end) = (server.entry.start, before.len() - server.entry.end);
             prop_assert_eq!(&attached[..start], &before[..start]);
             prop_assert_eq!(&attached[attached.len() - end..], &before[before.len() - end..]);
@@ -174,7 +176,7 @@ proptest! {
         }
     }
 
-    /// An editor that reformats the file in between changes only its formatting.
+    /// If an editor reformats the file between attaching and detaching, only the formatting differs at the end.
     #[test]
     fn detaching_a_reformatted_file_restores_its_meaning(choices in prop::collection::vec(any::<u8>(), 0..400)) {
         let before = made(&choices, true);
@@ -195,7 +197,7 @@ proptest! {
     }
 }
 
-/// Removes empty lists of arguments: for hosts they are the same as none.
+/// Removes empty argument lists, because hosts treat them like missing ones.
 fn without_empty_args(mut config: Value) -> Value {
     for path in ["/mcpServers", "/servers", "/mcp/servers"] {
         for entry in config.pointer_mut(path).and_then(Value::as_object_mut).into_iter().flat_map(|it| it.values_mut())
@@ -210,7 +212,7 @@ fn without_empty_args(mut config: Value) -> Value {
     config
 }
 
-/// The choices lead to all kinds of entries.
+/// The random choices produce all kinds of entries.
 #[test]
 fn all_kinds_of_entries_are_generated() {
     let (mut none, mut empty, mut some, mut commented) = (0, 0, 0, 0);

@@ -1,4 +1,4 @@
-//! A host's configuration -> its servers, and their places.
+//! A host's configuration -> its servers, and the byte ranges of their entries.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,25 +9,25 @@ use super::jsonc::Document;
 /// One server of a configuration.
 pub(super) struct Server {
     pub(super) name: String,
-    /// The place of the entry.
+    /// The byte range of the entry.
     pub(super) entry: Range<usize>,
     pub(super) scope: Scope,
-    /// The names of the members that contain the server.
+    /// The member names on the path from the root to the server.
     pub(super) place: &'static [&'static str],
-    /// A member name on the path to the server, or its own, that occurs more than once; hosts use the last.
+    /// The name of the server, or a member name on the path to it, if it occurs more than once. Hosts use the last one.
     pub(super) duplicate: Option<String>,
 }
 
 /// The scope of a server.
 #[derive(Clone, PartialEq)]
 pub(super) enum Scope {
-    /// All users of the file.
+    /// The server is for all users of the file.
     File,
-    /// One folder: `projects` in Claude Code's own file.
+    /// The server is for one folder, under `projects` in Claude Code's own file.
     Project(String),
 }
 
-/// Returns all servers, in the order of their places.
+/// Returns all servers: those of each path in `SERVER_PATHS`, then those of each project.
 pub(super) fn servers(document: &Document<'_>) -> Vec<Server> {
     let root = || NamedMember { name: String::new(), value: document.root(), duplicate: None };
     let mut all = Vec::new();
@@ -57,14 +57,14 @@ fn servers_at(
     object.iter().flat_map(|object| members(document, object)).map(server).collect()
 }
 
-/// A member, with a duplicate name on the path to it.
+/// A member of an object. `duplicate` is a name on the path to the member that occurs more than once.
 struct NamedMember {
     name: String,
     value: Range<usize>,
     duplicate: Option<String>,
 }
 
-/// Returns the member at a path of names.
+/// Follows a path of member names and returns the last member.
 fn member_at(document: &Document<'_>, start: NamedMember, path: &[&str]) -> Option<NamedMember> {
     path.iter().try_fold(start, |object, name| {
         let duplicate =
@@ -74,8 +74,8 @@ fn member_at(document: &Document<'_>, start: NamedMember, path: &[&str]) -> Opti
     })
 }
 
-/// Returns the members of an object, each name once, with its last value. Skips names that are not valid text: a user
-/// cannot type them.
+/// Returns the members of an object. If a name occurs more than once, only the last value is returned. Names that are
+/// not valid Unicode are skipped, because a user cannot type them.
 fn members(document: &Document<'_>, object: &NamedMember) -> Vec<NamedMember> {
     let mut all: Vec<NamedMember> = Vec::new();
     if !document.is_object(&object.value) {
@@ -99,10 +99,10 @@ fn members(document: &Document<'_>, object: &NamedMember) -> Vec<NamedMember> {
     all
 }
 
-/// The paths to servers: of Claude Desktop, Claude Code and most others; of VS Code; of VS Code's settings, in two
-/// spellings.
+/// The paths under which hosts list servers: Claude Desktop, Claude Code and most other hosts; VS Code; VS Code's
+/// settings, in two spellings.
 const SERVER_PATHS: &[&[&str]] = &[&["mcpServers"], &["servers"], &["mcp", "servers"], &["mcp.servers"]];
-/// The path to the servers of one folder.
+/// The path under a project folder that lists its servers.
 const PROJECT_PATH: &[&str] = &["mcpServers"];
 
 #[cfg(test)]

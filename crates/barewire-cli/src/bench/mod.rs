@@ -33,8 +33,8 @@ use request_plan::{Payload, RequestPlan, no_answer};
 /// Load an MCP server with requests, and measure throughput, latency and wrong answers.
 ///
 /// Starts PROGRAM, or connects to a URL, negotiates a revision of MCP, and sends one request repeatedly: a ping or its
-/// equivalent, or the request that WHAT names. A tool is only called if it is named. The first answer is the model for
-/// the others: after it, lost, duplicate and wrong answers are counted.
+/// equivalent, or the request that WHAT names. A tool is only called if WHAT names it. Later answers are compared with
+/// the first one, and lost, duplicate and wrong answers are counted.
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     url: Option<String>,
     #[command(flatten)]
     url_headers: UrlHeaders,
-    /// The process of the server at --url, to measure its CPU time and memory
+    /// The process id of the server at --url, to measure its CPU time and memory
     #[arg(long, value_name = "PID", requires = "url")]
     pid: Option<u32>,
     /// Also load this server, in turns with the first, and compare: a program or a URL; can be given several times
@@ -83,10 +83,10 @@ pub(crate) struct Args {
     /// Use only this revision of MCP
     #[arg(long, value_name = "REVISION", value_parser = Revision::from_str)]
     revision: Option<Revision>,
-    /// WHAT is the name of a tool, even if something else has this name
+    /// Treat WHAT as the name of a tool, even if it is also a method or a word such as tools
     #[arg(long, conflicts_with = "method", requires = "what")]
     tool: bool,
-    /// WHAT is a method, even if MCP does not have it
+    /// Treat WHAT as a method, even if MCP has no such method
     #[arg(long, requires = "what")]
     method: bool,
     /// Print one JSON object
@@ -107,30 +107,30 @@ Examples:
 
 const NOTES: &str = "\
 At a fixed rate, latency counts from the time when a request was due, even if it was sent later. A
-server that stalls for a second thus shows in every request of that second, not only in one.
+stall of one second therefore shows in all requests of that second, not only in one.
 
 Several servers take turns of about 200 ms, in alternating order, so that a disturbance of the
 machine affects all of them. Ratios are relative to the first server. All get the same request:
 without WHAT, if one server speaks only the legacy era, the others get a ping in that era too.
 
 An answer is wrong if it is an error or has isError, if its id matches no request or is spelled
-differently than in the request (1.0 for 1; checked on stdio only), if it is of another kind than
-the first answer, or if it does not repeat the text that was sent although the first answer did.
+differently than in the request (1.0 for 1; checked on stdio only), if its kind is not that of the
+first answer, or if it does not repeat the text that was sent although the first answer did.
 
-CPU time is counted in ticks of the system's clock, usually 10 ms: less than one tick is unknown,
-not 0.
+CPU time is counted in ticks of the system's clock, usually 10 ms: less than one tick is reported
+as unknown, not as 0.
 
 With --json the object has `stopped`, whether a signal ended it early, and `servers`. Each has:
   name, server, transport, revision, era
   request          method, name, bytes
   load             in_flight, rate, payload, duration, count, warm_up, timeout
-  seconds          the time in which there was something to send or to wait for
+  seconds          the time spent sending requests or waiting for answers
   sent, answered   requests, and good answers
-  lost, late       requests without an answer within --timeout or with a connection that was
-                   refused or cut, and answers after that
+  lost, late       requests without an answer within --timeout, or whose connection was refused
+                   or cut; answers that came after the timeout
   duplicated       duplicate answers
   wrong            by kind: unknown_id, id, no_message, error, kind, echo, http
-  unsent           requests that were due at a fixed rate and not sent: too many were in flight
+  unsent           requests not sent at a fixed rate, because too many were in flight
   throughput       good answers per second
   latency_us       min, mean, p50, p90, p99, p999, max
   histogram        up_to_us and count, row by row
@@ -163,7 +163,7 @@ async fn bench(
     plan: &RequestPlan<'_>,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    // First: a signal must not leave a started program behind.
+    // Signals are caught before a program is started, so that a signal cannot leave the program running.
     let stop = StopHandle::new();
     let mut signals = count_signals(&stop).map_err(|error| runtime_failure(&error))?;
     let settings = args.settings();
@@ -180,7 +180,7 @@ async fn bench(
     let is_measured = servers.iter().any(|server| server.tally.sent > 0);
     if is_measured {
         BenchReport { args, settings: &settings, servers: &servers, is_stopped }.print(output)?;
-        // Printed before the programs have ended.
+        // The report is printed before the programs have exited, so that the user does not wait for their exit.
         output.flush()?;
     }
     let finish = async {
@@ -190,7 +190,7 @@ async fn bench(
     };
     tokio::select! {
         () = finish => {}
-        // Watchers end the programs.
+        // After another signal we stop waiting, and the watcher of each program ends it.
         () = signalled(&mut signals, 1 + u32::from(is_stopped)) => {}
     }
     if !is_measured {
@@ -199,7 +199,7 @@ async fn bench(
     Ok(if servers.iter().all(MeasuredServer::is_clean) { Exit::Clean } else { Exit::No })
 }
 
-/// Ends the load at the first signal, and counts all signals.
+/// Counts signals, and ends the load at the first one.
 fn count_signals(stop: &StopHandle) -> std::io::Result<watch::Receiver<u32>> {
     let mut signals = Signals::catch()?;
     let (count, counted) = watch::channel(0);
@@ -214,15 +214,15 @@ fn count_signals(stop: &StopHandle) -> std::io::Result<watch::Receiver<u32>> {
     Ok(counted)
 }
 
-/// Waits for this many signals.
+/// Waits until `times` signals have arrived.
 async fn signalled(signals: &mut watch::Receiver<u32>, times: u32) {
     if signals.wait_for(|count| *count >= times).await.is_err() {
-        // The counting task ends only with the runtime.
+        // The sender is dropped only when the runtime shuts down, so there is nothing to return.
         std::future::pending().await
     }
 }
 
-/// Returns the failure if nothing was measured: all servers disconnected, or a signal came first.
+/// Returns the failure for a run without any measurement, because all servers disconnected or a signal arrived first.
 fn unmeasured(servers: &[MeasuredServer]) -> Failure {
     let reasons: Vec<String> = match servers {
         [server] => server.disconnect.iter().map(ToString::to_string).collect(),
@@ -271,7 +271,7 @@ impl Args {
         }
     }
 
-    /// Returns the failure for a server that cannot be loaded.
+    /// Returns the failure for a server that cannot be connected to.
     fn cannot_connect(&self, error: ConnectError, targets: &[LoadTarget]) -> Failure {
         let target = targets.iter().find(|target| target.name() == error.server);
         let context = self.context(target.expect("the error is about one of the targets"));
@@ -292,7 +292,7 @@ impl Args {
         self.named(failure, &error.server)
     }
 
-    /// Adds the name of the server to a failure, if there are several servers.
+    /// Adds the server's name to a failure, if there are several servers.
     fn named(&self, failure: Failure, server: &str) -> Failure {
         match self.against.is_empty() {
             true => failure,

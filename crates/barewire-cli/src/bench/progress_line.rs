@@ -1,4 +1,4 @@
-//! The progress of a load -> a line on the terminal.
+//! The progress of a load test -> a status line on the terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use terminal_size::terminal_size_of;
 
 use crate::output::{shown, took_precisely};
 
-/// The line on stderr, if that is a terminal.
+/// A status line on stderr. It is drawn only if stderr is a terminal.
 pub(super) struct ProgressLine {
     is_terminal: bool,
-    /// The time before which the line is not drawn again.
+    /// The earliest time at which to draw the line again.
     next: Instant,
 }
 
@@ -20,20 +20,20 @@ impl ProgressLine {
         Self { is_terminal: io::stderr().is_terminal(), next: Instant::now() }
     }
 
-    /// Draws the line, if it is time to.
+    /// Draws the line, unless it was drawn less than `REDRAW_INTERVAL` ago.
     pub(super) fn show(&mut self, Progress { server, is_warm_up, tally, .. }: Progress<'_>) {
         let now = Instant::now();
         if !self.is_terminal || now < self.next {
             return;
         }
         self.next = now + REDRAW_INTERVAL;
-        // A line as wide as the terminal would wrap, and stay there.
+        // A line as wide as the terminal would wrap, and the next redraw would not erase all of it.
         let columns = terminal_size_of(io::stderr()).map_or(80, |(width, _)| usize::from(width.0));
         let activity = if is_warm_up { format!("{server}, warming up") } else { server.to_owned() };
         let bad = tally.lost + tally.duplicated + tally.wrong_answers();
         let line = line(&activity, tally.good_answers(), tally.latency.percentile(0.5), bad);
         let line = shown(line.as_bytes(), columns.saturating_sub(1).min(MAX_WIDTH));
-        // A failure cannot be reported.
+        // Write errors are ignored, because there is no other place to report them.
         let _ = write!(io::stderr(), "\r\x1b[K{line}");
     }
 
@@ -51,10 +51,10 @@ fn line(activity: &str, answers: u64, median: Option<Duration>, bad: u64) -> Str
     format!("{activity}: {answers} {noun}{median}{bad}")
 }
 
-/// The widest line that is easy to read.
+/// The maximum width of the line, so that it is easy to read.
 const MAX_WIDTH: usize = 100;
 
-/// The interval between two lines: often enough to show that the load goes on.
+/// The time between two redraws: often enough to show that the load is still running.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 
 #[cfg(test)]

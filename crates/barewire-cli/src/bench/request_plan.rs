@@ -1,4 +1,4 @@
-//! The request on the command line -> a method and params for each server, with the payload in its place.
+//! The request on the command line -> a method and params for each server, with the payload inserted.
 
 use barewire::client::{Client, ClientError};
 use barewire_proto::json::Json;
@@ -15,18 +15,18 @@ use crate::ask::request::{self, PlannedRequest, PreparedRequest};
 use crate::ask::schema::{Field, Fields, Type};
 use crate::output::shown;
 
-/// The request to send, before a server is connected.
+/// The request to send, before any server is connected.
 pub(super) struct RequestPlan<'a> {
     pub(super) args: &'a Args,
-    /// The request on the command line; without one, the cheapest of the era.
+    /// The request on the command line; if there is none, the cheapest request of the server's era is sent.
     pub(super) ask: Option<PlannedRequest>,
 }
 
-/// The size of the payload, and the argument for it.
+/// The size of the payload, and the name of the argument that holds it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Payload {
     pub(super) bytes: usize,
-    /// The argument that takes the payload, if one is named.
+    /// The argument that holds the payload, if the user named one.
     pub(super) key: Option<String>,
 }
 
@@ -45,11 +45,11 @@ impl Payload {
 }
 
 impl RequestPlan<'_> {
-    /// Refuses requests that cannot be sent repeatedly, as far as that is known before a server is connected.
+    /// Refuses requests that cannot be sent repeatedly, as far as this can be decided before a server is connected.
     pub(super) fn check(&self) -> Result<(), Failure> {
         match &self.ask {
             Some(PlannedRequest::List { names, .. }) if !names.is_empty() => {
-                Err(Failure::new("a list is requested as a whole").with_hint("leave the names out"))
+                Err(Failure::new("bench can only request a whole list").with_hint("leave the names out"))
             }
             Some(PlannedRequest::Method { method, .. })
                 if ["initialize", "subscriptions/listen"].contains(&&**method) =>
@@ -85,7 +85,7 @@ impl RequestSource for RequestPlan<'_> {
     }
 }
 
-/// Returns the method that is sent if the command line names none: the cheapest of the era.
+/// Returns the method that is sent if the command line names none: the cheapest method of the era.
 fn default_method(era: Era) -> &'static str {
     match era {
         Era::Modern => "server/discover",
@@ -93,7 +93,7 @@ fn default_method(era: Era) -> &'static str {
     }
 }
 
-/// Returns the request with its payload in place.
+/// Returns the request with the payload inserted.
 async fn with_payload(
     ask: PlannedRequest,
     wanted: &Payload,
@@ -195,12 +195,12 @@ fn keys(object: &RawValue) -> Vec<String> {
     members.map(|member| member.name.to_name().into_owned()).collect()
 }
 
-/// Returns the failure for an error of the client.
+/// Converts an error of the client to a failure.
 pub(super) fn no_answer(error: &ClientError, context: &RequestContext) -> Failure {
     without_call_options(NoAnswer::from_client(error, context))
 }
 
-/// Returns the failure without a hint that names an option that only `call` has.
+/// Converts to a failure, and drops the hint if it names an option that only `call` has.
 fn without_call_options(no_answer: NoAnswer) -> Failure {
     let failure = Failure::new(no_answer.what);
     match no_answer.hint {
@@ -211,13 +211,13 @@ fn without_call_options(no_answer: NoAnswer) -> Failure {
 
 const CALL_OPTIONS: [&str; 3] = ["--raw", "--lenient", "--framing"];
 
-/// The member of `_meta` for the payload of a request without arguments. Servers ignore it.
+/// The member of `_meta` that holds the payload of a request without arguments. Servers ignore it.
 const PADDING: &str = "barewire/padding";
 
-/// The largest payload: an answer that repeats it still fits into a frame.
+/// The maximum payload size: small enough that an answer that repeats the payload still fits into a frame.
 const MAX_PAYLOAD: usize = 32 * 1024 * 1024;
 
-/// The number of characters of a name: about a line.
+/// The maximum number of characters of a name, so that it fits on one line.
 const MAX_NAME_LENGTH: usize = 60;
 
 #[cfg(test)]

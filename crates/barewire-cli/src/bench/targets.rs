@@ -1,4 +1,4 @@
-//! The servers on the command line -> the targets of the load, each with a name.
+//! The servers on the command line -> the targets of the load test, each with a name.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::Args;
 use crate::Failure;
 use crate::output::shown;
 
-/// Returns the server after `--` or at `--url`, and then those of `--against`.
+/// Returns the server after `--` or at `--url`, followed by the servers of `--against`.
 pub(super) fn targets(args: &Args) -> Result<Vec<LoadTarget>, Failure> {
     let first = match (args.program.as_slice(), &args.url) {
         ([program, words @ ..], None) => {
@@ -43,7 +43,7 @@ pub(super) fn targets(args: &Args) -> Result<Vec<LoadTarget>, Failure> {
     Ok(all)
 }
 
-/// Reads `NAME=PROGRAM…` or `NAME=URL`. Headers and tokens are only for `--url`, and not sent to other URLs.
+/// Parses `NAME=PROGRAM…` or `NAME=URL`. `--header` and `--bearer-env` apply only to `--url`, not to this URL.
 fn against(text: &str) -> Result<LoadTarget, Failure> {
     let wrong = |what: &str| {
         Failure::new(format!("--against {}: {what}", shown(text.as_bytes(), MAX_TEXT_LENGTH)))
@@ -67,8 +67,8 @@ fn program(name: String, program: &OsString, words: &[OsString]) -> LoadTarget {
     LoadTarget::program(name, Child::new(program).args(words).stderr(Stderr::discard()))
 }
 
-/// Splits a command into words, with the quotes and backslashes of a shell and nothing else. Returns `None` if a quote
-/// is not closed.
+/// Splits a command into words. Quotes and backslashes work as in a shell; other shell syntax is not supported. Returns
+/// `None` if a quote is not closed.
 fn words(text: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = text.chars();
@@ -93,13 +93,13 @@ fn words(text: &str) -> Option<Vec<String>> {
     quote.is_none().then_some(words)
 }
 
-/// The name of the server at `--url`.
+/// The name that reports use for the server at `--url`.
 pub(super) const URL_NAME: &str = "url";
 
-/// The number of characters of an option that are shown: about a line.
+/// The maximum number of characters of an option shown in a message, so that it fits on one line.
 const MAX_TEXT_LENGTH: usize = 60;
 
-/// The number of characters of a name, which is the heading of a column.
+/// The maximum number of characters of a server's name, which is a column heading.
 const MAX_NAME_LENGTH: usize = 20;
 
 #[cfg(test)]

@@ -17,11 +17,11 @@ use crate::{Exit, Failure};
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum ResultFormat {
-    /// As the server wrote it, or as text for people.
+    /// The server's JSON unchanged, or text for people.
     Plain,
     /// `--pretty`: indented JSON.
     Pretty,
-    /// `--json`: one object that also has the kind of the outcome and the time.
+    /// `--json`: one object that also has the kind of the outcome and the elapsed time.
     Json,
 }
 
@@ -35,14 +35,14 @@ impl ResultFormat {
     }
 }
 
-/// The server of an MCP connection, and the revision in use.
+/// The server's name and version, and the revision in use.
 pub(super) struct ServerIdentity {
     pub(super) revision: Revision,
     pub(super) implementation: Option<Implementation>,
 }
 
 impl ServerIdentity {
-    /// Returns the members for `--json`.
+    /// Returns the members about the server for the `--json` object.
     fn members(&self) -> String {
         let era = match self.revision.era() {
             Era::Legacy => "legacy",
@@ -67,7 +67,7 @@ pub(super) struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    /// Prints the outcome of `--raw`. An error is printed as JSON, too.
+    /// Prints the outcome of `--raw`. An error response is printed as JSON too.
     pub(super) fn raw(&mut self, outcome: Result<Result<Raw, ErrorObject>, NoAnswer>) -> Result<Exit, Failure> {
         match outcome {
             Ok(Ok(result)) => {
@@ -88,7 +88,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Prints JSON in the format: `kind` is the name of its member with `--json`.
+    /// Prints JSON in the selected format. With `--json`, `kind` is the name of the member that holds it.
     pub(super) fn json(&mut self, kind: &str, text: &str) -> io::Result<()> {
         let output = &mut *self.output;
         match self.format {
@@ -103,7 +103,8 @@ impl Printer<'_> {
         }
     }
 
-    /// Reports a missing answer on stderr, and with `--json` on stdout. `result` is a result that could not be used.
+    /// Reports a missing answer on stderr, and with `--json` also on stdout. `result` is the result, if there was one
+    /// but it was invalid.
     pub(super) fn no_answer(&mut self, no_answer: NoAnswer, result: Option<&Raw>) -> Result<Exit, Failure> {
         if self.format == ResultFormat::Json {
             let NoAnswer { reason, what, hint } = &no_answer;
@@ -124,12 +125,12 @@ impl Printer<'_> {
     }
 }
 
-/// Returns the JSON of an error; its `data` is not parsed.
+/// Returns an error object as JSON. Its `data` is copied without parsing it.
 pub(super) fn error_json(error: &ErrorObject) -> String {
     let ErrorObject { code, message, data } = error;
     let data = data.as_deref().map_or(String::new(), |data| format!(",\"data\":{data}"));
     format!("{{\"code\":{},\"message\":{}{data}}}", code.get(), json!(message))
 }
 
-/// The characters of an error message on stderr; all of it is on stdout.
+/// The maximum number of characters of an error message on stderr. The full message is on stdout.
 const MAX_ERROR_MESSAGE: usize = 300;

@@ -1,4 +1,4 @@
-//! Lines of a running call -> stderr; on a terminal also one status line that is redrawn.
+//! Lines about a running call -> stderr. On a terminal, there is also one status line that is redrawn.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use barewire_proto::transcript::escape;
 
 use crate::output::shown;
 
-/// The stderr of this process, shared by all tasks of a call. Errors are ignored.
+/// The stderr of this process, shared by all tasks of a call. Write errors are ignored.
 pub(super) struct Console {
     is_terminal: bool,
     state: Mutex<StatusLine>,
@@ -16,10 +16,10 @@ pub(super) struct Console {
 
 #[derive(Default)]
 struct StatusLine {
-    /// Whether the status is on the line of the cursor.
+    /// Whether the status line is currently on the screen.
     is_drawn: bool,
     text: String,
-    /// Whether a question is on the terminal, so that the status is not drawn.
+    /// Whether a question is shown on the terminal. Meanwhile the status line is not drawn.
     is_paused: bool,
 }
 
@@ -32,7 +32,7 @@ impl Console {
         self.is_terminal
     }
 
-    /// Writes a line. Text of peers in it must be escaped.
+    /// Writes a line. The caller must escape text from peers.
     pub(super) fn line(&self, line: impl AsRef<[u8]>) {
         self.redraw(|_, bytes| {
             bytes.extend_from_slice(line.as_ref());
@@ -40,7 +40,7 @@ impl Console {
         });
     }
 
-    /// Shows progress: in the status line of a terminal, else as a line.
+    /// Shows progress: in the status line on a terminal, otherwise as a line of its own.
     pub(super) fn status(&self, text: String) {
         if !self.is_terminal {
             return self.line(text);
@@ -59,21 +59,21 @@ impl Console {
         StatusPause(Arc::clone(self))
     }
 
-    /// Returns the target for the stderr of a program: escaped on a terminal, unchanged elsewhere.
+    /// Returns a writer for a program's stderr, which escapes it on a terminal and passes it on unchanged otherwise.
     pub(super) fn program_stderr(self: &Arc<Self>) -> Stderr {
         let console = Arc::clone(self);
         Stderr::lines(move |line| {
             if !console.is_terminal {
                 return console.line(line);
             }
-            // Stack traces are indented with tabs.
+            // A tab is shown as four spaces instead of an escape, because stack traces are indented with tabs.
             let parts: Vec<_> = line.split(|byte| *byte == b'\t').map(escape).collect();
             console.line(parts.join("    "));
         })
     }
 
-    /// Erases the status line, applies `change`, which may write lines, and draws the status line again. All in one write, so that
-    /// lines do not mix.
+    /// Erases the status line, applies `change`, which may write lines, and draws the status line again. Everything is
+    /// one write, so that lines of different tasks do not mix.
     fn redraw(&self, change: impl FnOnce(&mut StatusLine, &mut Vec<u8>)) {
         let mut state = self.state();
         let mut bytes = Vec::new();
@@ -83,7 +83,7 @@ impl Console {
         change(&mut state, &mut bytes);
         if self.is_terminal && !state.is_paused && !state.text.is_empty() {
             let columns = terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| usize::from(width.0));
-            // The last column stays empty, because some terminals wrap after it.
+            // The last column stays empty, because some terminals wrap when it is written.
             bytes.extend_from_slice(shown(state.text.as_bytes(), columns.saturating_sub(1)).as_bytes());
             state.is_drawn = true;
         }

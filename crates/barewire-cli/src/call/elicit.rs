@@ -1,4 +1,4 @@
-//! Questions of a server to the user -> the values of `--answer`, the terminal, or a cancel.
+//! A server's requests for user input -> answers from `--answer` or the terminal, or a cancel.
 
 use std::io::{self, IsTerminal};
 use std::sync::{Arc, OnceLock};
@@ -13,14 +13,14 @@ use crate::ask::given::{Pair, Text};
 use crate::ask::schema::Fields;
 use crate::output::shown;
 
-/// Answers the questions of a server.
+/// Answers the server's requests for user input.
 pub(super) struct Elicitor {
     console: Arc<Console>,
     answers: Vec<Pair>,
-    /// The name of the server, once it is known.
+    /// The server's name, set after the handshake.
     server: OnceLock<String>,
     is_interactive: bool,
-    /// Held while a question is on the terminal.
+    /// Locked while a question is shown on the terminal.
     terminal: Mutex<()>,
 }
 
@@ -42,7 +42,7 @@ impl Elicitor {
             Object::new()
         });
         let is_full = fields.fields.iter().all(|field| !field.required || known.contains_key(&field.name));
-        // A form without any given answer is not accepted, even if no field is required.
+        // A form is accepted without asking only if `--answer` gave at least one value, even if no field is required.
         if is_full && !known.is_empty() {
             return ElicitResult::accept(known);
         }
@@ -55,12 +55,12 @@ impl Elicitor {
     pub(super) async fn url(self: Arc<Self>, page: ElicitUrl) -> ElicitResult {
         if !self.is_interactive {
             let what = format!("{} ({})", page.message, page.url);
-            return self.cancel(&what, "a page needs a terminal for the user to confirm");
+            return self.cancel(&what, "opening a page has to be confirmed on a terminal");
         }
         self.at_terminal(move |server, terminal| terminal.url(server, &page)).await
     }
 
-    /// Returns the values of `--answer` for the fields of a form.
+    /// Returns the values that `--answer` gives for the fields of a form.
     fn given_answers(&self, fields: &Fields) -> Result<Object, String> {
         let mut known = Object::new();
         for Pair { key, value } in &self.answers {
@@ -79,7 +79,7 @@ impl Elicitor {
 
     fn cancel(&self, message: &str, hint: &str) -> ElicitResult {
         let message = shown(message.as_bytes(), MAX_MESSAGE);
-        let what = "the server asks the user, but there is no terminal; cancelled";
+        let what = "the server asks for user input, but there is no terminal; cancelled";
         self.console.line(format!("barewire: {what}: {message}\nhint: {hint}"));
         ElicitResult::cancel()
     }
@@ -91,18 +91,18 @@ impl Elicitor {
         let _lock = self.terminal.lock().await;
         let _pause = self.console.pause();
         let server = self.server.get().map_or("the server", String::as_str).to_owned();
-        // If the call is cancelled meanwhile, the thread keeps reading until this process ends, which is soon.
+        // If the call is cancelled meanwhile, this thread keeps reading until the process exits, which is soon after.
         let answer = spawn_blocking(move || {
             let mut terminal = Terminal { input: io::stdin().lock(), output: io::stderr() };
             ask(&server, &mut terminal)
         });
         match answer.await {
             Ok(Ok(result)) => result,
-            // The terminal is gone.
+            // The terminal was closed.
             Ok(Err(_)) | Err(_) => ElicitResult::cancel(),
         }
     }
 }
 
-/// The characters of a message that are shown.
+/// The maximum number of characters of a message to show.
 const MAX_MESSAGE: usize = 200;

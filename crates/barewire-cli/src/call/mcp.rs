@@ -1,4 +1,5 @@
-//! `barewire call` without `--raw`: one request of an MCP client -> its answer, with notifications and questions meanwhile.
+//! `barewire call` without `--raw`: one request of an MCP client -> its answer. Meanwhile, notifications are shown and
+//! the server's requests for input are answered.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -27,14 +28,14 @@ use crate::output::Output;
 use crate::platform::Signals;
 use crate::{Exit, Failure, log};
 
-/// The answer to a request; `Sent` for a notification, which has none.
+/// The outcome of a request; `Sent` for a notification, which gets no response.
 pub(super) enum CallOutcome {
     Result { request: PreparedRequest, result: Raw },
     Refused { error: ErrorObject, hint: Option<String> },
     Sent,
 }
 
-/// A request of the command line, with the answers, roots and `_meta` that go with it.
+/// A request given on the command line, with its form answers, roots and `_meta`.
 pub(super) struct McpCall {
     request: PlannedRequest,
     answers: Vec<Pair>,
@@ -43,7 +44,7 @@ pub(super) struct McpCall {
 }
 
 impl McpCall {
-    /// Reads the command line, before anything is started.
+    /// Reads the command line. Nothing has been started yet.
     pub(super) fn of(args: &Args) -> Result<Self, Failure> {
         let pairs =
             |words: &[String]| words.iter().map(|word| Pair::read(OsStr::new(word))).collect::<Result<Vec<_>, _>>();
@@ -68,7 +69,7 @@ impl McpCall {
     }
 
     pub(super) async fn run(self, args: &Args, target: &CallTarget<'_>, output: &mut Output) -> Result<Exit, Failure> {
-        // Caught before a program is started that a signal could leave behind.
+        // Signals are caught before a program is started, so that a signal cannot leave the program running.
         let mut signals = Signals::catch().map_err(|error| runtime_failure(&error))?;
         let (format, started) = (ResultFormat::of(args), Instant::now());
         let console = Console::stderr();
@@ -94,7 +95,7 @@ impl McpCall {
         let mut are_over = false;
         let outcome = loop {
             tokio::select! {
-                // Notifications that came before the answer are shown before it.
+                // Notifications that arrived before the answer are shown before it.
                 biased;
                 next = notifications.next(), if !are_over => match next {
                     None => are_over = true,
@@ -109,15 +110,15 @@ impl McpCall {
                 signal = signals.next() => break Err(NoAnswer::cancelled(signal)),
             }
         };
-        // Dropping a call cancels it on the wire.
+        // Dropping an unfinished call sends a cancel to the server.
         drop(work);
         console.clear();
-        // Printed before the program has ended, so that the user need not wait for that.
+        // The answer is printed before the program has exited, so that the user does not wait for its exit.
         let mut printer = Printer { output, format, elapsed: started.elapsed(), server: Some(&server) };
         let done = show::print(&mut printer, args, outcome);
         tokio::select! {
             _ = client.shutdown() => {}
-            // After a second signal, the watcher of the program ends it.
+            // After a second signal we stop waiting, and the program's watcher ends it.
             _ = signals.next() => {}
         }
         done
@@ -128,7 +129,7 @@ fn is_listen(request: &PlannedRequest) -> bool {
     matches!(request, PlannedRequest::Method { method, .. } if method == LISTEN)
 }
 
-/// Returns a client that answers the questions of the server, with the options of the command line.
+/// Builds a client from the command-line options. It answers the server's requests for user input.
 fn client(args: &Args, elicitor: &Arc<Elicitor>, roots: Vec<Root>) -> Builder {
     let info = Implementation::new("barewire", env!("CARGO_PKG_VERSION")).title("barewire call");
     let (forms, pages) = (Arc::clone(elicitor), Arc::clone(elicitor));
@@ -171,7 +172,7 @@ async fn answer(
         let NoAnswer { what, .. } = NoAnswer::from_client(&error, &args.context());
         console.line(format!("barewire: cannot set the log level: {what}"));
     }
-    // A tool with an object of arguments is not looked up first, so it may not exist.
+    // If the arguments are a JSON object, the tool was not looked up in the server's list, so it may not exist.
     let is_unchecked = matches!(&request, PlannedRequest::Tool { given: GivenArguments::Object(_), .. });
     let request = request.prepare(client, &args.context()).await?;
     for note in &request.notes {
@@ -189,7 +190,7 @@ async fn answer(
     }
 }
 
-/// Sends a request, and returns its result; `None` for a notification.
+/// Sends a request and returns its result; `None` for a notification.
 async fn send(
     client: &Client,
     args: &Args,
@@ -215,7 +216,7 @@ async fn send(
     call.await.map(Some)
 }
 
-/// Sends a listen and waits for its end. Its notifications come with all others.
+/// Sends `subscriptions/listen` and waits until the server ends it. Its notifications arrive with all others.
 async fn listen(client: &Client, request: &PreparedRequest) -> Result<Raw, ClientError> {
     let text = request.params.as_ref().map_or(r#"{"notifications":{}}"#, |params| params.get());
     let wanted: SubscriptionParams =
@@ -228,14 +229,14 @@ async fn listen(client: &Client, request: &PreparedRequest) -> Result<Raw, Clien
         ListenEnd::Refused(error) => Err(ClientError::Refused { method: LISTEN.to_owned(), error }),
         ListenEnd::Lost(error) => Err(error),
         ListenEnd::Cancelled => {
-            let what = "the server ended the listen without a response".to_owned();
+            let what = "the server ended subscriptions/listen without a response".to_owned();
             Err(ClientError::Fault { method: LISTEN.to_owned(), what })
         }
         _ => Ok(Raw::of(&serde_json::json!({})).expect("an object is JSON")),
     }
 }
 
-/// Returns a hint with the tools of the server, if the called one is not among them.
+/// Returns a hint with the server's tools, if the called tool is not one of them.
 async fn existing_tools(client: &Client, request: &PreparedRequest) -> Option<String> {
     let name = request.name()?;
     let tools = client.list_tools().await.ok()?;
@@ -243,7 +244,7 @@ async fn existing_tools(client: &Client, request: &PreparedRequest) -> Option<St
     (!names.contains(&name.as_str())).then(|| request::listed("tool", &name, &names))
 }
 
-/// Returns a folder as a root, with a `file:` URI.
+/// Converts a folder to a root with a `file:` URI.
 fn root(path: &Path) -> Result<Root, Failure> {
     let shown = crate::output::shown(path.as_os_str().as_encoded_bytes(), MAX_PATH);
     let whole = std::fs::canonicalize(path).map_err(|error| Failure::new(format!("--root {shown}: {error}")))?;
@@ -261,7 +262,7 @@ fn root(path: &Path) -> Result<Root, Failure> {
 
 const LISTEN: &str = "subscriptions/listen";
 
-/// The characters of a path that a message shows.
+/// The maximum number of characters of a path shown in a message.
 const MAX_PATH: usize = 80;
 
 #[cfg(test)]

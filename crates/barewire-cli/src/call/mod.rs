@@ -37,14 +37,16 @@ use target::{Address, CallTarget};
 
 /// Send one request to an MCP server, and print the answer.
 ///
-/// Starts PROGRAM, finds out which revision of MCP it speaks, sends the request, prints the answer, and ends the program:
-/// it closes its stdin, sends SIGTERM after two seconds and SIGKILL after two more. The stderr of the program, progress,
-/// log messages and notifications are shown on stderr. Questions of the server are asked at the terminal. With --url the
-/// request goes over HTTP instead; the transport and the revision are found out as well.
+/// Starts PROGRAM, finds out which revision of MCP it speaks, sends the request, prints the answer, and ends the
+/// program: closes its stdin, sends SIGTERM after two seconds and SIGKILL after two more. The program's stderr,
+/// progress, log messages and notifications are shown on stderr. If the server asks for user input, its questions are
+/// shown on the terminal. With --url the request goes over HTTP instead; barewire finds out the transport and the
+/// revision.
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
-    /// tools, resources, templates or prompts; read URI; prompt NAME; a method such as tools/list; else the name of a tool
+    /// The request: tools, resources, templates or prompts for a list; read URI; prompt NAME; a method such as
+    /// tools/list; or the name of a tool
     what: String,
     /// The arguments: key=value, or one JSON object; @FILE reads the object from a file, - from stdin
     #[arg(value_name = "ARGUMENT")]
@@ -52,7 +54,7 @@ pub(crate) struct Args {
     /// The program to start, and its arguments
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
-    /// Connect to a listener instead of a program: unix:PATH or tcp:HOST:PORT
+    /// Connect to this address instead of starting a program: unix:PATH or tcp:HOST:PORT
     #[arg(long, value_name = "ADDRESS", value_parser = Address::parse)]
     connect: Option<Address>,
     /// Connect to the server at this URL, over HTTP
@@ -60,16 +62,16 @@ pub(crate) struct Args {
     url: Option<String>,
     #[command(flatten)]
     url_headers: UrlHeaders,
-    /// WHAT is the name of a tool, even if it is also a method or a word of this program
+    /// Treat WHAT as the name of a tool, even if it is also a method or a word such as tools
     #[arg(long, conflicts_with_all = ["method", "raw"])]
     tool: bool,
-    /// WHAT is a method, even if MCP has no such method
+    /// Treat WHAT as a method, even if MCP has no such method
     #[arg(long, conflicts_with = "raw")]
     method: bool,
     /// Speak only this revision of MCP
     #[arg(long, value_name = "REVISION", value_parser = Revision::from_str, conflicts_with = "raw")]
     revision: Option<Revision>,
-    /// Answer a form of the server with this value; can be given several times
+    /// When the server asks for input with a form, fill in field KEY with VALUE; can be given several times
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "raw")]
     answer: Vec<String>,
     /// Offer this folder to the server as a root; can be given several times
@@ -78,19 +80,21 @@ pub(crate) struct Args {
     /// Show log messages of this level and above: debug, info, notice, warning, error, critical, alert or emergency
     #[arg(long, value_name = "LEVEL", value_parser = level, conflicts_with = "raw")]
     log_level: Option<LoggingLevel>,
-    /// Add this to the _meta of the request; can be given several times
+    /// Add this member to the _meta of the request; can be given several times
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "raw")]
     meta: Vec<String>,
     /// Write images, audio and resources to files in this folder
     #[arg(long, value_name = "DIR", conflicts_with_all = ["raw", "json", "pretty"])]
     save: Option<PathBuf>,
-    /// Send the request even if the server has not declared it, or its revision does not have it
+    /// Send the request even if the server did not declare the capability for it, or the revision in use does not have
+    /// the method
     #[arg(long, conflicts_with = "raw")]
     lenient: bool,
-    /// Send one plain JSON-RPC request without a handshake: WHAT is its method, the argument its params
+    /// Send one plain JSON-RPC request without a handshake: WHAT is the method, and the argument is the params
     #[arg(long)]
     raw: bool,
-    /// Wait this long for the answer; 0 waits forever. The time that the user takes to answer does not count
+    /// Wait at most this long for the answer; 0 waits forever. The time that the user takes to fill in a form does not
+    /// count
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration::parse, allow_negative_numbers = true)]
     timeout: Duration,
     /// The framing of messages: one per line, or with Content-Length headers like language servers
@@ -120,16 +124,16 @@ const EXAMPLES: &str = r#"Examples:
   barewire call read file:///notes.txt -- my-server   read a resource
   barewire call prompt greet name=Ada -- my-server    get a prompt
   barewire call tools/list --revision 2025-06-18 -- my-server
-  barewire call tools --connect tcp:localhost:4000    connect to a listener; or unix:/run/my.sock
+  barewire call tools --connect tcp:localhost:4000    connect to an address; or unix:/run/my.sock
   barewire call tools --url https://example.com/mcp   connect over HTTP
   barewire call tools --url https://example.com/mcp --bearer-env TOKEN
   barewire call echo text=hello --json -- my-server   print JSON for scripts
   barewire call --raw add @params.json -- my-server   send plain JSON-RPC, without MCP"#;
 
 const NOTES: &str = "\
-The schema of the tool decides the type of a value: key=5 is a number or a string. key:=JSON gives
-it as JSON, key=@FILE takes it from a file. If the schema allows several types, the first that fits
-is used, in this order: null, boolean, number, array, object, string.
+The tool's schema decides whether key=5 is sent as a number or as a string. key:=JSON gives the
+value as JSON, and key=@FILE reads it from a file. If the schema allows several types, the first
+type that fits is used, in this order: null, boolean, number, array, object, string.
 
 With --json the object has:
   kind             result, error, sent (a notification), or failed (no answer)
@@ -137,18 +141,19 @@ With --json the object has:
 and where it applies:
   revision, era    the revision in use, and its era: legacy or modern
   server           the name and version of the server
-  result, error    the response of the server; a list has all pages in one
+  result, error    the response of the server; the pages of a list are joined into one result
   reason           not-started, not-connected, unauthorized, http, no-handshake, no-revision,
                    closed, content-length, bad-answer, timed-out, cancelled, not-offered,
                    not-in-revision, no-such-name or bad-arguments
   detail, hint     why there is no answer, and what to do about it
 
-Questions of the server are asked at the terminal: Enter takes the value in brackets, Ctrl-D or
-!decline declines, !cancel cancels. Without a terminal a question is cancelled, unless --answer has
-all required values.
+If the server asks for user input, its questions are shown on the terminal: Enter takes the value
+in brackets, Ctrl-D or !decline declines, !cancel cancels. Without a terminal a question is
+cancelled, unless --answer gives all required values.
 
 Ctrl-C and SIGTERM cancel the call with notifications/cancelled (with --raw, $/cancelRequest), and
-end the program; that counts as no answer. A second signal does not wait for the program to end.
+end the program; that counts as no answer. After a second signal, barewire exits without waiting
+for the program.
 
 Exit codes: 0 a result, 1 an error or a tool result with isError, 2 no answer.";
 
@@ -163,7 +168,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         let call = McpCall::of(args)?;
         runtime.block_on(call.run(args, &target, output))
     };
-    // Threads that look up a host or read the terminal are not waited for.
+    // Does not wait for threads that are looking up a host name or reading from the terminal.
     runtime.shutdown_background();
     done
 }
@@ -195,7 +200,7 @@ impl Args {
         }
     }
 
-    /// Returns the time of `--timeout`, or `None` to wait forever.
+    /// Returns the value of `--timeout`, or `None` to wait forever.
     fn patience(&self) -> Option<Duration> {
         (!self.timeout.is_zero()).then_some(self.timeout)
     }

@@ -1,4 +1,4 @@
-//! Notifications and requests of the server -> lines on stderr, or on stdout for a listen.
+//! Notifications and requests from the server -> lines on stderr, or on stdout during `subscriptions/listen`.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::output::{safe_json, shown};
 
-/// Returns methods for `--raw` that print notifications and requests, unless `quiet`, and refuse the requests.
+/// Returns the handlers for `--raw`: they print notifications and requests, unless `quiet`, and refuse the requests.
 pub(super) fn methods(quiet: bool) -> Methods {
     if quiet {
         return Methods::new();
@@ -25,18 +25,18 @@ pub(super) fn methods(quiet: bool) -> Methods {
     })
 }
 
-/// Returns the target for the stderr of a program: escaped on a terminal, unchanged elsewhere.
+/// Returns a writer for a program's stderr, which escapes it on a terminal and passes it on unchanged otherwise.
 pub(super) fn stderr() -> Stderr {
     if io::stderr().is_terminal() { Stderr::inherit() } else { Stderr::lines(|line| write_line(line.to_vec())) }
 }
 
 fn write_line(mut line: Vec<u8>) {
     line.push(b'\n');
-    // One write per line, so that lines do not mix.
+    // Each line is one write, so that lines of different threads do not mix.
     let _ = io::stderr().write_all(&line);
 }
 
-/// Returns the line of a notification for stderr.
+/// Returns a notification as a line for stderr.
 pub(super) fn stderr_line(notification: &ServerNotification) -> String {
     match notification {
         ServerNotification::Message(LogMessage { level, logger, data, .. }) => {
@@ -55,7 +55,7 @@ pub(super) fn stderr_line(notification: &ServerNotification) -> String {
     }
 }
 
-/// Returns the line of a notification of a listen, for stdout.
+/// Returns a notification of `subscriptions/listen` as a line for stdout.
 pub(super) fn listen_line(notification: &ServerNotification, json: bool) -> String {
     if !json {
         return stderr_line(notification);
@@ -88,7 +88,7 @@ fn parts(notification: &ServerNotification) -> (String, Option<String>) {
     (method.to_owned(), params)
 }
 
-/// The characters of a logger's name that are shown.
+/// The maximum number of characters of a logger's name to show.
 const MAX_LOGGER: usize = 60;
-/// The characters of a log message that are shown.
+/// The maximum number of characters of a log message to show.
 const MAX_LOG_DATA: usize = 2000;

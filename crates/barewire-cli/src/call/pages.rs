@@ -1,4 +1,4 @@
-//! The pages of a list -> one result with all items, each as it was written.
+//! The pages of a list -> one result with all items, each exactly as the server wrote it.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::ask::request::PreparedRequest;
 use crate::output::shown;
 
-/// Requests all pages. Items are not parsed, so nothing in them is lost.
+/// Requests all pages. Items are copied without parsing them, so nothing in them is lost.
 pub(super) async fn all(client: &Client, request: &PreparedRequest, meta: &Value) -> Result<Raw, ClientError> {
     let first = request_page(client, request, None, meta).await?;
     let (mut pages, mut seen, mut bytes) = (vec![first], HashSet::new(), 0);
@@ -46,7 +46,7 @@ async fn request_page(
     if let Some(cursor) = cursor {
         params.insert("cursor".to_owned(), cursor.into());
     }
-    // Empty params are left out.
+    // Empty params are not sent.
     let params = if params.is_empty() { Value::Null } else { Value::Object(params) };
     client.request(request.method.clone(), params).meta(meta).await
 }
@@ -57,7 +57,7 @@ fn next(page: &Raw) -> Option<String> {
     Some(Text::from_json(cursor)?.to_name().into_owned())
 }
 
-/// Returns the members of the first page, with the items of all pages in its list. A single page stays unchanged.
+/// Returns the first page with the items of all pages in its list. A single page is returned unchanged.
 fn joined(pages: &[Raw]) -> Raw {
     let [first, more @ ..] = pages else { return Raw::default() };
     let Some(json) = first.as_str().and_then(|text| Json::parse(text.as_bytes()).ok()).filter(|_| !more.is_empty())
@@ -85,7 +85,7 @@ fn joined(pages: &[Raw]) -> Raw {
 
 const CURSOR: &str = "nextCursor";
 
-/// The characters of a cursor that a message shows.
+/// The maximum number of characters of a cursor shown in a message.
 const MAX_CURSOR: usize = 60;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! JSON text -> the same text, indented. It is not parsed into values, so no number or key changes.
+//! JSON text -> the same text, indented. It is not parsed into values, so numbers and keys keep their spelling.
 
-/// Returns valid JSON with a line for each member and element.
+/// Indents valid JSON, with one line per member and element.
 pub(super) fn indented(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 2);
     let mut depth = 0_usize;

@@ -4,7 +4,7 @@ use barewire_proto::mcp::ProgressParams;
 
 use crate::output::shown;
 
-/// Returns `3/10 sleeping`; on a terminal with a bar before it.
+/// Returns a text such as `3/10 sleeping`, with a bar before it if `with_bar`.
 pub(super) fn line(progress: &ProgressParams, with_bar: bool) -> String {
     let ProgressParams { progress: done, total, message, .. } = progress;
     let mut line = String::new();
@@ -24,10 +24,10 @@ pub(super) fn line(progress: &ProgressParams, with_bar: bool) -> String {
     }
 }
 
-/// The width of the bar.
+/// The width of the bar, in characters.
 const BAR_WIDTH: u16 = 20;
 
-/// The characters of a message that are shown.
+/// The maximum number of characters of a message to show.
 const MAX_MESSAGE: usize = 200;
 
 #[cfg(test)]

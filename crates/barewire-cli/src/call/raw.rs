@@ -1,4 +1,4 @@
-//! `barewire call --raw`: one JSON-RPC request without a handshake -> its response as it was written.
+//! `barewire call --raw`: one JSON-RPC request without a handshake -> its response, exactly as the server wrote it.
 
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ pub(super) async fn call(
     params: Option<&RawValue>,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    // Caught before a program is started that a signal could leave behind.
+    // Signals are caught before a program is started, so that a signal cannot leave the program running.
     let mut signals = Signals::catch().map_err(|error| runtime_failure(&error))?;
     let (format, started) = (ResultFormat::of(args), Instant::now());
     let mut print =
@@ -42,23 +42,23 @@ pub(super) async fn call(
         }
     };
     let response = unless_signalled(&mut signals, response).await;
-    // Printed before the program has ended, so that the user need not wait for that.
+    // The response is printed before the program has exited, so that the user does not wait for its exit.
     let done = print(response);
     tokio::select! {
         _ = peer.shutdown() => {}
-        // After a second signal, the watcher of the program ends it.
+        // After a second signal we stop waiting, and the program's watcher ends it.
         _ = signals.next() => {}
     }
     done
 }
 
-/// Converts an error of plain JSON-RPC, other than an error response.
+/// Converts an error of a plain JSON-RPC call. Error responses are handled elsewhere.
 fn no_answer(error: &CallError, args: &Args) -> NoAnswer {
     match error {
         CallError::TimedOut => {
             let hint = match args.framing {
-                CallFraming::Lines => "--timeout waits longer; a language server needs --framing content-length",
-                CallFraming::ContentLength => "--timeout waits longer; an MCP server needs --framing lines",
+                CallFraming::Lines => "use --timeout to wait longer; a language server needs --framing content-length",
+                CallFraming::ContentLength => "use --timeout to wait longer; an MCP server needs --framing lines",
             };
             NoAnswer::new(Reason::TimedOut, format!("no response within {:?}", args.timeout), Some(hint))
         }

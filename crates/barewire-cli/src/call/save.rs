@@ -1,4 +1,4 @@
-//! Bytes from a server -> files in a folder, with safe names.
+//! Bytes from a server -> new files in a folder, with safe names.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -17,7 +17,7 @@ pub(super) fn decoded(text: &str) -> Result<Vec<u8>, String> {
     GeneralPurpose::new(&STANDARD, config).decode(text).map_err(|error| format!("bad Base64: {error}"))
 }
 
-/// Writes a new file and returns its path. `name` may be any text.
+/// Writes a new file and returns its path. `name` may be any text; unsafe characters are replaced.
 pub(super) fn save(folder: &Path, name: &str, mime_type: Option<&str>, bytes: &[u8]) -> Result<PathBuf, Failure> {
     let failed = |path: &Path, error: io::Error| {
         let path = shown(path.as_os_str().as_encoded_bytes(), MAX_NAME);
@@ -40,7 +40,8 @@ pub(super) fn save(folder: &Path, name: &str, mime_type: Option<&str>, bytes: &[
     Err(Failure::new("no free file name"))
 }
 
-/// Returns a safe file name and its extension: its own, or that of its type.
+/// Returns a safe file name without its extension, and the extension: that of `name`, or else one that fits the MIME
+/// type.
 fn parts(name: &str, mime_type: Option<&str>) -> (String, String) {
     let path = name.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
     let last = path.rsplit(['/', '\\', ':']).next().unwrap_or_default();
@@ -75,7 +76,7 @@ const EXTENSIONS: [(&str, &str); 18] = [
     ("text/csv", "csv"), ("text/css", "css"),
 ];
 
-/// The characters of a file name, and of a path in a message.
+/// The maximum number of characters of a file name, and of a path shown in a message.
 const MAX_NAME: usize = 80;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The target of a call -> a connection: to a program that is started, a listener, or a URL.
+//! The target of a call -> a connection to a program that is started here, to a listener, or to a URL.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -32,7 +32,7 @@ pub(super) enum Address {
 }
 
 impl<'a> CallTarget<'a> {
-    /// Returns the one target of a command line.
+    /// Returns the target that the command line names. Fails unless there is exactly one.
     pub(super) fn of(args: &'a Args) -> Result<Self, Failure> {
         let two = |both| Err(Failure::new(format!("{both} are two targets")).with_hint("leave one of them out"));
         match (args.program.as_slice(), args.connect.as_ref(), args.url.as_ref()) {
@@ -102,7 +102,7 @@ fn peer(transport: impl Transport, args: &Args) -> Peer {
     Connection::new(transport).methods(notification::methods(args.quiet)).spawn()
 }
 
-/// Waits for a connection, for at most the time of `--timeout`.
+/// Waits for a connection, at most for the `--timeout`.
 async fn within<T>(
     args: &Args,
     address: &Address,
@@ -141,5 +141,6 @@ impl fmt::Display for Address {
     }
 }
 
-/// The characters of an address that a message shows: a little more than the longest path of a socket.
+/// The maximum number of characters of an address shown in a message: a little more than the longest path of a Unix
+/// socket.
 const MAX_ADDRESS: usize = 120;

@@ -1,4 +1,4 @@
-//! A form of a server -> questions at a terminal, one per field -> the values, or a decline or cancel.
+//! A form from a server -> questions on a terminal, one per field -> the values, or a decline or cancel.
 
 use std::io::{self, BufRead, Write};
 
@@ -10,17 +10,17 @@ use crate::ask::given::Text;
 use crate::ask::schema::{Choice, Field, Fields, Type, plain};
 use crate::output::{shown, text_for};
 
-/// The terminal of the user.
+/// A terminal that questions are written to and answers are read from.
 pub(super) struct Terminal<R, W> {
     pub(super) input: R,
     pub(super) output: W,
 }
 
-/// The answer to a question, or the decline or cancel of the whole form.
+/// The answer to a question, or the user's decision to decline or cancel the whole form.
 type Answered<T> = Result<T, ElicitAction>;
 
 impl<R: BufRead, W: Write> Terminal<R, W> {
-    /// Asks for all fields that `known` does not have.
+    /// Asks for every field that has no value in `known`.
     pub(super) fn form(
         &mut self,
         server: &str,
@@ -31,7 +31,7 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
         writeln!(self.output, "{} asks: {}", shown(server.as_bytes(), MAX_TEXT), text_for(true, &form.message))?;
         writeln!(self.output, "(Enter takes the value in brackets; Ctrl-D or !decline declines, !cancel cancels)")?;
         let asked: Vec<&Field> = fields.fields.iter().filter(|field| !known.contains_key(&field.name)).collect();
-        // The values of the last pass, which Enter takes in the next one.
+        // The answers of the previous pass over the form; they are the defaults of the next pass.
         let mut before = Object::new();
         loop {
             let mut content = known.clone();
@@ -54,7 +54,7 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
         }
     }
 
-    /// Shows a URL and asks whether the user will open it. barewire never opens it.
+    /// Shows a URL and asks whether the user will open it. barewire itself never opens it.
     pub(super) fn url(&mut self, server: &str, page: &ElicitUrl) -> io::Result<ElicitResult> {
         writeln!(self.output, "{} asks: {}", shown(server.as_bytes(), MAX_TEXT), text_for(true, &page.message))?;
         writeln!(self.output, "It asks you to open this page in a browser:")?;
@@ -66,7 +66,7 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
         }))
     }
 
-    /// Asks for a field until the answer is valid; `None` if it is left out.
+    /// Asks for a field until the answer is valid; `None` if the user leaves an optional field empty.
     fn field(&mut self, field: &Field, default: Option<&Value>) -> io::Result<Answered<Option<Value>>> {
         let label = match (&field.title, &field.description) {
             (Some(title), Some(description)) => format!(" {title}: {description}"),
@@ -113,7 +113,7 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
         }
     }
 
-    /// Reads a line. The end of the input is a decline.
+    /// Reads a line. The end of the input counts as a decline.
     fn line(&mut self, prompt: &str) -> io::Result<Answered<String>> {
         write!(self.output, "{prompt}")?;
         self.output.flush()?;
@@ -130,7 +130,8 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
     }
 }
 
-/// Reads the answer for a field: choices also by number or title, yes and no, lists with commas.
+/// Parses the answer for a field. A choice may be given by its value, number or title, a boolean as yes or no, a list
+/// with commas.
 pub(super) fn read(field: &Field, text: &str) -> Result<Value, String> {
     if let (Some(items), false) = (&field.items, text.starts_with('[')) {
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
@@ -157,7 +158,7 @@ fn find_choice<'a>(choices: &'a [Choice], text: &str) -> Option<&'a Choice> {
     exact.or_else(titled).or_else(numbered)
 }
 
-/// Returns a value as a user would type it.
+/// Returns a value in the form that a user types.
 fn as_typed(value: &Value) -> String {
     match value {
         Value::Bool(true) => "yes".to_owned(),
@@ -175,7 +176,7 @@ fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// Checks the format of a string roughly, to catch typos.
+/// Checks the format of a string roughly, to catch typing mistakes.
 fn check_format(field: &Field, value: &Value) -> Result<(), String> {
     let (Some(format), Some(text)) = (field.limits.format.as_deref(), value.as_str()) else { return Ok(()) };
     let digits = |part: Option<&str>, count: usize| {
@@ -207,7 +208,7 @@ fn check_format(field: &Field, value: &Value) -> Result<(), String> {
     if is_valid { Ok(()) } else { Err(format!("must be {example}")) }
 }
 
-/// Returns the choices of a field, or of its elements.
+/// Returns the choices of a field, or those of its elements if it is an array.
 fn choices(field: &Field) -> &[Choice] {
     let own = field.choices.as_ref().or_else(|| field.items.as_ref()?.choices.as_ref());
     own.map_or(&[], Vec::as_slice)
@@ -222,7 +223,7 @@ fn kind(field: &Field) -> String {
     }
 }
 
-/// The characters of a text that are shown.
+/// The maximum number of characters of a text to show.
 const MAX_TEXT: usize = 200;
 
 #[cfg(test)]
@@ -232,7 +233,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the result of a form when the user types this, and the output.
+    /// Returns the result of a form for which the user types `typed`, and the output on the terminal.
     fn fill(schema: Value, typed: &str) -> (Value, String) {
         let requested_schema = to_raw_value(&schema).expect("JSON");
         let fields = Fields::of(&requested_schema);

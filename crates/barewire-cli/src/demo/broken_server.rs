@@ -19,14 +19,14 @@ struct City {
 #[derive(Serialize, JsonSchema)]
 struct Weather {
     city: String,
-    // The second fault: the schema promises a number, the result holds text.
+    // The second fault: the schema says that the member is a number, but the result has text.
     #[schemars(with = "f64")]
     celsius: String,
 }
 
 pub(super) fn run() -> Result<Exit, Failure> {
     log::start_on_stderr();
-    // The first fault: stdout is the wire, and this line is not a message.
+    // The first fault: stdout is for messages only, and this line is not a message.
     let mut stdout = io::stdout();
     stdout.write_all(b"Weather server listening on stdio...\n").and_then(|()| stdout.flush())?;
     let weather = |City { city }| async move { Structured(Weather { city, celsius: "21 degrees".to_owned() }) };

@@ -1,4 +1,5 @@
-//! `barewire demo grammar`: lines of JSON-RPC, how each is classified, and what a server in memory answers.
+//! `barewire demo grammar`: shows lines of JSON-RPC, how each is classified, and the response of a server in this
+//! process.
 
 use std::io::{Read, Write};
 use std::thread;
@@ -11,22 +12,22 @@ use serde_json::{Value, json};
 use crate::output::{Output, Tone, shown};
 use crate::{Exit, Failure};
 
-/// What is shown: a heading, and the lines that are sent, all at once.
+/// The scenes: each has a heading, and the lines that are sent to the server at once.
 #[rustfmt::skip]
 const SCENES: &[(&str, &[&str])] = &[
-    ("A request has a method and an id. The answer carries the id back exactly as it was written.", &[
+    ("A request has a method and an id. The response repeats the id exactly as it was written.", &[
         r#"{"jsonrpc":"2.0","id":1,"method":"add","params":{"a":19,"b":23}}"#,
         r#"{"jsonrpc":"2.0","id":"\u0061-1.0","method":"add","params":{"a":1,"b":1}}"#,
     ]),
-    ("A notification has no id. Nothing comes back, whatever happens.", &[
+    ("A notification has no id. It never gets a response.", &[
         r#"{"jsonrpc":"2.0","method":"log","params":{"text":"hello"}}"#,
     ]),
-    ("-32700, Parse error: not JSON. The line in the middle is broken, the stream is not.", &[
+    ("-32700, Parse error: not JSON. Only the line in the middle is refused; the server reads on.", &[
         r#"{"jsonrpc":"2.0","id":2,"method":"add","params":{"a":1,"b":2}}"#,
         r#"Server listening on stdio..."#,
         r#"{"jsonrpc":"2.0","id":3,"method":"add","params":{"a":3,"b":4}}"#,
     ]),
-    ("-32600, Invalid Request: JSON, but no message. A null id is not an absent one.", &[
+    ("-32600, Invalid Request: JSON, but no message. An id of null is not the same as no id.", &[
         r#"{"jsonrpc":"2.0","id":null,"method":"add"}"#,
         r#"{"jsonrpc":"1.0","id":4,"method":"add"}"#,
     ]),
@@ -36,28 +37,29 @@ const SCENES: &[(&str, &[&str])] = &[
     ("-32602, Invalid params.", &[
         r#"{"jsonrpc":"2.0","id":6,"method":"add","params":{"a":1}}"#,
     ]),
-    ("-32603, Internal error: the handler failed, or panicked. The connection goes on.", &[
+    ("-32603, Internal error: the handler failed, or panicked. The connection stays open.", &[
         r#"{"jsonrpc":"2.0","id":7,"method":"fail"}"#,
         r#"{"jsonrpc":"2.0","id":8,"method":"panic"}"#,
     ]),
-    ("A batch: each element is judged on its own, the answers come in one array.", &[
+    ("A batch: each element is handled separately, and the responses come in one array.", &[
         r#"[{"jsonrpc":"2.0","id":9,"method":"add","params":{"a":1,"b":2}},{"jsonrpc":"2.0","method":"log"},1,{"jsonrpc":"2.0","id":10,"method":"nope"}]"#,
     ]),
-    ("A call that reports its progress: notifications in mid-call, then the answer.", &[
+    ("A call that reports its progress: notifications during the call, then the response.", &[
         r#"{"jsonrpc":"2.0","id":11,"method":"work"}"#,
     ]),
 ];
 
-/// Sends every scene to the server and writes what comes back.
+/// Sends every scene to the server and prints the responses.
 pub(super) fn show(output: &mut Output) -> Result<Exit, Failure> {
     let (server_reads, mut client_writes) = pipe(CAPACITY);
     let (mut client_reads, server_writes) = pipe(CAPACITY);
-    // The panic is part of the show and is answered; its message on stderr would only be in the way.
+    // One scene makes a handler panic, which the server answers with an error. The panic message on stderr is
+    // suppressed.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let server = thread::spawn(move || Conn::new(server_reads, server_writes).serve(handle));
     let shown = show_scenes(output, &mut client_writes, &mut client_reads);
-    // Closing our end is the end of the stream for the server, and it returns.
+    // Dropping the writer ends the server's input, so the server returns.
     drop(client_writes);
     let ended = server.join();
     std::panic::set_hook(hook);
@@ -86,10 +88,11 @@ fn show_scenes(output: &mut Output, to_server: &mut PipeWriter, from_server: &mu
             Lines::encode(&mut sent, |out| out.extend_from_slice(line.as_bytes()));
         }
         to_server.write_all(&sent).map_err(|_| Failure::new("the server of the demo has ended"))?;
-        // All answers are written before the server reads on, so when it does they are all there.
+        // The server writes all its responses before it reads again, so once it waits for input, all of them are
+        // available.
         to_server.wait_until_idle();
         match from_server.available() {
-            0 => writeln!(output, "{}", output.paint(Tone::Faint, "# nothing comes back"))?,
+            0 => writeln!(output, "{}", output.paint(Tone::Faint, "# no response"))?,
             count => {
                 from_server.read_exact(&mut buffer[..count]).expect("so much is there");
                 let answers = String::from_utf8_lossy(&buffer[..count]);
@@ -102,7 +105,7 @@ fn show_scenes(output: &mut Output, to_server: &mut PipeWriter, from_server: &mu
     Ok(())
 }
 
-/// How a line is understood.
+/// Returns the classification of a line; for a batch, that of each element too.
 fn classify(line: &[u8]) -> Vec<String> {
     match parse(line, DEFAULT_DEPTH) {
         Parsed::Message(message) => vec![kind(&message)],
@@ -132,7 +135,7 @@ fn refusal(invalid: &Invalid<'_>) -> String {
     format!("invalid, {invalid}: {} to id {id}", invalid.rule.code())
 }
 
-/// The server of the demo.
+/// The request handler of the demo server.
 fn handle(call: &mut IncomingCall<'_>) -> Result<Value, Failed> {
     match call.method() {
         "add" => {
@@ -156,5 +159,5 @@ fn handle(call: &mut IncomingCall<'_>) -> Result<Value, Failed> {
     }
 }
 
-/// More than all that is sent or answered in a scene.
+/// The capacity of each pipe: more than the bytes sent or answered in any scene.
 const CAPACITY: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! `barewire demo`: a tour of the program in one minute. It ends by itself.
+//! `barewire demo`: a one-minute tour of the program, without user input.
 
 mod broken_server;
 mod grammar;
@@ -12,7 +12,7 @@ use crate::{Exit, Failure};
 /// Take a one-minute tour: a recorded session, a broken server checked, the grammar of JSON-RPC.
 ///
 /// Each line that begins with $ is a real command. The tour runs it in a temporary folder, shows what it prints, and
-/// removes the folder at the end. Nothing is sent beyond this machine.
+/// removes the folder at the end. Nothing is sent to other machines.
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
@@ -23,7 +23,7 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Part {
-    /// A tool call in both eras of MCP, through a tap; its frames read back with times
+    /// A tool call in both eras of MCP, recorded by a tap, and its frames with times
     Session,
     /// A broken server checked, and the finding explained
     Check,
@@ -38,10 +38,10 @@ const EXAMPLES: &str = "\
 Examples:
   barewire demo                                          the whole tour
   barewire demo check                                    one part of it
-  barewire demo grammar | barewire read --format wire    this part is a transcript: read it";
+  barewire demo grammar | barewire read --format wire    the output of this part is a transcript";
 
 const NOTES: &str = "\
-Exit codes: 0 the tour is over, 2 a command of the tour could not run.";
+Exit codes: 0 the tour is complete, 2 a command of the tour could not run.";
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     match args.part {

@@ -1,4 +1,4 @@
-//! Commands of this program -> the same commands with what they print.
+//! Commands of this program -> the same commands, each with its output.
 
 use std::env;
 use std::fs;
@@ -15,10 +15,10 @@ pub(super) struct Chapter {
     steps: &'static [Step],
 }
 
-/// A command, with what to look for in its output.
+/// A command, with a text that says what to look for in its output.
 struct Step {
     about: &'static str,
-    /// The words after `barewire`. None of them has a space in it.
+    /// The words after `barewire`, separated by spaces. No word contains a space.
     command: &'static str,
     exit: Exit,
 }
@@ -27,14 +27,15 @@ pub(super) const SESSION: Chapter = Chapter {
     heading: "A session: a client calls a tool, and a tap between client and server records every byte",
     steps: &[
         Step {
-            about: "`call` is the client, `serve` the server, `tap` stands between them. The tool asks the user for a name; \
+            about: "`call` is the client, `serve` the server, `tap` is between them. The tool asks the user for a name; \
                     --answer gives it. This is revision 2025-11-25, of the legacy era.",
             command: "call greet --answer name=Ada --revision 2025-11-25 -- barewire tap --record legacy.wire -- barewire serve",
             exit: Exit::Clean,
         },
         Step {
-            about: "The recording, a line a frame: offset, seconds, direction, kind, id, method, size, and how long the response \
-                    took. The session opens with a handshake. The server sends its question as a request of its own (frame 7).",
+            about: "The recording, one line per frame: offset, seconds, direction, kind, id, method, size, and how long \
+                    the response took. The session opens with a handshake. The server sends its question as a separate \
+                    request (frame 7).",
             command: "read legacy.wire",
             exit: Exit::Clean,
         },
@@ -60,11 +61,15 @@ pub(super) const CHECK: Chapter = Chapter {
             command: "check -- barewire demo broken-server",
             exit: Exit::No,
         },
-        Step { about: "The page of the worst finding:", command: "check --explain stdout-purity", exit: Exit::Clean },
+        Step {
+            about: "The explanation of the worst finding:",
+            command: "check --explain stdout-purity",
+            exit: Exit::Clean,
+        },
     ],
 };
 
-/// Runs the commands of these chapters, in a temporary folder, and writes each with what it prints.
+/// Runs the commands of these chapters in a temporary folder, and prints each command with its output.
 pub(super) fn show(chapters: &[Chapter], output: &mut Output) -> Result<Exit, Failure> {
     let program = OwnProgram::find()?;
     let folder = TemporaryFolder::create()?;
@@ -76,7 +81,7 @@ pub(super) fn show(chapters: &[Chapter], output: &mut Output) -> Result<Exit, Fa
                 writeln!(output, "{}", output.paint(Tone::Faint, format_args!("# {line}")))?;
             }
             writeln!(output, "{}", output.paint(Tone::Strong, format_args!("$ barewire {}", step.command)))?;
-            // The reader sees which command is running while it runs.
+            // Flushed first, so that the user sees which command is running.
             output.flush()?;
             program.run(step, &folder.path, output)?;
         }
@@ -85,7 +90,7 @@ pub(super) fn show(chapters: &[Chapter], output: &mut Output) -> Result<Exit, Fa
     Ok(Exit::Clean)
 }
 
-/// This program, and a search path on which it is the first `barewire`.
+/// The path of this program, and a `PATH` on which it is the first `barewire`.
 struct OwnProgram {
     path: PathBuf,
     search_path: std::ffi::OsString,
@@ -106,7 +111,7 @@ impl OwnProgram {
         Ok(Self { search_path: search_path.map_err(|error| cannot(&error))?, path })
     }
 
-    /// Runs one command and copies its output, stderr among stdout in the order of writing.
+    /// Runs one command and copies its stdout and stderr, in the order in which they were written.
     fn run(&self, step: &Step, folder: &Path, output: &mut Output) -> Result<(), Failure> {
         let failed = |error: io::Error| Failure::new(format!("cannot run barewire {}: {error}", step.command));
         let (mut printed, for_stdout) = io::pipe().map_err(failed)?;
@@ -118,7 +123,7 @@ impl OwnProgram {
             command.env("CLICOLOR_FORCE", "1");
         }
         let mut child = command.spawn().map_err(failed)?;
-        // The command holds the writing ends of the pipe, which would keep `read_to_end` waiting.
+        // The command holds the write ends of the pipe. `read_to_end` returns only after they are closed.
         drop(command);
         let mut text = Vec::new();
         let read = printed.read_to_end(&mut text);
@@ -132,7 +137,7 @@ impl OwnProgram {
     }
 }
 
-/// An empty folder that is removed with everything in it when this is dropped.
+/// A temporary folder. Dropping this value removes the folder and its contents.
 struct TemporaryFolder {
     path: PathBuf,
 }
@@ -150,7 +155,7 @@ impl TemporaryFolder {
 
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
-        // The folder holds two small captures of this tour. If it cannot be removed, it does no harm.
+        // The folder has only two small captures, so it does no harm if it cannot be removed.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! A method of MCP -> text: its entry in the protocol's table, and the members of its messages.
+//! A method of MCP -> text: its entry in the protocol's table of methods, and the members of its messages.
 
 use std::io::{self, Write};
 
@@ -73,7 +73,7 @@ fn value(method: &Method) -> Value {
     })
 }
 
-/// Returns a range of revisions, or the only one.
+/// Returns a range of revisions as text, or a single revision if both ends are the same.
 pub(super) fn span(since: Revision, until: Revision) -> String {
     if since == until { since.to_string() } else { format!("{since} to {until}") }
 }
@@ -92,7 +92,7 @@ fn side(side: Side) -> &'static str {
     }
 }
 
-/// Returns the side that sends a method, in any revision.
+/// Returns the side that sends a method, considering all revisions.
 fn sender(method: &Method) -> &'static str {
     match (method.by_client, method.by_server, method.extension) {
         (Some(_), Some(_), _) => "either side",
@@ -102,7 +102,8 @@ fn sender(method: &Method) -> &'static str {
     }
 }
 
-/// Returns who sends a method, in which revisions, and the capability it needs; one entry if both sides are the same.
+/// Returns which side sends a method, in which revisions, and the capability it needs. If this is the same for both
+/// sides, returns one entry.
 fn senders(method: &Method) -> Vec<(&'static str, Availability, Option<String>)> {
     let (by_client, by_server) = (method.by_client, method.by_server);
     if let (Some(client), Some(server)) = (by_client, by_server)
@@ -137,7 +138,7 @@ fn declared(sent: &Availability, needs: Capability) -> String {
     }
 }
 
-/// The members of a method's messages, with a `?` after optional ones, and a note about common mistakes.
+/// The members of a method's messages, with `?` after optional ones, and a note about common mistakes.
 struct MethodMembers {
     name: &'static str,
     params: &'static str,

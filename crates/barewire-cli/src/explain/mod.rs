@@ -1,4 +1,5 @@
-//! `barewire explain`: a code, message shape, rule, method or revision -> its meaning, who is at fault, and how to fix it.
+//! `barewire explain`: an error code, message shape, rule, method or revision -> its meaning, which side is at fault,
+//! and how to fix it.
 
 mod methods;
 mod revisions;
@@ -95,7 +96,7 @@ fn show(output: &mut Output, name: &str, topic: &Topic, json: bool) -> io::Resul
     Ok(())
 }
 
-/// Prints a paragraph after a label, wrapped.
+/// Prints a label and a wrapped paragraph after it.
 fn wrapped(output: &mut Output, label: &str, text: &str) -> io::Result<()> {
     let room = output.width().saturating_sub(label.len());
     let lines = wrap(text, room);
@@ -122,7 +123,7 @@ fn list(output: &mut Output, json: bool) -> Result<Exit, Failure> {
     Ok(Exit::Clean)
 }
 
-/// Returns the nearest name, if one is near.
+/// Returns the known name most similar to `wanted`, if one is similar enough.
 fn near(wanted: &str) -> Option<&'static str> {
     let topics = TOPICS.iter().flat_map(|topic| topic.names.iter().copied());
     let methods = METHODS.iter().map(|method| method.name);

@@ -1,4 +1,4 @@
-//! A revision of MCP -> text: its methods and codes, what is new and what is gone, from the protocol's tables.
+//! A revision of MCP -> text: its methods and codes, and those added and removed, from the protocol's tables.
 
 use std::io::{self, Write};
 
@@ -35,7 +35,7 @@ pub(super) fn show(revision: Revision, output: &mut Output, as_json: bool) -> io
     wrapped(output, "", description(revision))?;
     writeln!(output)?;
     let opens = match revision.era() {
-        Era::Legacy => "with initialize, whose result holds for the whole connection",
+        Era::Legacy => "with initialize, whose result applies to the whole connection",
         Era::Modern => "without a handshake: each request has all it needs in its _meta",
     };
     let batches = match revision {
@@ -64,7 +64,7 @@ fn is_in(method: &Method, revision: Revision) -> bool {
     [method.by_client, method.by_server].into_iter().flatten().any(|sent| sent.is_in(revision))
 }
 
-/// Returns the changes of a revision, besides methods.
+/// Describes the changes of a revision other than those to methods.
 pub(super) fn description(revision: Revision) -> &'static str {
     match revision {
         Revision::V2024_11_05 => {

@@ -1,7 +1,7 @@
-//! The table of codes, shapes and rules.
+//! The explanations of error codes, message shapes and rules.
 
 pub(super) struct Topic {
-    /// The name, and other words that users type for it.
+    /// The name of the topic, and other words that users may type for it.
     pub(super) names: &'static [&'static str],
     pub(super) title: &'static str,
     pub(super) what: &'static str,
@@ -10,7 +10,7 @@ pub(super) struct Topic {
     pub(super) see: &'static str,
 }
 
-/// Returns the topic of a code without an entry of its own.
+/// Returns the topic of an error code that has no entry in the table.
 pub(super) fn code_topic(code: i64) -> Topic {
     match code {
         -32019..=-32000 => Topic {
@@ -49,7 +49,7 @@ pub(super) fn code_topic(code: i64) -> Topic {
     }
 }
 
-/// Returns the topic of a rule that only the sender of a frame can break.
+/// Returns the topic of a rule about frames. Only the sender of a frame can break it.
 const fn rule(
     names: &'static [&'static str],
     title: &'static str,
@@ -99,7 +99,7 @@ pub(super) const TOPICS: &[Topic] = &[
     },
     Topic {
         names: &["-32603", "internal-error", "internal error"], title: "Internal error",
-        what: "The receiver failed for a reason of its own: a handler raised an error or panicked. barewire puts the \
+        what: "The receiver failed internally: a handler raised an error or panicked. barewire puts the \
             type of the error into data.exception, and its message only into the log.",
         fault: "the receiver",
         fix: "read the receiver's log on stderr; as its author, give expected failures a code of their own",
@@ -166,7 +166,7 @@ pub(super) const TOPICS: &[Topic] = &[
             gets exactly one response, with the same id, byte for byte. The id is a string or a number, never null, \
             and different from all other requests in flight of the same sender.",
         fault: "none: a regular message",
-        fix: "if there is no response, check that the id came back unchanged, and was not taken for a notification",
+        fix: "if there is no response, check that the request has an id, and that the response has the same id",
         see: "JSON-RPC 2.0, section 4; MCP base protocol, requests",
     },
     Topic {
@@ -290,7 +290,7 @@ pub(super) const TOPICS: &[Topic] = &[
         "The name of a method is a string.",
         "write the name in quotes", "JSON-RPC 2.0, section 4"),
     rule(&["method-and-outcome"], "\"method\" beside \"result\" or \"error\"",
-        "It is both a request and a response, and so neither.",
+        "It has members of both a request and a response, so it is neither.",
         "leave out the other members: do not write unset fields as null either", "JSON-RPC 2.0, sections 4 and 5"),
     rule(&["result-and-error"], "\"result\" beside \"error\"",
         "A response has exactly one of the two. \"error\":null beside a result, as in JSON-RPC 1.0, is not allowed.",
@@ -300,8 +300,8 @@ pub(super) const TOPICS: &[Topic] = &[
         "leave params out if there are none; put a single value into an object", "JSON-RPC 2.0, section 4.2"),
     Topic {
         names: &["null-id"], title: "\"id\" is null",
-        what: "A null id is not an absent one, so this is not a notification. MCP forbids it, and JSON-RPC reserves \
-            it for errors about unreadable requests.",
+        what: "An id of null is not the same as no id, so this is not a notification. MCP forbids it, and JSON-RPC \
+            reserves it for errors about unreadable requests.",
         fault: "the sender, often a serialiser that writes unset fields as null",
         fix: "leave id out for a notification, set it for a request",
         see: "JSON-RPC 2.0, section 4; MCP base protocol, requests",

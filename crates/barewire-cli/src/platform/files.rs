@@ -10,31 +10,31 @@ use std::path::Path;
 /// A connection to a local socket that receives the lines of a log.
 pub(crate) type LogSocket = std::os::unix::net::UnixStream;
 
-/// Returns a path from the bytes of an argument.
+/// Converts the bytes of a command-line argument to a path.
 pub(crate) fn path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 
-/// Returns options that create a file only its owner can read.
+/// Returns options that create a file with access for its owner only.
 pub(crate) fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options
 }
 
-/// Returns a builder of folders that only their owner can list.
+/// Returns a builder that creates folders with access for their owner only.
 pub(crate) fn private_folder() -> DirBuilder {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700);
     builder
 }
 
-/// Whether it is a character device, such as /dev/null.
+/// Whether the metadata is that of a character device, such as /dev/null.
 pub(crate) fn is_device(metadata: &Metadata) -> bool {
     metadata.file_type().is_char_device()
 }
 
-/// Whether both are of one file.
+/// Whether both are metadata of the same file.
 pub(crate) fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
@@ -44,7 +44,7 @@ pub(crate) fn owner(metadata: &Metadata) -> String {
     format!("{}:{}", metadata.uid(), metadata.gid())
 }
 
-/// Gives a file the owner and group of another.
+/// Gives `file` the owner and group of the file that has the metadata `like`.
 pub(crate) fn copy_owner(file: &File, like: &Metadata) -> io::Result<()> {
     let made = file.metadata()?;
     match (made.uid(), made.gid()) == (like.uid(), like.gid()) {
@@ -53,12 +53,13 @@ pub(crate) fn copy_owner(file: &File, like: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Gives a file the permissions of another. Call it after [`copy_owner`], which clears some of the bits.
+/// Gives `file` the permissions in `like`. Call it after [`copy_owner`], because changing the owner clears some
+/// permission bits.
 pub(crate) fn copy_permissions(file: &File, like: &Metadata) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(like.mode() & 0o7777))
 }
 
-/// Returns the number of other names of a file.
+/// Returns the number of other hard links to a file.
 pub(crate) fn other_names(metadata: &Metadata) -> u64 {
     metadata.nlink().saturating_sub(1)
 }

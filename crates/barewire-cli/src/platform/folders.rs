@@ -1,4 +1,4 @@
-//! The folders of the operating system for settings and for data.
+//! The standard folders of the operating system for settings and data.
 
 use std::env;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ pub(crate) fn home() -> Option<PathBuf> {
     env::home_dir().filter(|home| home.is_absolute())
 }
 
-/// Returns the folder for the settings of programs.
+/// Returns the folder in which programs keep their settings.
 pub(crate) fn settings() -> Option<PathBuf> {
     if cfg!(target_os = "macos") {
         return Some(home()?.join("Library/Application Support"));
@@ -23,7 +23,7 @@ pub(crate) fn captures() -> Option<PathBuf> {
     Some(state.or_else(|| Some(home()?.join(default)))?.join("barewire"))
 }
 
-/// Returns the folder in a variable. A relative path is ignored, as the XDG specification requires.
+/// Returns the folder named by an environment variable. A relative path is ignored, as the XDG specification requires.
 fn absolute(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }

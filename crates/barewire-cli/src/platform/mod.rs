@@ -1,4 +1,4 @@
-//! Everything that differs between operating systems. No other code of this crate depends on the system.
+//! All code that depends on the operating system. The rest of this crate does not.
 
 mod files;
 mod folders;

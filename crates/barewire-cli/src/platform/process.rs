@@ -1,4 +1,4 @@
-//! The standard streams of this process, and its exit.
+//! The standard streams of this process, and its exit status.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -11,8 +11,8 @@ use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 
 use super::is_same_file;
 
-/// Takes stdin, stdout and stderr of this process for a relay. Its own stdin and stdout are /dev/null from here on, so that the
-/// relay holds the only copies and can close them.
+/// Duplicates stdin, stdout and stderr of this process for a relay, and replaces its own stdin and stdout by /dev/null.
+/// So the relay holds the only copies of stdin and stdout and can close them.
 pub(crate) fn take_stdio() -> io::Result<HostFiles> {
     let copy = |fd| Ok::<File, io::Error>(rustix::io::dup(fd)?.into());
     let files = HostFiles { stdin: copy(stdin())?, stdout: copy(stdout())?, stderr: copy(stderr())? };
@@ -22,13 +22,13 @@ pub(crate) fn take_stdio() -> io::Result<HostFiles> {
     Ok(files)
 }
 
-/// Whether this is the file behind our stdout.
+/// Whether the metadata is that of the file that stdout goes to.
 pub(crate) fn is_stdout(metadata: &Metadata) -> bool {
     let ours = rustix::io::dup(stdout()).map_err(io::Error::from).and_then(|it| File::from(it).metadata());
     ours.is_ok_and(|ours| is_same_file(&ours, metadata))
 }
 
-/// Ends this process as a program has ended: with the same code, or by the same signal.
+/// Ends this process the same way as a program that has ended: with the same exit code, or by the same signal.
 pub(crate) fn end_like(status: ExitStatus) -> ! {
     if let Some(code) = status.code() {
         std::process::exit(code);
@@ -37,8 +37,8 @@ pub(crate) fn end_like(status: ExitStatus) -> ! {
     if number == Signal::KILL.as_raw() {
         let _ = kill_process(getpid(), Signal::KILL);
     }
-    // A signal that is caught here, or that Rust ignores, does not end this process, but it ends a shell that replaces it. The
-    // shell writes no core: that of the program is the useful one.
+    // A signal that this process catches or that Rust ignores would not end this process. So a shell replaces the
+    // process and is ended by the signal. The shell writes no core dump, because only that of the program is useful.
     let script = "ulimit -c 0; kill -\"$1\" $$; exit $((128 + $1))";
     let _ = Command::new("/bin/sh").args(["-c", script, "sh", &number.to_string()]).exec();
     std::process::exit(128 + number)

@@ -1,10 +1,10 @@
-//! Ctrl-C and SIGTERM -> a future.
+//! Waits for Ctrl-C and SIGTERM.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that ask the program to stop. Caught signals do not end the process by themselves.
+/// The signals that ask this program to stop. Once caught, they no longer end the process.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,

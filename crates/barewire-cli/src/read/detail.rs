@@ -1,4 +1,4 @@
-//! One frame in detail: its members, and what each means.
+//! One frame in detail: each member, with its meaning.
 
 use std::io::{self, Write};
 
@@ -39,11 +39,11 @@ pub(super) fn show(output: &mut Output, frame: &WireFrame<'_>, links: &[Link]) -
     writeln!(output, "\n{}", consequence(frame))
 }
 
-/// The text of a message: a frame, or an element of a batch.
+/// The text of one message: a frame, or an element of a batch.
 pub(super) struct MessageDetail<'a> {
     kind: &'static str,
     text: &'a [u8],
-    /// The offset of the text in the frame.
+    /// The offset of the message in the frame.
     at: usize,
 }
 
@@ -57,7 +57,8 @@ impl<'a> MessageDetail<'a> {
         Self { kind, text, at: text.as_ptr().addr() - frame.as_ptr().addr() }
     }
 
-    /// Returns the members with the offsets of their values in the frame, and their meaning. Empty if it is not an object.
+    /// Returns each member with the offset of its value in the frame and its meaning; empty if the message is not an
+    /// object.
     pub(super) fn members(&self) -> Vec<(Member<'a>, usize, String)> {
         let before = self.text.iter().take_while(|b| b.is_ascii_whitespace()).count();
         let Ok(object) = Json::parse(self.text) else { return Vec::new() };
@@ -68,7 +69,7 @@ impl<'a> MessageDetail<'a> {
         let detail = |member: Member<'a>| {
             let meaning = match MemberName::of(member.name) {
                 None => "not a member of JSON-RPC: ignored".into(),
-                Some(name) if count[name as usize] > 1 => "duplicate: nothing says which of the two is meant".into(),
+                Some(name) if count[name as usize] > 1 => "duplicate: it is undefined which of the two counts".into(),
                 Some(name) => meaning(self.kind, name, member.value),
             };
             (member, self.at + before + member.value_at, meaning)
@@ -100,11 +101,11 @@ fn members(output: &mut Output, part: &MessageDetail<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the meaning of a member in a message of this kind.
+/// Explains the meaning of a member in a message of this kind.
 fn meaning(kind: &str, name: MemberName, value: Json<'_>) -> String {
     match (name, value.kind()) {
         (MemberName::Jsonrpc, _) if Text::from_json(value).is_some_and(|text| text == "2.0") => {
-            "the version; on every message, and always this string".into()
+            "the version of JSON-RPC: always this string, in every message".into()
         }
         (MemberName::Jsonrpc, _) => "must be the string \"2.0\"".into(),
         (MemberName::Id, Kind::Number | Kind::String) => match kind {
@@ -132,7 +133,7 @@ fn meaning(kind: &str, name: MemberName, value: Json<'_>) -> String {
     }
 }
 
-/// Returns what the receiver does with the frame.
+/// Explains which response the frame gets, if any.
 fn consequence(frame: &WireFrame<'_>) -> String {
     let invalid = match &frame.parsed {
         Parsed::Message(Message::Request(request)) => {
@@ -161,7 +162,7 @@ fn consequence(frame: &WireFrame<'_>) -> String {
     format!("{effect}\nMore: barewire explain {}", invalid.rule.name())
 }
 
-/// Returns the response of a server to an invalid frame.
+/// Returns the error response that a server sends for an invalid frame.
 pub(super) fn reply(frame: &WireFrame<'_>) -> Option<String> {
     let Parsed::Invalid(invalid) = &frame.parsed else { return None };
     if invalid.rule == Rule::Truncated {
@@ -172,7 +173,7 @@ pub(super) fn reply(frame: &WireFrame<'_>) -> Option<String> {
     String::from_utf8(reply).ok()
 }
 
-/// Returns a value if it is short, else its kind, size and beginning.
+/// Returns a value if it is short, otherwise its kind, size and start.
 fn summary(value: Json<'_>, most: usize) -> String {
     let bytes = value.as_bytes();
     let short = shown(bytes, most);
@@ -185,7 +186,7 @@ fn summary(value: Json<'_>, most: usize) -> String {
     }
 }
 
-/// The members of params, a result or an error that are shown.
+/// The maximum number of members of params, a result or an error to show.
 const MAX_INNER: usize = 20;
-/// The elements of a batch that are shown.
+/// The maximum number of batch elements to show.
 const MAX_ELEMENTS: usize = 50;

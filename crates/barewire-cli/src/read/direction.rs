@@ -1,4 +1,4 @@
-//! Frames of a plain stream, which does not record who sent them -> the same frames with their most likely direction.
+//! Frames of a plain stream, which does not record their direction -> the same frames with a guessed direction.
 
 use std::collections::HashSet;
 
@@ -12,12 +12,12 @@ use crate::Failure;
 use barewire_workbench::frames::{Sink, WireFrame, WireItem};
 use barewire_workbench::pipeline::{Observer, ObserverSink};
 
-/// An observer of all that is read. Frames without a direction get a guessed one first.
+/// Passes everything that is read to another observer. Frames without a direction get a guessed one first.
 pub(super) struct DirectedObserver<'a, O> {
     filter: &'a Filter,
     guess: DirectionGuess,
     observed: ObserverSink<O>,
-    /// Whether the input itself gives directions.
+    /// Whether the input records the direction of frames.
     pub(super) has_directions: bool,
 }
 
@@ -47,10 +47,11 @@ impl<O: Observer> Sink for DirectedObserver<'_, O> {
     }
 }
 
-/// Assigns a message to the side that usually sends it, and a response to the side that got the request.
+/// Guesses the direction of messages: a request or notification comes from the side that usually sends its method, and
+/// a response from the side that received the request.
 #[derive(Default)]
 pub(super) struct DirectionGuess {
-    /// The ids of the server's requests that have no response yet.
+    /// The ids of the server's outstanding requests.
     server_requests: HashSet<Id<'static>>,
 }
 
@@ -85,7 +86,7 @@ impl DirectionGuess {
     }
 }
 
-/// Returns the side that may send a method; the client if both may.
+/// Returns the side that may send a method; the client if both sides may.
 fn usual_sender(method: Text<'_>) -> Side {
     match Method::find(&method.to_name()) {
         Some(Method { by_client: None, by_server: Some(_), .. }) => Side::Server,
@@ -93,5 +94,5 @@ fn usual_sender(method: Text<'_>) -> Side {
     }
 }
 
-/// More requests than any server has in flight at once.
+/// The maximum number of outstanding server requests to remember: more than any server has at once.
 const MAX_SERVER_REQUESTS: usize = 1024;

@@ -1,4 +1,4 @@
-//! Events of a transcript, such as HTTP heads, stderr and the end of the program -> a line each.
+//! Events of a transcript, such as HTTP heads, stderr and the exit of the program -> one line each.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -18,13 +18,14 @@ pub(super) struct EventLine<'a> {
     channel: &'a str,
     time: Option<Duration>,
     stream: Option<Stream>,
-    /// `stderr`, or the first word of the event.
+    /// `stderr`, or the first word of the event in the transcript.
     word: &'static str,
     text: Cow<'a, [u8]>,
 }
 
 impl<'a> EventLine<'a> {
-    /// Returns `None` for frames, and for events that only concern how frames are cut.
+    /// Converts an item to a line. Returns `None` for frames, and for events that only concern how the stream is cut
+    /// into frames.
     pub(super) fn of(item: &WireItem<'a>) -> Option<Self> {
         match item {
             WireItem::Header(_) | WireItem::Frame(_) | WireItem::Endpoint { .. } => None,
@@ -44,7 +45,7 @@ impl<'a> EventLine<'a> {
         filter.wants_event(self.stream, &self.text, self.is_failure())
     }
 
-    /// Whether the program failed, or an HTTP request did.
+    /// Whether the event is a failed exit of the program, or an HTTP status of 400 or more.
     fn is_failure(&self) -> bool {
         match self.word {
             "exit" => *self.text != *b"code 0",
@@ -53,7 +54,7 @@ impl<'a> EventLine<'a> {
         }
     }
 
-    /// Writes a line, aligned with the time and direction of frames.
+    /// Writes the event as a line. Its time and direction are aligned with those of frames.
     pub(super) fn line(&self, output: &mut Output, directions: &mut DirectionColumn) -> io::Result<()> {
         let time = self.time.map_or(String::new(), |time| format!("{:>10.6} ", time.as_secs_f64()));
         let text = shown(&self.text, MAX_TEXT);
@@ -78,7 +79,7 @@ impl<'a> EventLine<'a> {
     }
 }
 
-/// Returns the stream of an event, its first word and the rest.
+/// Returns the stream of an event, its first word, and the rest of its text.
 fn parts(note: &Note) -> Option<(Option<Stream>, &'static str, String)> {
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Some(match note {
@@ -93,12 +94,12 @@ fn parts(note: &Note) -> Option<(Option<Stream>, &'static str, String)> {
     })
 }
 
-/// Returns the number in a status line, with or without the direction before it.
+/// Returns the status code of an HTTP status line, which may start with its direction.
 pub(super) fn status(line: &[u8]) -> Option<u16> {
     let line = std::str::from_utf8(line).ok()?;
     let line = line.strip_prefix("< ").unwrap_or(line);
     line.starts_with("HTTP/").then(|| line.split(' ').nth(1)?.parse().ok())?
 }
 
-/// The characters of a text that are shown.
+/// The maximum number of characters of a text to show.
 const MAX_TEXT: usize = 160;

@@ -11,7 +11,7 @@ use barewire_workbench::duration;
 use barewire_workbench::frames::FrameFacts;
 use barewire_workbench::operations::{Relation, ResponseOutcome, TrackedMessage};
 
-/// All filters must match. In a batch, all must match the same element.
+/// The filter options. All of them must match; in a batch, all must match the same element.
 #[derive(clap::Args)]
 #[group(id = "filters", multiple = true, conflicts_with_all = ["summary", "frame"])]
 pub(crate) struct Filter {
@@ -22,7 +22,7 @@ pub(crate) struct Filter {
     /// Only frames in this direction: to-server (>) or to-client (<)
     #[arg(long, value_enum, value_name = "DIRECTION", hide_possible_values = true, help_heading = HEADING)]
     direction: Option<Direction>,
-    /// Only this method, and its responses; * matches any characters, ? any one
+    /// Only messages of this method, and their responses; * matches any text, ? one character
     #[arg(long, value_name = "GLOB", value_parser = Glob::parse, help_heading = HEADING)]
     method: Option<Glob>,
     /// Only messages with this id, and progress and cancels of its request; 1 also matches "1"
@@ -69,7 +69,7 @@ impl Filter {
         self.is_about_messages() || self.direction.is_some() || self.errors || self.text.is_some()
     }
 
-    /// Whether a filter is set that only a message can match.
+    /// Whether a filter is set that can match only messages, not events.
     fn is_about_messages(&self) -> bool {
         !self.kind.is_empty()
             || self.method.is_some()
@@ -83,7 +83,7 @@ impl Filter {
         self.unanswered
     }
 
-    /// Fails if a filter needs directions or times: a plain stream has neither.
+    /// Fails if a filter needs directions or times, because a plain stream has neither.
     pub(super) fn refuse_plain_stream(&self) -> Result<(), Failure> {
         let option = match (self.direction, self.slower_than) {
             (Some(_), _) => "--direction",
@@ -94,7 +94,7 @@ impl Filter {
             .with_hint("barewire tap --record writes a transcript; docs/wire-format.md describes the format"))
     }
 
-    /// Whether a message matches. Whether a request gets a response is not known yet, so all match `--unanswered`.
+    /// Whether a message matches. Every request matches `--unanswered`, because its response may still follow.
     pub(super) fn wants(&self, tracked: &TrackedMessage<'_>) -> bool {
         let text = tracked.text.unwrap_or_default();
         let facts = FrameFacts::element(tracked.message, text);
@@ -113,7 +113,7 @@ impl Filter {
             && self.text.as_ref().is_none_or(|wanted| wanted.is_in(text))
     }
 
-    /// Whether an event matches, which is not a message.
+    /// Whether an event, which is not a message, matches.
     pub(super) fn wants_event(&self, stream: Option<Stream>, text: &[u8], is_bad: bool) -> bool {
         !self.is_about_messages()
             && self.direction.is_none_or(|it| stream.is_some_and(|stream| it.is(stream)))
@@ -122,7 +122,7 @@ impl Filter {
     }
 }
 
-/// Whether the method of a message, or of the request that it answers, matches.
+/// Whether the method of a message, or that of the request it answers, matches.
 fn has_method(glob: &Glob, tracked: &TrackedMessage<'_>) -> bool {
     let own = match tracked.message {
         Ok(Message::Request(request)) => Some(request.method),
@@ -157,7 +157,7 @@ fn is_error(tracked: &TrackedMessage<'_>) -> bool {
     }
 }
 
-/// A text without the distinction of case.
+/// A text to search for, ignoring case.
 #[derive(Clone)]
 struct TextFilter(String);
 
@@ -171,7 +171,7 @@ impl TextFilter {
         if wanted.is_empty() {
             return true;
         }
-        // Most frames are ASCII, and need no copy.
+        // Most frames are ASCII and can be compared without a copy.
         if text.is_ascii() {
             return text.windows(wanted.len()).any(|part| part.eq_ignore_ascii_case(wanted));
         }
@@ -179,12 +179,12 @@ impl TextFilter {
     }
 }
 
-/// Removes the distinction of case; by way of upper case, because some letters have two lower case forms.
+/// Folds case for comparison. It converts to upper case first, because some letters have two lower case forms.
 fn folded(text: &str) -> String {
     text.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
 
-/// An id as the user types it: `1` is the number or the string.
+/// An id as typed by the user: `1` matches the number and the string.
 #[derive(Clone)]
 struct IdFilter {
     typed: Option<Id<'static>>,
@@ -194,7 +194,7 @@ struct IdFilter {
 impl IdFilter {
     fn parse(text: &str) -> Result<Self, String> {
         let typed = Id::parse(text.as_bytes()).map(Id::into_owned);
-        // With quotes, only the string matches.
+        // An id typed with quotes matches only the string.
         let quoted = serde_json::to_string(text).map_err(|error| error.to_string())?;
         let is_quoted = text.starts_with('"') && typed.is_some();
         let string = if is_quoted { None } else { Id::parse(quoted.as_bytes()).map(Id::into_owned) };
@@ -222,7 +222,7 @@ impl IdFilter {
     }
 }
 
-/// A pattern in which `*` matches any characters and `?` any one.
+/// A pattern in which `*` matches any number of characters and `?` exactly one.
 #[derive(Clone)]
 struct Glob(Vec<char>);
 
@@ -234,7 +234,7 @@ impl Glob {
     fn matches(&self, name: &str) -> bool {
         let (glob, name): (&[char], Vec<char>) = (&self.0, name.chars().collect());
         let (mut at, mut from) = (0, 0);
-        // The place of the last star, and the end of what it matches.
+        // The position of the last star in the pattern, and the end of the text that it matches so far.
         let mut star: Option<(usize, usize)> = None;
         while from < name.len() {
             match (glob.get(at), star) {
@@ -275,7 +275,7 @@ mod tests {
         for (glob, name, is) in cases {
             assert_eq!(Glob::parse(glob).unwrap().matches(name), is, "{glob} {name}");
         }
-        // Many stars take no longer than the product of both lengths.
+        // A pattern with many stars takes at most pattern length times text length steps.
         let stars = Glob::parse(&"*a".repeat(200)).unwrap();
         assert!(!stars.matches(&"a".repeat(199)));
     }

@@ -1,4 +1,4 @@
-//! A frame -> one JSON object on a line, for scripts.
+//! A frame -> one JSON object on one line, for scripts.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::link::{Link, OperationFacts, Role};
 use crate::output::{Output, safe_json};
 use barewire_workbench::frames::{FrameFacts, WireFrame};
 
-/// Writes the object of a frame, with details about each member if `with_members`.
+/// Writes a frame as an object. `with_members` adds details about each member.
 pub(super) fn write(output: &mut Output, frame: &WireFrame<'_>, links: &[Link], with_members: bool) -> io::Result<()> {
     write!(output, "{{\"frame\":{},\"offset\":{},\"length\":{}", frame.number, frame.offset, frame.length)?;
     if let Some(place) = frame.place {
@@ -53,7 +53,7 @@ pub(super) fn write(output: &mut Output, frame: &WireFrame<'_>, links: &[Link], 
     writeln!(output, "}}")
 }
 
-/// Writes the members for the place of a frame or event in a transcript.
+/// Writes the stream, channel and time of a frame or event in a transcript.
 pub(super) fn write_place(
     output: &mut Output,
     stream: Option<Stream>,
@@ -90,7 +90,7 @@ fn facts(output: &mut Output, facts: &FrameFacts<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the relation of a message to others.
+/// Writes how a message relates to other messages.
 fn relation(output: &mut Output, link: &Link) -> io::Result<()> {
     let tie = match link.role {
         Role::None => return Ok(()),

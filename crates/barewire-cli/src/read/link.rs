@@ -1,11 +1,11 @@
-//! The relation of a message to earlier ones -> the words that its line has for it.
+//! The relation of a message to earlier messages -> the words about it in the message's line.
 
 use std::time::Duration;
 
 use crate::output::{shown, took};
 use barewire_workbench::operations::{Operation, Relation, ResponseOutcome, TrackedMessage};
 
-/// A [`Relation`] that can be kept until its line is written.
+/// An owned copy of a [`Relation`], kept until the message's line is written.
 pub(super) struct Link {
     pub(super) role: Role,
     pub(super) operation: Option<OperationFacts>,
@@ -13,7 +13,7 @@ pub(super) struct Link {
     pub(super) latency: Option<Duration>,
 }
 
-/// The role of a message in an operation, as [`Relation`] has it.
+/// The role of a message in an operation. It corresponds to the variants of [`Relation`].
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Role {
     None,
@@ -29,15 +29,15 @@ pub(super) enum Role {
 /// The operation that a message is part of.
 pub(super) struct OperationFacts {
     pub(super) number: u64,
-    /// The frame of its first request.
+    /// The number of the frame with the first request.
     pub(super) frame: u64,
     pub(super) method: String,
     pub(super) name: Option<String>,
     /// The number of rounds so far.
     pub(super) round: usize,
-    /// The id of the request, escaped, if the response has another one.
+    /// The id of the request, escaped, if the id of the response differs.
     request_id: Option<String>,
-    /// The time from its first request to this response.
+    /// The time from the first request to this response.
     total: Option<Duration>,
 }
 
@@ -60,7 +60,7 @@ impl Link {
         Self { role, operation: operation.map(OperationFacts::of), latency }
     }
 
-    /// Returns the title of the request that a response belongs to.
+    /// If the message is a response, returns the title of its request.
     pub(super) fn request_title(&self) -> Option<String> {
         match self.role {
             Role::Response { .. } => self.operation.as_ref().map(OperationFacts::title),
@@ -68,7 +68,8 @@ impl Link {
         }
     }
 
-    /// Returns the words after the size: latency first. `has_title` if the line names the request already.
+    /// Returns the words to print after the size, latency first. `has_title` says that the line already names the
+    /// request.
     pub(super) fn words(&self, has_title: bool) -> Vec<String> {
         let mut words: Vec<String> = self.latency.map(took).into_iter().collect();
         let operation = self.operation.as_ref();
@@ -123,7 +124,7 @@ impl OperationFacts {
     }
 }
 
-/// Returns a method and the tool, prompt or resource it is about, escaped.
+/// Returns a method, and the tool, prompt or resource that the request names, escaped.
 pub(super) fn title(method: &str, name: Option<&str>) -> String {
     let method = if method.is_empty() { "(no method)".to_owned() } else { shown(method.as_bytes(), 40) };
     match name {

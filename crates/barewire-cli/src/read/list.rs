@@ -1,4 +1,4 @@
-//! Frames -> a line for each that the filters select.
+//! Frames -> one line for each frame that the filters select.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ pub(super) struct Listing<'a> {
     output: &'a mut Output,
     tracker: OperationTracker,
     guess: DirectionGuess,
-    /// The links of the current frame, one per message.
+    /// The relations of the current frame's messages to other messages.
     links: Vec<Link>,
     pending: PendingLines,
     counts: FrameCounts,
@@ -30,7 +30,7 @@ pub(super) struct Listing<'a> {
 struct FrameCounts {
     frames: u64,
     shown: u64,
-    /// Frames that are shown and not well formed.
+    /// The number of shown frames that are not well formed.
     bad: u64,
 }
 
@@ -55,7 +55,7 @@ impl Sink for Listing<'_> {
     }
 
     fn restarted(&mut self, name: &str) -> Result<(), Failure> {
-        // Requests of the old file get no response in the new one.
+        // The file was replaced, so requests of the old file will not get a response any more.
         self.print_pending(|pending| !pending.lines.is_empty())?;
         (self.tracker, self.guess) = (OperationTracker::new(), DirectionGuess::default());
         self.output.flush()?;
@@ -103,7 +103,7 @@ impl<'a> Listing<'a> {
         Ok(true)
     }
 
-    /// Sets the links of the frame. Returns whether the filters select it.
+    /// Sets `links` for the frame. Returns whether the filters select the frame.
     fn track(&mut self, item: &WireItem<'_>, frame: &WireFrame<'_>) -> Result<bool, Failure> {
         let Self { args, tracker, guess, links, .. } = self;
         links.clear();
@@ -119,7 +119,7 @@ impl<'a> Listing<'a> {
             tracker.take(item, &mut each);
         } else if filter.is_set() {
             filter.refuse_plain_stream()?;
-            // A guessed relation is used for filters and not shown.
+            // If directions are guessed, relations are used only by filters and are not shown.
             tracker.take(&WireItem::Frame(&guess.place(frame)), &mut each);
             if !filter.wants_unanswered() {
                 links.clear();
@@ -128,7 +128,7 @@ impl<'a> Listing<'a> {
         Ok(wanted)
     }
 
-    /// Keeps the line of a request until it is known whether it gets a response.
+    /// Holds back the line of a request until it is known whether the request gets a response.
     fn defer(&mut self, frame: &WireFrame<'_>, wanted: bool) -> Result<(), Failure> {
         for link in &self.links {
             if let (Role::Response { .. } | Role::Cancellation, Some(operation)) = (link.role, &link.operation) {
@@ -148,7 +148,7 @@ impl<'a> Listing<'a> {
         self.print_pending(PendingLines::is_too_much)
     }
 
-    /// Prints the oldest pending lines as long as `condition` holds.
+    /// Prints pending lines, the oldest first, while `condition` holds.
     fn print_pending(&mut self, condition: impl Fn(&PendingLines) -> bool) -> Result<(), Failure> {
         while condition(&self.pending)
             && let Some(line) = self.pending.pop_first()
@@ -159,7 +159,7 @@ impl<'a> Listing<'a> {
         Ok(())
     }
 
-    /// Ends the list: prints what is pending, and a line on stderr about the whole.
+    /// Prints the pending lines, and a line on stderr that sums up the list.
     pub(super) fn finish(mut self) -> Result<Exit, Failure> {
         self.print_pending(|pending| !pending.lines.is_empty())?;
         let Self { args, output, counts, tracker, .. } = self;
@@ -193,7 +193,7 @@ fn line(
     if args.json { json::write(output, frame, links, false) } else { text::line(output, directions, frame, links) }
 }
 
-/// Writes the number of frames, and the requests without a response, to stderr.
+/// Writes the number of frames and the unanswered requests to stderr.
 fn conclude(args: &Args, counts: &FrameCounts, tracker: &OperationTracker) -> io::Result<()> {
     let mut stderr = io::stderr().lock();
     if counts.frames == 0 {
@@ -222,12 +222,12 @@ fn conclude(args: &Args, counts: &FrameCounts, tracker: &OperationTracker) -> io
     Ok(())
 }
 
-/// Lines of requests without a response so far.
+/// The lines of requests that have no response so far.
 #[derive(Default)]
 struct PendingLines {
-    /// By frame.
+    /// Maps frame numbers to lines.
     lines: BTreeMap<u64, PendingLine>,
-    /// The frame of each operation.
+    /// Maps each operation's number to the frame number of its line.
     frames: HashMap<u64, u64>,
     bytes: usize,
 }
@@ -235,14 +235,14 @@ struct PendingLines {
 struct PendingLine {
     text: Vec<u8>,
     bad: bool,
-    /// The operations of its requests without a response: a batch can have several.
+    /// The operations of the line's requests without a response. A batch can have several.
     open: Vec<u64>,
 }
 
 impl PendingLines {
     fn insert(&mut self, frame: u64, line: PendingLine) {
         for operation in &line.open {
-            // Another round means that the one before it has a response.
+            // If the operation has a new round, the request of the previous round got its response.
             self.remove(*operation);
             self.frames.insert(*operation, frame);
         }
@@ -250,7 +250,7 @@ impl PendingLines {
         self.lines.insert(frame, line);
     }
 
-    /// Drops the line of an operation, unless other requests of its batch are open.
+    /// Removes the line of an operation, unless other requests in the same batch are still without a response.
     fn remove(&mut self, operation: u64) {
         let Some(frame) = self.frames.remove(&operation) else { return };
         let Some(line) = self.lines.get_mut(&frame) else { return };
@@ -275,10 +275,10 @@ impl PendingLines {
     }
 }
 
-/// The messages of a batch whose relation to others is shown.
+/// The maximum number of messages in a batch whose relation to others is shown.
 const MAX_LINKS: usize = 1000;
-/// The unanswered requests that are named at the end of a list.
+/// The maximum number of unanswered requests named at the end of a list.
 const MAX_NAMED: usize = 5;
-/// Beyond this many pending lines, the oldest request counts as unanswered.
+/// The maximum number of pending lines. Beyond it, the oldest line is printed as unanswered.
 const MAX_LINES: usize = 65_536;
 const MAX_BYTES: usize = 64 * 1024 * 1024;

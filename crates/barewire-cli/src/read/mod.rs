@@ -1,4 +1,4 @@
-//! `barewire read`: a stream or file -> a line per frame, or a summary or diagram of all.
+//! `barewire read`: a stream or file -> one line per frame, or a summary or diagram of all frames.
 
 mod detail;
 mod diagram;
@@ -26,13 +26,13 @@ use list::Listing;
 
 /// Show the messages in a file or stream, one line per frame.
 ///
-/// Reads newline-delimited JSON or a .wire transcript. Prints the number, byte offset, kind, id, method and size of every
-/// frame; for an invalid frame also the rule it breaks and the place; and for a transcript which response belongs to which
-/// request, and its latency. Memory use does not grow with the input.
+/// Reads newline-delimited JSON or a .wire transcript. Prints the number, byte offset, kind, id, method and size of
+/// every frame. For an invalid frame, also prints the rule it breaks and the position of the error. For a transcript,
+/// also prints which request each response answers, and its latency. Memory use does not grow with the input.
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
-    /// The file to read; - or nothing for stdin
+    /// The file to read; - or no file for stdin
     file: Option<PathBuf>,
     /// Show frame N in detail, member by member
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -40,13 +40,14 @@ pub(crate) struct Args {
     /// Print one JSON object per line
     #[arg(long)]
     json: bool,
-    /// The format of the input: auto takes .wire files and input with their header as transcripts, else lines
+    /// The format of the input; auto recognizes a transcript by the extension .wire or by its header, and reads any
+    /// other input as lines
     #[arg(long, value_enum, default_value_t = InputFormat::Auto)]
     format: InputFormat,
     /// Skip frames of more than this many bytes
     #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_LIMIT)]
     max_frame: usize,
-    /// Note messages nested deeper than this
+    /// Add a note to messages that are nested deeper than this
     #[arg(long, value_name = "LEVELS", default_value_t = DEFAULT_DEPTH)]
     max_depth: usize,
     /// Print a summary: participants, counts, latency, failures; with --json as one object
@@ -55,10 +56,10 @@ pub(crate) struct Args {
     /// Draw a diagram: one arrow per message, or one bar per operation if there are very many
     #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["frame", "follow", "summary", "json"])]
     diagram: Option<diagram::DiagramFormat>,
-    /// Wait for more at the end of the file, such as a capture that is being written; end with Ctrl-C
+    /// At the end of the file, wait for more, for example while a capture is still being written; stop with Ctrl-C
     #[arg(long)]
     follow: bool,
-    /// Also show the events of a transcript: HTTP heads, stderr, the end of the program
+    /// Also show the events of a transcript: HTTP heads, stderr, the exit of the program
     #[arg(long)]
     events: bool,
     #[command(flatten)]
@@ -77,26 +78,26 @@ Examples:
   barewire read --json server.log                    print one JSON object per frame, for scripts";
 
 const NOTES: &str = "\
-In a transcript, the words after the size are: the latency of a response; whether a response is
-late, a second one, or matches no request; the request that a progress or cancel is about; the
-round of an operation.
+For a transcript, a line shows after the size, if it applies: the latency of a response; whether a
+response is late, a second one, or matches no request; the request that a progress or cancel
+notification is about; the round of an operation.
 
 With --json every object has:
-  frame, offset, length   its number from 1, its byte offset in its stream, its bytes
+  frame, offset, length   its number from 1, its byte offset in its stream, its size in bytes
   kind                    request, notification, result, error, batch or invalid
 and where it applies:
-  id                      as it was written
-  method, code            the code of an error, or the code that refuses an invalid frame
+  id                      as the sender wrote it
+  method, code            the method; the code of an error, or of the error for an invalid frame
   message                 the message of an error
-  reason, at, detail      the rule that an invalid frame breaks, the offset in the frame, a sentence
+  reason, at, detail      the rule an invalid frame breaks, the offset in the frame, a description
   elements                the messages of a batch, in order
-  note, deep_at           nested deeper than --max-depth, and the offset in the frame
+  note, deep_at           that it is nested deeper than --max-depth, and from which offset on
   stream, channel, time   its place in a transcript
   redacted                true if the transcript replaces something in it
-  tie                     asks, answers, progress, cancels, refuses, again (second response) or
-                          nobody (response without request)
+  tie                     its role: asks, answers, progress, cancels, refuses, again (a second
+                          response) or nobody (a response without a request)
   operation               the operation it is part of: number, first frame, method, name, round
-  latency, late           of a response, in seconds; true if its request was cancelled
+  latency, late           of a response: seconds; true if its request was cancelled before
   is_error, input_required, id_in_use
 With --events there are also objects with event, stream, channel, time and text.
 

@@ -1,4 +1,4 @@
-//! A frame -> a line of text, and for an invalid one the place of the fault.
+//! A frame -> a line of text. For an invalid frame, lines below show where the error is.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,8 @@ use crate::excerpt::Excerpt;
 use crate::output::{Output, Tone, pad, shown, size};
 use barewire_workbench::frames::{FrameFacts, WireFrame};
 
-/// The column with the direction and the channel: as wide as the widest so far, because the input is a stream.
+/// The column with the direction and the channel. It is as wide as the widest cell so far, because later frames are not
+/// known yet.
 #[derive(Default)]
 pub(super) struct DirectionColumn {
     width: usize,
@@ -22,12 +23,12 @@ impl DirectionColumn {
     }
 }
 
-/// As wide as `x99`.
+/// The minimum width of a channel name: that of `x99`.
 const MIN_CHANNEL: usize = 3;
-/// A longer name does not widen the column.
+/// The maximum width of the column. A longer channel name does not make it wider.
 const MAX_CHANNEL: usize = 12;
 
-/// Writes number, offset, kind, id, method, size and relation to others; faults are on lines below.
+/// Writes number, offset, kind, id, method, size and relation to other messages. Errors are on the lines below.
 pub(super) fn line(
     output: &mut Output,
     directions: &mut DirectionColumn,
@@ -51,7 +52,7 @@ pub(super) fn line(
     details(output, frame, &facts, links)
 }
 
-/// Returns the columns about the message itself: kind, id, and method or code.
+/// Returns the columns about the message itself: kind, id, and method or error code.
 fn columns(output: &Output, facts: &FrameFacts<'_>, link: Option<&Link>) -> String {
     let kind = output.paint(tone(facts.kind), format_args!("{:<12}", facts.kind));
     let id = pad(&facts.id.as_deref().map_or(String::new(), |id| shown(id.as_bytes(), 20)), 10);
@@ -71,7 +72,7 @@ fn columns(output: &Output, facts: &FrameFacts<'_>, link: Option<&Link>) -> Stri
     format!("{kind}  {id}  {}", pad(&what, 30))
 }
 
-/// Writes the lines below: elements, notes, and the place of a fault.
+/// Writes the lines below a frame: batch elements, notes, and the position of an error.
 pub(super) fn details(
     output: &mut Output,
     frame: &WireFrame<'_>,
@@ -110,7 +111,7 @@ pub(super) fn details(
     }
 }
 
-/// Returns the words about the relation to other messages, painted.
+/// Returns the words about a message's relation to other messages, in colour.
 pub(super) fn words(output: &Output, link: Option<&Link>, facts: &FrameFacts<'_>) -> String {
     let Some(link) = link else { return String::new() };
     let tone = match link.role {
@@ -122,7 +123,7 @@ pub(super) fn words(output: &Output, link: Option<&Link>, facts: &FrameFacts<'_>
     if words.is_empty() { String::new() } else { output.paint(tone, words.join("  ")) }
 }
 
-/// Writes the fault, its place in the frame, and a caret below it.
+/// Writes the error, the part of the frame around it, and a caret below its position.
 fn fault(output: &mut Output, what: &str, bytes: &[u8], at: usize) -> io::Result<()> {
     writeln!(output, "{MARGIN}{}", output.paint(Tone::Bad, what))?;
     let Excerpt { line, column } = Excerpt::around(bytes, at);
@@ -141,13 +142,13 @@ fn tone(kind: &str) -> Tone {
     }
 }
 
-/// Returns a JSON string without its quotes; its escapes stay.
+/// Returns a JSON string without its quotes. Its escapes are kept.
 fn unquoted(text: &str) -> &str {
     text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)
 }
 
-/// Aligns with the column of the kind.
+/// The indentation that aligns text with the kind column.
 const MARGIN: &str = "                 ";
 
-/// The elements of a batch that are shown; `--json` has all.
+/// The maximum number of batch elements to show. `--json` shows all.
 const MAX_ELEMENTS: u64 = 50;

@@ -1,4 +1,4 @@
-//! Differences -> text, or one JSON object a line.
+//! Differences -> text, or one JSON object per line.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::output::{Output, Tone, safe_json, shown};
 
-/// Prints a difference as text: the message, the frames of the capture, and the places that differ.
+/// Prints a difference as text: the message, its frames in the capture, and the values that differ.
 pub(super) fn text(output: &mut Output, difference: &Difference) -> io::Result<()> {
     let about = about(difference);
     let about = if about.is_empty() { String::new() } else { format!("{}: ", output.paint(Tone::Strong, about)) };
@@ -38,7 +38,7 @@ pub(super) fn text(output: &mut Output, difference: &Difference) -> io::Result<(
     Ok(())
 }
 
-/// `tools/call add, id 3`
+/// Returns a text that names the request, such as `tools/call add, id 3`.
 fn about(difference: &Difference) -> String {
     let name = |text: &String| shown(text.as_bytes(), 60);
     let mut about = difference.method.as_ref().map(name).unwrap_or_default();
@@ -67,7 +67,7 @@ fn change(output: &mut Output, change: &Change) -> io::Result<()> {
     writeln!(output, "    {}", output.paint(Tone::Good, format_args!("+ {is}")))
 }
 
-/// Returns a text cut to a line; if it is longer, the part around byte `at`.
+/// Cuts a text to the length of a line. From a longer text, keeps the part around byte `at`.
 fn cut(text: &str, at: usize) -> String {
     if text.chars().count() <= VALUE_WIDTH {
         return text.to_owned();
@@ -110,8 +110,8 @@ pub(super) fn summary(report: &PlayReport) -> String {
     format!("{} sent, {} compared: {result}", count(report.sent, "message"), report.compared)
 }
 
-/// The number of places that are shown: about a screen. --json shows all.
+/// The maximum number of differing values to show: about a screen. `--json` shows all.
 const MAX_SHOWN_CHANGES: usize = 20;
 
-/// The number of characters of a value that are shown.
+/// The maximum number of characters of a value to show.
 const VALUE_WIDTH: usize = 120;

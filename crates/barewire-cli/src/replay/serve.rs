@@ -1,4 +1,4 @@
-//! `--serve`: a client on stdin and stdout, or clients at an address, answered from the capture.
+//! `--serve`: answers a client on stdin and stdout, or clients at an address, from the capture.
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use crate::platform::Signals;
 use crate::{Exit, Failure};
 
-/// Serves at `addr`, or else on stdin and stdout, and logs requests to stderr.
+/// Serves at `addr`, or on stdin and stdout if there is none. Logs requests to stderr.
 pub(super) async fn serve(
     script: &Script,
     options: &ServeOptions,
@@ -52,7 +52,7 @@ async fn serve_http(
     Ok(replay::serve_http(script, listener, options, stop, log).await)
 }
 
-/// Binds to a loopback address only: a capture may hold private data.
+/// Binds to `addr`, which must be a loopback address, because a capture may contain private data.
 async fn bind(addr: &str) -> Result<TcpListener, Failure> {
     let cannot = |why: &dyn std::fmt::Display| Failure::new(format!("cannot serve at {addr}: {why}"));
     let addrs: Vec<SocketAddr> = addr.to_socket_addrs().map_err(|error| cannot(&error))?.collect();
@@ -62,7 +62,7 @@ async fn bind(addr: &str) -> Result<TcpListener, Failure> {
     TcpListener::bind(&addrs[..]).await.map_err(|error| cannot(&error))
 }
 
-/// Writes a line to stderr. A failure cannot be reported.
+/// Writes a line to stderr. Write errors are ignored, because there is no other place to report them.
 fn print_line(line: &str) {
     let _ = writeln!(io::stderr(), "barewire: {line}");
 }

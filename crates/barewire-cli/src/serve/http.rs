@@ -1,4 +1,4 @@
-//! `barewire serve --http`: the same server at a URL.
+//! `barewire serve --http`: the test server at a URL.
 
 use std::io::{self, Write};
 use std::pin::pin;
@@ -64,7 +64,7 @@ async fn serve(server: &Server, http: HttpBuilder, addr: &str, args: &ServeHttpA
         () = &mut run => {}
         _ = signals.next() => {
             stop.stop();
-            // A second signal does not wait for requests under way.
+            // After a second signal, the server ends without waiting for outstanding requests.
             tokio::select! {
                 () = run => {}
                 _ = signals.next() => {}
@@ -74,7 +74,7 @@ async fn serve(server: &Server, http: HttpBuilder, addr: &str, args: &ServeHttpA
     Ok(Exit::Clean)
 }
 
-/// Prints the URL, and how to reach it, to stderr.
+/// Prints the URL to stderr, with an example of how to connect.
 fn announce(listener: &HttpListener, args: &ServeHttpArgs) -> io::Result<()> {
     let mut stderr = io::stderr().lock();
     let url = listener.url();

@@ -12,9 +12,9 @@ use crate::{Exit, Failure, log};
 
 /// Run a small MCP server on stdin and stdout, or over HTTP, to test clients with.
 ///
-/// It speaks every revision from 2024-11-05 to 2026-07-28 and has some of everything: tools that echo, add, sleep with
-/// progress, fail, ask the user and draw; resources, one of which changes every second; a prompt, with completion.
-/// On stdio it ends with its stdin; over HTTP with Ctrl-C or SIGTERM.
+/// The server speaks every revision from 2024-11-05 to 2026-07-28. It has tools that echo, add, sleep with progress,
+/// fail, ask the user and draw; resources, one of which changes every second; and a prompt with completion. On stdio it
+/// ends at the end of its stdin; over HTTP, on Ctrl-C or SIGTERM.
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
@@ -39,8 +39,8 @@ Examples:
 const NOTES: &str = r#"In a host's configuration:
   { "mcpServers": { "barewire": { "command": "barewire", "args": ["serve"] } } }
 
-Exit codes: 0 the client closed the connection, or a signal ended it; 2 the connection broke, or
-serving could not start."#;
+Exit codes: 0 the client closed the connection, or a signal stopped the server; 2 the connection
+broke, or the server could not start."#;
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     log::start_on_stderr();

@@ -1,4 +1,4 @@
-//! The server itself: some of everything, and an example to copy.
+//! The test server: simple tools, resources and a prompt, also meant as an example to copy.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -107,7 +107,7 @@ async fn introduce(PersonName { name }: PersonName) -> PromptMessage {
     PromptMessage::user(format!("My name is {name}. Greet me, and ask what I would like to do."))
 }
 
-/// Returns the names that begin with the value.
+/// Returns the known names that begin with the value typed so far.
 async fn names(completing: CompletionRequest) -> Vec<String> {
     let prefix = completing.value.to_lowercase();
     let fits = |name: &&&str| name.to_lowercase().starts_with(&prefix);
@@ -119,7 +119,7 @@ fn now() -> String {
     since.as_secs().to_string()
 }
 
-/// Notifies the subscribers of the clock once a second.
+/// Notifies subscribers of the clock resource once per second.
 pub(super) async fn tick(handle: ServerHandle) {
     let mut seconds = tokio::time::interval(Duration::from_secs(1));
     loop {
@@ -130,12 +130,13 @@ pub(super) async fn tick(handle: ServerHandle) {
 
 const CLOCK: &str = "barewire://clock";
 
-const ABOUT: &str = "This is barewire's own server, to test clients with. All that it offers is small and real.";
+const ABOUT: &str = "This is barewire's own server, to test clients with. \
+                     Its tools, resources and prompts are simple, but do real work.";
 
 const NAMES: &[&str] = &["Ada", "Alan", "Barbara", "Claude", "Grace", "Linus"];
 
-/// The progress notifications of a sleep.
+/// The number of progress notifications that one call of the `sleep` tool sends.
 const SLEEP_STEPS: u32 = 10;
 
-/// A red dot: 5 by 5 pixels.
+/// A PNG image of a red dot, 5 by 5 pixels.
 const DOT: &[u8] = include_bytes!("dot.png");

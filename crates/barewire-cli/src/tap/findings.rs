@@ -1,4 +1,4 @@
-//! Messages and events -> the findings of the passive checks, one line each.
+//! Messages and events -> one log line for each finding of the passive checks.
 
 use barewire_workbench::capture::Redactor;
 use barewire_workbench::check::{Finding, Inspector};
@@ -6,7 +6,7 @@ use barewire_workbench::frames::WireItem;
 use barewire_workbench::operations::{OperationTracker, TrackedMessage};
 use barewire_workbench::pipeline::Observer;
 
-/// The passive checks, and lines for their findings.
+/// Runs the passive checks and returns a line for each finding.
 pub(super) struct Findings(Inspector);
 
 impl Findings {
@@ -29,7 +29,8 @@ impl Findings {
         self.news(redactor)
     }
 
-    /// Lines for findings at the end, and the number of repetitions of earlier findings.
+    /// Returns lines for the findings at the end of the session, and for the number of times that earlier findings were
+    /// repeated.
     pub(super) fn end(&mut self, operations: &OperationTracker, redactor: &mut Redactor) -> Vec<String> {
         self.0.end(operations);
         let mut lines = self.news(redactor);

@@ -1,4 +1,4 @@
-//! `barewire tap --http ADDR --to URL`: a tap for a server at a URL, as a reverse proxy.
+//! `barewire tap --http ADDR --to URL`: a tap that works as a reverse proxy, for a server at a URL.
 
 use std::net::SocketAddr;
 
@@ -20,19 +20,19 @@ pub(super) struct HttpArgs {
     /// Be a reverse proxy: listen at this address, and pass requests on to the server that --to names
     #[arg(long, value_name = "ADDR", requires = "to")]
     pub(super) http: Option<String>,
-    /// The URL of the server; clients get the same URL with the tap's address in it
+    /// The URL of the server; clients use the same URL, but with the tap's address
     #[arg(long, value_name = "URL", requires = "http", conflicts_with = "program")]
     to: Option<String>,
-    /// Also answer to this host name; separate several with commas. Required where other machines can connect
+    /// Also accept requests for this host name; separate several with commas. Required if other machines can connect
     #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "http", conflicts_with = "program")]
     host: Vec<String>,
-    /// Request uncompressed bodies from the server, whatever the client accepts
+    /// Request uncompressed bodies from the server, even if the client accepts compression
     #[arg(long, requires = "http", conflicts_with = "program")]
     uncompressed: bool,
 }
 
 impl HttpArgs {
-    /// Creates the dialer for the server. Nothing is connected yet.
+    /// Creates the dialer for the server. It does not connect yet.
     fn dial(&self) -> Result<Dialer, Failure> {
         let url = self.to.as_deref().unwrap_or_default();
         Dialer::new(&Endpoint::new(url)).map_err(|error| match error {
@@ -41,7 +41,7 @@ impl HttpArgs {
         })
     }
 
-    /// Listens for clients of the server that `dialer` connects to.
+    /// Listens for clients, whose requests go to the server of `dialer`.
     async fn listen(&self, dialer: Dialer) -> Result<HttpRelay, Failure> {
         let address = self.http.as_deref().unwrap_or_default();
         let mut settings = HttpRelaySettings::default();
@@ -72,7 +72,7 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Relays until a signal comes.
+/// Relays requests until a signal arrives.
 pub(super) fn run(
     args: &Args,
     clock: CaptureClock,
@@ -87,7 +87,7 @@ pub(super) fn run(
         let relay = args.http.listen(dialer.clone()).await?;
         let mut signals =
             Signals::catch().map_err(|error| Failure::new(format!("cannot wait for signals here: {error}")))?;
-        // A log on stderr has the warnings already.
+        // If the log goes to stderr, it already has the warnings.
         let to_stderr = matches!(args.log, Some(LogTarget::Stderr)) && outlet.is_some();
         if let Some(outlet) = &outlet {
             outlet.line(&first_line(&clock.started(), &dialer.origin()));
@@ -112,10 +112,10 @@ pub(super) fn run(
     })
 }
 
-/// Prints the address for clients.
+/// Prints the address that clients should use.
 fn announce(addr: SocketAddr, dial: &Dialer) {
     let path = dial.path_and_query();
-    // A query may hold a token, so it is not printed; clients still have to send it.
+    // A query may contain a token, so it is not printed. Clients still have to send it.
     let (path, query) = path.split_once('?').map_or((path, ""), |(path, _)| (path, "?…"));
     let reach = if is_loopback(&addr) { "this machine" } else { "every machine that can connect" };
     say(&format!("tapping {}{path}{query} at http://{addr}{path}{query}, for {reach}; Ctrl-C ends it", dial.origin()));

@@ -1,4 +1,4 @@
-//! Messages -> one readable line each: time, direction, kind, id, subject, size, latency.
+//! Messages -> one line of text each: time, direction, kind, id, subject, size, latency.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use barewire_workbench::operations::{Operation, OperationTracker, Relation, Resp
 use barewire_workbench::pipeline::Observer;
 use barewire_workbench::secrets::EXCERPT_LIMIT;
 
-/// Writes the log.
+/// Writes a line to the log for each message and event.
 pub(super) struct Log {
     outlet: Outlet,
     redactor: Redactor,
-    /// Whether the log has the lines of stderr; not if the log itself goes to stderr.
+    /// Whether the log includes the program's stderr. It does not if the log itself goes to stderr.
     with_stderr: bool,
     findings: Findings,
 }
@@ -79,15 +79,16 @@ impl Log {
                 let redactor = &mut self.redactor;
                 let what = match note {
                     Note::Open(what) => format!("open {}", redactor.shown(what, 200)),
-                    // Over HTTP every message ends so: nothing to report.
+                    // Over HTTP every message ends with this event, so it is not logged.
                     Note::Eof(_) if !channel.as_str().is_empty() => return,
                     Note::Eof(stream) => format!("eof {}", stream.sigil()),
                     Note::Gap(stream, bytes) => format!("gap {} {}", stream.sigil(), size(*bytes)),
                     Note::ExitCode(code) => format!("exit code {code}"),
                     Note::ExitSignal(signal) => format!("exit signal {signal}"),
-                    // The same in every exchange.
+                    // This event is the same in every exchange, so it is not logged.
                     Note::Changed(_) => return,
-                    // Heads without a message: requests other than POST, and responses with an error or a redirect.
+                    // HTTP heads without a JSON-RPC message: requests with a method other than POST, and responses with
+                    // an error or a redirect.
                     Note::Head(Stream::ToServer, line) if is_bare(line) => redactor.shown(line, 200),
                     Note::Head(Stream::ToClient, line) if is_refusal(line) => redactor.shown(line, 200),
                     Note::Head(..) | Note::Framing(_) | Note::Read(_) => return,
@@ -99,7 +100,8 @@ impl Log {
         }
     }
 
-    /// Writes lines of stderr without their secrets. A private key takes many lines.
+    /// Writes lines of stderr, redacted. The redactor keeps state between lines, because a private key spans many
+    /// lines.
     fn stderr(&mut self, entry: Entry) {
         let mut entries = Vec::new();
         self.redactor.entry(entry, &mut entries);
@@ -110,19 +112,19 @@ impl Log {
         }
     }
 
-    /// Writes a line that is redacted already.
+    /// Writes a line that is already redacted.
     fn put(&mut self, line: &str) {
         self.outlet.line(line.trim_end());
     }
 }
 
-/// Whether a line of a head is a request line of another method than POST.
+/// Whether a line of an HTTP head is a request line with a method other than POST.
 fn is_bare(line: &[u8]) -> bool {
     let mut words = line.split(|byte| *byte == b' ');
     words.next() != Some(b"POST") && words.nth(1).is_some_and(|version| version.starts_with(b"HTTP/"))
 }
 
-/// Whether a line of a head is a status line of a redirect or an error.
+/// Whether a line of an HTTP head is the status line of a redirect or an error.
 fn is_refusal(line: &[u8]) -> bool {
     let mut words = line.split(|byte| *byte == b' ');
     words.next().is_some_and(|version| version.starts_with(b"HTTP/"))
@@ -151,7 +153,7 @@ fn line(message: &TrackedMessage<'_>, redactor: &mut Redactor) -> String {
     line
 }
 
-/// The subject of a message, and a remark.
+/// Returns the subject of a message, and a remark about it.
 fn subject(message: &TrackedMessage<'_>, facts: &FrameFacts<'_>, redactor: &mut Redactor) -> (String, String) {
     let method = facts.method.map_or(String::new(), |method| redactor.shown(method.trim_matches('"').as_bytes(), 40));
     if let Some(invalid) = facts.invalid {
@@ -182,7 +184,7 @@ fn subject(message: &TrackedMessage<'_>, facts: &FrameFacts<'_>, redactor: &mut 
     }
 }
 
-/// The progress, as written.
+/// Returns the progress of a progress notification, as the sender wrote it.
 fn progress(message: &TrackedMessage<'_>, redactor: &mut Redactor) -> String {
     let Ok(Message::Notification(notification)) = message.message else { return String::new() };
     let named = |name| member(notification.params.map(Params::json), name);
@@ -194,7 +196,8 @@ fn progress(message: &TrackedMessage<'_>, redactor: &mut Redactor) -> String {
     }
 }
 
-/// The text of an invalid message. It may be a line of a private key, so it is redacted as part of its stream.
+/// Returns the text of an invalid message. It may be one line of a private key, so it is redacted with the state of its
+/// stream.
 fn noise(message: &TrackedMessage<'_>, text: &[u8], redactor: &mut Redactor) -> String {
     if text.len() > EXCERPT_LIMIT {
         return redactor.shown(text, 60);
@@ -263,12 +266,12 @@ fn unanswered(operation: &Operation, redactor: &mut Redactor) -> String {
     )
 }
 
-/// The number and the title of an operation.
+/// Returns the number and the title of an operation.
 fn titled(operation: &Operation, redactor: &mut Redactor) -> String {
     format!("#{} {}", operation.number, redactor.shown(operation.title().as_bytes(), 60))
 }
 
-/// The time as in the capture.
+/// Formats a time in the same way as in the capture.
 fn at(time: Option<Duration>) -> String {
     time.map_or_else(|| " ".repeat(11), |time| format!("{:>+11.6}", time.as_secs_f64()))
 }
@@ -277,5 +280,5 @@ fn millis(time: Duration) -> String {
     format!("{:.3} ms", time.as_secs_f64() * 1e3)
 }
 
-/// More lines than a person reads.
+/// The maximum number of unanswered requests to list: more than a person reads.
 const MAX_UNANSWERED: usize = 100;

@@ -1,7 +1,7 @@
-//! `barewire tap`: passes everything between a host and its server on unchanged, and records it.
+//! `barewire tap`: relays everything between a host and its server unchanged, and records it.
 //!
-//! One thread relays all streams and queues a copy of the bytes. An observation on another thread takes the copies, and writes
-//! the capture and the log. So no message waits for its recording.
+//! One thread relays all streams and queues a copy of the bytes. Another thread takes the copies from the queue and
+//! writes the capture and the log. So relaying never waits for recording.
 
 mod findings;
 mod http;
@@ -28,24 +28,26 @@ use outlet::{LogTarget, Outlet};
 
 /// Record the messages between a host and its server.
 ///
-/// Put it before the server's command in the host's configuration. It starts PROGRAM and passes everything on unchanged: the bytes
-/// of stdin, stdout and stderr, the end of each, signals, and the exit status. The host cannot tell the difference. If a file or a
-/// log cannot be written, a warning goes to stderr, and everything is still passed on.
+/// Put it before the server's command in the host's configuration. It starts PROGRAM and passes everything on
+/// unchanged: the bytes of stdin, stdout and stderr, the end of each, signals, and the exit status. The host cannot
+/// tell the difference. If a file or a log cannot be written, a warning goes to stderr, and everything is still passed
+/// on.
 ///
-/// With --http and --to it is a reverse proxy for a server at a URL: the host gets that URL with the tap's address in it.
+/// With --http and --to, tap is a reverse proxy for a server at a URL: the host uses the same URL, but with the tap's
+/// address.
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
-    /// Write a capture to this file, which only you can read; in its name, %p is the process id and %t the time
+    /// Write a capture to this file, which only you can read; in its name, %p is the process id and %t the start time
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Write a line for every message to stderr, to a file, or to a listener at a Unix socket
     #[arg(long, value_name = "stderr|FILE|unix:PATH", value_parser = LogTarget::parse)]
     log: Option<LogTarget>,
-    /// Do not replace secrets
+    /// Do not replace secrets in the capture and the log
     #[arg(long)]
     no_redact: bool,
-    /// Inject a fault, such as "<:drop@3"; can be given several times
+    /// Inject a fault, such as "<:drop@3"; SPEC is explained below; can be given several times
     #[arg(long, value_name = "SPEC", value_parser = FaultSpec::parse)]
     fault: Vec<FaultSpec>,
     /// The seed for random choices in faults; the same seed makes the same choices
@@ -60,9 +62,9 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  barewire tap --record s.wire -- my-server --stdio   record; barewire read s.wire shows it
+  barewire tap --record s.wire -- my-server --stdio   record; then run barewire read s.wire
   barewire tap --log stderr -- my-server              a line per message, in the host's log
-  barewire tap --log unix:/tmp/tap.sock -- my-server  to a terminal: nc -lkU /tmp/tap.sock
+  barewire tap --log unix:/tmp/tap.sock -- my-server  log to the command nc -lkU /tmp/tap.sock
   barewire tap --record 'logs/%t-%p.wire' -- server   a new file every time it is started
   barewire tap --fault '<:drop@3' -- my-server        drop the third message to the client
   barewire tap --http 127.0.0.1:8900 --to https://example.com/mcp --record s.wire
@@ -72,26 +74,27 @@ const NOTES: &str = "\
 The log also has the findings of the passive checks, on lines with a *; barewire check --list
 names these checks.
 
-A capture is a .wire file. In it and in the log, secrets are replaced by <redacted-1>,
-<redacted-2> and so on, equal secrets by the same number: the values of headers, members,
-parameters, arguments and variables with the name of a secret, secrets of the environment, and
-tokens of well-known shapes. An existing file is overwritten only if it is empty or a capture. If
-another tap is writing to s.wire, this one writes to s-2.wire. A log is appended to an existing
-file only if that is empty or a log.
+A capture is a .wire file. In captures and logs, secrets are replaced by <redacted-1>,
+<redacted-2> and so on; equal secrets get the same number. Secrets are: the values of headers,
+members, parameters, arguments and variables with the name of a secret; secrets in the
+environment; tokens of well-known shapes. An existing file is overwritten only if it is empty or a
+capture. If another tap is writing to s.wire, this one writes to s-2.wire. A log is appended to an
+existing file only if the file is empty or a log.
 
 A SPEC is [DIRECTION:]FAULT[=VALUE][@WHICH][%PERCENT]. DIRECTION is > for messages to the server,
 < for messages to the client; without one, both. WHICH is the number of a message in its direction,
-from 1; a range such as 3-5; every5; or a method: its requests or notifications, and the responses
-to them. With PERCENT, the fault is applied at random to this share of the messages; the same --seed
-and the same faults in the same order give the same choices. FAULT is:
+from 1; a range such as 3-5; every5 for every fifth message; or a method, for its requests or
+notifications and the responses to them. With PERCENT, the fault is applied at random to this share
+of the messages; the same --seed and the same faults in the same order give the same choices. FAULT
+is:
   split=N          write the message in N pieces; 2 by default
   coalesce=N       write N messages at once; 2 by default
-  dribble=TIME     write byte by byte with this pause between; 1ms by default
+  dribble=TIME     write byte by byte, with this pause after each byte; 1ms by default
   cut-utf8         write in two pieces, split within a multi-byte character
   crlf             end the line with CRLF
   bom              put a byte order mark before the message
-  junk=TEXT        put a line before the message that is no message; without TEXT a default
-                   one; write % and @ in TEXT as %% and @@
+  junk=TEXT        write a line that is not a message before the message; without TEXT, a default
+                   line; write % and @ in TEXT as %% and @@
   truncate=N       keep only the first N bytes; a random number by default
   delay=TIME       delay the message and all that follow, by 50ms or 2s for example
   drop             drop the message
@@ -103,11 +106,12 @@ A message is a line. A line of more than 16 MiB is passed on unchanged. The capt
 that were passed on, and before them an event for each fault, such as @ fault < 3 drop. A fault
 that would change nothing, such as truncating a shorter message, is not applied.
 
-Over HTTP only the Host header is changed, to that of the server; docs/tap-http.md has the details.
-Ctrl-C or SIGTERM stop it.
+Over HTTP, tap changes only the Host header, to that of the server; see docs/tap-http.md. Ctrl-C or
+SIGTERM stops it.
 
-Exit codes: that of the program, or the signal that ended it. 127 if there is no such program,
-126 if it cannot be run, 2 if the tap could not start. Over HTTP 0 when a signal stops it.";
+Exit codes: that of the program; if a signal ended the program, the same signal ends tap. 127 if
+there is no such program, 126 if it cannot be run, 2 if tap could not start. Over HTTP, 0 when a
+signal stops it.";
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     http::check(args)?;
@@ -131,9 +135,9 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     tap(args, clock, capture, outlet, redactor(), signals)
 }
 
-/// Refuses a file that something else is written to: stdout, which is for messages alone, or the capture.
+/// Refuses to write to a file that is already used: as stdout, which is for messages only, or as the capture.
 fn check_unused(path: &Path, capture: Option<&Path>) -> Result<(), Failure> {
-    // A new file is unused, and devices may be shared.
+    // A file that does not exist yet is unused, and devices may be used more than once.
     let Some(there) = fs::metadata(path).ok().filter(|it| !platform::is_device(it)) else {
         return Ok(());
     };
@@ -146,7 +150,8 @@ fn check_unused(path: &Path, capture: Option<&Path>) -> Result<(), Failure> {
     Err(Failure::new(format!("cannot write to {}: {why}", path.display())))
 }
 
-/// Reports a failure to open a file and goes on without it: the server has to work even if it cannot be recorded.
+/// Reports a failure to open a file and continues without the file, because the server has to work even if it cannot be
+/// recorded.
 fn or_without<T>(opened: Result<T, Failure>) -> Option<T> {
     opened.map_err(|failure| report(&failure.and(STILL_RELAYED))).ok()
 }
@@ -162,7 +167,7 @@ fn tap(
     let argv = || args.program.iter().map(OsString::as_os_str);
     if let Some(capture) = &mut capture {
         capture.open(Channel::default(), argv(), clock.now());
-        // A tap that is killed before the first message leaves at least this.
+        // Flushed now, so that the capture has at least this event if the tap is killed before the first message.
         relay::flush(capture, report);
         if capture.path() != args.record.as_deref().unwrap_or(capture.path()) {
             say(&format!("recording to {}", capture.path().display()));
@@ -188,7 +193,7 @@ fn tap(
                 outlet.finish();
             }
             report(&Failure::new(what));
-            // As a shell does.
+            // The exit codes that a shell uses.
             std::process::exit(if error.is_missing { 127 } else { 126 });
         }
     };
@@ -207,7 +212,7 @@ fn tap(
     platform::end_like(status)
 }
 
-/// Starts an observation, if there is a capture or a log.
+/// Starts the thread that records, if there is a capture or a log.
 fn observe(
     clock: CaptureClock,
     capture: Option<CaptureWriter>,

@@ -1,4 +1,4 @@
-//! Log lines -> stderr, a file or a socket, on a thread of its own, so that a slow reader blocks nothing.
+//! Log lines -> stderr, a file or a socket. A separate thread writes them, so that a slow reader blocks nothing.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -11,12 +11,12 @@ use crate::Failure;
 use crate::failure::report;
 use crate::platform::{self, LogSocket};
 
-/// The target of the log.
+/// The destination of the log.
 #[derive(Clone, Debug)]
 pub(super) enum LogTarget {
     Stderr,
     File(PathBuf),
-    /// A socket; its listener may come and go.
+    /// A Unix socket. Its listener may start later, stop and be replaced.
     Unix(PathBuf),
 }
 
@@ -32,7 +32,7 @@ impl LogTarget {
     }
 }
 
-/// The log, for those who write lines to it.
+/// A handle for writing lines to the log.
 #[derive(Clone)]
 pub(super) struct Outlet(Arc<LogQueue>);
 
@@ -45,9 +45,9 @@ struct LogQueue {
 #[derive(Default)]
 struct QueuedLines {
     text: String,
-    /// The number of lines that did not fit.
+    /// The number of lines that were dropped because the queue was full.
     missed: u64,
-    /// Whether lines are being written just now.
+    /// Whether the thread is currently writing lines.
     writing: bool,
 }
 
@@ -64,7 +64,7 @@ impl Outlet {
         Ok(outlet)
     }
 
-    /// Queues a line without its end.
+    /// Queues a line. `line` has no newline at its end.
     pub(super) fn line(&self, line: &str) {
         let mut lines = self.0.lock();
         if lines.text.len() + line.len() > MAX_QUEUED {
@@ -76,12 +76,12 @@ impl Outlet {
         lines.text.push('\n');
     }
 
-    /// Wakes the thread to write everything so far.
+    /// Wakes the thread to write all queued lines.
     pub(super) fn flush(&self) {
         self.0.changed.notify_all();
     }
 
-    /// Waits until everything is written, but not for ever.
+    /// Waits until all queued lines are written, at most for `FINISH_TIMEOUT`.
     pub(super) fn finish(&self) {
         self.0.lock().report_missed();
         self.flush();
@@ -100,7 +100,7 @@ impl QueuedLines {
     }
 }
 
-/// Opens a file for appending, if it is empty, a log, or a device.
+/// Opens a file for appending. Refuses a file with content that is not a log.
 fn open(path: &Path) -> Result<File, Failure> {
     let cannot = |why: &dyn std::fmt::Display| {
         Failure::new(format!("cannot write the log to {}: {why}", path.display()))
@@ -109,7 +109,7 @@ fn open(path: &Path) -> Result<File, Failure> {
     let mut options = platform::private_options();
     options.append(true).create(true);
     let opened = options.clone().read(true).open(path).or_else(|error| match error.kind() {
-        // A terminal that can only be written to.
+        // The file may be a terminal that can be written but not read.
         io::ErrorKind::PermissionDenied => options.open(path),
         _ => Err(error),
     });
@@ -127,22 +127,22 @@ fn open(path: &Path) -> Result<File, Failure> {
     Ok(file)
 }
 
-/// The first line of a log. A file may have several logs.
+/// Returns the first line of a log. A file may contain several logs.
 pub(super) fn first_line(started: &str, what: &str) -> String {
     format!("# barewire {} tap, {started}: {what}", env!("CARGO_PKG_VERSION"))
 }
 
 const LOG_START: &[u8] = b"# barewire ";
 
-/// Enough for the start of the first line, with the version.
+/// The number of bytes to read to recognize a log: enough for the start of its first line, with the version.
 const LOG_START_LENGTH: u64 = 64;
 
 #[rustfmt::skip] // a variant is a line
 enum LogWriter {
     Open(Box<dyn Write + Send>),
-    /// A socket without a listener yet.
+    /// A socket that has no listener yet.
     Socket { path: PathBuf, next_try: Instant },
-    /// A write has failed, which was reported.
+    /// A write failed, and the failure was reported. Further lines are dropped.
     Gone,
 }
 
@@ -178,7 +178,7 @@ impl LogWriter {
                 }
                 match LogSocket::connect(&path) {
                     Ok(socket) => Box::new(Reconnecting { socket, path }),
-                    // A listener may come later.
+                    // The listener may start later.
                     Err(_) => return Self::Socket { path, next_try: Instant::now() + RETRY },
                 }
             }
@@ -194,7 +194,7 @@ impl LogWriter {
     }
 }
 
-/// A socket that is connected again when its listener is replaced.
+/// A socket that reconnects when its listener is replaced.
 struct Reconnecting {
     socket: LogSocket,
     path: PathBuf,
@@ -204,7 +204,7 @@ impl Write for Reconnecting {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.socket.write(bytes) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                // The listener has gone. Without a new one, the line is dropped.
+                // The listener closed the connection. If there is no new listener, the line is dropped.
                 if let Ok(socket) = LogSocket::connect(&self.path) {
                     self.socket = socket;
                     return self.socket.write(bytes);
@@ -220,10 +220,10 @@ impl Write for Reconnecting {
     }
 }
 
-/// The most bytes of lines that wait to be written.
+/// The maximum number of queued bytes.
 const MAX_QUEUED: usize = 1024 * 1024;
 
-/// Long enough for any reader to take a mebibyte.
+/// The maximum time to wait for the log at the end: long enough for most readers to take a mebibyte.
 const FINISH_TIMEOUT: Duration = Duration::from_millis(500);
 
 const RETRY: Duration = Duration::from_secs(1);

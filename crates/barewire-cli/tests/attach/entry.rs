@@ -114,7 +114,7 @@ fn an_added_list_that_was_moved_is_left_empty() {
     place.write("c.json", format!("{{\"mcpServers\":{{\"s\":{{\"args\":{args},\"command\":\"/b/barewire\"}}}}}}"));
     let (_, said) = place.done(&["detach", "c.json", "s"]);
     assert_eq!(place.read("c.json"), r#"{"mcpServers":{"s":{"args":[],"command":"a"}}}"#);
-    assert!(said.contains("an empty list stays"), "{said}");
+    assert!(said.contains("an empty args list is left"), "{said}");
 }
 
 #[test]

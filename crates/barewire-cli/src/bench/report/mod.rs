@@ -10,7 +10,7 @@ use barewire_workbench::load::{LoadSettings, MeasuredServer};
 use super::{Args, Failure};
 use crate::output::Output;
 
-/// The measurements, with the arguments and settings behind them.
+/// The measurements, with the command-line arguments and settings that they were made with.
 pub(super) struct BenchReport<'a> {
     pub(super) args: &'a Args,
     pub(super) settings: &'a LoadSettings,
@@ -28,14 +28,14 @@ impl BenchReport<'_> {
     }
 }
 
-/// The percentiles of a latency: their names, and the share of answers that took no longer.
+/// Name and fraction of each reported latency percentile.
 const PERCENTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
 
 fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// Returns the ratio of a number to that of the first server, if there are both.
+/// Returns the ratio of a server's number to that of the first server, if both exist.
 fn ratio(number: Option<f64>, first: Option<f64>) -> Option<f64> {
     let (number, first) = number.zip(first)?;
     (first > 0.0).then_some(number / first)

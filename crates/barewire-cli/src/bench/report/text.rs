@@ -1,4 +1,4 @@
-//! Measurements -> text: one server with all its times, several with a column each.
+//! Measurements -> text: all figures of a single server, or a table with one column per server.
 
 use std::io::Write;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) fn print_one(output: &mut Output, report: &BenchReport<'_>, server: &
         let cpu = match used.cpu {
             Some(cpu) => {
                 let seconds = tally.time.as_secs_f64();
-                // CPU time has steps of 10 ms: too coarse for a short load.
+                // CPU time is counted in steps of 10 ms, which is too coarse for a short load.
                 let cores = (seconds >= 0.1).then(|| format!("{:.2} cores", cpu.as_secs_f64() / seconds));
                 let cores = cores.unwrap_or_else(|| time(cpu));
                 format!("CPU {each}{cores}")
@@ -137,7 +137,7 @@ fn head(output: &mut Output, report: &BenchReport<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `tools/call echo`
+/// Returns the method, and the tool or prompt it names, such as `tools/call echo`.
 fn request_name(server: &MeasuredServer) -> String {
     let what = match &server.details.name {
         Some(target) => format!("{} {}", server.details.method, target),
@@ -167,7 +167,7 @@ fn counts(tally: &Tally) -> String {
     text
 }
 
-/// Returns the delay of the load generator itself.
+/// Returns how late the load generator sent requests, at a fixed rate.
 fn lag(tally: &Tally) -> String {
     match (tally.lag.percentile(0.99), tally.lag.max()) {
         (Some(most), Some(max)) => format!("; sent late by p99 {}  max {}", time(most), time(max)),
@@ -188,7 +188,7 @@ fn bars(output: &mut Output, tally: &Tally) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns a bar in proportion to the largest count; a count above 0 is never invisible.
+/// Returns a bar whose length is proportional to the count. A count above 0 always has a visible bar.
 fn bar(count: u64, most: u64, room: usize) -> String {
     let eighths = u128::from(count) * (room as u128) * 8 / u128::from(most.max(1));
     let eighths = usize::try_from(eighths).unwrap_or(0).max(usize::from(count > 0));
@@ -199,7 +199,7 @@ fn bar(count: u64, most: u64, room: usize) -> String {
     bar
 }
 
-/// Prints the wrong answers with an example each, and the reason for a disconnect.
+/// Prints each kind of wrong answer with an example, and the reason for a disconnect.
 fn problems(output: &mut Output, server: &MeasuredServer, indent: &str) -> Result<(), Failure> {
     for (kind, wrong) in &server.tally.wrong {
         let what = format!("{} wrong: {}", wrong.count, kind.description());
@@ -219,7 +219,7 @@ fn foot(output: &mut Output, report: &BenchReport<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the upper limit of a row, which is a round number.
+/// Returns the upper limit of a histogram row. Limits are round numbers, so the division is exact.
 fn edge(time: Duration) -> String {
     match time.as_nanos() {
         ns if ns < 1_000 => format!("{ns} ns"),
@@ -229,7 +229,7 @@ fn edge(time: Duration) -> String {
     }
 }
 
-/// Returns a number, with commas if it is large.
+/// Returns a number with commas between groups of three digits, or with one decimal if it is below 100.
 fn number(number: f64) -> String {
     if number < 100.0 {
         return format!("{number:.1}");
@@ -245,14 +245,14 @@ fn number(number: f64) -> String {
     text
 }
 
-/// The number of characters of a name: about a line.
+/// The maximum number of characters of a name, so that it fits on one line.
 const MAX_NAME_LENGTH: usize = 60;
 
-/// The width of the labels of rows, and the smallest width of a column.
+/// The width of the row labels, and the minimum width of a column.
 const LABEL_WIDTH: usize = 25;
 const MIN_COLUMN_WIDTH: usize = 10;
 
-/// The longest bar.
+/// The maximum width of a bar.
 const MAX_BAR_WIDTH: usize = 50;
 
 #[cfg(test)]

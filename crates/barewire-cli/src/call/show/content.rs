@@ -1,4 +1,5 @@
-//! Content and resources -> text unchanged, and a line about everything else; bytes go to files or to a pipe.
+//! Content and resources -> text unchanged, and one descriptive line for anything else. Binary data goes to files or to
+//! a pipe.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -12,7 +13,7 @@ use crate::Failure;
 use crate::failure::report;
 use crate::output::{Output, Tone, safe_json, shown, size, text_for};
 
-/// Prints the content of a tool result, and its structured content if there is no text.
+/// Prints the content of a tool result; if it has no text, also its structured content.
 pub(super) fn tool_result(output: &mut Output, result: &CallToolResult, folder: Option<&Path>) -> Result<(), Failure> {
     for piece in &result.content {
         content(output, piece, folder)?;
@@ -35,7 +36,8 @@ pub(super) fn messages(output: &mut Output, result: &GetPromptResult, folder: Op
     Ok(())
 }
 
-/// Prints the contents of a resource: a single text or, to a pipe, a single blob unchanged; several under a line each.
+/// Prints the contents of a resource. A single text, or a single blob to a pipe, is printed unchanged; several parts
+/// each get a heading line.
 pub(super) fn resource(
     output: &mut Output,
     contents: &[ResourceContents],
@@ -95,7 +97,7 @@ fn content(output: &mut Output, content: &Content, folder: Option<&Path>) -> Res
     Ok(())
 }
 
-/// Prints text, with a newline at its end.
+/// Prints text and makes sure that it ends with a newline.
 fn line(output: &mut Output, text: &str) -> io::Result<()> {
     let text = text_for(output.is_terminal(), text);
     let end = if text.ends_with('\n') { "" } else { "\n" };
@@ -118,7 +120,7 @@ fn saved(output: &mut Output, facts: &str, path: &Path) -> io::Result<()> {
     writeln!(output, "[{facts}: {}]", shown(path.as_os_str().as_encoded_bytes(), MAX_NAME))
 }
 
-/// Prints a part of a resource, under a line with its URI, type and size.
+/// Prints one part of a resource below a line with its URI, type and size.
 fn part_with_heading(output: &mut Output, part: &ResourceContents) -> io::Result<()> {
     let uri = shown(part.uri().as_bytes(), MAX_NAME);
     match part {
@@ -155,7 +157,7 @@ fn facts(mime_type: Option<&str>, bytes: usize) -> String {
     }
 }
 
-/// Returns the JSON of content of an unknown kind.
+/// Returns content of an unknown kind as JSON.
 fn json(unknown: &impl Serialize) -> String {
     serde_json::to_string(unknown).unwrap_or_default()
 }
@@ -164,5 +166,5 @@ fn bytes(base64: &str) -> Result<Vec<u8>, Failure> {
     decoded(base64).map_err(|error| Failure::new(format!("cannot decode the resource: {error}")))
 }
 
-/// The characters of a name, type or path that are shown.
+/// The maximum number of characters of a name, type or path to show.
 const MAX_NAME: usize = 200;

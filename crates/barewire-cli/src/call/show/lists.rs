@@ -1,4 +1,5 @@
-//! Lists of a server -> text: a name and a description, and a line for each argument.
+//! A server's lists of tools, resources and prompts -> text: name and description of each item, and a line for each
+//! argument.
 
 use std::io::{self, Write};
 
@@ -66,7 +67,7 @@ pub(super) fn templates(output: &mut Output, templates: &[ResourceTemplate], in_
     Ok(())
 }
 
-/// Prints a URI with its type and size, and its description below.
+/// Prints a URI with its type and size on one line, and its description below.
 fn uri_entry(
     output: &mut Output,
     uri: &str,
@@ -86,7 +87,7 @@ fn uri_entry(
     Ok(())
 }
 
-/// Prints `name: description`, wrapped; `in_full` with the title.
+/// Prints `name: description`, wrapped. With `in_full`, also prints the title.
 fn heading(
     output: &mut Output,
     name: &str,
@@ -113,7 +114,7 @@ fn heading(
     Ok(())
 }
 
-/// Wraps text. Unless `in_full`, returns at most the first few lines of the first paragraph.
+/// Wraps text. Unless `in_full`, returns only the first `MAX_LINES` lines of the first paragraph.
 fn paragraphs(text: &str, room: usize, in_full: bool) -> Vec<String> {
     let (mut lines, mut is_cut) = (Vec::new(), false);
     for paragraph in text.trim().lines() {
@@ -132,7 +133,7 @@ fn paragraphs(text: &str, room: usize, in_full: bool) -> Vec<String> {
     lines
 }
 
-/// The widths of the columns of arguments.
+/// The widths of the columns in which arguments are listed.
 struct ArgumentColumns {
     name: usize,
     kind: usize,
@@ -223,13 +224,13 @@ fn legend(output: &mut Output, all: &[Fields]) -> io::Result<()> {
 
 const INDENT: usize = 2;
 
-/// The characters of a name or type that are shown.
+/// The maximum number of characters of a name or type to show.
 const MAX_NAME: usize = 60;
-/// The characters of a URI that are shown: long enough to copy any.
+/// The maximum number of characters of a URI to show: large, so that users can copy almost any URI.
 const MAX_URI: usize = 1000;
-/// A wider name or type does not widen its column.
+/// The maximum width of a column. A longer name or type does not make the column wider.
 const MAX_COLUMN: usize = 24;
-/// The least width of a description.
+/// The minimum width of a description.
 const MIN_DESCRIPTION: usize = 24;
-/// The lines of a description in a list.
+/// The maximum number of lines of a description in a list.
 const MAX_LINES: usize = 3;

@@ -23,7 +23,7 @@ use crate::failure::report;
 use crate::output::{Output, safe_json, shown};
 use crate::{Exit, Failure};
 
-/// A result, by its method.
+/// A result, parsed according to its method.
 enum TypedResult {
     Tools(ListToolsResult),
     Resources(ListResourcesResult),
@@ -53,7 +53,7 @@ impl TypedResult {
         })
     }
 
-    /// Removes the items of a list that were not named. Fails if a named one does not exist.
+    /// Keeps only the list items with these names. Fails if one of the names does not exist.
     fn keep(&mut self, names: &[String]) -> Result<(), NoAnswer> {
         fn only<T>(what: &str, items: &mut Vec<T>, name: fn(&T) -> &str, wanted: &[String]) -> Result<(), NoAnswer> {
             let existing: Vec<&str> = items.iter().map(name).collect();
@@ -74,7 +74,7 @@ impl TypedResult {
     }
 }
 
-/// Prints the outcome at once, and errors on stderr.
+/// Prints the outcome and flushes it. Failures are also reported on stderr.
 pub(super) fn print(
     printer: &mut Printer<'_>,
     args: &Args,
@@ -159,7 +159,7 @@ fn print_text(
     Ok(())
 }
 
-/// Returns the cursor of the next page. A list of all pages has none.
+/// Returns the cursor of the next page; `None` if the result has all pages.
 fn next_cursor(result: &TypedResult) -> Option<&str> {
     match result {
         TypedResult::Tools(list) => list.next_cursor.as_deref(),
@@ -170,7 +170,7 @@ fn next_cursor(result: &TypedResult) -> Option<&str> {
     }
 }
 
-/// Returns the failure for an error of the server: its message, code, the name of the code, and its data.
+/// Returns the failure for an error response: its message, code, the name of the code, and its data.
 fn refused(error: &ErrorObject, hint: Option<String>) -> Failure {
     let ErrorObject { code, message, data } = error;
     let name = code.message().or_else(|| code::find(*code).map(|known| known.message));
@@ -183,7 +183,7 @@ fn refused(error: &ErrorObject, hint: Option<String>) -> Failure {
     Failure::new(what).with_hint(hint.unwrap_or_else(|| format!("barewire explain {code}")))
 }
 
-/// Prints a line if there is nothing to list. Returns whether that is so.
+/// If `count` is 0, prints that there are no items. Returns whether `count` is 0.
 fn is_empty_list(output: &mut Output, count: usize, what: &str) -> io::Result<bool> {
     if count == 0 {
         writeln!(output, "this server has no {what}")?;
@@ -191,5 +191,5 @@ fn is_empty_list(output: &mut Output, count: usize, what: &str) -> io::Result<bo
     Ok(count == 0)
 }
 
-/// The characters of a message, its data or a cursor that are shown; `--json` has all.
+/// The maximum number of characters of a message, its data or a cursor to show. `--json` prints all of it.
 const MAX_TEXT: usize = 500;

@@ -36,7 +36,7 @@ pub(super) fn discovered(
     Ok(())
 }
 
-/// Prints the proposed values, one per line.
+/// Prints the proposed completions, one per line.
 pub(super) fn completion(output: &mut Output, found: &CompleteResult) -> io::Result<()> {
     for value in &found.completion.values {
         writeln!(output, "{}", text_for(output.is_terminal(), value))?;
@@ -48,7 +48,7 @@ pub(super) fn completion(output: &mut Output, found: &CompleteResult) -> io::Res
     Ok(())
 }
 
-/// Collects the paths of a value: `tools.listChanged` for `{"tools":{"listChanged":true}}`.
+/// Collects the paths of all members: `tools.listChanged` for `{"tools":{"listChanged":true}}`.
 fn flatten(value: &Value, path: &str, into: &mut Vec<String>) {
     match value {
         Value::Object(members) if path.matches('.').count() < MAX_DEPTH && !members.is_empty() => {
@@ -62,8 +62,8 @@ fn flatten(value: &Value, path: &str, into: &mut Vec<String>) {
     }
 }
 
-/// Deeper than any capability.
+/// The maximum depth to follow, which is deeper than any capability of MCP.
 const MAX_DEPTH: usize = 3;
 
-/// The characters of a name that are shown.
+/// The maximum number of characters of a name to show.
 const MAX_NAME: usize = 120;

@@ -13,17 +13,17 @@ pub(super) struct Bars {
     pub(super) many_conversations: bool,
     /// The number of notifications, which are not drawn.
     pub(super) notifications: u64,
-    /// The number of items that are earlier than the item before them.
+    /// The number of items with an earlier time than the item before them.
     pub(super) goes_back: usize,
 }
 
-/// Up to [`SECTION_LENGTH`] bars that share a scale.
+/// Up to [`SECTION_LENGTH`] bars with a common time scale.
 pub(super) struct Section {
     pub(super) bars: Vec<Bar>,
     pub(super) scale: Scale,
 }
 
-/// An operation, or a single stray item.
+/// The bar of one operation, or of one message that belongs to no operation.
 pub(super) struct Bar {
     pub(super) time: Option<Duration>,
     pub(super) frame: u64,
@@ -31,29 +31,31 @@ pub(super) struct Bar {
     pub(super) tag: String,
     /// Whether the server sent the request.
     pub(super) from_server: bool,
-    /// The start and end of each round, from 0 to 1 on the scale. No end if it is beyond the scale, or never came.
+    /// The start and end of each round, from 0 to 1 on the scale. The end is `None` if it is beyond the scale, or the
+    /// round got no response.
     pub(super) rounds: Vec<(f64, Option<f64>)>,
-    /// The latency, and the ending if that is not a result.
+    /// The latency, and how the operation ended if not with a result.
     pub(super) outcome: String,
     pub(super) style: BarStyle,
 }
 
-/// Each style is drawn differently, also without colour.
+/// The style of a bar. Styles can be told apart without colour.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum BarStyle {
     Good,
     Bad,
-    /// No response, or cancelled.
+    /// There was no response, or the operation was cancelled.
     Open,
-    /// Several equal operations.
+    /// Several equal operations, drawn as one bar.
     Repeated,
-    /// A single stray item.
+    /// A message that belongs to no operation.
     Stray,
 }
 
-/// Maps times, or frame numbers, to places from 0 to 1. Pauses are shortened.
+/// Maps times, or frame numbers if there are no times, to positions from 0 to 1. Pauses are shortened.
 pub(super) struct Scale {
-    /// The periods with an operation under way: start, end, and the length of the scale before the start.
+    /// The periods in which at least one operation is running: start, end, and the length of the scale before the
+    /// start.
     busy: Vec<(f64, f64, f64)>,
     total: f64,
     in_seconds: bool,
@@ -120,7 +122,7 @@ impl Section {
     }
 }
 
-/// Returns a moment in seconds, or as the number of its frame.
+/// Returns a moment in seconds, or else its frame number.
 fn position(at: Moment, in_seconds: bool) -> f64 {
     match (in_seconds, at.time) {
         (true, time) => time.unwrap_or_default().as_secs_f64(),
@@ -135,7 +137,7 @@ fn operation(op: &TimelineOperation, in_seconds: bool) -> Bar {
     let rounds = op.rounds.iter().map(|round| (at(round.asked), round.answered.map(at))).collect();
     let style = match op.ending {
         Ending::Open | Ending::Cancelled | Ending::InputRequired => BarStyle::Open,
-        // A listen request stays open, as it should.
+        // A listen request is meant to stay open.
         Ending::Result | Ending::Listening => BarStyle::Good,
         Ending::ToolFailed | Ending::Error(_) | Ending::Unreadable => BarStyle::Bad,
     };
@@ -184,7 +186,8 @@ impl Scale {
         let mut ends: Vec<f64> = all().filter_map(|(_, to)| *to).collect();
         ends.sort_by(f64::total_cmp);
         let last = all().map(|(from, _)| *from).fold(f64::NEG_INFINITY, f64::max);
-        // The longest 5 % are cut off, so that they do not squeeze all others.
+        // The scale ends at the 95th percentile of the end times, so that a few long operations do not squeeze all
+        // others.
         let cut = ends.get((ends.len() * 19 / 20).min(ends.len().saturating_sub(1))).copied().unwrap_or(last);
         let cut = cut.max(last);
         let mut rounds: Vec<(f64, f64)> = all().map(|(from, to)| (*from, to.map_or(*from, |to| to.min(cut)))).collect();
@@ -197,7 +200,7 @@ impl Scale {
             }
         }
         let work: f64 = merged.iter().map(|(from, to)| to - from).sum();
-        // The longest a pause can be on the scale: enough to see it.
+        // The maximum length of a pause on the scale: just long enough to see it.
         let most = if merged.len() > 1 { work.max(f64::MIN_POSITIVE) / 50.0 } else { 0.0 };
         let (mut busy, mut before, mut pauses) = (Vec::new(), 0.0, 0);
         let mut ended: Option<f64> = None;
@@ -214,7 +217,7 @@ impl Scale {
         Self { busy, total: before, in_seconds, pauses }
     }
 
-    /// Returns the last time on the scale.
+    /// Returns the time at the end of the scale.
     fn end(&self) -> f64 {
         self.busy.last().map_or(0.0, |(_, to, _)| *to)
     }
@@ -226,7 +229,7 @@ impl Scale {
         if self.total > 0.0 { (place / self.total).clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// Returns the label of a ruler of at most a quarter of the scale, and its share of the scale.
+    /// Returns the label of a ruler, and its length as a fraction of the scale: at most a quarter.
     pub(super) fn ruler(&self) -> Option<(String, f64)> {
         let most = self.total / 4.0;
         if !self.in_seconds || most <= 1e-9 {
@@ -240,5 +243,5 @@ impl Scale {
     }
 }
 
-/// As many as fit on a screen.
+/// The maximum number of bars in a section: as many as fit on a screen.
 const SECTION_LENGTH: usize = 40;

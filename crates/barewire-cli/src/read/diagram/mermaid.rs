@@ -1,4 +1,4 @@
-//! Rows and bars -> a `sequenceDiagram` of Mermaid, for Markdown.
+//! Rows and bars -> a Mermaid `sequenceDiagram`, for Markdown.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -10,10 +10,11 @@ use super::rows::{Arrow, ArrowKind, Row, RowContent, Rows, Span, SpanPosition};
 use super::text::{footnotes, seconds};
 use crate::output::{shown, took};
 
-/// Draws every message.
+/// Draws an arrow for every message.
 pub(super) fn rows(rows: &Rows) -> String {
     let mut out = begin();
-    // An operation of several rounds with nothing else between them gets a box; boxes cannot overlap.
+    // An operation of several rounds gets a box if no other message lies between its rounds, because boxes cannot
+    // overlap.
     let is_boxed = |(number, span): (usize, &Span)| {
         span.has_bracket() && !span.is_open() && is_alone(&rows.rows[span.first..=span.last], number)
     };
@@ -54,7 +55,7 @@ fn is_alone(rows: &[Row], number: usize) -> bool {
     })
 }
 
-/// `bracket` is the label of a bracket that ends here and has no box.
+/// Draws one arrow. `bracket` is the label of an operation of several rounds that ends with this arrow and has no box.
 fn arrow(out: &mut String, arrow: &Arrow, row: &Row, bracket: Option<String>) {
     let (from, to) = if arrow.from == Side::Client { ('C', 'S') } else { ('S', 'C') };
     let shaft = match arrow.kind {
@@ -132,7 +133,7 @@ fn line(out: &mut String, text: &str) {
     out.push('\n');
 }
 
-/// Escapes all characters that mean something to Mermaid, Markdown or HTML.
+/// Escapes all characters that have a meaning in Mermaid, Markdown or HTML.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -148,5 +149,5 @@ fn escaped(text: &str) -> String {
 }
 
 const MAX_LABEL: usize = 60;
-/// By default, Mermaid refuses texts of more than 50 000 characters.
+/// The maximum length of a diagram. By default, Mermaid refuses texts of more than 50 000 characters.
 const MAX_LENGTH: usize = 48_000;

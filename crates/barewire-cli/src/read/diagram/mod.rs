@@ -1,4 +1,5 @@
-//! A whole wire -> a diagram: one arrow per message if there are few, one bar per operation if there are many.
+//! All messages of a wire -> a diagram: one arrow per message if there are few, one bar per operation if there are
+//! many.
 
 mod bars;
 mod mermaid;
@@ -32,9 +33,9 @@ pub(crate) enum DiagramFormat {
 }
 
 enum Picture {
-    /// Every message, between two lifelines.
+    /// One arrow per message, between two lifelines.
     Rows(Rows),
-    /// Every operation, over a scale of time.
+    /// One bar per operation, on a time scale.
     Bars(Bars),
 }
 
@@ -82,9 +83,9 @@ fn draw(picture: Picture, format: DiagramFormat, width: usize) -> String {
     }
 }
 
-/// Above this many rows, repetitions of an operation are drawn once.
+/// If there are more rows than this, equal operations in a row are drawn once.
 const MANY_ROWS: usize = 60;
-/// Above this many rows, arrows are too many to follow, and every operation becomes a bar.
+/// If there are more rows than this, arrows would be hard to follow, and a bar is drawn for every operation instead.
 const MAX_ROWS: usize = 200;
 
 #[cfg(test)]

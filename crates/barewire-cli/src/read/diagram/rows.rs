@@ -9,9 +9,9 @@ use crate::output::took;
 
 pub(super) struct Rows {
     pub(super) rows: Vec<Row>,
-    /// The operations as spans, by their first row.
+    /// The operations as spans, ordered by their first row.
     pub(super) spans: Vec<Span>,
-    /// The largest number of brackets side by side.
+    /// The maximum number of brackets next to each other.
     pub(super) lanes: usize,
     pub(super) many_conversations: bool,
 }
@@ -26,7 +26,7 @@ pub(super) enum RowContent {
     Arrow(Arrow),
     /// Text across both lifelines.
     Note { text: String, bad: bool },
-    /// The time without a message before the next row.
+    /// The length of a pause before the next row.
     Pause(Duration),
 }
 
@@ -35,14 +35,14 @@ pub(super) struct Arrow {
     pub(super) label: String,
     pub(super) kind: ArrowKind,
     pub(super) latency: String,
-    /// The name of the conversation; empty if the arrow before belongs to the same one.
+    /// The name of the conversation; empty if the previous arrow belongs to the same conversation.
     pub(super) tag: String,
     conversation: String,
-    /// The span that the arrow is part of, and its position in it.
+    /// The index of the span that the arrow is part of, and its position in that span.
     pub(super) span: Option<(usize, SpanPosition)>,
 }
 
-/// The meaning of an arrow. Each is drawn differently, also without colour.
+/// The kind of an arrow. Kinds can be told apart without colour.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum ArrowKind {
     Request,
@@ -50,7 +50,7 @@ pub(super) enum ArrowKind {
     /// An error, a result with `isError`, or an invalid response.
     Failure,
     Notification,
-    /// A message that should not be there.
+    /// A message that is not expected, such as a response without a request.
     Stray,
 }
 
@@ -61,28 +61,29 @@ pub(super) enum SpanPosition {
     Last,
 }
 
-/// An operation from its first request to its last response: a bar on the lifeline of the side that handles it.
+/// An operation from its first request to its last response, drawn as a bar on the lifeline of the side that handles
+/// it.
 pub(super) struct Span {
     pub(super) on: Side,
     pub(super) first: usize,
     pub(super) last: usize,
-    /// The row of its last arrow.
+    /// The row of the operation's last arrow.
     pub(super) last_arrow: usize,
     pub(super) rounds: usize,
     pub(super) total: Option<Duration>,
     pub(super) end: SpanEnd,
-    /// The column of the bar: the number of other bars between it and the lifeline.
+    /// The column of the bar: the number of other bars between this bar and the lifeline.
     pub(super) slot: usize,
-    /// The column of the bracket around its rounds, if it has more than one.
+    /// The column of the bracket around the rounds, if there is more than one round.
     pub(super) lane: usize,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum SpanEnd {
     Answered,
-    /// No response, or cancelled.
+    /// There was no response, or the operation was cancelled.
     Never,
-    /// It stays open, as it should.
+    /// A listen request, which is meant to stay open.
     Listening,
 }
 
@@ -91,7 +92,7 @@ impl Span {
         self.end != SpanEnd::Answered
     }
 
-    /// Whether it has more than one round, and so a bracket around them.
+    /// Whether the operation has more than one round, and so gets a bracket around its rounds.
     pub(super) fn has_bracket(&self) -> bool {
         self.rounds > 1
     }
@@ -131,7 +132,7 @@ struct RowBuilder<'a> {
     timeline: &'a Timeline,
     rows: Vec<Row>,
     spans: Vec<Span>,
-    /// The span of each operation.
+    /// The index of each operation's span, if it has one.
     span_of: Vec<Option<usize>>,
 }
 
@@ -257,7 +258,7 @@ impl RowBuilder<'_> {
         self.push_arrow(time, Arrow { span, latency, ..arrow });
     }
 
-    /// Returns the title of an operation after "of", or nothing if the arrow before belongs to the same operation.
+    /// Returns " of " and the title of an operation; empty if the previous arrow belongs to the same operation.
     fn of_operation(&self, op: usize) -> String {
         let before = self.last_arrow().and_then(|arrow| arrow.span);
         let is_same = before.is_some_and(|(span, _)| self.span_of[op] == Some(span));
@@ -274,7 +275,7 @@ impl RowBuilder<'_> {
             if operation.ending == Ending::Open
                 && let (Some(_), Some(round)) = (self.span_of[op], operation.rounds.last())
             {
-                // Cut here, so that the number of the frame stays visible where there is little room.
+                // The title is cut, so that the frame number after it stays visible in a narrow diagram.
                 let mut title: String = operation.title.chars().take(MAX_TITLE).collect();
                 if title.len() < operation.title.len() {
                     title.push('…');
@@ -301,7 +302,8 @@ fn response_kind(ending: &Ending) -> ArrowKind {
     if ending.is_bad() { ArrowKind::Failure } else { ArrowKind::Response }
 }
 
-/// Gives bars that overlap on one lifeline, and overlapping brackets, columns of their own. Returns the number of bracket columns.
+/// Assigns columns so that bars that overlap on the same lifeline, and overlapping brackets, are next to each other.
+/// Returns the number of bracket columns.
 fn assign_columns(spans: &mut [Span]) -> usize {
     let mut lanes = 0;
     for at in 0..spans.len() {
@@ -321,9 +323,9 @@ fn assign_columns(spans: &mut [Span]) -> usize {
     lanes
 }
 
-/// The shortest pause that is drawn.
+/// The minimum length of a pause that is drawn.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
-/// The bars that there is room for beside a lifeline.
+/// The maximum number of bars next to each other on a lifeline.
 pub(super) const MAX_SLOTS: usize = 5;
-/// Half of the room between two lifelines.
+/// The maximum number of characters of a title in a note: half of the width between the lifelines.
 const MAX_TITLE: usize = 32;

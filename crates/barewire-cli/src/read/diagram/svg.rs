@@ -1,4 +1,4 @@
-//! Shapes and text -> self-contained SVG: no scripts, no fonts, no external references.
+//! Shapes and text -> a self-contained SVG: no scripts, no fonts, no external references.
 
 use std::fmt::Write;
 
@@ -7,16 +7,16 @@ use unicode_width::UnicodeWidthStr;
 use super::svg_rows::{count, pixels};
 use barewire_workbench::xml::escape;
 
-/// An SVG under construction.
+/// An SVG that is being built.
 pub(super) struct Page {
     body: String,
     width: u32,
     height: u32,
-    /// Extra room to the left of 0, for long texts that end at their point.
+    /// Extra space to the left of x = 0, for long right-aligned texts.
     left: u32,
 }
 
-/// The part of a text that is at its point.
+/// The part of a text that its coordinates refer to.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
     Start,
@@ -29,7 +29,7 @@ impl Page {
         Self { body: String::new(), width, height, left: 0 }
     }
 
-    /// Adds SVG elements that hold no text of a peer.
+    /// Adds SVG elements. They are not escaped, so they must not contain text from a peer.
     pub(super) fn shape(&mut self, shape: &str) {
         self.body.push_str(shape);
         self.body.push('\n');
@@ -70,7 +70,7 @@ pub(super) const fn column(size: f64) -> f64 {
     size * 0.602
 }
 
-/// Colours only repeat what shapes and words express.
+/// The styles of the SVG. Colours only repeat information that shapes and words already give.
 const STYLE: &str = "\
 text{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono',monospace;font-size:12px;fill:#1f2328}\
 .s{font-size:11px}.f{fill:#6e7781}.b{font-weight:bold}.r{fill:#b42318}\

@@ -31,7 +31,7 @@ pub(super) fn draw(bars: &Bars) -> String {
     page.finish()
 }
 
-/// Draws stripes behind the rows, and lines at the quarters of the scale.
+/// Draws stripes behind the rows, and a line at each quarter of the scale.
 fn grid(page: &mut Page, section: &Section, top: f64) {
     for at in (0..section.bars.len()).filter(|at| at % 2 == 1) {
         let y = top + ROW * count(at);
@@ -44,7 +44,7 @@ fn grid(page: &mut Page, section: &Section, top: f64) {
     }
 }
 
-/// Draws the titles of the columns, and a ruler.
+/// Draws the column titles and a ruler.
 fn heading(page: &mut Page, section: &Section, in_seconds: bool, top: f64) {
     let base = top + 14.0;
     page.text(TIME, base, Anchor::End, "s f", if in_seconds { "seconds" } else { "frame" });
@@ -57,7 +57,7 @@ fn heading(page: &mut Page, section: &Section, in_seconds: bool, top: f64) {
     }
 }
 
-/// Draws the meaning of the fill patterns.
+/// Draws a legend that explains the fill patterns.
 fn legend(page: &mut Page) {
     let styles = [("good", "result"), ("bad", "failed"), ("open", "no response"), ("run", "several in a row")];
     let mut x = LABEL;
@@ -98,12 +98,12 @@ fn row(page: &mut Page, bar: &Bar, y: f64, many_conversations: bool) {
     };
     let mut rects = String::new();
     for (from, to) in &bar.rounds {
-        // At least 3 pixels, so that it is visible.
+        // At least 3 pixels wide, so that the bar is visible.
         let wide = (place(to.unwrap_or(1.0)) - place(*from)).max(3.0);
         let x = place(*from).min(SCALE + LENGTH - wide);
         let top = y + 4.0;
         let _ = write!(rects, "<rect x=\"{x:.1}\" y=\"{top:.1}\" width=\"{wide:.1}\" height=\"8\" class=\"{class}\"/>");
-        // A small arrow: it ends beyond the scale.
+        // A small arrow shows that the round ends beyond the scale.
         if to.is_none() {
             let (x, middle) = (SCALE + LENGTH + 2.0, y + ROW / 2.0);
             let _ = write!(rects, "<path d=\"M{x:.1} {:.1}l5 4-5 4\" class=\"l\"/>", middle - 4.0);
@@ -128,6 +128,6 @@ const GAP: f64 = 14.0;
 const ROW: f64 = 16.0;
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some forty")]
 const MAX_LABEL: usize = ((SCALE - LABEL - 6.0) / column(11.0)) as usize;
-/// The tag takes twelve columns of the rest.
+/// The maximum number of characters of an outcome. Twelve more columns are for the tag, and one for the gap.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some forty")]
 const MAX_OUTCOME: usize = ((1120.0 - OUTCOME - 14.0) / column(11.0)) as usize - 13;

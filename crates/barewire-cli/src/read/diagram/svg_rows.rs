@@ -50,7 +50,8 @@ pub(super) fn draw(rows: &Rows) -> String {
     page.finish()
 }
 
-/// Returns the width of the page: right of the server are the labels of brackets, and then the conversations.
+/// Returns the width of the page. Right of the server's lifeline are the labels of brackets, and then the names of
+/// conversations.
 fn width(rows: &Rows) -> u32 {
     let width = match (rows.many_conversations, rows.lanes > 0) {
         (true, _) => WIDTH,
@@ -76,7 +77,8 @@ fn bar(page: &mut Page, span: &Span) {
     ));
 }
 
-/// Draws the bracket around the rounds of an operation. Its label is right of all brackets, in the row of its last arrow.
+/// Draws the bracket around the rounds of an operation. Its label is to the right of all brackets, in the row of the
+/// operation's last arrow.
 fn bracket(page: &mut Page, span: &Span, lanes: usize) {
     let (top, bottom, y) = (height(span.first), height(span.last), height(span.last_arrow));
     let behind = |lane: usize| SERVER + BAR * count(MAX_SLOTS) + 14.0 + LANE * count(lane);
@@ -86,14 +88,14 @@ fn bracket(page: &mut Page, span: &Span, lanes: usize) {
     page.text(end + 2.0, y + 4.0, Anchor::Start, "s", &span.bracket_label());
 }
 
-/// Returns the edge of a bar towards its lifeline.
+/// Returns the x coordinate of the edge of a bar that faces its lifeline.
 fn bar_edge(span: &Span) -> f64 {
     let away = BAR * count(span.slot);
     if span.on == Side::Server { SERVER + away } else { CLIENT - away }
 }
 
 fn arrow(page: &mut Page, arrow: &Arrow, y: f64, rows: &Rows) {
-    // An arrow ends at the bar of its operation.
+    // An arrow ends at the bar of its operation, not at the lifeline.
     let (mut left, mut right) = (CLIENT, SERVER);
     if let Some((span, _)) = arrow.span {
         match rows.spans[span].on {
@@ -135,10 +137,10 @@ const SERVER: f64 = 770.0;
 const TOP: f64 = 40.0;
 const ROW: f64 = 26.0;
 const BAR: f64 = 7.0;
-/// The distance between two brackets.
+/// The distance between two brackets, in pixels.
 const LANE: f64 = 9.0;
-/// Two latencies, such as `2.10 ms to 347 ms`.
+/// The maximum number of characters of a latency, such as `2.10 ms to 347 ms`.
 const MAX_LATENCY: usize = 20;
-/// The room that is left between the lifelines.
+/// The maximum number of characters of a label: the width between the lifelines, less the latency.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some seventy")]
 const MAX_LABEL: usize = ((SERVER - CLIENT - 40.0) / column(12.0)) as usize - MAX_LATENCY;

@@ -1,4 +1,4 @@
-//! Diagrams of generated wires: bounds, overlaps, escapes.
+//! Draws diagrams of generated wires and checks their size, overlaps and escapes.
 
 use std::fmt::Write;
 
@@ -36,7 +36,7 @@ fn picture(transcript: &str, filters: &[&str]) -> Picture {
     Picture::of(observer.finish().finish())
 }
 
-/// `count` operations, of which some overlap, some fail and some get no response.
+/// Returns a wire with `count` operations, of which some overlap, some fail and some get no response.
 fn wire(count: u64, name: impl Fn(u64) -> String) -> String {
     let mut out = String::from("wire 1\n");
     let mut events = Vec::new();
@@ -60,7 +60,7 @@ fn wire(count: u64, name: impl Fn(u64) -> String) -> String {
     out
 }
 
-/// The texts of an SVG: from x, to x, baseline, text.
+/// Returns the texts of an SVG, each with its left and right x coordinate and its baseline.
 fn texts(svg: &str) -> Vec<(f64, f64, f64, String)> {
     let attribute = |tag: &str, name: &str| {
         tag.split(&format!(" {name}=\"")).nth(1).and_then(|rest| rest.split('"').next()).map(str::to_owned)
@@ -86,7 +86,7 @@ fn texts(svg: &str) -> Vec<(f64, f64, f64, String)> {
     found
 }
 
-/// Asserts that no text overlaps another or leaves the page.
+/// Asserts that no text overlaps another one or extends beyond the page.
 fn assert_legible(svg: &str) {
     let view = svg.split("viewBox=\"0 0 ").nth(1).and_then(|rest| rest.split('"').next()).expect("a viewBox");
     let (width, height) = view.split_once(' ').expect("two numbers");
@@ -97,7 +97,7 @@ fn assert_legible(svg: &str) {
         assert!(*left >= 0.0 && *right <= width && *y > 0.0 && *y < height, "{text} at {left}..{right}, {y}");
     }
     for (index, (left, right, y, one)) in texts.iter().enumerate() {
-        // A line of text is eleven high.
+        // A line of text is 11 pixels high.
         for (from, to, below, other) in texts[index + 1..].iter().take_while(|next| next.2 - y < 11.0) {
             assert!(right <= from || to <= left, "{one} and {other} at {y} and {below}");
         }
@@ -118,7 +118,7 @@ fn five_operations_are_arrows_and_five_hundred_are_bars() {
             let widest = text.lines().map(UnicodeWidthStr::width).max();
             assert!(widest <= Some(width), "{widest:?} of {width}");
         }
-        // The most that Mermaid draws by default.
+        // Mermaid refuses longer texts by default.
         let mermaid = draw(picture(&wire, &[]), DiagramFormat::Mermaid, 80);
         assert!(mermaid.len() < 50_000, "{}", mermaid.len());
     }
@@ -175,7 +175,7 @@ fn names_cannot_break_out_of_a_diagram() {
                     for line in drawn.lines().map(str::trim) {
                         assert!(starts.iter().any(|start| line.starts_with(start)), "{line}");
                         let behind = line.split_once(": ").map_or("", |(_, text)| text);
-                        // Special characters appear only as numbers.
+                        // Special characters appear only as numeric escapes.
                         let rest: String = behind
                             .split('#')
                             .skip(1)
@@ -267,7 +267,7 @@ fn long_times_have_room_and_times_that_go_back_are_marked() {
     assert!(text.lines().all(|line| line.width() <= 80) && text.contains("! The time goes back once."), "{text}");
 }
 
-/// Four concurrent calls of two rounds each, which end in the order of `ends`.
+/// Returns a wire with four concurrent calls of two rounds each, which end in the order of `ends`.
 fn nested(ends: [usize; 4]) -> String {
     let mut wire = String::from("wire 1\n");
     for id in 0..4 {
@@ -295,7 +295,7 @@ fn overlapping_operations_have_a_bracket_each() {
         let svg = draw(picture(&wire, &[]), DiagramFormat::Svg, 80);
         assert_legible(&svg);
         assert_eq!(svg.matches(">2 rounds, 3").count() + svg.matches(">2 rounds, 2").count(), 4, "{svg}");
-        // Each bracket has an x of its own.
+        // Each bracket has a different x coordinate.
         let brackets = svg.split("<path d=\"M").filter(|path| path.contains("h-6\""));
         let places: std::collections::BTreeSet<_> = brackets.filter_map(|path| path.split(' ').next()).collect();
         assert_eq!(places.len(), 4, "{svg}");
@@ -304,7 +304,7 @@ fn overlapping_operations_have_a_bracket_each() {
         for corner in ["┐", "┘"] {
             assert_eq!(text.matches(corner).count(), 4, "{text}");
         }
-        // Each bracket has two inner arrows.
+        // Each of the four brackets has two inner arrows.
         assert_eq!(text.matches('┤').count(), 8, "{text}");
         let mermaid = draw(picture(&wire, &[]), DiagramFormat::Mermaid, 80);
         assert_eq!(mermaid.matches("(2 rounds").count(), 4, "{mermaid}");

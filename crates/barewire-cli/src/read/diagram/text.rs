@@ -41,8 +41,8 @@ pub(super) fn rows(rows: &Rows, width: usize) -> String {
     out
 }
 
-/// Returns the brackets around the rounds of operations in row `index`, one column each, with a tick at each of their arrows.
-/// Brackets without room are not drawn.
+/// Returns the brackets in row `index`, one column per bracket, with a tick at each arrow of the operation. Brackets
+/// for which there is no room are not drawn.
 fn brackets(rows: &Rows, index: usize, lanes: usize) -> String {
     let mut columns = vec![' '; lanes];
     let here = |span: &Span| span.has_bracket() && span.first <= index && index <= span.last;
@@ -60,7 +60,7 @@ fn brackets(rows: &Rows, index: usize, lanes: usize) -> String {
 }
 
 fn arrow_text(arrow: &Arrow, room: usize) -> String {
-    // Requests are solid, responses dashed; a notification has an open head, and a failure a cross.
+    // Requests have solid lines, responses dashed ones. A notification has an open arrow head, and a failure a cross.
     let (dash, point) = match (arrow.kind, arrow.from) {
         (ArrowKind::Request, Side::Client) => ('─', '>'),
         (ArrowKind::Request, Side::Server) => ('─', '<'),
@@ -125,11 +125,11 @@ pub(super) fn bars(bars: &Bars, width: usize) -> String {
     out
 }
 
-/// Returns notes about all that the bars do not show.
+/// Returns notes about everything that the bars do not show.
 pub(super) fn footnotes(bars: &Bars) -> Vec<String> {
     let mut lines = Vec::new();
     if bars.sections.iter().any(|section| section.scale.pauses > 0) {
-        lines.push("Pauses without an operation under way are shortened.".to_owned());
+        lines.push("Pauses in which no operation is running are shortened.".to_owned());
     }
     if !bars.in_seconds {
         lines.push("The input has no times: the scale is in frames.".to_owned());
@@ -191,12 +191,12 @@ fn push(out: &mut String, line: &str) {
     out.push('\n');
 }
 
-/// The least room between the lifelines.
+/// The minimum width between the lifelines.
 const MIN_ROOM: usize = 20;
-/// More brackets side by side are hard to follow.
+/// The maximum number of bracket columns. More would be hard to follow.
 const MAX_LANES: usize = 12;
 
-/// Returns the width of the time column: at least eight.
+/// Returns the width of the time column: at least eight characters.
 fn time_width(times: impl Iterator<Item = Duration>) -> usize {
     times.max().map_or(0, |time| seconds(time).len()).max(8)
 }

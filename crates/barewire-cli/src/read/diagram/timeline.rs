@@ -15,14 +15,14 @@ use barewire_workbench::frames::WireItem;
 use barewire_workbench::operations::{OperationTracker, Relation, ResponseOutcome, TrackedMessage};
 use barewire_workbench::pipeline::Observer;
 
-/// The content of a diagram. Every text in it is escaped.
+/// The content of a diagram. All texts in it are already escaped.
 #[derive(Default)]
 pub(super) struct Timeline {
     pub(super) operations: Vec<TimelineOperation>,
     pub(super) items: Vec<TimelineItem>,
-    /// Messages beyond [`MAX_ITEMS`].
+    /// The number of messages that are not shown because of [`MAX_ITEMS`].
     pub(super) left_out: u64,
-    /// Whether there is more than one conversation, so that the diagram has to name them.
+    /// Whether there is more than one conversation. If so, the diagram names the conversation of each message.
     pub(super) many_conversations: bool,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct TimelineOperation {
 }
 
 pub(super) struct TimelineRound {
-    /// The name of the conversation. Without a session, every round over HTTP is a conversation of its own.
+    /// The name of the conversation. Over HTTP without a session, every round is its own conversation.
     pub(super) tag: String,
     pub(super) asked: Moment,
     pub(super) answered: Option<Moment>,
@@ -48,10 +48,10 @@ pub(super) struct Moment {
     pub(super) time: Option<Duration>,
 }
 
-/// The end of an operation or of one of its rounds.
+/// The way in which an operation or one of its rounds ended.
 #[derive(Clone, PartialEq)]
 pub(super) enum Ending {
-    /// No response.
+    /// There was no response.
     Open,
     /// A `subscriptions/listen`, which stays open while the client listens.
     Listening,
@@ -68,23 +68,23 @@ pub(super) struct TimelineItem {
     pub(super) kind: ItemKind,
 }
 
-/// `op` and `round` are places in [`Timeline::operations`] and [`TimelineOperation::rounds`].
+/// The kind of an item. `op` and `round` are indexes in [`Timeline::operations`] and [`TimelineOperation::rounds`].
 pub(super) enum ItemKind {
     /// The request of a round.
     Request { op: usize, round: usize },
     /// The response to a round.
     Response { op: usize, round: usize, ending: Ending },
-    /// Progress notifications in a row.
+    /// One or more consecutive progress notifications.
     Progress { op: usize, round: usize, count: u64 },
     /// The cancellation of a round.
     Cancellation { op: usize, round: usize },
-    /// Equal notifications in a row that belong to no operation.
+    /// One or more consecutive equal notifications that belong to no operation.
     Notification { from: Side, title: String, tag: String, count: u64 },
     /// A frame that is not a message, or a response that matches no open request.
     Stray { from: Side, title: String, tag: String },
-    /// Stderr, the exit of the program, or an HTTP status of 400 or more.
+    /// Output on stderr, the exit of the program, or an HTTP status of 400 or more.
     Event { text: String, bad: bool },
-    /// The same operation several times in a row: from the first request to the last response.
+    /// The same operation several times in a row, from the first request to the last response.
     Repeat { op: usize, count: u64, latency: String, until: Moment },
 }
 
@@ -105,7 +105,7 @@ impl Ending {
         matches!(self, Self::ToolFailed | Self::Error(_) | Self::Unreadable | Self::Open)
     }
 
-    /// Returns the words for a narrow column.
+    /// Returns a short description for a narrow column.
     pub(super) fn short(&self) -> String {
         match self {
             Self::ToolFailed => "isError".into(),
@@ -147,7 +147,7 @@ impl TimelineOperation {
         Some(last.saturating_sub(self.rounds.first()?.asked.time?))
     }
 
-    /// Whether `other` looks the same in a diagram. Only for operations of one round.
+    /// Whether `other` looks the same in a diagram. Both operations must have exactly one round.
     fn repeats(&self, other: &Self) -> bool {
         let facts = |op: &Self| (op.asker, op.late, op.rounds.len());
         facts(self) == facts(other)
@@ -158,16 +158,16 @@ impl TimelineOperation {
 }
 
 impl Timeline {
-    /// Returns the number of rows that it takes to draw every item.
+    /// Returns the number of rows needed to draw every item.
     pub(super) fn height(&self) -> usize {
         self.items.iter().map(|item| if let ItemKind::Repeat { .. } = item.kind { 2 } else { 1 }).sum()
     }
 
-    /// Replaces three or more repetitions of an operation by one item.
+    /// Replaces `MIN_RUN` or more equal operations in a row by one item.
     pub(super) fn merge_repeats(&mut self) {
         let mut items = Vec::new();
         let mut rest = std::mem::take(&mut self.items).into_iter().peekable();
-        // The operations of a run so far, and their items in case the run stays too short.
+        // The operations of the current run, and their items, which are restored if the run is too short to merge.
         let mut run: Vec<usize> = Vec::new();
         let mut run_items: Vec<TimelineItem> = Vec::new();
         while let Some(item) = rest.next() {
@@ -217,17 +217,18 @@ impl Timeline {
     }
 }
 
-/// The shortest run of equal operations that is merged.
+/// The minimum number of equal operations in a row that are merged.
 const MIN_RUN: usize = 3;
 
-/// Builds the timeline while the wire is read.
+/// Builds a timeline from the messages of a wire, one by one.
 pub(super) struct TimelineBuilder<'a> {
     filter: &'a Filter,
     with_events: bool,
     timeline: Timeline,
-    /// The place of each operation in the timeline, by its number.
+    /// Maps each operation's number to its index in the timeline.
     places: HashMap<u64, usize>,
-    /// The number of each HTTP session. Session ids are too long to tell apart, so a diagram shows a number.
+    /// Maps each HTTP session id to a number. The diagram shows the number, because session ids are too long to tell
+    /// apart.
     sessions: HashMap<String, usize>,
 }
 
@@ -240,7 +241,8 @@ impl Observer for TimelineBuilder<'_> {
         }
         let at = Moment { frame: tracked.frame.number, time: tracked.frame.place.and_then(|place| place.time) };
         let is_full = self.timeline.items.len() >= MAX_ITEMS;
-        // An operation that is drawn is drawn to its end.
+        // When the timeline is full, only responses and cancels are still added, so that operations already in it are
+        // complete.
         if is_full && !matches!(tracked.relation, Relation::Response { .. } | Relation::Cancellation { .. }) {
             self.timeline.left_out += 1;
             return;
@@ -316,7 +318,7 @@ impl<'a> TimelineBuilder<'a> {
         timeline
     }
 
-    /// Returns the name of a conversation in the diagram: the number of its HTTP session, or its channel.
+    /// Returns the name that the diagram shows for a conversation: the number of its HTTP session, or its channel.
     fn tag(&self, conversation: &str) -> String {
         match self.sessions.get(conversation) {
             Some(number) => format!("s{number}"),
@@ -324,7 +326,7 @@ impl<'a> TimelineBuilder<'a> {
         }
     }
 
-    /// Updates the operation of a message. Returns its place, and the item if there is a new one to draw.
+    /// Updates the operation of a message. Returns the operation's index, and the new item to draw, if there is one.
     fn operation_item(&mut self, tracked: &TrackedMessage<'_>, at: Moment, wanted: bool) -> Option<(usize, ItemKind)> {
         let (Relation::Request { operation, .. }
         | Relation::Response { operation, .. }
@@ -364,7 +366,7 @@ impl<'a> TimelineBuilder<'a> {
             Relation::Response { late, .. } => {
                 let ending = operation.answer().map_or(Ending::Unreadable, |answer| Ending::of(&answer.outcome));
                 (drawn.ending, drawn.late) = (ending.clone(), late);
-                // The response may be the first message that names its session.
+                // The response may be the first message with the session id.
                 drawn.rounds[round].tag = tag;
                 drawn.rounds[round].answered = Some(at);
                 ItemKind::Response { op, round, ending }
@@ -388,7 +390,7 @@ impl<'a> TimelineBuilder<'a> {
         Some((op, kind))
     }
 
-    /// Adds a message that is part of no operation.
+    /// Adds a message that belongs to no operation.
     fn push_unrelated(&mut self, tracked: &TrackedMessage<'_>, at: Moment) {
         let (from, tag) = (tracked.sender, self.tag(&tracked.conversation.name));
         let items = &mut self.timeline.items;
@@ -424,5 +426,5 @@ impl<'a> TimelineBuilder<'a> {
     }
 }
 
-/// The items of a diagram: more than a picture can show, and a few megabytes.
+/// The maximum number of items in a timeline: more than a picture can show, and only a few megabytes.
 const MAX_ITEMS: usize = 20_000;

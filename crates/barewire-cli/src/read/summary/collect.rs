@@ -1,4 +1,4 @@
-//! Messages and events of a wire -> its figures.
+//! Messages and events of a wire -> the figures of its summary.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -28,7 +28,8 @@ impl Observer for SummaryCollector {
         *summary.directions[direction(tracked.frame)].kinds.entry(kind).or_default() += 1;
         relation(summary, tracked);
         participants(summary, tracked.conversation);
-        // Only a result agrees on a revision: a client may ask for another one to find out the server's era.
+        // Only the revision in a result counts: a client may first ask for another revision, to find out the server's
+        // era.
         if let Relation::Response { operation, .. } = tracked.relation
             && operation.answer().is_some_and(|answer| answer.outcome.is_result())
         {
@@ -73,7 +74,8 @@ impl Observer for SummaryCollector {
                     self.summary.fail(key, operation.asked().frame);
                     *self.summary.rounds.entry(operation.rounds.len()).or_default() += 1;
                 }
-                // Messages before the session id was known belong to the session.
+                // Messages from before the session id was known are part of the session, so their channel is not a
+                // conversation.
                 if exchange.is_some_and(|exchange| exchange.session.is_some()) {
                     self.conversations.remove(channel);
                 }
@@ -84,7 +86,7 @@ impl Observer for SummaryCollector {
     fn end(&mut self, operations: &OperationTracker) {
         let summary = &mut self.summary;
         for operation in operations.open() {
-            // The server asked for input, and the client sent none.
+            // The server asked for input, but the client did not send any, so the server's response was the last.
             if operation.answer().is_some() {
                 ended(summary, operation);
                 continue;
@@ -129,7 +131,7 @@ impl SummaryCollector {
     }
 }
 
-/// Returns the place in [`Summary::directions`].
+/// Returns the index of the frame's direction in [`Summary::directions`].
 fn direction(frame: &WireFrame<'_>) -> usize {
     usize::from(frame.place.is_some_and(|place| place.stream == Stream::ToClient))
 }
@@ -159,7 +161,7 @@ fn relation(summary: &mut Summary, tracked: &TrackedMessage<'_>) {
 fn answered(summary: &mut Summary, operation: &Operation) {
     let Some(answer) = operation.answer() else { return };
     let failed = match &answer.outcome {
-        // Another round follows.
+        // The operation continues with another round.
         ResponseOutcome::InputRequired => return,
         ResponseOutcome::Result => None,
         ResponseOutcome::ToolFailed => Some((FailureKind::IsError, None)),
@@ -177,7 +179,7 @@ fn failure(operation: &Operation, kind: FailureKind, message: Option<String>) ->
     FailureKey { method: method.clone(), kind, name: name.clone(), message }
 }
 
-/// Counts an operation that has its last response.
+/// Counts an operation that got its last response.
 fn ended(summary: &mut Summary, operation: &Operation) {
     *summary.rounds.entry(operation.rounds.len()).or_default() += 1;
     let figures = summary.method(&operation.method);
@@ -214,10 +216,10 @@ fn version(summary: &mut Summary, conversation: &Conversation) {
     }
 }
 
-/// Returns the place of the last request of an operation.
+/// Returns the position of the last request of an operation.
 pub(super) fn last_request(operation: &Operation) -> MessagePosition {
     operation.rounds.last().map_or(operation.asked(), |round| round.asked)
 }
 
-/// More conversations are not counted.
+/// The maximum number of conversations to count.
 const MAX_CONVERSATIONS: usize = 65_536;

@@ -1,4 +1,4 @@
-//! The figures of a wire, in memory that does not grow with it.
+//! The figures in the summary of a wire. Memory use does not grow with the wire.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,27 +8,27 @@ use barewire_workbench::operations::{Operation, Participant};
 
 #[derive(Default)]
 pub(super) struct Summary {
-    /// The start of the capture, as its header has it.
+    /// The start time in the header of the capture.
     pub(super) started: Option<String>,
-    /// The first and the last time of any item.
+    /// The times of the first and the last item.
     pub(super) span: Option<(Duration, Duration)>,
     pub(super) frames: u64,
-    /// To the server, and to the client.
+    /// The figures of the frames to the server, and of those to the client.
     pub(super) directions: [DirectionFigures; 2],
-    /// Whether the input itself gives directions; else they are guessed.
+    /// Whether the input records the direction of frames. If not, directions are guessed.
     pub(super) has_directions: bool,
     pub(super) stderr: Volume,
     pub(super) exits: Vec<String>,
-    /// HTTP responses by their status.
+    /// Maps each HTTP status to the number of responses with it.
     pub(super) statuses: BTreeMap<u16, u64>,
     pub(super) conversations: u64,
     pub(super) clients: Vec<Participant>,
     pub(super) servers: Vec<Participant>,
-    /// Revisions with their eras.
+    /// The revisions in use, each with its era.
     pub(super) versions: Vec<(String, Option<&'static str>)>,
     pub(super) operations: u64,
     pub(super) round_trips: u64,
-    /// The number of operations by their number of rounds.
+    /// Maps each number of rounds to the number of operations with so many rounds.
     pub(super) rounds: BTreeMap<usize, u64>,
     pub(super) progress: u64,
     pub(super) cancelled: u64,
@@ -38,10 +38,10 @@ pub(super) struct Summary {
     pub(super) ids_in_use: u64,
     pub(super) methods: BTreeMap<String, MethodFigures>,
     pub(super) failures: BTreeMap<FailureKey, FailureFigures>,
-    /// The slowest operations, with the sum of the latencies of their rounds.
+    /// The slowest operations, each with the sum of the latencies of its rounds.
     pub(super) slowest: Vec<(Duration, Operation)>,
     pub(super) unanswered: u64,
-    /// The first of them.
+    /// The first unanswered requests.
     pub(super) unanswered_first: Vec<Operation>,
 }
 
@@ -51,11 +51,11 @@ pub(super) struct Volume {
     pub(super) bytes: u64,
 }
 
-/// The frames of one direction.
+/// The figures of all frames in one direction.
 #[derive(Default)]
 pub(super) struct DirectionFigures {
     pub(super) frames: Volume,
-    /// Messages by kind, including each message of a batch.
+    /// Maps each kind to its number of messages. Each message of a batch is counted.
     pub(super) kinds: BTreeMap<&'static str, u64>,
 }
 
@@ -67,14 +67,14 @@ pub(super) struct MethodFigures {
     pub(super) latencies: Latencies,
 }
 
-/// A kind of failure that is counted.
+/// Failures with equal keys are counted together.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FailureKey {
     pub(super) method: String,
     pub(super) kind: FailureKind,
-    /// The tool, prompt or resource.
+    /// The name of the tool, prompt or resource.
     pub(super) name: Option<String>,
-    /// The message of an error.
+    /// The message of the error response.
     pub(super) message: Option<String>,
 }
 
@@ -82,17 +82,17 @@ pub(super) struct FailureKey {
 pub(super) enum FailureKind {
     Code(i64),
     IsError,
-    /// An HTTP status instead of a response.
+    /// There was an HTTP error status instead of a response.
     Status(u16),
-    /// An invalid response.
+    /// The response was invalid.
     Unreadable,
-    /// Any of these.
+    /// Any kind, for failures that are counted together because there are too many.
     Any,
 }
 
 pub(super) struct FailureFigures {
     pub(super) count: u64,
-    /// The frame of the first.
+    /// The frame number of the first such failure.
     pub(super) frame: u64,
 }
 
@@ -106,8 +106,9 @@ impl Summary {
         self.methods.entry(if known { method } else { OTHERS }.to_owned()).or_default()
     }
 
-    /// Counts a failure with equal ones. Names and messages can differ every time, so a failure without room of its own is
-    /// counted with others of its name, then of its method, then with all others.
+    /// Counts a failure. Names and messages can differ every time, so the number of keys is limited. If there is no
+    /// room for the failure's own key, it is counted with other failures of the same name, else of the same method,
+    /// else with all others.
     pub(super) fn fail(&mut self, failure: FailureKey, frame: u64) {
         self.method(&failure.method).failed += 1;
         let wider = [failure.any_message(), failure.any_name()];
@@ -135,7 +136,7 @@ impl Summary {
     }
 
     pub(super) fn add_slow(&mut self, waited: Duration, operation: &Operation) {
-        // Equal times stay in order.
+        // Operations with equal times stay in the order of the wire.
         let at = self.slowest.partition_point(|(other, _)| *other >= waited);
         if at < MAX_NAMED {
             self.slowest.insert(at, (waited, operation.clone()));
@@ -158,7 +159,7 @@ impl FailureKey {
     }
 }
 
-/// Latencies, rounded as they are printed, so that there are few different ones.
+/// Counts of latencies. Latencies are rounded as they are displayed, so that there are few different values.
 #[derive(Default)]
 pub(super) struct Latencies {
     counts: BTreeMap<Duration, u64>,
@@ -171,7 +172,7 @@ impl Latencies {
         self.count += 1;
     }
 
-    /// Returns the least time that `percent` of a hundred do not exceed.
+    /// Returns the smallest latency that at least `percent` percent of all latencies do not exceed.
     pub(super) fn percentile(&self, percent: u64) -> Option<Duration> {
         let rank = (self.count * percent).div_ceil(100).max(1);
         let mut below = 0;
@@ -187,14 +188,14 @@ impl Latencies {
     }
 }
 
-/// The participants, operations and requests that are named one by one.
+/// The maximum number of participants, operations and requests that are listed by name.
 pub(super) const MAX_NAMED: usize = 10;
-/// MCP has some forty methods; a peer can make up any number.
+/// The maximum number of methods to count. MCP has about forty, but a peer can invent any number.
 const MAX_METHODS: usize = 500;
-/// The failures of one method that are counted apart: names with their messages, and messages of one name.
+/// The maximum number of keys for failures of one method and kind, and of these for one name.
 const MAX_NAMES: usize = 50;
 const MAX_MESSAGES: usize = 5;
-/// The name under which the rest is counted.
+/// The name that stands for everything beyond the limits.
 pub(super) const OTHERS: &str = "(others)";
 
 #[cfg(test)]

@@ -120,7 +120,7 @@ fn unanswered(summary: &Summary) -> Vec<Value> {
     summary.unanswered_first.iter().map(one).collect()
 }
 
-/// Returns seconds with six digits, as times are written elsewhere.
+/// Returns seconds rounded to six digits, like all times in the output.
 fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e6
 }

@@ -1,4 +1,4 @@
-//! A whole wire -> its figures: participants, counts, latency, failures.
+//! All messages and events of a wire -> a summary: participants, counts, latency, failures.
 
 mod collect;
 mod figures;

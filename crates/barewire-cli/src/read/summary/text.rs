@@ -195,5 +195,5 @@ fn unanswered(output: &mut Output, summary: &Summary) -> io::Result<()> {
     Ok(())
 }
 
-/// As many as fit on a screen.
+/// The maximum number of rows in a table: as many as fit on a screen.
 const MAX_ROWS: usize = 30;
