@@ -85,10 +85,10 @@ Then:
   detach       Undo attach
   replay       Send a recorded session to a server again, and compare
   bench        Measure a server under load
-  serve        Run a small MCP server to try clients against
+  serve        Run a small MCP server to test clients with
   explain      Explain an error code, a rule, a method or a revision
   completions  Print a completion script for a shell
-  man          Print the manual page of barewire or of a command
+  man          Print the man page of barewire or of a command
 
 `barewire COMMAND --help` shows examples and options.
 Exit codes: 0 success, 1 problems were found, 2 the command could not run.";

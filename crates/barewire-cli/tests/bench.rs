@@ -152,7 +152,7 @@ fn an_answer_that_belongs_to_another_request_is_found() {
     assert_eq!(said.code, Some(1));
     assert!(said.stdout.contains("20 sent, 10 answered, 0 lost, 0 duplicated, 10 wrong"), "{}", said.stdout);
     assert!(
-        said.stdout.contains("10 wrong: does not repeat the text that was sent, as the first answer did"),
+        said.stdout.contains("10 wrong: does not repeat the text that was sent, although the first answer did"),
         "{}",
         said.stdout
     );

@@ -170,7 +170,7 @@ fn a_banner_on_stdout_is_reported_and_skipped() {
     let noise = "barewire: frame at byte 0: refused, syntax: expected a value at byte 0 (-32700): Ready!\n";
     call_script(&["ping"], &format!("echo 'Ready!'; {ANSWER}")).has(0, "{\"ok\":true, \"n\":1.0}\n", noise);
     call_script(&["ping"], "echo 'Ready!'; read -r request; exit 0").failed(&format!(
-        "{noise}barewire: sh exited with code 0; it sent something that is no message, at byte 0: Ready!\n\
+        "{noise}barewire: sh exited with code 0; it sent something that is not a message at byte 0: Ready!\n\
          hint: the program must write only messages to stdout, and logs to stderr\n"
     ));
 }
@@ -181,7 +181,7 @@ fn the_other_framing_is_recognised_and_spoken() {
         r#"read -r request; printf 'Content-Length: 36\r\n\r\n{"jsonrpc":"2.0","id":1,"result":{}}'; cat >/dev/null"#;
     let printed = call_script(&["ping"], script);
     assert_eq!((printed.code, &*printed.stdout), (Some(2), ""));
-    let expected = "barewire: the peer sends Content-Length headers, as language servers do; expected one message a line\n\
+    let expected = "barewire: the peer sends Content-Length headers, as language servers do; expected one message per line\n\
                 hint: try --framing content-length\n";
     assert!(printed.stderr.ends_with(expected), "{}", printed.stderr);
     call_script(&["ping", "--framing", "content-length"], script).has(0, "{}\n", "");

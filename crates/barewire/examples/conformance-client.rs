@@ -27,7 +27,7 @@ async fn main() -> ScenarioResult {
     Ok(client.shutdown().await?)
 }
 
-/// A client with a handler for every request, for the revision of the scenario.
+/// A client with a handler forevery request, for the revision of the scenario.
 fn builder(scenario: &str) -> Result<Builder, Box<dyn std::error::Error>> {
     let builder = Client::builder("conformance-client", env!("CARGO_PKG_VERSION"))
         .roots([Root::new("file:///home/me/project")])

@@ -101,7 +101,7 @@ impl Drop for RateWindow {
 fn report_dropped(dropped: u64) {
     if dropped > 0 {
         let _ = Failure::catch(
-            || warn!(target: TARGET, dropped, "{dropped} more events were not logged: the limit is 100 a second"),
+            || warn!(target: TARGET, dropped, "{dropped} more events were not logged: the limit is 100 per second"),
         );
     }
 }

@@ -37,7 +37,7 @@ use servers::Server;
 pub(crate) struct AttachArgs {
     #[command(flatten)]
     entry: EntryArgs,
-    /// The file for captures; in its name, %t is the start time and %p the process id. Default: a new file for every
+    /// The file for captures; in its name, %t is the start time and %p the process id. Default: a new file forevery
     /// start
     #[arg(long, value_name = "FILE", requires = "server")]
     record: Option<PathBuf>,

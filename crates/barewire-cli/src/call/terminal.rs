@@ -20,7 +20,7 @@ pub(super) struct Terminal<R, W> {
 type Answered<T> = Result<T, ElicitAction>;
 
 impl<R: BufRead, W: Write> Terminal<R, W> {
-    /// Asks for every field that has no value in `known`.
+    /// Asks forevery field that has no value in `known`.
     pub(super) fn form(
         &mut self,
         server: &str,

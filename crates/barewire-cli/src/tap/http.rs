@@ -54,7 +54,7 @@ impl HttpArgs {
             ListenError::Address(error) => {
                 cannot(&address, &error).with_hint("give an address and a port, such as 127.0.0.1:8900")
             }
-            ListenError::Open(open) => cannot(&open, &"other machines can connect there")
+            ListenError::Open(open) => cannot(&open, &"other machines could connect")
                 .with_hint("use 127.0.0.1 for this machine only, or --host NAME with the name that clients use"),
             ListenError::Host(bad) => Failure::new(format!("cannot answer to {bad}")),
             ListenError::Bind(error) => cannot(&address, &error),
@@ -86,7 +86,7 @@ pub(super) fn run(
         let dialer = args.http.dial()?;
         let relay = args.http.listen(dialer.clone()).await?;
         let mut signals =
-            Signals::catch().map_err(|error| Failure::new(format!("cannot wait for signals here: {error}")))?;
+            Signals::catch().map_err(|error| Failure::new(format!("cannot wait for signals: {error}")))?;
         // If the log goes to stderr, it already has the warnings.
         let to_stderr = matches!(args.log, Some(LogTarget::Stderr)) && outlet.is_some();
         if let Some(outlet) = &outlet {
@@ -117,6 +117,6 @@ fn announce(addr: SocketAddr, dial: &Dialer) {
     let path = dial.path_and_query();
     // A query may contain a token, so it is not printed. Clients still have to send it.
     let (path, query) = path.split_once('?').map_or((path, ""), |(path, _)| (path, "?…"));
-    let reach = if is_loopback(&addr) { "this machine" } else { "every machine that can connect" };
+    let reach = if is_loopback(&addr) { "this machine" } else { "other machines too" };
     say(&format!("tapping {}{path}{query} at http://{addr}{path}{query}, for {reach}; Ctrl-C ends it", dial.origin()));
 }

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Write a capture to this file, which only you can read; in its name, %p is the process id and %t the start time
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Write a line for every message to stderr, to a file, or to a listener at a Unix socket
+    /// Write a line forevery message to stderr, to a file, or to a listener at a Unix socket
     #[arg(long, value_name = "stderr|FILE|unix:PATH", value_parser = LogTarget::parse)]
     log: Option<LogTarget>,
     /// Do not replace secrets in the capture and the log
@@ -83,7 +83,7 @@ existing file only if the file is empty or a log.
 
 A SPEC is [DIRECTION:]FAULT[=VALUE][@WHICH][%PERCENT]. DIRECTION is > for messages to the server,
 < for messages to the client; without one, both. WHICH is the number of a message in its direction,
-from 1; a range such as 3-5; every5 for every fifth message; or a method, for its requests or
+from 1; a range such as 3-5; every5 forevery fifth message; or a method, for its requests or
 notifications and the responses to them. With PERCENT, the fault is applied at random to this share
 of the messages; the same --seed and the same faults in the same order give the same choices. FAULT
 is:

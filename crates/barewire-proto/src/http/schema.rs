@@ -13,7 +13,7 @@ use crate::json::{Json, Kind, Text};
 /// The JSON Schema keyword of the annotation.
 const ANNOTATION: &str = "x-mcp-header";
 
-/// The maximum nesting depth of a schema. Each level is scanned once for every level above it, so deep schemas are
+/// The maximum nesting depth of a schema. Each level is scanned once forevery level above it, so deep schemas are
 /// slow. No message that we read is nested deeper.
 const MAX_SCHEMA_DEPTH: usize = 128;
 

@@ -30,7 +30,7 @@ impl<'h> Version<'h> {
         let text = std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()));
         let Some(text) = text else {
             let rule = rule(RejectionRule::BadHeader, RejectionRule::UnknownVersion);
-            return Err(Rejection::new(rule, format!("MCP-Protocol-Version {} is no date", quoted(value))));
+            return Err(Rejection::new(rule, format!("MCP-Protocol-Version {} is not a date", quoted(value))));
         };
         Ok(match Revision::parse(text).filter(|revision| supported.contains(revision)) {
             Some(revision) if revision.is_modern() => Self::Modern(revision),

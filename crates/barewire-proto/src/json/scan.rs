@@ -450,7 +450,7 @@ fn control_byte(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns a mask with the high bit set for every byte of `eight` that is special: see [`is_special`].
+/// Returns a mask with the high bit set forevery byte of `eight` that is special: see [`is_special`].
 ///
 /// The borrow of a subtraction can wrongly mark a byte above a marked one, but never below. So the lowest mark is
 /// exact.

@@ -171,7 +171,7 @@ impl FaultInjector {
         let mut chosen: Vec<&mut (FaultSpec, SeededRandom)> = Vec::new();
         for one in &mut self.specs {
             let (spec, chance) = &mut *one;
-            // A random number is drawn for every fault that matches the message, so that the choices for one fault do
+            // A random number is drawn forevery fault that matches the message, so that the choices for one fault do
             // not depend on the others.
             if spec.which.fits(number, method.as_deref()) && spec.percent.is_none_or(|percent| chance.percent(percent))
             {

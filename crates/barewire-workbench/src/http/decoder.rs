@@ -248,7 +248,7 @@ const MAX_HEAD: usize = 64 * 1024;
 mod tests {
     use super::*;
 
-    /// Decodes all pieces and returns the parts, with adjacent body parts joined. `bodies` has a body length for every
+    /// Decodes all pieces and returns the parts, with adjacent body parts joined. `bodies` has a body length forevery
     /// head.
     fn decode(pieces: &[&[u8]], bodies: &[BodyLength]) -> Result<Vec<String>, HttpFramingError> {
         let (mut decoder, mut bodies, mut all) = (HttpDecoder::new(), bodies.iter(), Vec::<String>::new());

@@ -266,7 +266,7 @@ impl LengthHeaders {
         for value in values("content-length") {
             let text = std::str::from_utf8(value).unwrap_or_default();
             let number = text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten();
-            let number: u64 = number.ok_or("Content-Length is no number")?;
+            let number: u64 = number.ok_or("Content-Length is not a number")?;
             if length.is_some_and(|length| length != number) {
                 return Err("Content-Length says two different things");
             }

@@ -82,7 +82,7 @@ impl WrongAnswer {
             Self::NotAMessage => ("no_message", "not a message"),
             Self::Error => ("error", "an error, unlike the first answer"),
             Self::Kind => ("kind", "a result of another kind than the first"),
-            Self::Echo => ("echo", "does not repeat the text that was sent, as the first answer did"),
+            Self::Echo => ("echo", "does not repeat the text that was sent, although the first answer did"),
             Self::Http => ("http", "an HTTP error"),
         }
     }

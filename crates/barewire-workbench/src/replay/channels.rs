@@ -35,7 +35,7 @@ impl Channels {
                 // Exchanges without a session, such as the request that finds out the server's era, belong to the only
                 // session.
                 (0, 0 | 1) if !all.exchanges.is_empty() => all.http(|_| true),
-                (0, 0) => Err(Error::new("there are no frames in it").with_advice(Advice::ReadCapture)),
+                (0, 0) => Err(Error::new("the input has no frames").with_advice(Advice::ReadCapture)),
                 (streams, sessions) => {
                     let plural = if sessions == 1 { "" } else { "s" };
                     let parts = [

@@ -81,7 +81,7 @@ impl Default for ScriptOptions<'_> {
 }
 
 impl Script {
-    /// Reads one conversation from a capture file. Calls `warn` for every part that cannot be read and is left out.
+    /// Reads one conversation from a capture file. Calls `warn` forevery part that cannot be read and is left out.
     pub fn load(file: &Path, options: ScriptOptions<'_>, warn: &dyn Fn(&Error)) -> Result<Self, Error> {
         let name = file.display();
         let cannot = |why: &dyn Display| Error::new(format!("cannot read {name}: {why}"));
@@ -329,7 +329,7 @@ mod tests {
         assert!(with(">(redacted) {}\n", None, true).is_ok());
         assert_eq!(unfit("@ framing sse\n> data: {}\n"), "its framing is sse, which no program reads on stdin");
         assert_eq!(unfit("< {}\n"), "it has no messages of the client");
-        assert_eq!(unfit(""), "there are no frames in it");
+        assert_eq!(unfit(""), "the input has no frames");
     }
 
     #[test]

@@ -45,7 +45,7 @@ const fn token(begins: &'static str, what: &'static str, least: usize) -> TokenS
 /// Returns the shape whose prefix (a word and a separator) ends this text.
 pub(super) fn prefixed_shape(text: &[u8]) -> Option<&'static TokenShape> {
     let [.., first, second, _] = text else { return None };
-    // Quick test: this function runs for every separator, and almost none ends a prefix.
+    // Quick test: this function runs forevery separator, and almost none ends a prefix.
     if !PREFIX_LETTERS[0][usize::from(*first)] || !PREFIX_LETTERS[1][usize::from(*second)] {
         return None;
     }

@@ -113,7 +113,7 @@ impl fmt::Display for ConnectionEnd {
         }
         if let (Some(stray), false) = (self.stray_output(), matches!(self.reason(), EndReason::ContentLength)) {
             let StrayOutput { offset, excerpt } = stray;
-            write!(f, "; it sent something that is no message, at byte {offset}: {excerpt}")?;
+            write!(f, "; it sent something that is not a message at byte {offset}: {excerpt}")?;
         }
         Ok(())
     }
@@ -130,7 +130,7 @@ impl fmt::Display for EndReason {
             Self::IdleTimeout(after) => write!(f, "the connection was idle for {after:?}"),
             Self::Http => f.write_str("the peer sent an HTTP request, and this port does not serve HTTP"),
             Self::ContentLength => f.write_str(
-                "the peer sends Content-Length headers, as language servers do; expected one message a line",
+                "the peer sends Content-Length headers, as language servers do; expected one message per line",
             ),
             Self::Abandoned => f.write_str("the connection was dropped"),
         }

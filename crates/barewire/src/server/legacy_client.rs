@@ -25,7 +25,7 @@ impl LegacyClient {
         capabilities: ClientCapabilities,
         watch: Option<Arc<ChangeWatch>>,
     ) -> Self {
-        // A legacy client gets a notification for every list that changes.
+        // A legacy client gets a notification forevery list that changes.
         let wants = SubscriptionFilter::default()
             .tools_list_changed(true)
             .prompts_list_changed(true)

@@ -146,7 +146,7 @@ async fn hosts_origins_methods_and_content_types() {
 async fn a_refusal_is_an_error_without_an_id_and_the_body_is_not_read() {
     let (site, _) = TestSite::new().await;
     let mut wire = site.connect().await;
-    // The body is announced and never sent: a server that waits for it would wait for ever.
+    // The body is announced and never sent: a server that waits for it would wait forever.
     wire.send("POST /mcp HTTP/1.1\r\nHost: evil.com\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n")
         .await;
     let answer = wire.answer().await;

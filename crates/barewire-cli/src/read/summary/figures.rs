@@ -195,7 +195,7 @@ const MAX_METHODS: usize = 500;
 /// The maximum number of keys for failures of one method and kind, and of these for one name.
 const MAX_NAMES: usize = 50;
 const MAX_MESSAGES: usize = 5;
-/// The name that stands for everything beyond the limits.
+/// The name that stands foreverything beyond the limits.
 pub(super) const OTHERS: &str = "(others)";
 
 #[cfg(test)]

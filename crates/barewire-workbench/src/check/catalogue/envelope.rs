@@ -69,7 +69,7 @@ pub(crate) static STRUCTURED_ERRORS: Check = Check {
 pub(crate) static ID_FIDELITY: Check = Check {
     id: "id-fidelity",
     title: "A response has exactly the id of its request",
-    why: "Only the id ties a response to its request. A client whose id comes back altered waits for ever.",
+    why: "Only the id ties a response to its request. A client whose id comes back altered waits forever.",
     severity: Severity::High,
     rationale: "the response is lost, and the client waits for its time limit",
     looks_at: "responses to requests with ids that are easily altered: strings of digits, escapes, integers beyond \
@@ -110,7 +110,7 @@ pub(crate) static UNANSWERED_REQUEST: Check = Check {
     title: "Every request gets a response",
     why: "The sender waits until its time limit, and then does not know whether the request was carried out.",
     severity: Severity::High,
-    rationale: "the sender waits for its time limit, or for ever",
+    rationale: "the sender waits for its time limit, or forever",
     looks_at: "requests without a response when the connection ends, and requests of a live run without a response in \
                time. Cancelled requests and subscriptions/listen need no response",
     pass: "every request has a response",

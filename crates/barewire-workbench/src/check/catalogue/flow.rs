@@ -55,7 +55,7 @@ pub(crate) static PROGRESS_RULES: Check = Check {
     why: "A client keeps a progress bar for each token. Progress that decreases or that has an unknown token is shown \
           as an error, or extends the time limit of the wrong request.",
     severity: Severity::Medium,
-    rationale: "the displayed progress is wrong, and time limits may be extended for ever",
+    rationale: "the displayed progress is wrong, and time limits may be extended forever",
     looks_at: "notifications/progress, and the requests that supplied the tokens",
     pass: "each has the token of a request in flight, and a higher value than the one before",
     fail: "the token belongs to no request in flight, or the value does not increase",

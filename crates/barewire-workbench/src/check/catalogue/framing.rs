@@ -153,7 +153,7 @@ pub(crate) static LARGE_MESSAGE: Check = Check {
 pub(crate) static DEEP_NESTING: Check = Check {
     id: "deep-nesting",
     title: "Deeply nested JSON does not crash the server",
-    why: "A parser that recurses for every bracket overflows its stack and crashes: one line of 200 KB is enough.",
+    why: "A parser that recurses forevery bracket overflows its stack and crashes: one line of 200 KB is enough.",
     severity: Severity::High,
     rationale: "one message stops the server for all clients",
     looks_at: "a request with 100,000 nested arrays, and a request after it",

@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[&Check] = &[
 
 /// The default fields of a check of observed HTTP exchanges.
 const PASSIVE: Check = Check {
-    skip: "nothing went over Streamable HTTP",
+    skip: "no exchange over Streamable HTTP was seen",
     // The revisions with Streamable HTTP.
     revisions: RevisionRange(Revision::V2025_03_26, Revision::LATEST),
     category: Category::Http,
@@ -150,7 +150,7 @@ pub(crate) static HTTP_CONTENT_TYPE: Check = Check {
 pub(crate) static HTTP_ACCEPT: Check = Check {
     id: "http-accept",
     title: "A client accepts both JSON and an event stream",
-    why: "The server chooses between the two for every request. Servers refuse a client that accepts only one.",
+    why: "The server chooses between the two forevery request. Servers refuse a client that accepts only one.",
     severity: Severity::High,
     rationale: "servers of the official SDKs answer 406",
     looks_at: "Accept of every POST with a message",

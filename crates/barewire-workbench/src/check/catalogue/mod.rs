@@ -225,7 +225,7 @@ impl Severity {
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Critical => "no communication is possible, or the messages cannot be trusted",
-            Self::High => "common hosts fail because of it, or one side waits for ever",
+            Self::High => "common hosts fail because of it, or one side waits forever",
             Self::Medium => "some hosts fail because of it, or a user, client or model is misled",
             Self::Low => "no host fails because of it today, but it makes other problems harder to find",
         }

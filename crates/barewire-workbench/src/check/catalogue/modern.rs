@@ -103,7 +103,7 @@ pub(crate) static MODERN_REMOVED_METHODS: Check = Check {
 pub(crate) static MODERN_SERVER_REQUESTS: Check = Check {
     id: "modern-server-requests",
     title: "A modern server sends no requests",
-    why: "A modern client must not send responses, so the server waits for ever for the response to its request.",
+    why: "A modern client must not send responses, so the server waits forever for the response to its request.",
     severity: Severity::Critical,
     rationale: "the call hangs with every modern client",
     looks_at: "requests that the server sends on a modern connection, and responses that the client sends",

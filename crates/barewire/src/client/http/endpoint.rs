@@ -73,7 +73,7 @@ impl Endpoint {
         self
     }
 
-    /// Uses this proxy for every host, and ignores the environment variables. The URL may contain a user and a
+    /// Uses this proxy forevery host, and ignores the environment variables. The URL may contain a user and a
     /// password.
     pub fn proxy(mut self, url: impl Into<Secret>) -> Self {
         self.proxy = ProxySetting::Url(url.into());

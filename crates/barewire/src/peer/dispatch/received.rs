@@ -263,7 +263,8 @@ impl<O: Outlet> Dispatcher<O> {
             }
             (true, false) => false,
             (true, true) => {
-                let what = "dropped: too many notifications wait for their handlers, and a call of ours for its answer";
+                let what =
+                    "dropped: too many notifications wait for their handlers, and a call of ours waits for its answer";
                 self.log.frame(frame.offset, frame.bytes, what);
                 true
             }

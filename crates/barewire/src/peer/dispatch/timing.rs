@@ -9,7 +9,7 @@ use tokio::time::Instant;
 pub(super) struct Timing {
     /// The instant from which session times count.
     session_start: Instant,
-    /// The end of the current time slice. Stored as an instant, because it is checked for every request, and comparing
+    /// The end of the current time slice. Stored as an instant, because it is checked forevery request, and comparing
     /// two instants is cheaper than subtracting them.
     slice_end: std::time::Instant,
     /// The time at which the last handler returned, or at which the current time slice started.

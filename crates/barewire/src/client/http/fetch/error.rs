@@ -140,7 +140,7 @@ impl FetchError {
             }
             // hyper's own text speaks of a "message", which the user would take for an MCP message.
             Some(error) if error.is_incomplete_message() || error.is_closed() || error.is_canceled() => {
-                Self::Reset { origin: name, why: "it was closed before the response was complete".into() }
+                Self::Reset { origin: name, why: "the connection was closed before the response was complete".into() }
             }
             _ => Self::Reset { origin: name, why },
         }

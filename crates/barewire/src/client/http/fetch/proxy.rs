@@ -59,7 +59,7 @@ impl Proxies {
         Self::new(None, None, "", false)
     }
 
-    /// Uses this proxy for every destination.
+    /// Uses this proxy forevery destination.
     pub(super) fn all(url: &Secret) -> Result<Self, FetchError> {
         let proxy = Proxy::parse("proxy", url.expose())?;
         Ok(Self::new(Some(Ok(proxy.clone())), Some(Ok(proxy)), "", false))

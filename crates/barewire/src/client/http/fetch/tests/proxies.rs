@@ -92,7 +92,7 @@ async fn excepted_hosts_are_reached_without_a_proxy() {
     assert_eq!(post(&fetch).await.unwrap().text_up_to(100).await, "here");
     assert_eq!(server.requests()[0].line, "POST / HTTP/1.1");
     assert_eq!(server.requests()[0].header("proxy-authorization"), None);
-    // An explicit proxy is used for every host.
+    // An explicit proxy is used forevery host.
     let fetch = super::fetch(&Endpoint::new(server.url("/")).proxy(setting));
     assert_eq!(post(&fetch).await.unwrap().text_up_to(100).await, "from afar");
 }
