@@ -105,7 +105,6 @@ pub(crate) static LIFECYCLE_GATE: Check = Check {
     title: "No request is sent or served before the handshake",
     why: "Before initialize no revision is agreed, so the meaning of a response is undefined. A host that probes for \
           the era of a server misjudges one that answers anyway.",
-    severity: Severity::Medium,
     rationale: "well-behaved hosts never do this; hosts that probe are misled",
     looks_at: "tools/list sent before initialize; requests of client and server before the handshake is complete",
     pass: "the request is refused with an error; until the handshake is complete, both sides send only ping",
@@ -164,7 +163,6 @@ pub(crate) static METHOD_IN_REVISION: Check = Check {
     id: "method-in-revision",
     title: "Only methods of the agreed revision are used",
     why: "A peer that agreed to an earlier revision does not know them: requests fail, notifications are dropped.",
-    severity: Severity::Medium,
     rationale: "the message is lost; nothing else breaks",
     looks_at: "the method of every request and notification, its sender, and the revision of the connection",
     pass: "the revision allows every sender to send its methods",

@@ -60,7 +60,6 @@ pub(crate) static INVALID_PARAMS: Check = Check {
     why: "A request for an unknown tool or prompt, or without a name, is a bug of the client program: an error. A tool \
           that ran and failed is something the model can act on: a result with isError. If the two are mixed up, the \
           model tries to repair what it cannot, or never sees what it could.",
-    severity: Severity::Medium,
     rationale: "the model is misled; nothing is lost",
     looks_at: "tools/call with an unknown tool and without a name, prompts/get with an unknown prompt",
     pass: "each is answered with an error with code -32602",
@@ -83,7 +82,6 @@ pub(crate) static RESOURCE_NOT_FOUND: Check = Check {
     id: "resource-not-found",
     title: "Reading an unknown resource is an error",
     why: "Empty contents mean that the resource exists and is empty. A client then shows nothing and reports success.",
-    severity: Severity::Medium,
     rationale: "the user is misled; nothing is lost",
     looks_at: "resources/read with an unknown URI",
     pass: "an error: -32602, or -32002 up to 2025-11-25",
@@ -164,7 +162,6 @@ pub(crate) static RESERVED_ERROR_CODES: Check = Check {
     title: "Reserved error codes are used with their defined meaning",
     why: "A client acts on the codes that it knows: it gives up on -32601 and renegotiates on -32022. A tool that uses \
           them for its own failures misleads the client, and the model usually never sees a protocol error.",
-    severity: Severity::Medium,
     rationale: "clients react wrongly to a failure; without a failure nothing happens",
     looks_at: "the code of every error: of tool calls, and in the range that JSON-RPC and MCP reserve",
     pass: "codes from -32768 to -32000 are defined by JSON-RPC or by the revision, and fit the request",

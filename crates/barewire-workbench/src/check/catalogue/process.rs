@@ -79,7 +79,6 @@ pub(crate) static ORPHAN_PROCESSES: Check = Check {
     title: "No child process outlives the server",
     why: "A browser, a language server or a shell that the server started keeps running after it and holds ports and \
           files. Users cannot tell its origin.",
-    severity: Severity::Medium,
     rationale: "resources stay in use until the machine is restarted",
     looks_at: "the process group of the server after the server has exited",
     pass: "the group is empty",
