@@ -39,7 +39,6 @@ impl Output {
         self.is_terminal
     }
 
-    /// Whether text is written in colour.
     pub(crate) fn is_coloured(&self) -> bool {
         self.coloured
     }

@@ -11,7 +11,6 @@ use super::params;
 use crate::Failure;
 use crate::output::shown;
 
-/// The arguments of a command line.
 #[derive(Debug, Clone)]
 pub(crate) enum GivenArguments {
     Nothing,

@@ -117,7 +117,6 @@ impl NoAnswer {
         }
     }
 
-    /// Converts a failure of HTTP.
     fn http(failure: &HttpFailure, context: &RequestContext) -> Self {
         let what = failure.to_string();
         match failure {
@@ -143,7 +142,6 @@ impl NoAnswer {
         Self::new(Reason::TimedOut, what, Some("--timeout waits longer"))
     }
 
-    /// Converts the failure of a handshake.
     fn handshake(why: &ClientError, closed: &ConnectionEnd, context: &RequestContext) -> Self {
         let mut what = match (why, context.revision) {
             (ClientError::Refused { method, error }, _) => {
@@ -179,7 +177,6 @@ impl NoAnswer {
         Self { reason: Reason::NoHandshake, what, hint }
     }
 
-    /// Converts a result that does not fit its method.
     pub(crate) fn bad_result(method: &str, error: &serde_json::Error) -> Self {
         let method = shown(method.as_bytes(), EXCERPT_LENGTH);
         let error = shown(error.to_string().as_bytes(), EXCERPT_LENGTH);

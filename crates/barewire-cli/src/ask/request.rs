@@ -40,7 +40,6 @@ pub(crate) enum PlannedRequest {
     Method { method: String, given: GivenArguments },
 }
 
-/// A request as it is sent.
 #[derive(Debug)]
 pub(crate) struct PreparedRequest {
     pub(crate) method: String,
@@ -157,7 +156,6 @@ impl PreparedRequest {
             && self.params.as_ref().is_none_or(|params| !has(params, "cursor"))
     }
 
-    /// Whether it is a notification, which has no response.
     pub(crate) fn is_notification(&self) -> bool {
         Method::find(&self.method).is_some_and(|method| method.kind == MethodKind::Notification)
             || (Method::find(&self.method).is_none() && self.method.starts_with("notifications/"))
@@ -262,5 +260,4 @@ fn raw(value: &impl serde::Serialize) -> Box<RawValue> {
 /// The characters of a name that a message shows.
 const MAX_NAME_LENGTH: usize = 60;
 
-/// The names that a hint lists.
 const MAX_LISTED_NAMES: usize = 20;

@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use crate::output::shown;
 
-/// The fields of an object.
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
     /// In the order of the schema.
@@ -39,7 +38,6 @@ pub(crate) struct Field {
     pub(crate) choices: Option<Vec<Choice>>,
     pub(crate) default: Option<Value>,
     pub(crate) limits: Limits,
-    /// The elements of an array.
     pub(crate) items: Option<Box<Field>>,
 }
 
@@ -150,7 +148,6 @@ impl Field {
         }
     }
 
-    /// Whether it may be of this type.
     pub(crate) fn may_be(&self, kind: Type) -> bool {
         self.kinds.is_empty() || self.kinds.contains(&kind)
     }

@@ -23,12 +23,10 @@ pub(super) enum Entry {
 }
 
 pub(super) struct Program {
-    /// The member `command`.
     command: Child,
     args: Option<ArgsMember>,
 }
 
-/// The member `args`.
 struct ArgsMember {
     value: Range<usize>,
     elements: Vec<Range<usize>>,

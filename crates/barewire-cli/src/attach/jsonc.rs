@@ -107,7 +107,6 @@ impl<'a> Document<'a> {
         self.members_named(object, name).pop()
     }
 
-    /// Whether there are several members with this name.
     pub(super) fn has_several(&self, object: &Range<usize>, name: &str) -> bool {
         self.members_named(object, name).len() > 1
     }

@@ -10,7 +10,6 @@ use super::file::{Config, name};
 use super::hosts::Host;
 use super::servers::{Scope, Server, servers};
 
-/// The configurations to look into.
 pub(super) struct Lookup {
     pub(super) configs: Vec<Config>,
     /// The failures to read other files of the host.
@@ -21,7 +20,6 @@ pub(super) struct Lookup {
     host: Option<Host>,
 }
 
-/// A server, and its place.
 pub(super) struct FoundServer<'a> {
     pub(super) config: &'a Config,
     pub(super) server: Server,
@@ -131,7 +129,6 @@ impl Lookup {
     }
 }
 
-/// Returns the place of a server in its file.
 fn place_in_file(server: &Server) -> String {
     match &server.scope {
         Scope::File => format!("under {}", server.place.join(" → ")),

@@ -200,7 +200,6 @@ fn dry_run(found: &FoundServer<'_>, edits: &[Edit], output: &mut Output) -> Resu
     Ok(Exit::Clean)
 }
 
-/// Prints notes for the user after a file was changed.
 fn print_notes(found: &FoundServer<'_>, document: &Document<'_>) {
     let path = found.config.path();
     let Server { entry, duplicate, .. } = &found.server;

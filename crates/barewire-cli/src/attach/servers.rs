@@ -6,10 +6,8 @@ use std::ops::Range;
 
 use super::jsonc::Document;
 
-/// One server of a configuration.
 pub(super) struct Server {
     pub(super) name: String,
-    /// The place of the entry.
     pub(super) entry: Range<usize>,
     pub(super) scope: Scope,
     /// The names of the members that contain the server.
@@ -18,7 +16,6 @@ pub(super) struct Server {
     pub(super) duplicate: Option<String>,
 }
 
-/// The scope of a server.
 #[derive(Clone, PartialEq)]
 pub(super) enum Scope {
     /// All users of the file.
@@ -42,7 +39,6 @@ pub(super) fn servers(document: &Document<'_>) -> Vec<Server> {
     all
 }
 
-/// Returns the servers at a path below `start`.
 fn servers_at(
     document: &Document<'_>,
     start: NamedMember,
@@ -64,7 +60,6 @@ struct NamedMember {
     duplicate: Option<String>,
 }
 
-/// Returns the member at a path of names.
 fn member_at(document: &Document<'_>, start: NamedMember, path: &[&str]) -> Option<NamedMember> {
     path.iter().try_fold(start, |object, name| {
         let duplicate =

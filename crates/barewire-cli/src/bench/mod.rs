@@ -271,7 +271,6 @@ impl Args {
         }
     }
 
-    /// Returns the failure for a server that cannot be loaded.
     fn cannot_connect(&self, error: ConnectError, targets: &[LoadTarget]) -> Failure {
         let target = targets.iter().find(|target| target.name() == error.server);
         let context = self.context(target.expect("the error is about one of the targets"));

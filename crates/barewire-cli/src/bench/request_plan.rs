@@ -93,7 +93,6 @@ fn default_method(era: Era) -> &'static str {
     }
 }
 
-/// Returns the request with its payload in place.
 async fn with_payload(
     ask: PlannedRequest,
     wanted: &Payload,
@@ -195,7 +194,6 @@ fn keys(object: &RawValue) -> Vec<String> {
     members.map(|member| member.name.to_name().into_owned()).collect()
 }
 
-/// Returns the failure for an error of the client.
 pub(super) fn no_answer(error: &ClientError, context: &RequestContext) -> Failure {
     without_call_options(NoAnswer::from_client(error, context))
 }

@@ -93,7 +93,6 @@ fn words(text: &str) -> Option<Vec<String>> {
     quote.is_none().then_some(words)
 }
 
-/// The name of the server at `--url`.
 pub(super) const URL_NAME: &str = "url";
 
 /// The number of characters of an option that are shown: about a line.

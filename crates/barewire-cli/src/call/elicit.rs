@@ -13,7 +13,6 @@ use crate::ask::given::{Pair, Text};
 use crate::ask::schema::Fields;
 use crate::output::shown;
 
-/// Answers the questions of a server.
 pub(super) struct Elicitor {
     console: Arc<Console>,
     answers: Vec<Pair>,

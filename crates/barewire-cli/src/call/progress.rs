@@ -24,7 +24,6 @@ pub(super) fn line(progress: &ProgressParams, with_bar: bool) -> String {
     }
 }
 
-/// The width of the bar.
 const BAR_WIDTH: u16 = 20;
 
 /// The characters of a message that are shown.

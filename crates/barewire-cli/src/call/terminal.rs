@@ -10,7 +10,6 @@ use crate::ask::given::Text;
 use crate::ask::schema::{Choice, Field, Fields, Type, plain};
 use crate::output::{shown, text_for};
 
-/// The terminal of the user.
 pub(super) struct Terminal<R, W> {
     pub(super) input: R,
     pub(super) output: W,
@@ -157,7 +156,6 @@ fn find_choice<'a>(choices: &'a [Choice], text: &str) -> Option<&'a Choice> {
     exact.or_else(titled).or_else(numbered)
 }
 
-/// Returns a value as a user would type it.
 fn as_typed(value: &Value) -> String {
     match value {
         Value::Bool(true) => "yes".to_owned(),

@@ -73,7 +73,6 @@ fn value(method: &Method) -> Value {
     })
 }
 
-/// Returns a range of revisions, or the only one.
 pub(super) fn span(since: Revision, until: Revision) -> String {
     if since == until { since.to_string() } else { format!("{since} to {until}") }
 }
@@ -92,7 +91,6 @@ fn side(side: Side) -> &'static str {
     }
 }
 
-/// Returns the side that sends a method, in any revision.
 fn sender(method: &Method) -> &'static str {
     match (method.by_client, method.by_server, method.extension) {
         (Some(_), Some(_), _) => "either side",

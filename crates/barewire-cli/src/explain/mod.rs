@@ -122,7 +122,6 @@ fn list(output: &mut Output, json: bool) -> Result<Exit, Failure> {
     Ok(Exit::Clean)
 }
 
-/// Returns the nearest name, if one is near.
 fn near(wanted: &str) -> Option<&'static str> {
     let topics = TOPICS.iter().flat_map(|topic| topic.names.iter().copied());
     let methods = METHODS.iter().map(|method| method.name);

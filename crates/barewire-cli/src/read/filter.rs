@@ -64,7 +64,6 @@ impl Direction {
 }
 
 impl Filter {
-    /// Whether any filter is set.
     pub(super) fn is_set(&self) -> bool {
         self.is_about_messages() || self.direction.is_some() || self.errors || self.text.is_some()
     }
@@ -137,7 +136,6 @@ fn has_method(glob: &Glob, tracked: &TrackedMessage<'_>) -> bool {
     }
 }
 
-/// Whether a message is part of a call of this tool.
 fn is_call(tool: &Glob, tracked: &TrackedMessage<'_>) -> bool {
     let (Relation::Request { operation, .. }
     | Relation::Response { operation, .. }

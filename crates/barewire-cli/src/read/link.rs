@@ -60,7 +60,6 @@ impl Link {
         Self { role, operation: operation.map(OperationFacts::of), latency }
     }
 
-    /// Returns the title of the request that a response belongs to.
     pub(super) fn request_title(&self) -> Option<String> {
         match self.role {
             Role::Response { .. } => self.operation.as_ref().map(OperationFacts::title),

@@ -13,7 +13,6 @@ use crate::{Exit, Failure};
 use barewire_workbench::frames::{Sink, WireFrame, WireItem};
 use barewire_workbench::operations::{OperationTracker, TrackedMessage};
 
-/// Prints every frame that the filters select.
 pub(super) struct Listing<'a> {
     args: &'a Args,
     output: &'a mut Output,

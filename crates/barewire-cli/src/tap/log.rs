@@ -16,7 +16,6 @@ use barewire_workbench::operations::{Operation, OperationTracker, Relation, Resp
 use barewire_workbench::pipeline::Observer;
 use barewire_workbench::secrets::EXCERPT_LIMIT;
 
-/// Writes the log.
 pub(super) struct Log {
     outlet: Outlet,
     redactor: Redactor,
@@ -263,7 +262,6 @@ fn unanswered(operation: &Operation, redactor: &mut Redactor) -> String {
     )
 }
 
-/// The number and the title of an operation.
 fn titled(operation: &Operation, redactor: &mut Redactor) -> String {
     format!("#{} {}", operation.number, redactor.shown(operation.title().as_bytes(), 60))
 }

@@ -11,7 +11,6 @@ use crate::Failure;
 use crate::failure::report;
 use crate::platform::{self, LogSocket};
 
-/// The target of the log.
 #[derive(Clone, Debug)]
 pub(super) enum LogTarget {
     Stderr,

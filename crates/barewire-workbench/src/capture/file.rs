@@ -103,7 +103,6 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// The start of a capture's first line.
 const HEADER_START: &[u8] = b"wire 1";
 
 /// More servers than any host starts at once under one name.

@@ -311,12 +311,10 @@ impl fmt::Debug for Checks {
     }
 }
 
-/// The error after a panic on the thread of the checks.
 fn panicked() -> Error {
     Error::new("the check panicked; this is a bug in barewire")
 }
 
-/// Runs the passive checks on a capture.
 fn inspect(file: Option<&Path>, warn: fn(&Error)) -> Result<Inspector, Error> {
     let mut observed = ObserverSink::new(Inspector::new());
     let limits = FrameLimits { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH };

@@ -32,7 +32,6 @@ pub struct FaultInjector {
     stream: Stream,
     specs: Vec<(FaultSpec, SeededRandom)>,
     requests: Option<Arc<Mutex<RequestMethods>>>,
-    /// The number of messages so far.
     number: u64,
     /// The unfinished line.
     partial: Vec<u8>,
@@ -42,19 +41,15 @@ pub struct FaultInjector {
     closed: bool,
 }
 
-/// An action of one direction.
 #[derive(Debug, PartialEq)]
 pub(crate) enum FaultAction {
-    /// Record this event.
     Note(Note),
     Write(Vec<u8>),
     Pause(Duration),
     Close,
-    /// Kill the program.
     Kill,
 }
 
-/// The messages that are held back.
 #[derive(Default)]
 struct HeldFrames {
     /// A message that is written after the next one, and its number.
@@ -102,7 +97,6 @@ impl FaultInjector {
         DirectionFaults { seed: Some(seed), to_server: one(Stream::ToServer), to_client: one(Stream::ToClient) }
     }
 
-    /// Takes the bytes of a read.
     pub(crate) fn push(&mut self, mut bytes: &[u8]) -> Vec<FaultAction> {
         let mut actions = Vec::new();
         while let Some(newline) = memchr::memchr(b'\n', bytes) {
@@ -149,7 +143,6 @@ impl FaultInjector {
         actions
     }
 
-    /// Releases everything at the end of the stream.
     pub(crate) fn finish(&mut self) -> Vec<FaultAction> {
         let mut actions = self.release();
         let rest = std::mem::take(&mut self.partial);
@@ -240,7 +233,6 @@ impl HeldFrames {
     }
 }
 
-/// The faults of one message.
 struct FramePlan {
     before: Vec<FaultAction>,
     /// The places at which its writing is split.
@@ -258,7 +250,6 @@ enum StreamEnd {
     Kill,
 }
 
-/// A reason to hold a message back.
 enum Hold {
     Late,
     Together(usize),

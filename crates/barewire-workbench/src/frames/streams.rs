@@ -210,7 +210,6 @@ impl Streams {
     }
 }
 
-/// One stream of a channel.
 struct ChannelStream {
     codec: AnyCodec,
     /// The time of its last bytes.

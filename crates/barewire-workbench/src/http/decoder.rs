@@ -6,11 +6,9 @@
 /// Splits one direction of a connection into its parts.
 pub struct HttpDecoder {
     state: DecoderState,
-    /// The head so far.
     head: Vec<u8>,
 }
 
-/// The meaning of the next bytes.
 #[rustfmt::skip] // a variant is a line
 enum DecoderState {
     /// Part of a head, or nothing yet. No empty line ends before `searched`.
@@ -221,7 +219,6 @@ impl ChunkState {
     }
 }
 
-/// Takes up to `left` bytes from the input.
 fn take<'a>(input: &mut &'a [u8], left: &mut u64) -> &'a [u8] {
     let most = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
     let (taken, rest) = input.split_at(most);

@@ -10,7 +10,6 @@ use super::decoder::BodyLength;
 pub(crate) struct HeadRewriter {
     /// The host names that clients may use for us. Origins are checked by the server.
     pub(crate) access: Access,
-    /// The host name of the server.
     pub(crate) host: String,
     /// Whether to request uncompressed bodies, whatever the client accepts.
     pub(crate) uncompressed: bool,
@@ -45,11 +44,9 @@ pub(crate) enum RequestKind {
     Head,
     /// A POST with a JSON body, most likely a message.
     Message,
-    /// Anything else.
     Other,
 }
 
-/// The head of a response.
 #[derive(Debug)]
 pub(crate) struct ResponseHead {
     pub(crate) status: u16,
@@ -189,7 +186,6 @@ fn split<'a>(method: &str, target: &'a str) -> Result<(Option<&'a str>, &'a str)
     Ok((Some(authority), path))
 }
 
-/// Parses the head of a response to a request of this kind.
 pub(crate) fn response(head: &[u8], to: RequestKind) -> Result<ResponseHead, &'static str> {
     let mut headers = [EMPTY_HEADER; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut headers);
@@ -227,7 +223,6 @@ pub(crate) fn response(head: &[u8], to: RequestKind) -> Result<ResponseHead, &'s
     Ok(ResponseHead { status, follows, body: BodyKind::of(response.headers, framing) })
 }
 
-/// The `Content-Type` of a body.
 enum ContentType {
     Absent,
     Known(Media),
@@ -248,7 +243,6 @@ enum LengthHeaders {
     Chunked,
     /// Both a length and chunks.
     Both,
-    /// Another transfer coding.
     OtherCoding,
 }
 

@@ -98,7 +98,6 @@ fn edges() -> impl Iterator<Item = u64> {
     (0..19).flat_map(|power| [1, 2, 5].map(|step| step * 10u64.pow(power))).chain([u64::MAX])
 }
 
-/// Returns the bucket that a number is counted in.
 fn bucket(nanos: u64) -> usize {
     if nanos < STEPS {
         return usize::try_from(nanos).expect("less than 128");
@@ -110,7 +109,6 @@ fn bucket(nanos: u64) -> usize {
     usize::try_from(at).expect("no more than there are buckets")
 }
 
-/// Returns the largest number that a bucket counts.
 fn largest_in(bucket: usize) -> u64 {
     let at = bucket as u64;
     let (power, step) = (at >> STEP_BITS, at & (STEPS - 1));

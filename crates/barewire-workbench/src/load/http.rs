@@ -20,7 +20,6 @@ use super::template::Template;
 use super::turn::{Turn, TurnEnd};
 use crate::text::shown;
 
-/// A server at a URL.
 pub(super) struct HttpLoad {
     client: Client,
     method: String,
@@ -47,7 +46,6 @@ impl HttpLoad {
         Self { client, method, params, template, next: FIRST_ID, unreachable: None }
     }
 
-    /// Sends the first request, and learns from its answer.
     pub(super) async fn first(&mut self, timeout: Duration) -> Result<AnswerJudge, ConnectFailure> {
         let done = self.next_request(Instant::now(), timeout).await;
         let learnt = match done.answer {

@@ -14,12 +14,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// The right to take the pipes back.
 pub(super) struct Loan(SharedPipes);
 
-/// The stdin of a process.
 pub(super) type ProcessWriter = <Process as Transport>::Writer;
 
 type SharedPipes = Arc<Mutex<Pipes>>;
 
-/// The pipes of a process.
 #[derive(Default)]
 pub(super) struct Pipes {
     pub(super) reader: Option<ProcessReader>,
@@ -38,7 +36,6 @@ pub(super) struct ReaderHalf(SharedPipes);
 
 pub(super) struct WriterHalf(SharedPipes);
 
-/// Lends the pipes of a process.
 pub(super) fn lend(process: Process) -> (Loan, BorrowedProcess) {
     let parts = process.into_parts();
     let pipes =

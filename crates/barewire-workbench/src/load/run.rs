@@ -7,7 +7,6 @@ use super::settings::LoadSettings;
 use super::tally::Tally;
 use crate::platform::PreciseTimer;
 
-/// A load under way.
 pub(super) struct LoadRun<'a> {
     pub(super) settings: &'a LoadSettings,
     pub(super) timer: PreciseTimer,
@@ -65,7 +64,6 @@ impl LoadRun<'_> {
     }
 }
 
-/// Waits until a stop is requested.
 pub(super) async fn stop_requested(stop: &mut watch::Receiver<bool>) {
     if stop.wait_for(|is_requested| *is_requested).await.is_err() {
         // Every handle was dropped, so no stop can be requested.

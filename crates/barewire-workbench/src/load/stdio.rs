@@ -24,7 +24,6 @@ use super::tally::{Tally, WrongAnswer};
 use super::template::Template;
 use super::turn::{Turn, TurnEnd};
 
-/// A server process.
 pub(super) struct StdioLoad {
     reader: ProcessReader,
     writer: Option<ProcessWriter>,
@@ -39,7 +38,6 @@ pub(super) struct StdioLoad {
     is_mid_line: bool,
 }
 
-/// The bytes to write to the process.
 struct WriteBuffer {
     bytes: Vec<u8>,
     /// The number of bytes that are written already.
@@ -91,7 +89,6 @@ impl StdioLoad {
             .map_err(|answer| ConnectFailure::BadFirstAnswer { method: method(), answer })
     }
 
-    /// Waits for the response to a request, and returns its frame.
     async fn answer_to(&mut self, number: u64) -> io::Result<Vec<u8>> {
         loop {
             let Transfer::Read(count) = self.transfer(false).await? else { continue };
@@ -111,7 +108,6 @@ impl StdioLoad {
         }
     }
 
-    /// Sends the requests of a turn, and waits for their answers.
     pub(super) async fn run_turn(
         &mut self,
         run: &mut LoadRun<'_>,
@@ -182,7 +178,6 @@ impl StdioLoad {
         }
     }
 
-    /// Handles the frames in the bytes that were read.
     fn handle_frames(&mut self, count: usize, received: Instant, judge: &mut AnswerJudge, tally: &mut Tally) {
         let Self { codec, chunk, is_mid_line, out, outstanding, last_handshake_id, .. } = self;
         let mut input = skip_partial_line(is_mid_line, &chunk[..count]);

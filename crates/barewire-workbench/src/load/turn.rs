@@ -12,9 +12,7 @@ pub(super) struct Turn {
     /// The time between two requests at a fixed rate.
     interval: Option<Duration>,
     began: Instant,
-    /// The number of requests that were sent.
     sent: u64,
-    /// The time of the last answer.
     last_answer: Instant,
     /// The time since which another request could be in flight.
     room_since: Instant,
@@ -24,13 +22,10 @@ pub(super) struct Turn {
     next_check: Instant,
 }
 
-/// The end of a turn.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum TurnEnd {
     Done,
-    /// A stop was requested.
     Stopped,
-    /// The connection has ended.
     Disconnected,
 }
 
@@ -127,7 +122,6 @@ impl Turn {
         }
     }
 
-    /// Notes that an answer came.
     pub(super) fn received(&mut self, at: Instant) {
         self.last_answer = self.last_answer.max(at);
     }

@@ -97,7 +97,6 @@ impl ConversationState {
         self.tokens.get(key).copied()
     }
 
-    /// Removes an operation that is no longer outstanding.
     pub(super) fn forget<'a>(
         &mut self,
         number: u64,

@@ -47,7 +47,6 @@ pub(crate) fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// The end of a pipe as a file.
 pub(crate) fn file(end: impl Into<OwnedFd>) -> File {
     File::from(end.into())
 }

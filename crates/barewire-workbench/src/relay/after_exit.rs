@@ -8,7 +8,6 @@
 
 use std::time::{Duration, Instant};
 
-/// A program that has ended.
 pub(super) struct AfterExit {
     /// The bytes of the program's own output on stdout and stderr that are not read yet; `None` once all of it is relayed.
     unread: [Option<u64>; 2],
@@ -20,7 +19,6 @@ pub(super) struct AfterExit {
     reported: bool,
 }
 
-/// The state of the relay.
 pub(super) struct RelayStatus {
     /// Whether a process reads what the host writes.
     pub(super) has_listener: bool,
@@ -42,7 +40,6 @@ pub(super) struct OutputStatus {
     pub(super) read: u64,
 }
 
-/// The next step.
 #[derive(Debug, PartialEq)]
 pub(super) enum ExitAction {
     /// Relay until this time, or until something happens.
@@ -52,7 +49,6 @@ pub(super) enum ExitAction {
     Finish,
 }
 
-/// A time limit.
 #[derive(Clone, Copy, PartialEq)]
 struct Limit {
     /// Without any bytes.

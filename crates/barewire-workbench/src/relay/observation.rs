@@ -90,7 +90,6 @@ impl ObservationSender {
     }
 }
 
-/// The state of the observation thread.
 struct ObservationThread {
     pipeline: Pipeline<Vec<Box<dyn Observer + Send>>>,
     warn: fn(&Error),
@@ -99,7 +98,6 @@ struct ObservationThread {
 }
 
 impl ObservationThread {
-    /// Processes the queue until its end.
     fn run(mut self, queue: &ObservationQueue) {
         let mut batch = ObservationBatch::default();
         while queue.take(&mut batch) {

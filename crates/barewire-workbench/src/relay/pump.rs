@@ -17,7 +17,6 @@ use crate::fault::{FaultAction, FaultInjector};
 use crate::platform::output::NonBlockingOutput;
 use crate::platform::poll::{self, Interest, Ready};
 
-/// Relays all streams.
 pub(super) struct Pump {
     /// stdin, stdout and stderr.
     pub(super) lanes: [RelayLane; 3],
@@ -28,7 +27,6 @@ pub(super) struct Pump {
     pub(super) say: fn(&str),
 }
 
-/// One stream.
 pub(super) struct RelayLane {
     stream: Stream,
     /// `None` once it is closed.
@@ -52,7 +50,6 @@ struct LaneFiles {
     to: NonBlockingOutput,
 }
 
-/// The reason why a stream ends.
 enum CloseReason {
     /// Its input has ended, or a fault ends it.
     Ended,
@@ -186,7 +183,6 @@ enum PollSlot {
     Wake,
 }
 
-/// The files that are ready.
 #[derive(Default)]
 struct ReadyFiles {
     /// The input and the output of each lane.
@@ -216,7 +212,6 @@ impl RelayLane {
         self.ends.as_ref().map_or(0, |ends| poll::unread(&ends.from))
     }
 
-    /// Closes the stream and records the reason.
     fn close(&mut self, why: &CloseReason, shared: &RelayShared) {
         if self.ends.take().is_none() {
             return;

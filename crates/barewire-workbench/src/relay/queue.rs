@@ -13,7 +13,6 @@ use barewire_proto::transcript::{Note, Stream};
 
 use crate::frames::ended_stream;
 
-/// The queue of relayed bytes and events.
 #[derive(Default)]
 pub(super) struct ObservationQueue {
     state: Mutex<QueueState>,
@@ -45,7 +44,6 @@ pub(super) struct ObservationBatch {
     marks: Vec<(Duration, ExchangeNumber, BatchMark)>,
 }
 
-/// An item of a batch.
 enum BatchMark {
     /// The next bytes of the buffer, this many.
     Bytes(Stream, usize),
@@ -91,7 +89,6 @@ impl ObservationQueue {
         self.wake(&state);
     }
 
-    /// Marks the end of the queue.
     pub(super) fn end(&self) {
         self.lock().ended = true;
         self.changed.notify_one();
@@ -128,7 +125,6 @@ impl ObservationQueue {
         !batch.marks.is_empty()
     }
 
-    /// Counts an item that is processed.
     pub(super) fn count_seen(&self) {
         self.seen.fetch_add(1, Ordering::Relaxed);
     }
@@ -160,7 +156,6 @@ impl QueueState {
 }
 
 impl ObservationBatch {
-    /// The items in order.
     pub(super) fn items(&self) -> impl Iterator<Item = (Duration, ExchangeNumber, ObservedItem<'_>)> {
         let mut at = 0;
         self.marks.iter().map(move |(time, exchange, mark)| {

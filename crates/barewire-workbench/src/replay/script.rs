@@ -33,7 +33,6 @@ pub(super) struct MessageIndex {
     pub(super) message: usize,
 }
 
-/// A frame of the capture.
 #[derive(Debug)]
 pub(super) struct RecordedFrame {
     /// The frame's number in the capture, from 1.
@@ -133,7 +132,6 @@ impl Script {
     }
 }
 
-/// Collects the frames of one conversation.
 struct FrameCollector<'a> {
     channels: &'a Channels,
     allow_redacted: bool,

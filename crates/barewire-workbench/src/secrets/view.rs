@@ -5,11 +5,9 @@ use super::ending::SecretEnd;
 use super::names;
 use super::shapes::{is_key, is_space};
 
-/// The result of examining a place.
 #[derive(Debug, PartialEq, Eq)]
 #[rustfmt::skip] // a variant is a line
 pub(super) enum SecretMatch {
-    /// No secret.
     Nothing,
     /// A secret from `start` to `end`.
     Whole { start: usize, end: usize, kind: SecretKind },
@@ -28,7 +26,6 @@ impl SecretMatch {
         Self::Whole { start, end, kind }
     }
 
-    /// Whether it is a secret that does not begin before `at`.
     pub(super) fn starts_at_or_after(&self, at: usize) -> bool {
         match self {
             Self::Whole { start, .. } | Self::Number { start, .. } | Self::Open { start, .. } => *start >= at,

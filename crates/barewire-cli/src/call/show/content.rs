@@ -25,7 +25,6 @@ pub(super) fn tool_result(output: &mut Output, result: &CallToolResult, folder: 
     Ok(())
 }
 
-/// Prints the messages of a prompt, each with its role.
 pub(super) fn messages(output: &mut Output, result: &GetPromptResult, folder: Option<&Path>) -> Result<(), Failure> {
     for message in &result.messages {
         let role = output.paint(Tone::Strong, message.role.as_str());
@@ -155,7 +154,6 @@ fn facts(mime_type: Option<&str>, bytes: usize) -> String {
     }
 }
 
-/// Returns the JSON of content of an unknown kind.
 fn json(unknown: &impl Serialize) -> String {
     serde_json::to_string(unknown).unwrap_or_default()
 }

@@ -132,7 +132,6 @@ fn paragraphs(text: &str, room: usize, in_full: bool) -> Vec<String> {
     lines
 }
 
-/// The widths of the columns of arguments.
 struct ArgumentColumns {
     name: usize,
     kind: usize,
@@ -229,7 +228,6 @@ const MAX_NAME: usize = 60;
 const MAX_URI: usize = 1000;
 /// A wider name or type does not widen its column.
 const MAX_COLUMN: usize = 24;
-/// The least width of a description.
 const MIN_DESCRIPTION: usize = 24;
 /// The lines of a description in a list.
 const MAX_LINES: usize = 3;

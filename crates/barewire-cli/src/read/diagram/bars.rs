@@ -29,7 +29,6 @@ pub(super) struct Bar {
     pub(super) frame: u64,
     pub(super) label: String,
     pub(super) tag: String,
-    /// Whether the server sent the request.
     pub(super) from_server: bool,
     /// The start and end of each round, from 0 to 1 on the scale. No end if it is beyond the scale, or never came.
     pub(super) rounds: Vec<(f64, Option<f64>)>,
@@ -47,7 +46,6 @@ pub(super) enum BarStyle {
     Open,
     /// Several equal operations.
     Repeated,
-    /// A single stray item.
     Stray,
 }
 

@@ -66,7 +66,6 @@ pub(super) struct Span {
     pub(super) on: Side,
     pub(super) first: usize,
     pub(super) last: usize,
-    /// The row of its last arrow.
     pub(super) last_arrow: usize,
     pub(super) rounds: usize,
     pub(super) total: Option<Duration>,
@@ -96,7 +95,6 @@ impl Span {
         self.rounds > 1
     }
 
-    /// Returns the text beside the bracket.
     pub(super) fn bracket_label(&self) -> String {
         let total = self.total.map_or(String::new(), |total| format!(", {}", took(total)));
         format!("{} rounds{total}", self.rounds)
@@ -131,7 +129,6 @@ struct RowBuilder<'a> {
     timeline: &'a Timeline,
     rows: Vec<Row>,
     spans: Vec<Span>,
-    /// The span of each operation.
     span_of: Vec<Option<usize>>,
 }
 
@@ -321,7 +318,6 @@ fn assign_columns(spans: &mut [Span]) -> usize {
     lanes
 }
 
-/// The shortest pause that is drawn.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 /// The bars that there is room for beside a lifeline.
 pub(super) const MAX_SLOTS: usize = 5;

@@ -388,7 +388,6 @@ impl<'a> TimelineBuilder<'a> {
         Some((op, kind))
     }
 
-    /// Adds a message that is part of no operation.
     fn push_unrelated(&mut self, tracked: &TrackedMessage<'_>, at: Moment) {
         let (from, tag) = (tracked.sender, self.tag(&tracked.conversation.name));
         let items = &mut self.timeline.items;

@@ -19,12 +19,10 @@ pub(super) struct Summary {
     pub(super) has_directions: bool,
     pub(super) stderr: Volume,
     pub(super) exits: Vec<String>,
-    /// HTTP responses by their status.
     pub(super) statuses: BTreeMap<u16, u64>,
     pub(super) conversations: u64,
     pub(super) clients: Vec<Participant>,
     pub(super) servers: Vec<Participant>,
-    /// Revisions with their eras.
     pub(super) versions: Vec<(String, Option<&'static str>)>,
     pub(super) operations: u64,
     pub(super) round_trips: u64,
@@ -51,7 +49,6 @@ pub(super) struct Volume {
     pub(super) bytes: u64,
 }
 
-/// The frames of one direction.
 #[derive(Default)]
 pub(super) struct DirectionFigures {
     pub(super) frames: Volume,
@@ -67,14 +64,12 @@ pub(super) struct MethodFigures {
     pub(super) latencies: Latencies,
 }
 
-/// A kind of failure that is counted.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FailureKey {
     pub(super) method: String,
     pub(super) kind: FailureKind,
     /// The tool, prompt or resource.
     pub(super) name: Option<String>,
-    /// The message of an error.
     pub(super) message: Option<String>,
 }
 
@@ -84,7 +79,6 @@ pub(super) enum FailureKind {
     IsError,
     /// An HTTP status instead of a response.
     Status(u16),
-    /// An invalid response.
     Unreadable,
     /// Any of these.
     Any,

@@ -20,7 +20,6 @@ use crate::check::ledger::SkipReason;
 use crate::text::shown;
 use crate::{Advice, Error};
 
-/// A permitted call.
 struct AllowedCall {
     name: String,
     arguments: Value,
@@ -34,7 +33,6 @@ impl AllowedCall {
         shown(self.name.as_bytes(), 60)
     }
 
-    /// Sends the call, and returns its id.
     async fn send(&self, connection: &mut ServerConnection, with_token: bool) -> String {
         let mut params = json!({"name": self.name, "arguments": self.arguments});
         if with_token {
@@ -143,7 +141,6 @@ impl ServerProbe<'_> {
         Ok(outcome)
     }
 
-    /// Calls a tool without its required arguments.
     async fn missing_arguments(&mut self, allowed: &[AllowedCall]) -> Result<(), Error> {
         if !self.harness.wants(&[&TOOL_ARGUMENT_ERRORS]) {
             return Ok(());

@@ -20,7 +20,6 @@ use crate::check::finding::{Finding, Location, Party};
 use crate::check::ledger::{Reason, SkipReason};
 use crate::{Advice, Error};
 
-/// The state that all probes share.
 pub(super) struct Harness {
     pub(super) target: LiveTarget,
     pub(super) recording: Recording,
@@ -29,18 +28,14 @@ pub(super) struct Harness {
     deadline: Instant,
     /// Tools that may be called once, with these arguments.
     pub(super) calls: Vec<(String, Value)>,
-    /// Whether all tools may be called.
     pub(super) all_calls: bool,
-    /// The ids of the selected checks.
     selected: Vec<&'static str>,
     on_progress: Option<OnProgress>,
     /// The number of connections so far.
     pub(super) started: u32,
     /// The method of the requests that test whether a legacy server still answers.
     pub(super) liveness_method: &'static str,
-    /// The revision that the handshake requests.
     pub(super) handshake_revision: Revision,
-    /// Whether the server has a handshake.
     pub(super) has_handshake: bool,
     /// Whether the server was seen not to exit when its stdin was closed. Later connections then do not wait for it.
     ignores_eof: bool,
@@ -123,7 +118,6 @@ impl Harness {
         Ok(Some(connection))
     }
 
-    /// Reports the subject of the current probe.
     pub(super) fn progress(&self, subject: &str) {
         if let Some(call) = &self.on_progress {
             call(subject, self.started);
@@ -135,7 +129,6 @@ impl Harness {
         self.patience * 6
     }
 
-    /// Ends a connection.
     pub(super) async fn close(&mut self, connection: ServerConnection) -> ProcessEnd {
         let patience = if self.ignores_eof { Duration::ZERO } else { self.patience };
         self.close_within(connection, patience).await
@@ -168,7 +161,6 @@ impl Harness {
         Instant::now() >= self.deadline
     }
 
-    /// The deadline of one response.
     pub(super) fn response_deadline(&self) -> Instant {
         (Instant::now() + self.patience).min(self.deadline)
     }
@@ -202,7 +194,6 @@ impl Harness {
         self.recording.ledger().fail(Finding::new(check, Party::Server, location, detail).seen(bytes));
     }
 
-    /// Checks that the outcome is an error with one of these codes.
     pub(super) fn expect_code(
         &self,
         check: &'static Check,

@@ -114,7 +114,6 @@ impl RecordingClient {
         }
     }
 
-    /// Sends a request, and records it.
     fn send(&mut self, request: &HttpRequest) -> u64 {
         let number = self.client.send(request, Duration::ZERO);
         let channel: Channel = Word::new(&format!("x{number}")).expect("letters and digits");
@@ -186,7 +185,6 @@ impl RecordingClient {
         }
     }
 
-    /// Closes the connection of an exchange that is open.
     fn close(&mut self, number: u64) {
         let Some(exchange) = self.exchanges.get(&number).filter(|_| self.client.is_open(number)) else {
             return;

@@ -275,7 +275,6 @@ async fn session(harness: &mut Harness, revision: Revision) -> Result<(), Error>
     Ok(())
 }
 
-/// The reason why session ids can be guessed, if they can.
 fn guessable(id: &str, other: &str) -> Option<String> {
     let length = id.len().min(other.len());
     if length < MIN_ID_LENGTH {

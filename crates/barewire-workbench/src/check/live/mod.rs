@@ -32,7 +32,6 @@ use harness::Harness;
 
 pub(super) use target::LiveTarget;
 
-/// The settings of a live run.
 pub(super) struct RunOptions {
     /// Tools that may be called once, with these arguments.
     pub(super) calls: Vec<(String, Value)>,
@@ -47,7 +46,6 @@ pub(super) struct RunOptions {
     pub(super) on_progress: Option<OnProgress>,
 }
 
-/// The facts about the server.
 #[derive(Default)]
 pub(crate) struct ServerSummary {
     pub(crate) name: Option<String>,
@@ -58,7 +56,6 @@ pub(crate) struct ServerSummary {
     pub(crate) answers: bool,
     /// The number of processes or connections, or of HTTP exchanges.
     pub(crate) starts: u64,
-    /// Whether the time limit ended the run.
     pub(crate) timed_out: bool,
 }
 

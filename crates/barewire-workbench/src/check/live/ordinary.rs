@@ -115,12 +115,10 @@ impl ServerProbe<'_> {
         true
     }
 
-    /// The method of the first list that the server declares.
     fn declared_list(&self) -> Option<&'static str> {
         LISTS.iter().find(|(capability, _)| self.declares(capability)).map(|(_, method)| *method)
     }
 
-    /// Reads every list, page by page.
     async fn lists(&mut self) -> Result<(), Error> {
         self.harness.progress("lists");
         for (capability, method) in LISTS {

@@ -172,7 +172,6 @@ fn proves_modern(method: &str, response: &Response<'_>) -> bool {
     }
 }
 
-/// Checks a result of the modern era.
 fn check_result(context: &MessageContext<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
     // `initialize` belongs to the legacy era.
     if context.tracked.sender != Side::Server || result.kind() != Kind::Object || method == "initialize" {

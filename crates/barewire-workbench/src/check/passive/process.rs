@@ -24,13 +24,11 @@ pub(super) struct ProcessChecks {
     ended: HashSet<String>,
     /// The number of bytes on stderr, by channel.
     written: HashMap<String, u64>,
-    /// The last activity, by channel.
     last: HashMap<String, LastActivity>,
 }
 
 #[derive(Default)]
 struct LastActivity {
-    /// The last request, and its location.
     request: Option<(String, Location)>,
     /// The last line on stderr since then.
     line: Vec<u8>,

@@ -34,7 +34,6 @@ struct ToolList {
     size: usize,
 }
 
-/// A listed tool.
 struct ListedTool {
     input: Option<Schema>,
     output: Option<Schema>,

@@ -8,7 +8,6 @@ use barewire_proto::transcript::{CutReason, Framing, Note, Stream, StreamClose, 
 use super::RelayObserver;
 use crate::http::head::{BodyKind, RequestHead, RequestKind, RequestRefusal, ResponseHead};
 
-/// The unfinished exchanges of one connection.
 pub(super) struct ConnectionExchanges {
     observer: Arc<RelayObserver>,
     state: Mutex<ExchangeState>,

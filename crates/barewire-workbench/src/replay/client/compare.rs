@@ -124,7 +124,6 @@ fn is_respelled_id(recorded: &Message, received: &Message) -> bool {
     }
 }
 
-/// Whether a path is that of the server's version, in either era.
 fn is_server_version(path: &[String]) -> bool {
     matches!(path, [.., info, version] if version == "version"
         && (info == "serverInfo" || info == "io.modelcontextprotocol/serverInfo"))

@@ -29,10 +29,8 @@ pub(super) struct ClientReplay<'a> {
     plan: PlayPlan,
     options: &'a PlayOptions,
     generated: GeneratedValues,
-    /// The index of the next planned send.
     next_send: usize,
     sent: usize,
-    /// The state of each expected message.
     expected: Vec<ExpectedState>,
     /// No expected message before this one is open.
     first_open: usize,
@@ -59,7 +57,6 @@ enum ExpectedState {
     Missed,
 }
 
-/// The next thing to do.
 #[derive(Debug, PartialEq)]
 pub(super) enum NextAction {
     /// Send these bytes, no earlier than this time of the capture. `send` is the index of the planned send.

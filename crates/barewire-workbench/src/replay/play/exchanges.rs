@@ -17,7 +17,6 @@ use crate::replay::client::ClientReplay;
 use crate::replay::message::Message;
 use crate::text::shown;
 
-/// The open exchanges of one client.
 pub(super) struct ClientExchanges {
     session: SessionClient,
     open: HashMap<u64, ClientExchange>,
@@ -35,7 +34,6 @@ pub(super) struct Gate {
     pub(super) until: Option<Instant>,
 }
 
-/// The reason for an exchange.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Purpose {
     /// The planned send with this index.
@@ -89,7 +87,6 @@ impl ClientExchanges {
         })
     }
 
-    /// Sends a message.
     pub(super) fn post(&mut self, body: &[u8], purpose: Purpose) {
         let all = Message::in_frame(body);
         let cancelled = all.iter().find_map(Message::cancelled_id);

@@ -121,7 +121,6 @@ enum HttpPlayEvent {
     Received((u64, ExchangeEvent)),
     /// The wait for a message to be accepted is over.
     GateOpens,
-    /// The next message is due.
     Due,
     /// An expected message did not come in time.
     Late,

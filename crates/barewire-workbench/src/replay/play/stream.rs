@@ -128,13 +128,11 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
 enum PlayEvent {
     Read(io::Result<usize>),
     Written(io::Result<usize>),
-    /// The next message is due.
     Due,
     /// An expected message did not come in time.
     Late,
 }
 
-/// The end of the conversation.
 enum PlayEnd {
     Done,
     /// The server closed its side.

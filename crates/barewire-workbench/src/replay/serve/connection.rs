@@ -33,7 +33,6 @@ pub(super) enum ConnectionEvent {
     Closed { number: u64 },
 }
 
-/// A response, or a part of one.
 pub(super) enum ResponsePart {
     /// A whole response: a status and a text, which may be empty.
     Status(&'static str, String),
@@ -45,7 +44,6 @@ pub(super) enum ResponsePart {
     EventsHead(Option<String>),
     /// A message in a stream of events.
     Event(Vec<u8>),
-    /// The end of a stream of events.
     EventsEnd,
 }
 

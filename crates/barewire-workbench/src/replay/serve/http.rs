@@ -81,7 +81,6 @@ struct HttpReplayServer<'a, L> {
     unused: Option<HashSet<usize>>,
 }
 
-/// One session of a client.
 struct ReplaySession<'a> {
     server: ServerReplay<'a>,
     /// The stream for messages that belong to no request.

@@ -50,7 +50,6 @@ pub(super) struct Arrival {
     pub(super) exchange: u64,
 }
 
-/// A reaction under way.
 struct ActiveReaction {
     /// `None` for the prologue.
     reaction: Option<usize>,
@@ -94,7 +93,6 @@ impl<'a> ServerReplay<'a> {
         server
     }
 
-    /// Handles a frame of the client.
     pub(super) fn take(&mut self, frame: &[u8], arrival: Arrival) -> Vec<ServerOutput> {
         let messages = Message::in_frame(frame);
         let is_batch = matches!(parse(frame, usize::MAX), Parsed::Batch(_));

@@ -50,7 +50,6 @@ impl NoMatch {
     }
 }
 
-/// The `data` of the error.
 #[derive(Serialize)]
 struct ErrorData<'a> {
     reason: String,
@@ -65,5 +64,4 @@ struct Nearest<'a> {
     differs: &'a [Change],
 }
 
-/// The number of places that are listed.
 const MAX_LISTED_PLACES: usize = 5;

@@ -25,10 +25,8 @@ pub(super) struct Reaction {
     pub(super) steps: Vec<ReactionStep>,
 }
 
-/// One step of a reaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum ReactionStep {
-    /// Sends the response.
     Respond(MessageIndex),
     /// Sends a notification, a response that matches no request, or a frame that is not a message.
     Send(MessageIndex),

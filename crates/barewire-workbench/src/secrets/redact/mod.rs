@@ -233,7 +233,6 @@ struct RedactingVisitor<'a> {
     numbers: &'a mut SecretNumbers,
     secret: SecretHash,
     out: Vec<u8>,
-    /// Whether something was replaced.
     redacted: bool,
 }
 

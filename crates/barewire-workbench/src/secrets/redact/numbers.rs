@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// The numbers of the secrets so far.
 #[derive(Default)]
 pub(super) struct SecretNumbers {
     keys: RandomState,
@@ -21,7 +20,6 @@ impl SecretNumbers {
         SecretHash { hash: self.keys.build_hasher(), empty: true }
     }
 
-    /// Appends the replacement text for a secret.
     pub(super) fn write_replacement(&mut self, secret: &SecretHash, out: &mut Vec<u8>) {
         let key = secret.hash.finish();
         // Beyond the limit all secrets get the number 0.
@@ -46,7 +44,6 @@ impl SecretHash {
     }
 }
 
-/// The start of every replacement text.
 pub(crate) const REPLACEMENT_PREFIX: &str = "<redacted-";
 
 /// Whether this is a complete replacement text, as [`SecretNumbers::write_replacement`] writes it. What only begins like one may be a secret.

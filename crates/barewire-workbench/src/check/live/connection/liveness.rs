@@ -18,12 +18,10 @@ impl ServerConnection {
         }
     }
 
-    /// Sets the method for a legacy server.
     pub(in crate::check::live) fn set_liveness_method(&mut self, method: &'static str) {
         self.liveness = method;
     }
 
-    /// Whether the server still answers.
     pub(in crate::check::live) async fn still_answers(&mut self) -> bool {
         let since = Instant::now();
         let outcome = self.claimed_request(self.liveness_method(), json!({})).await;

@@ -32,15 +32,12 @@ pub(super) struct ServerConnection {
     pub(super) revision: Revision,
     recording: Recording,
     patience: Duration,
-    /// The end of the whole run.
     run_deadline: Instant,
     link: Link,
     /// Received frames that the probes have not taken yet.
     inbox: VecDeque<LocatedFrame>,
-    /// Error responses without an id.
     pub(super) errors_without_id: Vec<ErrorResponse>,
     pub(super) received: ReceivedOutput,
-    /// The last frame that was sent.
     last_sent: Option<Location>,
     /// The method of the requests that test whether a legacy server still answers.
     liveness: &'static str,
@@ -92,7 +89,6 @@ impl ServerConnection {
         }
     }
 
-    /// The HTTP client below, if there is one.
     pub(super) fn http(&mut self) -> Option<&mut RecordingClient> {
         match &mut self.link {
             Link::Http(client) => Some(client),
@@ -142,12 +138,10 @@ impl ServerConnection {
         }
     }
 
-    /// Sends one message as a line.
     pub(super) async fn send_json(&mut self, message: &Value) {
         self.send(format!("{message}\n").as_bytes()).await;
     }
 
-    /// Sends a request, and waits for its response.
     pub(super) async fn request(&mut self, method: &str, params: Value) -> RequestOutcome {
         let id = self.send_request(method, params).await;
         self.wait_for_response(&id).await
@@ -176,7 +170,6 @@ impl ServerConnection {
         id
     }
 
-    /// Returns a request as a line, and its id.
     pub(super) fn request_line(&mut self, method: &str, params: Value) -> (String, String) {
         let id = self.next_id();
         let params = self.with_meta(params);
@@ -193,7 +186,6 @@ impl ServerConnection {
         self.send_json(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
     }
 
-    /// Sends `notifications/cancelled` for a request.
     pub(super) async fn cancel_request(&mut self, id: &str) {
         let number: Value = serde_json::from_str(id).unwrap_or_default();
         self.notify("notifications/cancelled", json!({"requestId": number, "reason": "barewire check"})).await;
@@ -208,7 +200,6 @@ impl ServerConnection {
         }
     }
 
-    /// Adds the metadata that the era requires.
     pub(super) fn with_meta(&self, mut params: Value) -> Value {
         if self.era == Era::Modern
             && let Some(members) = params.as_object_mut()
@@ -231,7 +222,6 @@ impl ServerConnection {
         }
     }
 
-    /// Waits for the response to a request.
     pub(super) async fn wait_for_response(&mut self, id: &str) -> RequestOutcome {
         self.wait_for_response_within(id, self.patience).await
     }
@@ -328,7 +318,6 @@ impl ServerConnection {
         self.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{outcome}}}\n").as_bytes()).await;
     }
 
-    /// Handles all messages that arrive within this time.
     pub(super) async fn drain_for(&mut self, time: Duration) {
         let deadline = self.deadline(time);
         while let Some(frame) = self.next_frame(deadline).await {
@@ -350,7 +339,6 @@ impl ServerConnection {
         self.is_closed
     }
 
-    /// The exit of the process, if it has exited.
     pub(super) fn exited(&self) -> Option<Exited> {
         match &self.link {
             Link::Pipes(pipes) => pipes.exited(),
@@ -399,7 +387,6 @@ enum PipeEvent {
     Timeout,
 }
 
-/// The metadata of every modern request.
 pub(super) fn modern_meta() -> [(&'static str, Value); 3] {
     [
         (key::PROTOCOL_VERSION, json!(Revision::LATEST)),

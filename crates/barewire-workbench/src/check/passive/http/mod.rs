@@ -31,7 +31,6 @@ pub(super) struct HttpChecks {
     sse_targets: HashSet<String>,
 }
 
-/// The messages of an exchange.
 #[derive(Default)]
 struct ExchangeMessages {
     posted: Option<PostedMessage>,
@@ -128,7 +127,6 @@ impl HttpChecks {
         }
     }
 
-    /// Judges an exchange at its end.
     fn finish(
         &mut self,
         channel: &str,
@@ -188,7 +186,6 @@ impl HttpChecks {
     }
 }
 
-/// A finished exchange.
 struct FinishedExchange<'a> {
     channel: &'a str,
     exchange: &'a HttpExchange,
@@ -220,7 +217,6 @@ impl FinishedExchange<'_> {
         self.ledger.fail(finding.seen(self.exchange.status.as_bytes()));
     }
 
-    /// Whether the client accepts this type.
     fn accepts(&self, wanted: &str) -> bool {
         let (kind, _) = wanted.split_once('/').unwrap_or((wanted, ""));
         let accepts = self.exchange.request_headers.iter().filter(|(name, _)| name == "accept");
