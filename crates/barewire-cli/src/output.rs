@@ -87,10 +87,7 @@ impl Style for Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.captured {
-            Some(captured) => captured.write(bytes),
-            None => self.stdout.write(bytes),
-        }
+        if let Some(captured) = &mut self.captured { captured.write(bytes) } else { self.stdout.write(bytes) }
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -52,10 +52,7 @@ impl Pair {
             return Err(Failure::new(format!("{name}: expected key=value, or one JSON object"))
                 .with_hint("key:=JSON gives a value as JSON, key=@FILE reads it from a file"));
         };
-        let (key, is_json) = match key.strip_suffix(':') {
-            Some(key) => (key, true),
-            None => (key, false),
-        };
+        let (key, is_json) = if let Some(key) = key.strip_suffix(':') { (key, true) } else { (key, false) };
         if key.is_empty() {
             return Err(Failure::new(format!("{name}: no key before the =")));
         }

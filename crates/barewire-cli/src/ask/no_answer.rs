@@ -202,10 +202,7 @@ impl NoAnswer {
 impl From<NoAnswer> for Failure {
     fn from(no_answer: NoAnswer) -> Self {
         let failure = Self::new(no_answer.what);
-        match no_answer.hint {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        }
+        if let Some(hint) = no_answer.hint { failure.with_hint(hint) } else { failure }
     }
 }
 

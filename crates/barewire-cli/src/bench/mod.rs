@@ -293,10 +293,7 @@ impl Args {
 
     /// Adds the name of the server to a failure, if there are several servers.
     fn named(&self, failure: Failure, server: &str) -> Failure {
-        match self.against.is_empty() {
-            true => failure,
-            false => failure.about(server),
-        }
+        if self.against.is_empty() { failure } else { failure.about(server) }
     }
 }
 

@@ -87,10 +87,7 @@ impl RequestSource for RequestPlan<'_> {
 
 /// Returns the method that is sent if the command line names none: the cheapest of the era.
 fn default_method(era: Era) -> &'static str {
-    match era {
-        Era::Modern => "server/discover",
-        _ => "ping",
-    }
+    if let Era::Modern = era { "server/discover" } else { "ping" }
 }
 
 async fn with_payload(

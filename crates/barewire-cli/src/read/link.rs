@@ -125,8 +125,5 @@ impl OperationFacts {
 /// Returns a method and the tool, prompt or resource it is about, escaped.
 pub(super) fn title(method: &str, name: Option<&str>) -> String {
     let method = if method.is_empty() { "(no method)".to_owned() } else { shown(method.as_bytes(), 40) };
-    match name {
-        Some(name) => format!("{method} {}", shown(name.as_bytes(), 40)),
-        None => method,
-    }
+    if let Some(name) = name { format!("{method} {}", shown(name.as_bytes(), 40)) } else { method }
 }

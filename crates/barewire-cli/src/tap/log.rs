@@ -204,10 +204,7 @@ fn noise(message: &TrackedMessage<'_>, text: &[u8], redactor: &mut Redactor) -> 
     let (payload, marks) = (text.to_vec(), Marks::default());
     let mut entries = Vec::new();
     redactor.entry(Entry::Bytes(Bytes { stream, channel, payload, end: End::Lf, marks }), &mut entries);
-    match entries.first() {
-        Some(Entry::Bytes(bytes)) => shown(&bytes.payload, 60),
-        _ => String::new(),
-    }
+    if let Some(Entry::Bytes(bytes)) = entries.first() { shown(&bytes.payload, 60) } else { String::new() }
 }
 
 fn answer(operation: &Operation, latency: Option<Duration>, late: bool, redactor: &mut Redactor) -> String {

@@ -61,10 +61,7 @@ impl Transport for BorrowedProcess {
         parts.opened_by_us = true;
         parts.exit = Some(Box::pin(async move {
             let ending = lock(&shared).ending.take();
-            match ending {
-                Some(ending) => ending.await,
-                None => None,
-            }
+            if let Some(ending) = ending { ending.await } else { None }
         }));
         parts
     }

@@ -124,10 +124,7 @@ impl Operation {
 
     /// The method, and the tool, prompt or resource.
     pub fn title(&self) -> String {
-        match &self.name {
-            Some(name) => format!("{} {name}", self.method),
-            None => self.method.clone(),
-        }
+        if let Some(name) = &self.name { format!("{} {name}", self.method) } else { self.method.clone() }
     }
 }
 

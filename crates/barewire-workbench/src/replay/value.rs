@@ -54,17 +54,11 @@ impl Value {
     }
 
     pub(super) fn get(&self, member: &str) -> Option<&Self> {
-        match self {
-            Self::Object(members) => members.get(member),
-            _ => None,
-        }
+        if let Self::Object(members) = self { members.get(member) } else { None }
     }
 
     pub(super) fn as_str(&self) -> Option<&str> {
-        match self {
-            Self::String(text) => Some(text),
-            _ => None,
-        }
+        if let Self::String(text) = self { Some(text) } else { None }
     }
 }
 

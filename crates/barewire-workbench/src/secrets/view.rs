@@ -130,10 +130,7 @@ pub(super) fn json_space(text: &[u8]) -> usize {
             [b'\n', ..] => 1,
             [b'\\', ..] => {
                 let slashes = rest.iter().take(MAX_BACKSLASHES).take_while(|b| **b == b'\\').count();
-                match rest.get(slashes) {
-                    Some(b'n' | b'r' | b't') => slashes + 1,
-                    _ => break,
-                }
+                if let Some(b'n' | b'r' | b't') = rest.get(slashes) { slashes + 1 } else { break }
             }
             _ => break,
         };

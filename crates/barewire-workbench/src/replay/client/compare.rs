@@ -65,10 +65,7 @@ impl ClientReplay<'_> {
             let equal = received.iter().position(|message| {
                 message.method() == Some(method) && self.changes(method, index, message).is_empty()
             });
-            match equal {
-                Some(at) => drop(received.remove(at)),
-                None => unequal.push((index, method)),
-            }
+            if let Some(at) = equal { drop(received.remove(at)) } else { unequal.push((index, method)) }
         }
         for (index, method) in unequal {
             match received.iter().position(|message| message.method() == Some(method)) {

@@ -45,10 +45,7 @@ impl PlayClock {
 
     /// Returns the time when a message with this time in the capture is due.
     pub(super) fn due(&self, time: Option<Duration>) -> Instant {
-        match (self.start, time) {
-            (Some(start), Some(time)) => start + time,
-            _ => Instant::now(),
-        }
+        if let (Some(start), Some(time)) = (self.start, time) { start + time } else { Instant::now() }
     }
 }
 

@@ -90,17 +90,11 @@ impl ServerConnection {
     }
 
     pub(super) fn http(&mut self) -> Option<&mut RecordingClient> {
-        match &mut self.link {
-            Link::Http(client) => Some(client),
-            Link::Pipes(_) => None,
-        }
+        if let Link::Http(client) = &mut self.link { Some(client) } else { None }
     }
 
     fn pipes(&mut self) -> Option<&mut ServerPipes> {
-        match &mut self.link {
-            Link::Pipes(pipes) => Some(pipes),
-            Link::Http(_) => None,
-        }
+        if let Link::Pipes(pipes) = &mut self.link { Some(pipes) } else { None }
     }
 
     /// Writes bytes as they are, and reads at the same time: the server may block until its output is read.
@@ -340,10 +334,7 @@ impl ServerConnection {
     }
 
     pub(super) fn exited(&self) -> Option<Exited> {
-        match &self.link {
-            Link::Pipes(pipes) => pipes.exited(),
-            Link::Http(_) => None,
-        }
+        if let Link::Pipes(pipes) = &self.link { pipes.exited() } else { None }
     }
 
     pub(super) fn response_deadline(&self) -> Instant {

@@ -93,10 +93,7 @@ impl ServerPipes {
     }
 
     pub(super) fn pid(&self) -> Option<u32> {
-        match self.server {
-            ServerHandle::Child(pid) => Some(pid),
-            ServerHandle::Task(_) => None,
-        }
+        if let ServerHandle::Child(pid) = self.server { Some(pid) } else { None }
     }
 
     pub(super) fn take_stderr(&self) -> Vec<(Duration, Vec<u8>)> {
