@@ -121,7 +121,7 @@ impl Program {
         record: &str,
         options: &[String],
     ) -> Vec<Edit> {
-        let text = document.text();
+        let text = document.text;
         let own = self.command.value.clone();
         let mut words = vec![quoted("tap")];
         // The spelling of --record tells `detach` whether there were args: for hosts, an empty list and none are the
@@ -157,7 +157,7 @@ impl Attached {
 
     /// Returns the edits that start the program directly.
     pub(super) fn detach(&self, document: &Document<'_>) -> Vec<Edit> {
-        let text = document.text();
+        let text = document.text;
         let elements = &self.args.elements;
         let own = &elements[self.program];
         let removed = match elements.get(self.program + 1) {
@@ -175,7 +175,7 @@ impl Attached {
     /// Whether the entry had no `args` before, but was changed so that an empty list stays.
     pub(super) fn leaves_empty_args(&self, document: &Document<'_>) -> bool {
         let is_last = self.program + 1 == self.args.elements.len();
-        !self.had_args && is_last && !self.has_added_args(document.text())
+        !self.had_args && is_last && !self.has_added_args(document.text)
     }
 
     /// Whether `args` follows `command` directly, as `attach` adds it.

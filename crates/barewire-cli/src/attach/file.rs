@@ -15,7 +15,7 @@ use super::jsonc::{Document, ParseError};
 /// A file as it was read.
 pub(super) struct Config {
     /// The path without symlinks: renaming over a symlink would replace the link.
-    path: PathBuf,
+    pub(super) path: PathBuf,
     pub(super) text: String,
     metadata: Metadata,
 }
@@ -42,10 +42,6 @@ impl Config {
             syntax_failure(named, error.as_bytes(), &ParseError { at, message: "not UTF-8".to_owned() })
         })?;
         Ok(Some(Self { path, text, metadata }))
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     pub(super) fn document(&self) -> Result<Document<'_>, Failure> {

@@ -8,13 +8,13 @@ use barewire_proto::json::{Json, Text};
 /// A text that is one JSON value, apart from what editors allow besides: comments, commas before a closing bracket, and
 /// a byte order mark.
 pub(super) struct Document<'a> {
-    text: &'a str,
+    pub(super) text: &'a str,
     /// The text as plain JSON: spaces in place of a byte order mark, comments and trailing commas, and all other bytes
     /// in their places.
     plain: Vec<u8>,
     /// The places of the trailing commas.
     trailing_commas: Vec<usize>,
-    root: Range<usize>,
+    pub(super) root: Range<usize>,
 }
 
 /// A member of an object or an element of an array.
@@ -48,14 +48,6 @@ impl<'a> Document<'a> {
             }
         };
         Ok(document)
-    }
-
-    pub(super) fn text(&self) -> &'a str {
-        self.text
-    }
-
-    pub(super) fn root(&self) -> Range<usize> {
-        self.root.clone()
     }
 
     pub(super) fn is_object(&self, value: &Range<usize>) -> bool {
@@ -220,13 +212,13 @@ mod tests {
     fn children_have_their_places() {
         let text = "{ \"a\": [1, {\"b\": 2},], /*c*/ \"d\" : \"x\", \"a\": null }";
         let document = Document::parse(text).expect("it is good");
-        let members = document.children(&document.root());
+        let members = document.children(&document.root);
         let shown: Vec<_> = members.iter().map(|it| (&text[it.key.clone()], &text[it.value.clone()])).collect();
         assert_eq!(shown, [("\"a\"", "[1, {\"b\": 2},]"), ("\"d\"", "\"x\""), ("\"a\"", "null")]);
         let elements = document.children(&members[0].value);
         let shown: Vec<_> = elements.iter().map(|it| &text[it.value.clone()]).collect();
         assert_eq!(shown, ["1", "{\"b\": 2}"]);
-        let last = document.member(&document.root(), "a").expect("it is there");
+        let last = document.member(&document.root, "a").expect("it is there");
         assert_eq!(&text[last.value], "null");
     }
 
@@ -235,7 +227,7 @@ mod tests {
         let deep = 1_000_000;
         let text = format!("{{\"a\":{}{}}}", "[".repeat(deep), "]".repeat(deep));
         let document = Document::parse(&text).expect("it is good");
-        assert_eq!(document.children(&document.root()).len(), 1);
+        assert_eq!(document.children(&document.root).len(), 1);
         assert_eq!(bad(&"[".repeat(deep)), (deep, "expected a value".to_owned()));
         assert_eq!(bad(&"{\"a\":".repeat(deep)).1, "expected a value");
     }

@@ -91,13 +91,13 @@ impl Lookup {
         let others: Vec<_> = found.collect();
         let is_here = |other: &Config| std::ptr::eq(other, config);
         let place = if others.iter().any(|(_, other, _)| is_here(other)) {
-            format!("{}, {}", name(config.path()), place_in_file(&server))
+            format!("{}, {}", name(&config.path), place_in_file(&server))
         } else {
-            name(config.path())
+            name(&config.path)
         };
         let elsewhere = |(_, other, server): &(_, &Config, Server)| match server.scope {
-            Scope::File if !is_here(other) => name(other.path()),
-            _ => format!("{}, {},", name(other.path()), place_in_file(server)),
+            Scope::File if !is_here(other) => name(&other.path),
+            _ => format!("{}, {},", name(&other.path), place_in_file(server)),
         };
         Ok(FoundServer { config, server, place, others: others.iter().map(elsewhere).collect() })
     }
@@ -114,7 +114,7 @@ impl Lookup {
     }
 
     fn unknown(&self, wanted: &str, elsewhere: Option<Scope>, names: &[String]) -> Failure {
-        let places: Vec<String> = self.configs.iter().map(|config| name(config.path())).collect();
+        let places: Vec<String> = self.configs.iter().map(|config| name(&config.path)).collect();
         let title = shown(wanted.as_bytes(), 60);
         let failure = Failure::new(format!("there is no server {title} in {}", places.join(", ")));
         if let Some(Scope::Project(folder)) = elsewhere {

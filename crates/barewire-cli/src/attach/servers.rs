@@ -26,7 +26,7 @@ pub(super) enum Scope {
 
 /// Returns all servers, in the order of their places.
 pub(super) fn servers(document: &Document<'_>) -> Vec<Server> {
-    let root = || NamedMember { name: String::new(), value: document.root(), duplicate: None };
+    let root = || NamedMember { name: String::new(), value: document.root.clone(), duplicate: None };
     let mut all = Vec::new();
     for path in SERVER_PATHS {
         all.extend(servers_at(document, root(), path, &Scope::File));

@@ -10,7 +10,7 @@ use crate::output::shown;
 
 /// The stderr of this process, shared by all tasks of a call. Errors are ignored.
 pub(super) struct Console {
-    is_terminal: bool,
+    pub(super) is_terminal: bool,
     state: Mutex<StatusLine>,
 }
 
@@ -26,10 +26,6 @@ struct StatusLine {
 impl Console {
     pub(super) fn stderr() -> Arc<Self> {
         Arc::new(Self { is_terminal: io::stderr().is_terminal(), state: Mutex::default() })
-    }
-
-    pub(super) fn is_terminal(&self) -> bool {
-        self.is_terminal
     }
 
     /// Writes a line. Text of peers in it must be escaped.

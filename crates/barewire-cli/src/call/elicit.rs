@@ -25,7 +25,7 @@ pub(super) struct Elicitor {
 
 impl Elicitor {
     pub(super) fn new(console: Arc<Console>, answers: Vec<Pair>) -> Arc<Self> {
-        let is_interactive = io::stdin().is_terminal() && console.is_terminal();
+        let is_interactive = io::stdin().is_terminal() && console.is_terminal;
         let server = OnceLock::new();
         Arc::new(Self { console, answers, server, is_interactive, terminal: Mutex::default() })
     }

@@ -39,7 +39,7 @@ pub(crate) struct Filter {
     errors: bool,
     /// Only requests that are neither answered nor cancelled; shown at the end of the input
     #[arg(long, help_heading = HEADING, conflicts_with = "follow")]
-    unanswered: bool,
+    pub(super) unanswered: bool,
     /// Only frames that contain this text; case does not matter
     #[arg(long, value_name = "TEXT", value_parser = TextFilter::parse, help_heading = HEADING)]
     text: Option<TextFilter>,
@@ -76,10 +76,6 @@ impl Filter {
             || self.tool.is_some()
             || self.slower_than.is_some()
             || self.unanswered
-    }
-
-    pub(super) fn wants_unanswered(&self) -> bool {
-        self.unanswered
     }
 
     /// Fails if a filter needs directions or times: a plain stream has neither.

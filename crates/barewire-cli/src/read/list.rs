@@ -92,7 +92,7 @@ impl<'a> Listing<'a> {
             }
             return Ok(number != frame.number);
         }
-        if self.args.filter.wants_unanswered() {
+        if self.args.filter.unanswered {
             self.defer(frame, wanted)?;
         } else if wanted {
             self.counts.add_shown(!frame.is_well_formed());
@@ -120,7 +120,7 @@ impl<'a> Listing<'a> {
             filter.refuse_plain_stream()?;
             // A guessed relation is used for filters and not shown.
             tracker.take(&WireItem::Frame(&guess.place(frame)), &mut each);
-            if !filter.wants_unanswered() {
+            if !filter.unanswered {
                 links.clear();
             }
         }

@@ -113,7 +113,7 @@ impl HttpLoad {
             let done = tokio::select! {
                 biased;
                 Some(done) = open.join_next() => done,
-                slept = run.timer.wait_until(turn.wake()) => match slept {
+                slept = run.timer.wait_until(turn.wake) => match slept {
                     Ok(()) => continue,
                     Err(_) => break TurnEnd::Disconnected,
                 },

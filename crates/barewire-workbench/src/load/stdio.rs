@@ -146,7 +146,7 @@ impl StdioLoad {
             let transfer = tokio::select! {
                 biased;
                 transfer = self.transfer(wants_more) => transfer,
-                slept = run.timer.wait_until(turn.wake()) => match slept {
+                slept = run.timer.wait_until(turn.wake) => match slept {
                     Ok(()) => continue,
                     Err(error) => Err(error),
                 },

@@ -17,7 +17,7 @@ pub(super) struct Turn {
     /// The time since which another request could be in flight.
     room_since: Instant,
     /// The time of the next action if no answer comes.
-    wake: Instant,
+    pub(super) wake: Instant,
     /// The time of the next check for lost requests.
     next_check: Instant,
 }
@@ -101,11 +101,6 @@ impl Turn {
         open == 0 && self.has_sent_all(now)
     }
 
-    /// The time to wake up if no answer comes.
-    pub(super) fn wake(&self) -> Instant {
-        self.wake
-    }
-
     /// Whether it is time to check for lost requests and to report the progress.
     pub(super) fn is_check_due(&mut self, now: Instant) -> bool {
         let is_due = now >= self.next_check;
@@ -161,7 +156,7 @@ mod tests {
         let (mut turn, mut tally) = (Turn::new(&settings, Amount::Count(3), began), Tally::default());
         let at = |millis| began + Duration::from_millis(millis);
         assert_eq!(turn.next(began, 0, &mut tally), Some(began));
-        assert_eq!((turn.next(began, 0, &mut tally), turn.wake()), (None, at(100)));
+        assert_eq!((turn.next(began, 0, &mut tally), turn.wake), (None, at(100)));
         let late = at(1000);
         assert_eq!(turn.next(late, 0, &mut tally), Some(at(100)));
         assert_eq!((turn.overdue(late), turn.is_over(late, 0)), (1, false));

@@ -292,7 +292,7 @@ impl<'a> TimelineBuilder<'a> {
 
     pub(super) fn finish(self) -> Timeline {
         let mut timeline = self.timeline;
-        if self.filter.wants_unanswered() {
+        if self.filter.unanswered {
             for op in &mut timeline.operations {
                 op.wanted &= op.ending == Ending::Open;
             }
@@ -340,14 +340,9 @@ impl<'a> TimelineBuilder<'a> {
         let operations = &mut self.timeline.operations;
         if let Relation::Request { .. } = tracked.relation {
             let op = *self.places.entry(operation.number).or_insert_with(|| {
-                operations.push(TimelineOperation {
-                    title: title(&operation.method, operation.name.as_deref()),
-                    asker: operation.asker,
-                    rounds: Vec::new(),
-                    ending: Ending::Open,
-                    late: false,
-                    wanted: false,
-                });
+                let (asker, rounds, ending) = (operation.asker, Vec::new(), Ending::Open);
+                let title = title(&operation.method, operation.name.as_deref());
+                operations.push(TimelineOperation { title, asker, rounds, ending, late: false, wanted: false });
                 operations.len() - 1
             });
             operations[op].rounds.push(TimelineRound { tag, asked: at, answered: None });

@@ -84,7 +84,7 @@ impl Harness {
         };
         let mut connection = ServerConnection::new(link, channel, recording, self.patience, self.deadline);
         connection.era = era;
-        connection.set_liveness_method(self.liveness_method);
+        connection.liveness = self.liveness_method;
         connection.revision = match era {
             Era::Legacy => self.handshake_revision,
             Era::Modern => Revision::LATEST,
@@ -242,7 +242,7 @@ impl Harness {
 
     /// Skips the check if the process has exited and `stays-alive` has failed, which reports the cause.
     pub(super) fn skip_if_exited(&self, check: &'static Check, connection: &ServerConnection) -> bool {
-        let has_exited = connection.is_closed() || connection.exited().is_some();
+        let has_exited = connection.is_closed || connection.exited().is_some();
         let is_reported = has_exited && self.recording.ledger().has_failed(&STAYS_ALIVE);
         if is_reported {
             self.recording.ledger().skip(check, SkipReason::Needs(STAYS_ALIVE.id));

@@ -218,7 +218,7 @@ async fn coalesced_input(harness: &mut Harness, connection: &mut ServerConnectio
     }
     harness.recording.ledger().inspected(&COALESCED_INPUT);
     let works = missing.is_empty();
-    if !works && connection.is_closed() {
+    if !works && connection.is_closed {
         fail_unresponsive(harness, &COALESCED_INPUT, connection);
     } else if !works {
         let detail = format!("{} of {COALESCED_REQUESTS} requests in one write got no response", missing.len());
@@ -354,7 +354,7 @@ fn response_code(frame: &LocatedFrame, id: &str) -> Option<Option<i64>> {
 }
 
 fn why_unresponsive(connection: &ServerConnection) -> String {
-    match (connection.exited(), connection.is_closed()) {
+    match (connection.exited(), connection.is_closed) {
         (Some(Exited::Code(code)), _) => format!("the process exited with code {code}"),
         (Some(Exited::Signal(signal)), _) => format!("signal {signal} ended the process"),
         (None, true) => "the process closed its stdout".to_owned(),

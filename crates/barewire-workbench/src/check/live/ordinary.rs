@@ -62,7 +62,7 @@ impl ServerProbe<'_> {
 
     /// Reconnects if the process has exited, which the passive checks report.
     pub(super) async fn reconnect_if_closed(&mut self) -> Result<(), Error> {
-        if self.connection.is_closed() { self.reconnect().await } else { Ok(()) }
+        if self.connection.is_closed { self.reconnect().await } else { Ok(()) }
     }
 
     pub(super) async fn reconnect(&mut self) -> Result<(), Error> {
@@ -107,7 +107,7 @@ impl ServerProbe<'_> {
                 return false;
             }
             self.harness.liveness_method = list;
-            self.connection.set_liveness_method(list);
+            self.connection.liveness = list;
         }
         if self.harness.wants(&[&PING]) {
             self.harness.expect_result(&PING, &self.connection, "ping", &outcome);

@@ -18,10 +18,6 @@ impl ServerConnection {
         }
     }
 
-    pub(in crate::check::live) fn set_liveness_method(&mut self, method: &'static str) {
-        self.liveness = method;
-    }
-
     pub(in crate::check::live) async fn still_answers(&mut self) -> bool {
         let since = Instant::now();
         let outcome = self.claimed_request(self.liveness_method(), json!({})).await;

@@ -40,11 +40,12 @@ pub(super) struct ServerConnection {
     pub(super) received: ReceivedOutput,
     last_sent: Option<Location>,
     /// The method of the requests that test whether a legacy server still answers.
-    liveness: &'static str,
+    pub(super) liveness: &'static str,
     last_id: u64,
     /// The silence after which nothing more is expected.
     quiet: Duration,
-    is_closed: bool,
+    /// Whether the server has closed its output.
+    pub(super) is_closed: bool,
 }
 
 /// The output of the server, counted whatever it is.
@@ -326,11 +327,6 @@ impl ServerConnection {
 
     pub(super) fn channel_location(&self) -> Location {
         Location::channel(self.channel.as_str())
-    }
-
-    /// Whether the server has closed its output.
-    pub(super) fn is_closed(&self) -> bool {
-        self.is_closed
     }
 
     pub(super) fn exited(&self) -> Option<Exited> {
