@@ -7,10 +7,11 @@ use barewire_proto::json::Json;
 use barewire_proto::rpc::{Message, Params};
 use barewire_proto::transcript::{Bytes, Channel, End, Entry, Event, Marks, Note, Stream};
 
-use super::findings::Findings;
+use super::findings;
 use super::outlet::Outlet;
 use crate::output::{pad, shown, size};
 use barewire_workbench::capture::Redactor;
+use barewire_workbench::check::Inspector;
 use barewire_workbench::frames::{FrameFacts, WireItem};
 use barewire_workbench::operations::{Operation, OperationTracker, Relation, ResponseOutcome, TrackedMessage, member};
 use barewire_workbench::pipeline::Observer;
@@ -21,21 +22,21 @@ pub(super) struct Log {
     redactor: Redactor,
     /// Whether the log has the lines of stderr; not if the log itself goes to stderr.
     with_stderr: bool,
-    findings: Findings,
+    inspector: Inspector,
 }
 
 impl Observer for Log {
     fn message(&mut self, message: &TrackedMessage<'_>) {
         let line = line(message, &mut self.redactor);
         self.put(&line);
-        let told = self.findings.message(message, &mut self.redactor);
-        told.iter().for_each(|line| self.put(line));
+        self.inspector.message(message);
+        self.put_findings();
     }
 
     fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker) {
         self.event_line(item);
-        let told = self.findings.item(item, operations, &mut self.redactor);
-        told.iter().for_each(|line| self.put(line));
+        self.inspector.item(item, operations);
+        self.put_findings();
     }
 
     fn caught_up(&mut self) {
@@ -54,15 +55,18 @@ impl Observer for Log {
         if count > MAX_UNANSWERED {
             self.put(&format!("{:>11} ? and {} more unanswered", "", count - MAX_UNANSWERED));
         }
-        let told = self.findings.end(operations, &mut self.redactor);
-        told.iter().for_each(|line| self.put(line));
+        self.inspector.end(operations);
+        self.put_findings();
+        for (id, more) in self.inspector.omitted() {
+            self.outlet.line(&format!("{:>11} * {id}: {more} more", ""));
+        }
         self.outlet.finish();
     }
 }
 
 impl Log {
     pub(super) fn new(outlet: Outlet, redactor: Redactor, with_stderr: bool) -> Self {
-        Self { outlet, redactor, with_stderr, findings: Findings::new() }
+        Self { outlet, redactor, with_stderr, inspector: Inspector::incremental() }
     }
 
     fn event_line(&mut self, item: &WireItem<'_>) {
@@ -106,6 +110,14 @@ impl Log {
             if let Entry::Bytes(Bytes { payload, marks, .. }) = entry {
                 self.put(&format!("{} ! {}", at(marks.time), shown(&payload, 200)));
             }
+        }
+    }
+
+    /// Writes the findings since the last call.
+    fn put_findings(&mut self) {
+        for finding in self.inspector.take_findings() {
+            let line = findings::line(&finding, &mut self.redactor);
+            self.put(&line);
         }
     }
 
