@@ -10,10 +10,9 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use barewire::client::http::Dialer;
-use barewire_proto::transcript::CutReason;
+use barewire_proto::transcript::{CutReason, Stream};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -21,6 +20,7 @@ use super::RelayObserver;
 use super::exchanges::ConnectionExchanges;
 use crate::http::decoder::{HttpDecoder, HttpPart};
 use crate::http::head::{HeadRewriter, RequestRefusal, response};
+use crate::http::linger;
 
 /// The values that all connections share.
 pub(super) struct RelayContext {
@@ -63,7 +63,7 @@ async fn relay(
         RequestRefusal::new(BAD_GATEWAY, format!("the request was not passed on: {error}"))
     })?;
     let (from_server, mut to_server) = tokio::io::split(wire);
-    let mut responses = Responses::new(exchanges);
+    let mut responses = Responses { exchanges, decoder: Some(HttpDecoder::new()), is_silent: true };
     let ended = {
         let sending = requests.pass_on(first, &mut from_client, &mut to_server);
         let receiving = responses.pass_on(from_server, &mut to_client);
@@ -108,16 +108,6 @@ async fn relay(
 
 fn not_passed_on(refusal: &RequestRefusal) -> CutReason {
     CutReason::ClientRefused(refusal.why.clone().into_bytes())
-}
-
-/// Closes a connection so that the last bytes arrive: closing with unread input would reset it, and drop them.
-async fn linger(mut client: TcpStream) {
-    if client.shutdown().await.is_err() {
-        return;
-    }
-    let mut rest = vec![0; 4096];
-    let drained = async { while matches!(client.read(&mut rest).await, Ok(1..)) {} };
-    let _ = tokio::time::timeout(LINGER_TIMEOUT, drained).await;
 }
 
 /// The direction from the client to the server.
@@ -235,14 +225,14 @@ impl<'a> Requests<'a> {
                     self.out.extend_from_slice(&request.head);
                 }
                 Some(HttpPart::Body(bytes)) => {
-                    self.exchanges.request_body(bytes);
+                    self.exchanges.body(Stream::ToServer, bytes);
                     self.out.extend_from_slice(bytes);
                 }
                 // Empty lines between requests have no meaning.
                 Some(HttpPart::Framing(_)) if self.decoder.is_between() => {}
                 Some(HttpPart::Framing(bytes)) => self.out.extend_from_slice(bytes),
                 Some(HttpPart::End) => {
-                    self.exchanges.request_end();
+                    self.exchanges.body_end(Stream::ToServer);
                     self.whole = self.out.len();
                 }
             }
@@ -266,11 +256,7 @@ enum ResponsesEnd {
     Refused(RequestRefusal),
 }
 
-impl<'a> Responses<'a> {
-    fn new(exchanges: &'a ConnectionExchanges) -> Self {
-        Self { exchanges, decoder: Some(HttpDecoder::new()), is_silent: true }
-    }
-
+impl Responses<'_> {
     async fn pass_on(&mut self, mut from: impl AsyncRead + Unpin, to: &mut (impl AsyncWrite + Unpin)) -> ResponsesEnd {
         let mut buffer = vec![0; BUFFER_SIZE];
         loop {
@@ -304,7 +290,7 @@ impl<'a> Responses<'a> {
     /// Handles the server's close of the connection, which ends some bodies.
     fn finish(&mut self) {
         if self.decoder.as_ref().is_some_and(HttpDecoder::may_end) {
-            self.exchanges.response_end();
+            self.exchanges.body_end(Stream::ToClient);
         }
     }
 }
@@ -318,9 +304,9 @@ fn observe(decoder: &mut HttpDecoder, mut input: &[u8], exchanges: &ConnectionEx
                 exchanges.response_head(&response, &head);
                 decoder.set_body(response.follows);
             }
-            Some(HttpPart::Body(bytes)) => exchanges.response_body(bytes),
+            Some(HttpPart::Body(bytes)) => exchanges.body(Stream::ToClient, bytes),
             Some(HttpPart::Framing(_)) => {}
-            Some(HttpPart::End) => exchanges.response_end(),
+            Some(HttpPart::End) => exchanges.body_end(Stream::ToClient),
         }
     }
 }
@@ -329,6 +315,3 @@ const BAD_GATEWAY: &str = "502 Bad Gateway";
 
 /// For each direction of each connection.
 const BUFFER_SIZE: usize = 32 * 1024;
-
-/// Long enough for a client on this machine to read its response.
-const LINGER_TIMEOUT: Duration = Duration::from_secs(1);

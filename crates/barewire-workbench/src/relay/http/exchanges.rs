@@ -68,15 +68,16 @@ impl ConnectionExchanges {
         state.request = Some(BodyInTransit { number, kind: head.body.clone(), unread: 0 });
     }
 
-    pub(super) fn request_body(&self, bytes: &[u8]) {
-        if let Some(body) = &mut self.state().request {
-            body.push(Stream::ToServer, bytes, &self.observer);
+    /// Records a part of the body of a request or a response.
+    pub(super) fn body(&self, stream: Stream, bytes: &[u8]) {
+        if let Some(body) = self.state().body(stream) {
+            body.push(stream, bytes, &self.observer);
         }
     }
 
-    pub(super) fn request_end(&self) {
-        if let Some(body) = self.state().request.take() {
-            body.end(Stream::ToServer, &self.observer);
+    pub(super) fn body_end(&self, stream: Stream) {
+        if let Some(body) = self.state().body(stream).take() {
+            body.end(stream, &self.observer);
         }
     }
 
@@ -118,18 +119,6 @@ impl ConnectionExchanges {
             self.announce(number, Stream::ToClient, &response.body, exchange.framing);
         }
         state.response = Some(BodyInTransit { number, kind: response.body.clone(), unread: 0 });
-    }
-
-    pub(super) fn response_body(&self, bytes: &[u8]) {
-        if let Some(body) = &mut self.state().response {
-            body.push(Stream::ToClient, bytes, &self.observer);
-        }
-    }
-
-    pub(super) fn response_end(&self) {
-        if let Some(body) = self.state().response.take() {
-            body.end(Stream::ToClient, &self.observer);
-        }
     }
 
     /// Records that the server sends something that is not HTTP.
@@ -195,6 +184,12 @@ impl ConnectionExchanges {
                 known
             }
         }
+    }
+}
+
+impl ExchangeState {
+    fn body(&mut self, stream: Stream) -> &mut Option<BodyInTransit> {
+        if stream == Stream::ToServer { &mut self.request } else { &mut self.response }
     }
 }
 

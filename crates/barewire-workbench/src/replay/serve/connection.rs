@@ -10,6 +10,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
 use crate::http::decoder::{BodyLength, HttpDecoder, HttpPart};
+use crate::http::linger;
 use crate::replay::framing::framed;
 
 pub(super) struct ReceivedRequest {
@@ -195,16 +196,6 @@ fn parse_head(bytes: &[u8]) -> Result<(ReceivedRequest, BodyLength), (&'static s
     Ok((request, follows))
 }
 
-/// Closes a connection after the client has read everything. Closing it with unread bytes would reset the connection.
-async fn linger(mut client: TcpStream) {
-    if client.shutdown().await.is_err() {
-        return;
-    }
-    let mut rest = vec![0; 4096];
-    let drained = async { while matches!(client.read(&mut rest).await, Ok(1..)) {} };
-    let _ = timeout(LINGER_TIMEOUT, drained).await;
-}
-
 /// The path of the endpoint at which [`serve_http`](super::serve_http) answers.
 pub const HTTP_PATH: &str = "/mcp";
 
@@ -213,5 +204,3 @@ const MAX_HEADERS: usize = 100;
 
 /// The time for a complete request to arrive.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// The wait for the client to close its side.
-const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
