@@ -95,6 +95,15 @@ impl Write for Output {
     }
 }
 
+/// Prints a paragraph after a label, wrapped.
+pub(crate) fn wrapped(output: &mut Output, label: &str, text: &str) -> io::Result<()> {
+    for (index, line) in wrap(text, output.width.saturating_sub(label.len())).iter().enumerate() {
+        let label = if index == 0 { output.paint(Tone::Strong, label) } else { " ".repeat(label.len()) };
+        writeln!(output, "{label}{line}")?;
+    }
+    Ok(())
+}
+
 /// Whether to use colours, by the rules of <https://no-color.org> and <https://bixense.com/clicolors>, as clap does.
 fn is_coloured(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let is_set = |name| variable(name).is_some_and(|value| !value.is_empty());

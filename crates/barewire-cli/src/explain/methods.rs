@@ -6,8 +6,7 @@ use barewire_proto::mcp::method::TASKS;
 use barewire_proto::mcp::{Availability, Capability, Method, MethodKind, Revision, Side};
 use serde_json::{Value, json};
 
-use super::wrapped;
-use crate::output::{Output, Tone};
+use crate::output::{Output, Tone, wrapped};
 
 pub(super) fn show(method: &Method, output: &mut Output, as_json: bool) -> io::Result<()> {
     if as_json {

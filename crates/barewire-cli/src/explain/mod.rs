@@ -10,7 +10,7 @@ use barewire_proto::mcp::{METHODS, Method, Revision, code};
 use barewire_proto::rpc::Code;
 use serde_json::json;
 
-use crate::output::{Output, Tone, shown, wrap};
+use crate::output::{Output, Tone, shown, wrapped};
 use crate::{Exit, Failure};
 use barewire_workbench::text::nearest;
 use topics::{TOPICS, Topic, code_topic};
@@ -91,17 +91,6 @@ fn show(output: &mut Output, name: &str, topic: &Topic, json: bool) -> io::Resul
     }
     if let Some(known) = known {
         wrapped(output, "In MCP:   ", &methods::span(known.since, known.until))?;
-    }
-    Ok(())
-}
-
-/// Prints a paragraph after a label, wrapped.
-fn wrapped(output: &mut Output, label: &str, text: &str) -> io::Result<()> {
-    let room = output.width().saturating_sub(label.len());
-    let lines = wrap(text, room);
-    for (index, line) in lines.iter().enumerate() {
-        let label = if index == 0 { output.paint(Tone::Strong, label) } else { " ".repeat(label.len()) };
-        writeln!(output, "{label}{line}")?;
     }
     Ok(())
 }
