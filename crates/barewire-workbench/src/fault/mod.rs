@@ -83,15 +83,9 @@ impl FaultInjector {
             let specs: Vec<_> =
                 ours.map(|(index, spec)| (spec.clone(), SeededRandom::new(seed, part(index)))).collect();
             // A direction without faults is still read for the methods of its requests.
-            (!specs.is_empty() || by_method).then(|| Self {
-                stream,
-                specs,
-                requests: requests.clone(),
-                number: 0,
-                partial: Vec::new(),
-                passing: false,
-                held: HeldFrames::default(),
-                closed: false,
+            (!specs.is_empty() || by_method).then(|| {
+                let (requests, partial, held) = (requests.clone(), Vec::new(), HeldFrames::default());
+                Self { stream, specs, requests, number: 0, partial, passing: false, held, closed: false }
             })
         };
         DirectionFaults { seed: Some(seed), to_server: one(Stream::ToServer), to_client: one(Stream::ToClient) }

@@ -188,13 +188,9 @@ impl Streams {
             }
         }
         let framing = self.framing.get(&key.1).copied().unwrap_or(Framing::Lines);
-        let codec = || AnyCodec::new(framing, self.max_frame);
-        Ok(self.open.entry(key.clone()).or_insert_with(|| ChannelStream {
-            codec: codec(),
-            time: None,
-            redacted: false,
-            taken: 0,
-            before,
+        Ok(self.open.entry(key.clone()).or_insert_with(|| {
+            let codec = AnyCodec::new(framing, self.max_frame);
+            ChannelStream { codec, time: None, redacted: false, taken: 0, before }
         }))
     }
 

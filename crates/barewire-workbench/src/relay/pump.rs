@@ -59,17 +59,8 @@ enum CloseReason {
 
 impl RelayLane {
     pub(super) fn new(stream: Stream, from: File, to: NonBlockingOutput, faults: Option<FaultInjector>) -> Self {
-        Self {
-            stream,
-            ends: Some(LaneFiles { from, to }),
-            unsent: Vec::new(),
-            faults,
-            actions: VecDeque::new(),
-            paused: None,
-            ending: false,
-            read: 0,
-            written: 0,
-        }
+        let (ends, unsent, actions) = (Some(LaneFiles { from, to }), Vec::new(), VecDeque::new());
+        Self { stream, ends, unsent, faults, actions, paused: None, ending: false, read: 0, written: 0 }
     }
 }
 

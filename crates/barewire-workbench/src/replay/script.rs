@@ -146,15 +146,8 @@ struct FrameCollector<'a> {
 
 impl<'a> FrameCollector<'a> {
     fn new(channels: &'a Channels, allow_redacted: bool) -> Self {
-        Self {
-            channels,
-            allow_redacted,
-            framing: if channels.over_http { Framing::Body } else { Framing::Lines },
-            frames: Vec::new(),
-            sent: Vec::new(),
-            cut: 0,
-            server_exit: None,
-        }
+        let framing = if channels.over_http { Framing::Body } else { Framing::Lines };
+        Self { channels, allow_redacted, framing, frames: Vec::new(), sent: Vec::new(), cut: 0, server_exit: None }
     }
 
     /// Handles the parts of an entry that frames do not show: raw bytes, marks and events.

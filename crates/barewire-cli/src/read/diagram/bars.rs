@@ -162,18 +162,9 @@ fn outcome_text(took: String, ending: &Ending, late: bool) -> String {
 }
 
 fn point(at: Moment, place: f64, label: String, tag: &str) -> Bar {
-    let (time, frame) = (at.time, at.frame);
+    let (time, frame, tag) = (at.time, at.frame, tag.to_owned());
     let rounds = vec![(place, Some(place))];
-    Bar {
-        time,
-        frame,
-        label,
-        tag: tag.to_owned(),
-        from_server: false,
-        rounds,
-        outcome: String::new(),
-        style: BarStyle::Stray,
-    }
+    Bar { time, frame, label, tag, from_server: false, rounds, outcome: String::new(), style: BarStyle::Stray }
 }
 
 impl Scale {

@@ -223,17 +223,8 @@ impl RowBuilder<'_> {
             Ending::Listening => SpanEnd::Listening,
             _ => SpanEnd::Answered,
         };
-        self.spans.push(Span {
-            on: operation.asker.other(),
-            first: at,
-            last: at,
-            last_arrow: at,
-            rounds: operation.rounds.len(),
-            total: operation.total(),
-            end,
-            slot: 0,
-            lane: 0,
-        });
+        let (on, rounds, total) = (operation.asker.other(), operation.rounds.len(), operation.total());
+        self.spans.push(Span { on, first: at, last: at, last_arrow: at, rounds, total, end, slot: 0, lane: 0 });
         self.span_of[op] = Some(self.spans.len() - 1);
         self.spans.len() - 1
     }

@@ -237,14 +237,8 @@ impl Drop for ClientExchanges {
 
 impl ClientExchange {
     fn new(purpose: Purpose) -> Self {
-        Self {
-            purpose,
-            modern_requests: Vec::new(),
-            is_initialized: false,
-            status: String::new(),
-            is_success: false,
-            decoder: ResponseDecoder::Empty,
-        }
+        let (modern_requests, status, decoder) = (Vec::new(), String::new(), ResponseDecoder::Empty);
+        Self { purpose, modern_requests, is_initialized: false, status, is_success: false, decoder }
     }
 }
 

@@ -46,6 +46,7 @@ struct ExchangeMessages {
 }
 
 /// The parts of a posted message that decide about headers.
+#[derive(Default)]
 struct PostedMessage {
     kind: PostedKind,
     method: String,
@@ -59,12 +60,13 @@ struct PostedMessage {
     agreed: Option<Revision>,
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Default)]
 enum PostedKind {
     Request,
     Notification,
     Response,
     /// An array, or not a message.
+    #[default]
     Other,
 }
 
@@ -231,14 +233,8 @@ impl PostedMessage {
     fn of(context: &MessageContext<'_>) -> Self {
         let tracked = context.tracked;
         let conversation = tracked.conversation;
-        let mut posted = Self {
-            kind: PostedKind::Other,
-            method: String::new(),
-            id: None,
-            version: None,
-            name: None,
-            agreed: conversation.revision().filter(|_| conversation.handshake >= Handshake::Answered),
-        };
+        let agreed = conversation.revision().filter(|_| conversation.handshake >= Handshake::Answered);
+        let mut posted = Self { agreed, ..Self::default() };
         match tracked.message {
             Ok(Message::Request(request)) => {
                 let text = |json| Text::from_json(json).map(|it| it.to_name().into_owned());
