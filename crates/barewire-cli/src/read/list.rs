@@ -65,16 +65,10 @@ impl Sink for Listing<'_> {
 
 impl<'a> Listing<'a> {
     pub(super) fn new(args: &'a Args, output: &'a mut Output) -> Self {
-        Self {
-            args,
-            output,
-            tracker: OperationTracker::new(),
-            guess: DirectionGuess::default(),
-            links: Vec::new(),
-            pending: PendingLines::default(),
-            counts: FrameCounts::default(),
-            directions: DirectionColumn::default(),
-        }
+        let (tracker, guess, directions) =
+            (OperationTracker::new(), DirectionGuess::default(), DirectionColumn::default());
+        let (pending, counts) = (PendingLines::default(), FrameCounts::default());
+        Self { args, output, tracker, guess, links: Vec::new(), pending, counts, directions }
     }
 
     fn frame(&mut self, item: &WireItem<'_>, frame: &WireFrame<'_>) -> Result<bool, Failure> {

@@ -42,14 +42,9 @@ pub struct Streams {
 impl Streams {
     /// Creates a decoder with these limits.
     pub fn new(limits: FrameLimits) -> Self {
-        Self {
-            open: HashMap::new(),
-            framing: HashMap::new(),
-            half_closed: HashMap::new(),
-            frames: FrameEmitter::new(limits.depth),
-            max_frame: limits.frame,
-            held: 0,
-        }
+        let (open, framing, half_closed) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let frames = FrameEmitter::new(limits.depth);
+        Self { open, framing, half_closed, frames, max_frame: limits.frame, held: 0 }
     }
 
     /// Takes one entry and hands what it contains to the sink; `false` if the sink has enough. A frame is handed over before
@@ -173,8 +168,7 @@ impl Streams {
         let mut before = 0;
         if !self.open.contains_key(key) {
             if self.open.len() >= MAX_STREAMS {
-                let what = format!("the transcript has more than {MAX_STREAMS} streams at once");
-                return Err(Error::new(what));
+                return Err(Error::new(format!("the transcript has more than {MAX_STREAMS} streams at once")));
             }
             // In some transcripts a stream goes on after its end.
             if let Some((half, length)) = self.half_closed.get(&key.1).copied()
