@@ -124,8 +124,7 @@ impl Program {
         let text = document.text;
         let own = self.command.value.clone();
         let mut words = vec![quoted("tap")];
-        // The spelling of --record tells `detach` whether there were args: for hosts, an empty list and none are the
-        // same.
+        // The spelling of --record tells `detach` whether there were args: to hosts, an empty list is none.
         match self.args {
             Some(_) => words.extend([quoted("--record"), quoted(record)]),
             None => words.push(quoted(&format!("--record={record}"))),

@@ -1,5 +1,4 @@
-//! A configuration file -> its text; a new text -> the file, completely or not at all, and only if the file was not
-//! changed since.
+//! A configuration file -> its text; a new text -> the file, as a whole or not at all, if it was not changed since.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};

@@ -1,5 +1,4 @@
-//! JSON with comments and trailing commas -> the places of its values. The text itself is never changed, and no tree is
-//! built.
+//! JSON with comments and trailing commas -> the places of its values. The text stays, and no tree is built.
 
 use std::ops::Range;
 
@@ -87,8 +86,7 @@ impl<'a> Document<'a> {
         start..start + part.len()
     }
 
-    /// Returns the end of the trailing comma after a value that ends at `end`, if there is one. Comments may stand
-    /// between.
+    /// Returns the end of the trailing comma after a value that ends at `end`, if any. Comments may stand between.
     pub(super) fn trailing_comma_after(&self, end: usize) -> Option<usize> {
         let is_next = |comma: &usize| self.plain[end..*comma].trim_ascii().is_empty();
         self.trailing_commas.iter().copied().find(|comma| *comma >= end).filter(is_next).map(|comma| comma + 1)

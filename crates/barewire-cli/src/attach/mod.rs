@@ -1,5 +1,4 @@
-//! `barewire attach` and `barewire detach`: a server in a host's configuration <-> the same server, started through
-//! `barewire tap`.
+//! `barewire attach` and `detach`: a server in a host's configuration <-> the same server, through `barewire tap`.
 
 mod capture_path;
 mod diff;

@@ -67,8 +67,7 @@ fn program(name: String, program: &OsString, words: &[OsString]) -> LoadTarget {
     LoadTarget::program(name, Child::new(program).args(words).stderr(Stderr::discard()))
 }
 
-/// Splits a command into words, with the quotes and backslashes of a shell and nothing else. Returns `None` if a quote
-/// is not closed.
+/// Splits a command into words, only by the quotes and backslashes of a shell. `None` if a quote is not closed.
 fn words(text: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = text.chars();

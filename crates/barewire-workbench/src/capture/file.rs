@@ -1,5 +1,4 @@
-//! A path -> the file of a capture. Only its owner can read it, only one process writes to it, and only captures are
-//! overwritten.
+//! A path -> the file of a capture: only its owner reads it, one process writes it, and only captures are overwritten.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};

@@ -167,8 +167,7 @@ impl HeadRewriter {
     }
 }
 
-/// Splits the target of a request line into host and path. Only proxies are sent whole URLs, but all servers have to accept
-/// them.
+/// Splits the target of a request line into host and path. Only proxies get whole URLs, but all must accept them.
 fn split<'a>(method: &str, target: &'a str) -> Result<(Option<&'a str>, &'a str), RequestRefusal> {
     if target.starts_with('/') || (method == "OPTIONS" && target == "*") {
         return Ok((None, target));

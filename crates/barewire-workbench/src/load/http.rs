@@ -171,8 +171,7 @@ fn count(done: FinishedRequest, judge: &mut AnswerJudge, tally: &mut Tally) -> O
             tally.lost += 1;
             return Some(shown(error.to_string().as_bytes(), MAX_REASON_LENGTH));
         }
-        // Servers may close connections between requests: a request on its way is then lost, and the next may be
-        // answered.
+        // Servers may close connections between requests: one on its way is lost, the next may be answered.
         ClientError::TimedOut { .. }
         | ClientError::Http {
             failure:

@@ -1,5 +1,4 @@
-//! The parts of a load that all servers share: its settings, the time, the request to stop, and the caller's progress
-//! callback.
+//! The parts of a load that all servers share: settings, time, the request to stop, and the progress callback.
 
 use tokio::sync::watch;
 

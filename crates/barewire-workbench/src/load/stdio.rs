@@ -198,8 +198,7 @@ impl StdioLoad {
         ending.await
     }
 
-    /// Writes and reads as much as the pipes take and have. With `wants_more`, returns as soon as there is room for
-    /// more requests.
+    /// Writes and reads as much as the pipes take and have. With `wants_more`, only until there is room for requests.
     async fn transfer(&mut self, wants_more: bool) -> io::Result<Transfer> {
         let Self { reader, writer, out, chunk, .. } = self;
         poll_fn(|cx| {

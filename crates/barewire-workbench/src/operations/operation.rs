@@ -6,8 +6,7 @@ use barewire_proto::json::Text;
 use barewire_proto::mcp::Side;
 use barewire_proto::rpc::{Id, Response};
 
-/// A request with everything that belongs to it. If a modern server asks for input, the next request is a round of the same
-/// operation.
+/// A request with all that belongs to it. If a modern server asks for input, the next request is its next round.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Operation {

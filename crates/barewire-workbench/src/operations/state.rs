@@ -55,8 +55,7 @@ impl ConversationState {
         same.len() > 1
     }
 
-    /// Takes the operation that a response under this id answers. If there is none, the same id as another type is meant: 1
-    /// and `"1"`.
+    /// Takes the operation that a response under this id answers, or else under the id as another type: 1 and `"1"`.
     pub(super) fn answer(&mut self, key: &RequestKey) -> ResponseTarget {
         let by_other_type =
             |state: &mut Self| other_types(&key.1).into_iter().flatten().find_map(|id| state.take(&(key.0, id)));

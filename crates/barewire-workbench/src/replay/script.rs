@@ -64,8 +64,7 @@ pub enum ExitStatus {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ScriptOptions<'a> {
-    /// The channel of the conversation; over HTTP, the channel of any exchange of the session. `None` if there is only
-    /// one conversation.
+    /// The channel of the conversation; over HTTP that of any exchange of the session. `None` if there is only one.
     pub channel: Option<&'a str>,
     /// Whether frames with redacted secrets are accepted. Any received value then matches a redacted one.
     pub allow_redacted: bool,

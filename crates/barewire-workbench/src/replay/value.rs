@@ -22,8 +22,7 @@ pub(super) enum Value {
 pub(super) struct Number(String);
 
 impl Value {
-    /// Returns `None` if the text is not JSON, has half of a surrogate pair in a string, or more than [`MAX_DEPTH`]
-    /// levels.
+    /// Returns `None` if the text is not JSON, has half of a surrogate pair, or more than [`MAX_DEPTH`] levels.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         Self::of(Json::parse(text).ok()?, MAX_DEPTH)
     }

@@ -1,5 +1,4 @@
-//! Every check as data: rule, reason, severity and fix. Lists, explanations, docs/checks.md and reports are made from
-//! it.
+//! Every check as data: rule, reason, severity and fix. Lists, explanations, docs/checks.md and reports come from it.
 
 pub(crate) mod envelope;
 pub(crate) mod flow;

@@ -188,8 +188,7 @@ impl ServerProbe<'_> {
         Ok(())
     }
 
-    /// Sends a light request right after a slow call. Returns false, without judging, if the call was slow only by
-    /// chance.
+    /// Sends a light request right after a slow call. Returns false, unjudged, if the call was slow only by chance.
     async fn concurrency(&mut self, call: &AllowedCall) -> bool {
         if !self.harness.wants(&[&CONCURRENCY]) {
             return true;

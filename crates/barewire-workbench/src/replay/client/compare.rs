@@ -55,8 +55,7 @@ impl ClientReplay<'_> {
         changes
     }
 
-    /// Compares the notifications, which may come in any order: equal ones first, then the rest of each method in
-    /// order.
+    /// Compares notifications, in any order: equal ones first, then the rest of each method in order.
     pub(super) fn compare_notifications(&mut self) {
         let mut received = std::mem::take(&mut self.notifications);
         let mut unequal = Vec::new();
@@ -110,8 +109,7 @@ impl ClientReplay<'_> {
     }
 }
 
-/// Whether two responses have the same number as their id, spelled differently. A client that sent 1 may not recognize
-/// 1.0.
+/// Whether two responses spell the same number as their id differently. A client that sent 1 may not recognize 1.0.
 fn is_respelled_id(recorded: &Message, received: &Message) -> bool {
     match (&recorded.kind, &received.kind) {
         (MessageKind::Response { id: recorded }, MessageKind::Response { id: received }) => {

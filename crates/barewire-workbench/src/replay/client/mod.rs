@@ -1,5 +1,4 @@
-//! A script and the messages of a server -> the frames to send, and the differences from the capture. No I/O, and no
-//! clock.
+//! A script and a server's messages -> the frames to send, and the differences from the capture. No I/O, no clock.
 
 mod compare;
 #[cfg(test)]
@@ -214,8 +213,7 @@ impl<'a> ClientReplay<'a> {
         self.add_difference(kind, Some(request.index), Some(message));
     }
 
-    /// Matches a request of the server with the recorded one with the same params, or else the first one with the same
-    /// method.
+    /// Matches a request of the server with the recorded one with the same params, or else the same method.
     fn handle_request(&mut self, id: &Id<'static>, method: &str, message: &Message) -> Option<Vec<u8>> {
         let recorded = |expected: &usize| self.script.message(self.plan.expected[*expected].index);
         let is_same_method = |expected: &usize| {
@@ -367,6 +365,5 @@ impl<'a> ClientReplay<'a> {
     }
 }
 
-/// The bytes of notifications that are kept for the comparison: a server that never stops sending must not fill the
-/// memory.
+/// The bytes of notifications kept for the comparison: a server that never stops sending must not fill the memory.
 const MAX_NOTIFICATION_BYTES: usize = 64 * 1024 * 1024;

@@ -280,8 +280,7 @@ impl ResponseDecoder {
     }
 }
 
-/// Returns the message of a frame. Only events named `message` carry messages, and one without data only sets the event
-/// id.
+/// Returns the message of a frame: only events named `message` have one, and one without data only sets the event id.
 fn message(frame: Result<Frame<'_>, FrameError>) -> Option<Result<Vec<u8>, FrameError>> {
     match frame {
         Ok(Frame { event: Some(event), bytes, .. }) if event.name != "message" || bytes.is_empty() => None,

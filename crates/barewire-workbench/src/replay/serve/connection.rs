@@ -123,8 +123,7 @@ fn head(status: &str, content_type: &str, length: Option<usize>, session: Option
     format!("HTTP/1.1 {status}\r\n{content_type}{length}{session}connection: close\r\n\r\n").into_bytes()
 }
 
-/// Reads a request. Returns `None` if the client closed the connection, and a status and a reason if the request is
-/// refused.
+/// Reads a request. `None` if the client closed the connection; an error is the status and reason of a refusal.
 async fn read_request(
     client: &mut TcpStream,
     max_body: usize,
@@ -160,8 +159,7 @@ async fn read_request(
     }
 }
 
-/// Parses a complete head. Refuses hosts that are no loopback names: a web page could have rebound its name to this
-/// machine.
+/// Parses a complete head. Refuses hosts that are no loopback names: a web page could have rebound its name to us.
 fn parse_head(bytes: &[u8]) -> Result<(ReceivedRequest, BodyLength), (&'static str, String)> {
     let bad = |why: &str| ("400 Bad Request", format!("{why}\n"));
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];

@@ -1,5 +1,4 @@
-//! A script and clients over HTTP -> the messages that the server sent in the capture. Every session has the whole
-//! capture.
+//! A script and clients over HTTP -> the messages of the recorded server. Every session has the whole capture.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::pin;
