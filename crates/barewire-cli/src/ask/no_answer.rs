@@ -80,8 +80,7 @@ impl NoAnswer {
             io::ErrorKind::PermissionDenied => Some("ls -l shows who may connect"),
             _ => None,
         };
-        let what = format!("cannot connect to {address}: {error}");
-        Self::new(Reason::NotConnected, what, hint)
+        Self::new(Reason::NotConnected, format!("cannot connect to {address}: {error}"), hint)
     }
 
     pub(crate) fn cancelled(signal: &str) -> Self {
@@ -180,8 +179,7 @@ impl NoAnswer {
     pub(crate) fn bad_result(method: &str, error: &serde_json::Error) -> Self {
         let method = shown(method.as_bytes(), EXCERPT_LENGTH);
         let error = shown(error.to_string().as_bytes(), EXCERPT_LENGTH);
-        let what = format!("the result of {method} does not fit the method: {error}");
-        Self::new(Reason::BadAnswer, what, None)
+        Self::new(Reason::BadAnswer, format!("the result of {method} does not fit the method: {error}"), None)
     }
 
     pub(crate) fn closed(closed: &ConnectionEnd) -> Self {

@@ -250,8 +250,7 @@ fn check_options(options: &[String]) -> Result<(), Failure> {
     }
     // In the entry the options precede the program, and must not be mistaken for it.
     if options.iter().any(|option| option == "--") || options.first().is_some_and(|it| !it.starts_with('-')) {
-        let why = "only options of barewire tap may follow the --; the program is in the entry";
-        return Err(Failure::new(why));
+        return Err(Failure::new("only options of barewire tap may follow the --; the program is in the entry"));
     }
     let line = ["barewire", "tap"].into_iter().chain(options.iter().map(String::as_str)).chain(["--", "server"]);
     let Err(error) = crate::command().try_get_matches_from(line) else { return Ok(()) };

@@ -33,8 +33,7 @@ pub(super) fn show(method: &Method, output: &mut Output, as_json: bool) -> io::R
         }
     }
     if let Some(from) = method.extension {
-        let text = format!("in the extension {TASKS}, sent by {}", side(from));
-        wrapped(output, "2026-07-28: ", &text)?;
+        wrapped(output, "2026-07-28: ", &format!("in the extension {TASKS}, sent by {}", side(from)))?;
     } else if let Some(instead) = method.instead {
         wrapped(output, "2026-07-28: ", instead)?;
     }

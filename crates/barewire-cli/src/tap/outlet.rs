@@ -185,8 +185,7 @@ impl LogWriter {
         match open.write_all(text.as_bytes()).and_then(|()| open.flush()) {
             Ok(()) => Self::Open(open),
             Err(error) => {
-                let what = format!("cannot write the log: {error}; everything is still passed on");
-                report(&Failure::new(what));
+                report(&Failure::new(format!("cannot write the log: {error}; everything is still passed on")));
                 Self::Gone
             }
         }

@@ -21,8 +21,7 @@ pub(super) fn create(path: &Path, clock: CaptureClock) -> Result<(File, PathBuf)
             return Ok((file, path));
         }
     }
-    let what = format!("cannot record to {}: {MAX_NUMBERED} other processes do already", path.display());
-    Err(Error::new(what))
+    Err(Error::new(format!("cannot record to {}: {MAX_NUMBERED} other processes do already", path.display())))
 }
 
 /// Opens a file for writing; `None` if another process is writing to it.

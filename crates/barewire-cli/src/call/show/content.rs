@@ -57,10 +57,7 @@ pub(super) fn resource(
         [] => writeln!(output, "the resource is empty")?,
         [ResourceContents::Text(only)] if !output.is_terminal() => output.write_all(only.text.as_bytes())?,
         [ResourceContents::Text(only)] => line(output, &only.text)?,
-        [ResourceContents::Blob(only)] if !output.is_terminal() => {
-            let bytes = bytes(&only.blob)?;
-            output.write_all(&bytes)?;
-        }
+        [ResourceContents::Blob(only)] if !output.is_terminal() => output.write_all(&bytes(&only.blob)?)?,
         parts => {
             for part in parts {
                 part_with_heading(output, part)?;

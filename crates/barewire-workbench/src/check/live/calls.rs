@@ -150,8 +150,7 @@ impl ServerProbe<'_> {
                 let why = "a tool that is named may be called only with the given arguments";
                 self.harness.skip_forbidden(&TOOL_ARGUMENT_ERRORS, why, Advice::AllowAllCalls);
             } else {
-                let why = "no tool that may be called has required arguments";
-                self.harness.skip_all(&[&TOOL_ARGUMENT_ERRORS], why);
+                self.harness.skip_all(&[&TOOL_ARGUMENT_ERRORS], "no tool that may be called has required arguments");
             }
             return Ok(());
         };

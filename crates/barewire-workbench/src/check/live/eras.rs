@@ -150,8 +150,7 @@ fn fail_handshake(harness: &Harness, connection: &ServerConnection, outcome: &Re
             return fail_mute(harness, connection, &[connection]);
         }
         RequestOutcome::Error(response) if is_about_version(response) => {
-            let detail = format!("initialize with {}: got {}", connection.revision, outcome.describe());
-            (&VERSION_NEGOTIATION, detail)
+            (&VERSION_NEGOTIATION, format!("initialize with {}: got {}", connection.revision, outcome.describe()))
         }
         RequestOutcome::Error(response) => {
             let message = shown(response.error["message"].as_str().unwrap_or_default().as_bytes(), 200);

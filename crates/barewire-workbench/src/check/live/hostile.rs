@@ -134,10 +134,7 @@ async fn broken_json(harness: &mut Harness, connection: &mut ServerConnection) -
     }
     harness.recording.ledger().inspected(&PARSE_ERROR_ANSWER);
     match connection.errors_without_id.first() {
-        None => {
-            let detail = "expected error -32700, got no response";
-            harness.fail_missing(&PARSE_ERROR_ANSWER, sent, BROKEN_JSON, detail);
-        }
+        None => harness.fail_missing(&PARSE_ERROR_ANSWER, sent, BROKEN_JSON, "expected error -32700, got no response"),
         Some(response) if response.code == -32700 => {}
         Some(ErrorResponse { frame, code, .. }) => {
             let detail = format!("expected error -32700, got error {code}");
@@ -294,8 +291,7 @@ async fn survives(
         // A server that cannot read the message may not be able to read its id either.
         Some(RequestOutcome::NoResponse) if !connection.errors_without_id.is_empty() => {}
         Some(outcome @ (RequestOutcome::NoResponse | RequestOutcome::Disconnected)) => {
-            let detail = format!("expected a response, got {}", outcome.describe());
-            harness.fail(check, connection, None, detail);
+            harness.fail(check, connection, None, format!("expected a response, got {}", outcome.describe()));
         }
         _ => {}
     }
@@ -320,8 +316,7 @@ fn expect_result(
             false
         }
         outcome => {
-            let detail = format!("expected a result, got {}", outcome.describe());
-            harness.fail(check, connection, Some(outcome), detail);
+            harness.fail(check, connection, Some(outcome), format!("expected a result, got {}", outcome.describe()));
             matches!(outcome, RequestOutcome::Error(_))
         }
     }

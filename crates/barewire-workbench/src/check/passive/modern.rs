@@ -157,8 +157,7 @@ impl ModernConversation {
             Some((_, acknowledged)) if is_ack => *acknowledged = true,
             Some((_, true)) => {}
             Some((_, false)) => {
-                let detail = format!("{method} is sent before the acknowledgement");
-                context.fail(ledger, &LISTEN_ACKNOWLEDGED, detail);
+                context.fail(ledger, &LISTEN_ACKNOWLEDGED, format!("{method} is sent before the acknowledgement"));
             }
         }
     }

@@ -100,8 +100,7 @@ async fn relay(
                 return Ok(());
             }
             let how = error.map_or(String::new(), |error| format!(": {error}"));
-            let why = format!("the server closed the connection without an answer{how}");
-            Err(RequestRefusal::new(BAD_GATEWAY, why))
+            Err(RequestRefusal::new(BAD_GATEWAY, format!("the server closed the connection without an answer{how}")))
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::replay::message::Message;
 use crate::text::shown;
 
 pub(super) struct ClientExchanges {
-    session: SessionClient,
+    pub(super) session: SessionClient,
     open: HashMap<u64, ClientExchange>,
     /// The exchange whose response must begin before the next message is sent. Separate HTTP requests have no order, so
     /// a message without requests must be accepted first.
@@ -126,11 +126,6 @@ impl ClientExchanges {
     fn close(&mut self, number: u64) {
         self.open.remove(&number);
         self.session.close(number);
-    }
-
-    /// Waits for the next event of any exchange.
-    pub(super) async fn next(&mut self) -> (u64, ExchangeEvent) {
-        self.session.next().await
     }
 
     /// Hands the messages of an event to the client. Returns responses to the server that are not in the capture.

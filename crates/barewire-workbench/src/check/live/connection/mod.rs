@@ -265,10 +265,7 @@ impl ServerConnection {
                     self.handle_read(read, &chunk);
                 }
                 Link::Http(client) if !client.is_waiting(id) => return None,
-                Link::Http(client) => {
-                    let frames = timeout_at(deadline.into(), client.next()).await.ok()?;
-                    self.inbox.extend(frames);
-                }
+                Link::Http(client) => self.inbox.extend(timeout_at(deadline.into(), client.next()).await.ok()?),
             }
         }
     }
