@@ -39,7 +39,6 @@ impl Output {
         self.is_terminal
     }
 
-    /// Whether text is written in colour.
     pub(crate) fn is_coloured(&self) -> bool {
         self.coloured
     }
@@ -88,10 +87,7 @@ impl Style for Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.captured {
-            Some(captured) => captured.write(bytes),
-            None => self.stdout.write(bytes),
-        }
+        if let Some(captured) = &mut self.captured { captured.write(bytes) } else { self.stdout.write(bytes) }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -99,8 +95,16 @@ impl Write for Output {
     }
 }
 
-/// Whether to use colours. Follows the rules of <https://no-color.org> and <https://bixense.com/clicolors>, as clap
-/// does.
+/// Prints a paragraph after a label, wrapped.
+pub(crate) fn wrapped(output: &mut Output, label: &str, text: &str) -> io::Result<()> {
+    for (index, line) in wrap(text, output.width.saturating_sub(label.len())).iter().enumerate() {
+        let label = if index == 0 { output.paint(Tone::Strong, label) } else { " ".repeat(label.len()) };
+        writeln!(output, "{label}{line}")?;
+    }
+    Ok(())
+}
+
+/// Whether to use colours, by the rules of <https://no-color.org> and <https://bixense.com/clicolors>, as clap does.
 fn is_coloured(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let is_set = |name| variable(name).is_some_and(|value| !value.is_empty());
     let is = |name, value: &str| variable(name).is_some_and(|it| it == value);

@@ -19,7 +19,6 @@ impl UrlHeaders {
         self.bearer_env.is_some()
     }
 
-    /// Returns an endpoint for the URL that sends these headers.
     pub(crate) fn endpoint(&self, url: &str) -> Result<Endpoint, Failure> {
         let headers = self.parsed()?.into_iter();
         let endpoint = headers.fold(Endpoint::new(url), |endpoint, (name, value)| endpoint.header(name, value));
@@ -29,7 +28,6 @@ impl UrlHeaders {
         })
     }
 
-    /// Returns the names and values of all headers.
     pub(crate) fn headers(&self) -> Result<Vec<(String, String)>, Failure> {
         let mut headers = self.parsed()?;
         if let Some(name) = &self.bearer_env {

@@ -11,7 +11,6 @@ use super::params;
 use crate::Failure;
 use crate::output::shown;
 
-/// The arguments given on the command line.
 #[derive(Debug, Clone)]
 pub(crate) enum GivenArguments {
     Nothing,
@@ -53,10 +52,7 @@ impl Pair {
             return Err(Failure::new(format!("{name}: expected key=value, or one JSON object"))
                 .with_hint("key:=JSON gives a value as JSON, key=@FILE reads it from a file"));
         };
-        let (key, is_json) = match key.strip_suffix(':') {
-            Some(key) => (key, true),
-            None => (key, false),
-        };
+        let (key, is_json) = if let Some(key) = key.strip_suffix(':') { (key, true) } else { (key, false) };
         if key.is_empty() {
             return Err(Failure::new(format!("{name}: no key before the =")));
         }

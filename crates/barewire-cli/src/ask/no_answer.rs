@@ -80,8 +80,7 @@ impl NoAnswer {
             io::ErrorKind::PermissionDenied => Some("ls -l shows who may connect"),
             _ => None,
         };
-        let what = format!("cannot connect to {address}: {error}");
-        Self::new(Reason::NotConnected, what, hint)
+        Self::new(Reason::NotConnected, format!("cannot connect to {address}: {error}"), hint)
     }
 
     pub(crate) fn cancelled(signal: &str) -> Self {
@@ -118,7 +117,6 @@ impl NoAnswer {
         }
     }
 
-    /// Converts an HTTP failure.
     fn http(failure: &HttpFailure, context: &RequestContext) -> Self {
         let what = failure.to_string();
         match failure {
@@ -144,7 +142,6 @@ impl NoAnswer {
         Self::new(Reason::TimedOut, what, Some("use --timeout to wait longer"))
     }
 
-    /// Converts the failure of a handshake.
     fn handshake(why: &ClientError, closed: &ConnectionEnd, context: &RequestContext) -> Self {
         let mut what = match (why, context.revision) {
             (ClientError::Refused { method, error }, _) => {
@@ -181,12 +178,10 @@ impl NoAnswer {
         Self { reason: Reason::NoHandshake, what, hint }
     }
 
-    /// Reports a result that does not have the form its method requires.
     pub(crate) fn bad_result(method: &str, error: &serde_json::Error) -> Self {
         let method = shown(method.as_bytes(), EXCERPT_LENGTH);
         let error = shown(error.to_string().as_bytes(), EXCERPT_LENGTH);
-        let what = format!("the result of {method} does not fit the method: {error}");
-        Self::new(Reason::BadAnswer, what, None)
+        Self::new(Reason::BadAnswer, format!("the result of {method} does not fit the method: {error}"), None)
     }
 
     pub(crate) fn closed(closed: &ConnectionEnd) -> Self {
@@ -207,10 +202,7 @@ impl NoAnswer {
 impl From<NoAnswer> for Failure {
     fn from(no_answer: NoAnswer) -> Self {
         let failure = Self::new(no_answer.what);
-        match no_answer.hint {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        }
+        if let Some(hint) = no_answer.hint { failure.with_hint(hint) } else { failure }
     }
 }
 

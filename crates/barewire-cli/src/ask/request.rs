@@ -40,7 +40,6 @@ pub(crate) enum PlannedRequest {
     Method { method: String, given: GivenArguments },
 }
 
-/// A request that is ready to be sent.
 #[derive(Debug)]
 pub(crate) struct PreparedRequest {
     pub(crate) method: String,
@@ -157,7 +156,6 @@ impl PreparedRequest {
             && self.params.as_ref().is_none_or(|params| !has(params, "cursor"))
     }
 
-    /// Whether the request is a notification, which gets no response.
     pub(crate) fn is_notification(&self) -> bool {
         Method::find(&self.method).is_some_and(|method| method.kind == MethodKind::Notification)
             || (Method::find(&self.method).is_none() && self.method.starts_with("notifications/"))
@@ -263,5 +261,4 @@ fn raw(value: &impl serde::Serialize) -> Box<RawValue> {
 /// The maximum number of characters of a name shown in a message.
 const MAX_NAME_LENGTH: usize = 60;
 
-/// The maximum number of names listed in a hint.
 const MAX_LISTED_NAMES: usize = 20;

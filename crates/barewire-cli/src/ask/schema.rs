@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use crate::output::shown;
 
-/// The fields of an object.
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
     /// The fields in the order of the schema.
@@ -39,7 +38,6 @@ pub(crate) struct Field {
     pub(crate) choices: Option<Vec<Choice>>,
     pub(crate) default: Option<Value>,
     pub(crate) limits: Limits,
-    /// The schema of the elements, if the field is an array.
     pub(crate) items: Option<Box<Field>>,
 }
 
@@ -151,7 +149,6 @@ impl Field {
         }
     }
 
-    /// Whether the field allows this type.
     pub(crate) fn may_be(&self, kind: Type) -> bool {
         self.kinds.is_empty() || self.kinds.contains(&kind)
     }

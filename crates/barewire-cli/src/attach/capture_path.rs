@@ -7,7 +7,6 @@ use crate::platform;
 
 use super::file::name;
 
-/// The path of a server's captures.
 pub(super) struct CapturePath {
     /// The path: absolute, because a host starts servers in any folder; with `%t`, `%p` and `%%` for tap to fill in.
     pub(super) path: String,
@@ -42,7 +41,6 @@ impl CapturePath {
         Ok(Self { path: format!("{plain}/{}-%t-%p.wire", file_name(server)), folder: Some(folder) })
     }
 
-    /// Returns an explanation of the placeholders in the path.
     pub(super) fn explanation(&self) -> &'static str {
         let plain = self.path.replace("%%", "");
         match (plain.contains("%t"), plain.contains("%p")) {

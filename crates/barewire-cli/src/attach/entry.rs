@@ -24,12 +24,10 @@ pub(super) enum Entry {
 }
 
 pub(super) struct Program {
-    /// The member `command`.
     command: Child,
     args: Option<ArgsMember>,
 }
 
-/// The member `args`.
 struct ArgsMember {
     value: Range<usize>,
     elements: Vec<Range<usize>>,
@@ -125,11 +123,10 @@ impl Program {
         record: &str,
         options: &[String],
     ) -> Vec<Edit> {
-        let text = document.text();
+        let text = document.text;
         let own = self.command.value.clone();
         let mut words = vec![quoted("tap")];
-        // `--record FILE` means that the entry had `args` before, and `--record=FILE` that it had none, so that
-        // `detach` knows whether to remove `args`. Hosts treat an empty list like a missing one.
+        // The spelling of --record tells `detach` whether there were args: to hosts, an empty list is none.
         match self.args {
             Some(_) => words.extend([quoted("--record"), quoted(record)]),
             None => words.push(quoted(&format!("--record={record}"))),
@@ -161,7 +158,7 @@ impl Attached {
 
     /// Returns the edits that make the host start the program directly again.
     pub(super) fn detach(&self, document: &Document<'_>) -> Vec<Edit> {
-        let text = document.text();
+        let text = document.text;
         let elements = &self.args.elements;
         let own = &elements[self.program];
         let removed = match elements.get(self.program + 1) {
@@ -179,7 +176,7 @@ impl Attached {
     /// Whether the entry had no `args` before `attach`, but was edited since, so that `detach` leaves an empty list.
     pub(super) fn leaves_empty_args(&self, document: &Document<'_>) -> bool {
         let is_last = self.program + 1 == self.args.elements.len();
-        !self.had_args && is_last && !self.has_added_args(document.text())
+        !self.had_args && is_last && !self.has_added_args(document.text)
     }
 
     /// Whether `args` directly follows `command`, where `attach` adds it.

@@ -1,5 +1,4 @@
-//! A configuration file -> its text; a new text -> the file. The file is replaced completely or not at all, and only if
-//! no other program has changed it since it was read.
+//! A configuration file -> its text; a new text -> the file, as a whole or not at all, if it was not changed since.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
@@ -14,8 +13,8 @@ use super::jsonc::{Document, ParseError};
 
 /// A configuration file, as it was when it was read.
 pub(super) struct Config {
-    /// The path with symlinks resolved: renaming a file over a symlink would replace the symlink.
-    path: PathBuf,
+    /// The path without symlinks: renaming over a symlink would replace the link.
+    pub(super) path: PathBuf,
     pub(super) text: String,
     metadata: Metadata,
 }
@@ -42,10 +41,6 @@ impl Config {
             syntax_failure(named, error.as_bytes(), &ParseError { at, message: "not UTF-8".to_owned() })
         })?;
         Ok(Some(Self { path, text, metadata }))
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     pub(super) fn document(&self) -> Result<Document<'_>, Failure> {

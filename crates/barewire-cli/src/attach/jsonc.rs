@@ -1,5 +1,4 @@
-//! JSON with comments and trailing commas -> the byte ranges of its values. The text itself is never changed, and no
-//! tree is built.
+//! JSON with comments and trailing commas -> the places of its values. The text stays, and no tree is built.
 
 use std::ops::Range;
 
@@ -7,13 +6,13 @@ use barewire_proto::json::{Json, Text};
 
 /// A text with one JSON value. As in many editors, comments, trailing commas and a byte order mark are allowed.
 pub(super) struct Document<'a> {
-    text: &'a str,
-    /// The text as plain JSON: a byte order mark, comments and trailing commas are replaced by spaces, so all other
-    /// bytes keep their offsets.
+    pub(super) text: &'a str,
+    /// The text as plain JSON: spaces in place of a byte order mark, comments and trailing commas, and all other bytes
+    /// in their places.
     plain: Vec<u8>,
     /// The offsets of the trailing commas.
     trailing_commas: Vec<usize>,
-    root: Range<usize>,
+    pub(super) root: Range<usize>,
 }
 
 /// A member of an object or an element of an array.
@@ -47,14 +46,6 @@ impl<'a> Document<'a> {
             }
         };
         Ok(document)
-    }
-
-    pub(super) fn text(&self) -> &'a str {
-        self.text
-    }
-
-    pub(super) fn root(&self) -> Range<usize> {
-        self.root.clone()
     }
 
     pub(super) fn is_object(&self, value: &Range<usize>) -> bool {
@@ -94,8 +85,7 @@ impl<'a> Document<'a> {
         start..start + part.len()
     }
 
-    /// Returns the end of the trailing comma after a value that ends at `end`, if there is one. There may be comments
-    /// between the value and the comma.
+    /// Returns the end of the trailing comma after a value that ends at `end`, if any. Comments may stand between.
     pub(super) fn trailing_comma_after(&self, end: usize) -> Option<usize> {
         let is_next = |comma: &usize| self.plain[end..*comma].trim_ascii().is_empty();
         self.trailing_commas.iter().copied().find(|comma| *comma >= end).filter(is_next).map(|comma| comma + 1)
@@ -106,7 +96,6 @@ impl<'a> Document<'a> {
         self.members_named(object, name).pop()
     }
 
-    /// Whether there are several members with this name.
     pub(super) fn has_several(&self, object: &Range<usize>, name: &str) -> bool {
         self.members_named(object, name).len() > 1
     }
@@ -220,13 +209,13 @@ mod tests {
     fn children_have_their_places() {
         let text = "{ \"a\": [1, {\"b\": 2},], /*c*/ \"d\" : \"x\", \"a\": null }";
         let document = Document::parse(text).expect("it is good");
-        let members = document.children(&document.root());
+        let members = document.children(&document.root);
         let shown: Vec<_> = members.iter().map(|it| (&text[it.key.clone()], &text[it.value.clone()])).collect();
         assert_eq!(shown, [("\"a\"", "[1, {\"b\": 2},]"), ("\"d\"", "\"x\""), ("\"a\"", "null")]);
         let elements = document.children(&members[0].value);
         let shown: Vec<_> = elements.iter().map(|it| &text[it.value.clone()]).collect();
         assert_eq!(shown, ["1", "{\"b\": 2}"]);
-        let last = document.member(&document.root(), "a").expect("it is there");
+        let last = document.member(&document.root, "a").expect("it is there");
         assert_eq!(&text[last.value], "null");
     }
 
@@ -235,7 +224,7 @@ mod tests {
         let deep = 1_000_000;
         let text = format!("{{\"a\":{}{}}}", "[".repeat(deep), "]".repeat(deep));
         let document = Document::parse(&text).expect("it is good");
-        assert_eq!(document.children(&document.root()).len(), 1);
+        assert_eq!(document.children(&document.root).len(), 1);
         assert_eq!(bad(&"[".repeat(deep)), (deep, "expected a value".to_owned()));
         assert_eq!(bad(&"{\"a\":".repeat(deep)).1, "expected a value");
     }

@@ -21,7 +21,7 @@ pub(super) fn list(lookup: &Lookup, output: &mut Output) -> Result<Exit, Failure
             continue;
         }
         has_servers = true;
-        writeln!(output, "{}", output.paint(Tone::Strong, name(config.path())))?;
+        writeln!(output, "{}", output.paint(Tone::Strong, name(&config.path)))?;
         let names: Vec<String> = all.iter().map(|server| shown(server.name.as_bytes(), 40)).collect();
         let widest = names.iter().map(|name| name.width()).max().unwrap_or_default();
         for (server, name) in all.iter().zip(&names) {
@@ -48,7 +48,7 @@ pub(super) fn list(lookup: &Lookup, output: &mut Output) -> Result<Exit, Failure
         crate::failure::report(failure);
     }
     if !has_servers {
-        let files: Vec<String> = lookup.configs.iter().map(|config| name(config.path())).collect();
+        let files: Vec<String> = lookup.configs.iter().map(|config| name(&config.path)).collect();
         let _ = writeln!(io::stderr(), "there are no servers in {}", files.join(", "));
     }
     Ok(Exit::Clean)

@@ -10,7 +10,6 @@ use super::file::{Config, name};
 use super::hosts::Host;
 use super::servers::{Scope, Server, servers};
 
-/// The configuration files to search.
 pub(super) struct Lookup {
     pub(super) configs: Vec<Config>,
     /// The files of the host that could not be read.
@@ -21,7 +20,6 @@ pub(super) struct Lookup {
     host: Option<Host>,
 }
 
-/// A server, and its position in the configuration.
 pub(super) struct FoundServer<'a> {
     pub(super) config: &'a Config,
     pub(super) server: Server,
@@ -94,13 +92,13 @@ impl Lookup {
         let others: Vec<_> = found.collect();
         let is_here = |other: &Config| std::ptr::eq(other, config);
         let place = if others.iter().any(|(_, other, _)| is_here(other)) {
-            format!("{}, {}", name(config.path()), place_in_file(&server))
+            format!("{}, {}", name(&config.path), place_in_file(&server))
         } else {
-            name(config.path())
+            name(&config.path)
         };
         let elsewhere = |(_, other, server): &(_, &Config, Server)| match server.scope {
-            Scope::File if !is_here(other) => name(other.path()),
-            _ => format!("{}, {},", name(other.path()), place_in_file(server)),
+            Scope::File if !is_here(other) => name(&other.path),
+            _ => format!("{}, {},", name(&other.path), place_in_file(server)),
         };
         Ok(FoundServer { config, server, place, others: others.iter().map(elsewhere).collect() })
     }
@@ -117,7 +115,7 @@ impl Lookup {
     }
 
     fn unknown(&self, wanted: &str, elsewhere: Option<Scope>, names: &[String]) -> Failure {
-        let places: Vec<String> = self.configs.iter().map(|config| name(config.path())).collect();
+        let places: Vec<String> = self.configs.iter().map(|config| name(&config.path)).collect();
         let title = shown(wanted.as_bytes(), 60);
         let failure = Failure::new(format!("there is no server {title} in {}", places.join(", ")));
         if let Some(Scope::Project(folder)) = elsewhere {
@@ -132,7 +130,6 @@ impl Lookup {
     }
 }
 
-/// Returns a text that says where in its file a server is.
 fn place_in_file(server: &Server) -> String {
     match &server.scope {
         Scope::File => format!("under {}", server.place.join(" → ")),

@@ -1,5 +1,4 @@
-//! `barewire attach` and `barewire detach`: a server in a host's configuration <-> the same server, started through
-//! `barewire tap`.
+//! `barewire attach` and `detach`: a server in a host's configuration <-> the same server, through `barewire tap`.
 
 mod capture_path;
 mod diff;
@@ -124,17 +123,17 @@ pub(crate) fn attach(args: &AttachArgs, output: &mut Output) -> Result<Exit, Fai
         Entry::TappedByHand(_) => return Err(by_hand(&title)),
         Entry::Url(url) => return Err(over_http(&title, &url)),
         Entry::Unsupported(why) => {
-            return Err(Failure::new(format!("{title} in {} {why}", name(found.config.path()))));
+            return Err(Failure::new(format!("{title} in {} {why}", name(&found.config.path))));
         }
     };
     let barewire = args.barewire.clone().map_or_else(own_path, Ok)?;
     let record = args.record.as_deref().map_or_else(|| CapturePath::default_for(server), CapturePath::given)?;
     check_options(&args.options)?;
     let edits = program.attach(&document, &barewire, &record.path, &args.options);
-    let text = edited(document.text(), &edits);
-    // Refuses to change an entry that `detach` could not restore.
-    if restored(&text, &found).as_deref() != Some(document.text()) {
-        let why = format!("{title} is not changed, because detach could not restore it exactly");
+    let text = edited(document.text, &edits);
+    // An entry that could not be restored is not changed.
+    if restored(&text, &found).as_deref() != Some(document.text) {
+        let why = format!("{title} is not changed: it could not be restored exactly");
         return Err(Failure::new(why).with_hint("edit the entry by hand: see barewire tap --help"));
     }
     if args.entry.dry_run {
@@ -163,9 +162,9 @@ pub(crate) fn detach(args: &DetachArgs, output: &mut Output) -> Result<Exit, Fai
         }
     };
     let edits = attached.detach(&document);
-    let text = edited(document.text(), &edits);
+    let text = edited(document.text, &edits);
     if Document::parse(&text).is_err() {
-        let why = format!("{title} in {} was changed and cannot be restored", name(found.config.path()));
+        let why = format!("{title} in {} was changed and cannot be restored", name(&found.config.path));
         return Err(Failure::new(why).with_hint("edit it by hand: the program and its arguments follow the -- in args"));
     }
     if args.entry.dry_run {
@@ -195,15 +194,14 @@ fn restored(text: &str, found: &FoundServer<'_>) -> Option<String> {
 }
 
 fn dry_run(found: &FoundServer<'_>, edits: &[Edit], output: &mut Output) -> Result<Exit, Failure> {
-    let diff = diff::unified(found.config.path(), &found.config.text, edits);
+    let diff = diff::unified(&found.config.path, &found.config.text, edits);
     let diff = text_for(output.is_terminal(), &diff).into_owned();
     output.write_all(diff.as_bytes())?;
     Ok(Exit::Clean)
 }
 
-/// Prints notes for the user after a file was changed.
 fn print_notes(found: &FoundServer<'_>, document: &Document<'_>) {
-    let path = found.config.path();
+    let path = &found.config.path;
     let Server { entry, duplicate, .. } = &found.server;
     let mut own = ["command", "args"].into_iter().filter(|name| document.has_several(entry, name));
     if let Some(name) = duplicate.as_deref().or_else(|| own.next()) {
@@ -253,8 +251,7 @@ fn check_options(options: &[String]) -> Result<(), Failure> {
     }
     // The options come before the program in the entry, so none of them may look like the separator or the program.
     if options.iter().any(|option| option == "--") || options.first().is_some_and(|it| !it.starts_with('-')) {
-        let why = "only options of barewire tap may follow the --; the program is in the entry";
-        return Err(Failure::new(why));
+        return Err(Failure::new("only options of barewire tap may follow the --; the program is in the entry"));
     }
     let line = ["barewire", "tap"].into_iter().chain(options.iter().map(String::as_str)).chain(["--", "server"]);
     let Err(error) = crate::command().try_get_matches_from(line) else { return Ok(()) };

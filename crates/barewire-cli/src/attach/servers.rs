@@ -6,10 +6,8 @@ use std::ops::Range;
 
 use super::jsonc::Document;
 
-/// One server of a configuration.
 pub(super) struct Server {
     pub(super) name: String,
-    /// The byte range of the entry.
     pub(super) entry: Range<usize>,
     pub(super) scope: Scope,
     /// The member names on the path from the root to the server.
@@ -18,7 +16,6 @@ pub(super) struct Server {
     pub(super) duplicate: Option<String>,
 }
 
-/// The scope of a server.
 #[derive(Clone, PartialEq)]
 pub(super) enum Scope {
     /// The server is for all users of the file.
@@ -29,7 +26,7 @@ pub(super) enum Scope {
 
 /// Returns all servers: those of each path in `SERVER_PATHS`, then those of each project.
 pub(super) fn servers(document: &Document<'_>) -> Vec<Server> {
-    let root = || NamedMember { name: String::new(), value: document.root(), duplicate: None };
+    let root = || NamedMember { name: String::new(), value: document.root.clone(), duplicate: None };
     let mut all = Vec::new();
     for path in SERVER_PATHS {
         all.extend(servers_at(document, root(), path, &Scope::File));
@@ -42,7 +39,6 @@ pub(super) fn servers(document: &Document<'_>) -> Vec<Server> {
     all
 }
 
-/// Returns the servers at a path below `start`.
 fn servers_at(
     document: &Document<'_>,
     start: NamedMember,
@@ -64,7 +60,6 @@ struct NamedMember {
     duplicate: Option<String>,
 }
 
-/// Follows a path of member names and returns the last member.
 fn member_at(document: &Document<'_>, start: NamedMember, path: &[&str]) -> Option<NamedMember> {
     path.iter().try_fold(start, |object, name| {
         let duplicate =

@@ -271,7 +271,6 @@ impl Args {
         }
     }
 
-    /// Returns the failure for a server that cannot be connected to.
     fn cannot_connect(&self, error: ConnectError, targets: &[LoadTarget]) -> Failure {
         let target = targets.iter().find(|target| target.name() == error.server);
         let context = self.context(target.expect("the error is about one of the targets"));
@@ -294,10 +293,7 @@ impl Args {
 
     /// Adds the server's name to a failure, if there are several servers.
     fn named(&self, failure: Failure, server: &str) -> Failure {
-        match self.against.is_empty() {
-            true => failure,
-            false => failure.about(server),
-        }
+        if self.against.is_empty() { failure } else { failure.about(server) }
     }
 }
 

@@ -87,13 +87,9 @@ impl RequestSource for RequestPlan<'_> {
 
 /// Returns the method that is sent if the command line names none: the cheapest method of the era.
 fn default_method(era: Era) -> &'static str {
-    match era {
-        Era::Modern => "server/discover",
-        _ => "ping",
-    }
+    if let Era::Modern = era { "server/discover" } else { "ping" }
 }
 
-/// Returns the request with the payload inserted.
 async fn with_payload(
     ask: PlannedRequest,
     wanted: &Payload,
@@ -195,7 +191,6 @@ fn keys(object: &RawValue) -> Vec<String> {
     members.map(|member| member.name.to_name().into_owned()).collect()
 }
 
-/// Converts an error of the client to a failure.
 pub(super) fn no_answer(error: &ClientError, context: &RequestContext) -> Failure {
     without_call_options(NoAnswer::from_client(error, context))
 }

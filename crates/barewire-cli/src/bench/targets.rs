@@ -67,8 +67,7 @@ fn program(name: String, program: &OsString, words: &[OsString]) -> LoadTarget {
     LoadTarget::program(name, Child::new(program).args(words).stderr(Stderr::discard()))
 }
 
-/// Splits a command into words. Quotes and backslashes work as in a shell; other shell syntax is not supported. Returns
-/// `None` if a quote is not closed.
+/// Splits a command into words, only by the quotes and backslashes of a shell. `None` if a quote is not closed.
 fn words(text: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = text.chars();
@@ -93,7 +92,6 @@ fn words(text: &str) -> Option<Vec<String>> {
     quote.is_none().then_some(words)
 }
 
-/// The name that reports use for the server at `--url`.
 pub(super) const URL_NAME: &str = "url";
 
 /// The maximum number of characters of an option shown in a message, so that it fits on one line.

@@ -57,7 +57,6 @@ impl ServerIdentity {
     }
 }
 
-/// Prints the outcome of a call.
 pub(super) struct Printer<'a> {
     pub(super) output: &'a mut Output,
     pub(super) format: ResultFormat,

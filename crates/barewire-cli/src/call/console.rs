@@ -10,7 +10,7 @@ use crate::output::shown;
 
 /// The stderr of this process, shared by all tasks of a call. Write errors are ignored.
 pub(super) struct Console {
-    is_terminal: bool,
+    pub(super) is_terminal: bool,
     state: Mutex<StatusLine>,
 }
 
@@ -28,11 +28,7 @@ impl Console {
         Arc::new(Self { is_terminal: io::stderr().is_terminal(), state: Mutex::default() })
     }
 
-    pub(super) fn is_terminal(&self) -> bool {
-        self.is_terminal
-    }
-
-    /// Writes a line. The caller must escape text from peers.
+    /// Writes a line. Text of peers in it must be escaped.
     pub(super) fn line(&self, line: impl AsRef<[u8]>) {
         self.redraw(|_, bytes| {
             bytes.extend_from_slice(line.as_ref());

@@ -13,7 +13,6 @@ use crate::ask::given::{Pair, Text};
 use crate::ask::schema::Fields;
 use crate::output::shown;
 
-/// Answers the server's requests for user input.
 pub(super) struct Elicitor {
     console: Arc<Console>,
     answers: Vec<Pair>,
@@ -26,7 +25,7 @@ pub(super) struct Elicitor {
 
 impl Elicitor {
     pub(super) fn new(console: Arc<Console>, answers: Vec<Pair>) -> Arc<Self> {
-        let is_interactive = io::stdin().is_terminal() && console.is_terminal();
+        let is_interactive = io::stdin().is_terminal() && console.is_terminal;
         let server = OnceLock::new();
         Arc::new(Self { console, answers, server, is_interactive, terminal: Mutex::default() })
     }

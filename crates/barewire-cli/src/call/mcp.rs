@@ -210,7 +210,7 @@ async fn send(
     }
     let mut call = client.request(request.method.clone(), &request.params).meta(meta);
     if !args.quiet {
-        let (console, with_bar) = (Arc::clone(console), console.is_terminal());
+        let (console, with_bar) = (Arc::clone(console), console.is_terminal);
         call = call.on_progress(move |it| console.status(progress::line(&it, with_bar)));
     }
     call.await.map(Some)

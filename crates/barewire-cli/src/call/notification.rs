@@ -36,7 +36,6 @@ fn write_line(mut line: Vec<u8>) {
     let _ = io::stderr().write_all(&line);
 }
 
-/// Returns a notification as a line for stderr.
 pub(super) fn stderr_line(notification: &ServerNotification) -> String {
     match notification {
         ServerNotification::Message(LogMessage { level, logger, data, .. }) => {

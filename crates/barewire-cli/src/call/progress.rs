@@ -24,7 +24,6 @@ pub(super) fn line(progress: &ProgressParams, with_bar: bool) -> String {
     }
 }
 
-/// The width of the bar, in characters.
 const BAR_WIDTH: u16 = 20;
 
 /// The maximum number of characters of a message to show.

@@ -30,10 +30,7 @@ pub(super) async fn call(
         Err(no_answer) => return print(Err(no_answer)),
     };
     let call = peer.call::<Raw>(&args.what, params);
-    let call = match args.patience() {
-        Some(patience) => call.timeout(patience),
-        None => call.no_timeout(),
-    };
+    let call = if let Some(patience) = args.patience() { call.timeout(patience) } else { call.no_timeout() };
     let response = async {
         match call.await {
             Ok(result) => Ok(Ok(result)),

@@ -32,7 +32,6 @@ pub(super) enum Address {
 }
 
 impl<'a> CallTarget<'a> {
-    /// Returns the target that the command line names. Fails unless there is exactly one.
     pub(super) fn of(args: &'a Args) -> Result<Self, Failure> {
         let two = |both| Err(Failure::new(format!("{both} are two targets")).with_hint("leave one of them out"));
         match (args.program.as_slice(), args.connect.as_ref(), args.url.as_ref()) {

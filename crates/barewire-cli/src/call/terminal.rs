@@ -10,7 +10,6 @@ use crate::ask::given::Text;
 use crate::ask::schema::{Choice, Field, Fields, Type, plain};
 use crate::output::{shown, text_for};
 
-/// A terminal that questions are written to and answers are read from.
 pub(super) struct Terminal<R, W> {
     pub(super) input: R,
     pub(super) output: W,
@@ -158,7 +157,6 @@ fn find_choice<'a>(choices: &'a [Choice], text: &str) -> Option<&'a Choice> {
     exact.or_else(titled).or_else(numbered)
 }
 
-/// Returns a value in the form that a user types.
 fn as_typed(value: &Value) -> String {
     match value {
         Value::Bool(true) => "yes".to_owned(),

@@ -198,7 +198,6 @@ fn severity_parser() -> impl TypedValueParser<Value = Severity> {
 }
 
 impl Args {
-    /// The server or capture to check.
     fn target(&self) -> Result<Target, Failure> {
         match (&self.file, self.program.as_slice(), &self.url) {
             (Some(file), _, _) => Ok(input::file(Some(file)).map_or_else(Target::stdin, Target::capture)),
@@ -209,7 +208,6 @@ impl Args {
         }
     }
 
-    /// The checks to run, and their permissions.
     fn checks(&self) -> Result<Checks, Failure> {
         let progress = Progress::new(self.quiet);
         let mut checks = Checks::new()

@@ -4,7 +4,6 @@ use barewire_workbench::check::catalogue::{Category, Check, Severity, all};
 
 use super::show::facts;
 
-/// Returns the whole page, as Markdown.
 pub(super) fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
     page.push_str("\n| severity | meaning |\n|---|---|\n");

@@ -1,12 +1,12 @@
 //! The catalogue -> the list of checks, or the explanation of one check; as text or JSON.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use serde_json::{Value, json};
 
 use barewire_workbench::check::catalogue::{Check, all, resolve};
 
-use crate::output::{Output, Tone, wrap};
+use crate::output::{Output, Tone, wrapped};
 use crate::{Exit, Failure};
 
 /// Prints the output of `check --list`.
@@ -31,12 +31,12 @@ pub(super) fn explain(output: &mut Output, id: &str, as_json: bool) -> Result<Ex
     }
     let head = output.paint(Tone::Strong, format_args!("{}: {}", check.id, check.title));
     writeln!(output, "{head}\n")?;
-    paragraph(output, "", check.why)?;
+    wrapped(output, "", check.why)?;
     writeln!(output)?;
     for (label, text) in facts(check, |id| id.to_owned()) {
-        paragraph(output, &format!("{:<12}", format!("{label}:")), &text)?;
+        wrapped(output, &format!("{:<12}", format!("{label}:")), &text)?;
         if label == "Fix" {
-            paragraph(output, "Example:    ", check.example)?;
+            wrapped(output, "Example:    ", check.example)?;
         }
     }
     for reference in check.references {
@@ -68,16 +68,7 @@ pub(super) fn facts(check: &Check, link: fn(&str) -> String) -> Vec<(&'static st
     facts.into_iter().filter(|(_, text)| !text.is_empty()).collect()
 }
 
-fn paragraph(output: &mut Output, label: &str, text: &str) -> io::Result<()> {
-    let room = output.width().saturating_sub(label.len());
-    for (index, line) in wrap(text, room).iter().enumerate() {
-        let label = if index == 0 { output.paint(Tone::Strong, label) } else { " ".repeat(label.len()) };
-        writeln!(output, "{label}{line}")?;
-    }
-    Ok(())
-}
-
-/// Returns a check as JSON.
+/// A check as JSON.
 fn value(check: &Check) -> Value {
     json!({
         "id": check.id,

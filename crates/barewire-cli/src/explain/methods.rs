@@ -6,8 +6,7 @@ use barewire_proto::mcp::method::TASKS;
 use barewire_proto::mcp::{Availability, Capability, Method, MethodKind, Revision, Side};
 use serde_json::{Value, json};
 
-use super::wrapped;
-use crate::output::{Output, Tone};
+use crate::output::{Output, Tone, wrapped};
 
 pub(super) fn show(method: &Method, output: &mut Output, as_json: bool) -> io::Result<()> {
     if as_json {
@@ -34,8 +33,7 @@ pub(super) fn show(method: &Method, output: &mut Output, as_json: bool) -> io::R
         }
     }
     if let Some(from) = method.extension {
-        let text = format!("in the extension {TASKS}, sent by {}", side(from));
-        wrapped(output, "2026-07-28: ", &text)?;
+        wrapped(output, "2026-07-28: ", &format!("in the extension {TASKS}, sent by {}", side(from)))?;
     } else if let Some(instead) = method.instead {
         wrapped(output, "2026-07-28: ", instead)?;
     }
@@ -73,7 +71,6 @@ fn value(method: &Method) -> Value {
     })
 }
 
-/// Returns a range of revisions as text, or a single revision if both ends are the same.
 pub(super) fn span(since: Revision, until: Revision) -> String {
     if since == until { since.to_string() } else { format!("{since} to {until}") }
 }
@@ -92,7 +89,6 @@ fn side(side: Side) -> &'static str {
     }
 }
 
-/// Returns the side that sends a method, considering all revisions.
 fn sender(method: &Method) -> &'static str {
     match (method.by_client, method.by_server, method.extension) {
         (Some(_), Some(_), _) => "either side",

@@ -11,7 +11,7 @@ use barewire_proto::mcp::{METHODS, Method, Revision, code};
 use barewire_proto::rpc::Code;
 use serde_json::json;
 
-use crate::output::{Output, Tone, shown, wrap};
+use crate::output::{Output, Tone, shown, wrapped};
 use crate::{Exit, Failure};
 use barewire_workbench::text::nearest;
 use topics::{TOPICS, Topic, code_topic};
@@ -96,17 +96,6 @@ fn show(output: &mut Output, name: &str, topic: &Topic, json: bool) -> io::Resul
     Ok(())
 }
 
-/// Prints a label and a wrapped paragraph after it.
-fn wrapped(output: &mut Output, label: &str, text: &str) -> io::Result<()> {
-    let room = output.width().saturating_sub(label.len());
-    let lines = wrap(text, room);
-    for (index, line) in lines.iter().enumerate() {
-        let label = if index == 0 { output.paint(Tone::Strong, label) } else { " ".repeat(label.len()) };
-        writeln!(output, "{label}{line}")?;
-    }
-    Ok(())
-}
-
 fn list(output: &mut Output, json: bool) -> Result<Exit, Failure> {
     let topics = TOPICS.iter().map(|topic| (topic.names[0], topic.title));
     let methods = METHODS.iter().map(|method| (method.name, method.summary));
@@ -123,7 +112,6 @@ fn list(output: &mut Output, json: bool) -> Result<Exit, Failure> {
     Ok(Exit::Clean)
 }
 
-/// Returns the known name most similar to `wanted`, if one is similar enough.
 fn near(wanted: &str) -> Option<&'static str> {
     let topics = TOPICS.iter().flat_map(|topic| topic.names.iter().copied());
     let methods = METHODS.iter().map(|method| method.name);

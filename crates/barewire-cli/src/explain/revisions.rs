@@ -6,8 +6,7 @@ use barewire_proto::mcp::method::INPUT_REQUESTS;
 use barewire_proto::mcp::{CODES, Era, METHODS, Method, Revision};
 use serde_json::json;
 
-use super::wrapped;
-use crate::output::{Output, Tone};
+use crate::output::{Output, Tone, wrapped};
 
 pub(super) fn show(revision: Revision, output: &mut Output, as_json: bool) -> io::Result<()> {
     let before = Revision::ALL.into_iter().rev().find(|other| *other < revision);

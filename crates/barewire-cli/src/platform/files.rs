@@ -34,17 +34,14 @@ pub(crate) fn is_device(metadata: &Metadata) -> bool {
     metadata.file_type().is_char_device()
 }
 
-/// Whether both are metadata of the same file.
 pub(crate) fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Returns the owner and group of a file, as text.
 pub(crate) fn owner(metadata: &Metadata) -> String {
     format!("{}:{}", metadata.uid(), metadata.gid())
 }
 
-/// Gives `file` the owner and group of the file that has the metadata `like`.
 pub(crate) fn copy_owner(file: &File, like: &Metadata) -> io::Result<()> {
     let made = file.metadata()?;
     match (made.uid(), made.gid()) == (like.uid(), like.gid()) {

@@ -3,7 +3,6 @@
 use std::env;
 use std::path::PathBuf;
 
-/// Returns the home folder of the user.
 pub(crate) fn home() -> Option<PathBuf> {
     env::home_dir().filter(|home| home.is_absolute())
 }
@@ -16,7 +15,6 @@ pub(crate) fn settings() -> Option<PathBuf> {
     absolute("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))
 }
 
-/// Returns the default folder for captures.
 pub(crate) fn captures() -> Option<PathBuf> {
     let state = absolute("XDG_STATE_HOME");
     let default = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".local/state" };

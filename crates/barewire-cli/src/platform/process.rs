@@ -22,7 +22,6 @@ pub(crate) fn take_stdio() -> io::Result<HostFiles> {
     Ok(files)
 }
 
-/// Whether the metadata is that of the file that stdout goes to.
 pub(crate) fn is_stdout(metadata: &Metadata) -> bool {
     let ours = rustix::io::dup(stdout()).map_err(io::Error::from).and_then(|it| File::from(it).metadata());
     ours.is_ok_and(|ours| is_same_file(&ours, metadata))

@@ -101,7 +101,6 @@ fn members(output: &mut Output, part: &MessageDetail<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Explains the meaning of a member in a message of this kind.
 fn meaning(kind: &str, name: MemberName, value: Json<'_>) -> String {
     match (name, value.kind()) {
         (MemberName::Jsonrpc, _) if Text::from_json(value).is_some_and(|text| text == "2.0") => {
@@ -162,7 +161,6 @@ fn consequence(frame: &WireFrame<'_>) -> String {
     format!("{effect}\nMore: barewire explain {}", invalid.rule.name())
 }
 
-/// Returns the error response that a server sends for an invalid frame.
 pub(super) fn reply(frame: &WireFrame<'_>) -> Option<String> {
     let Parsed::Invalid(invalid) = &frame.parsed else { return None };
     if invalid.rule == Rule::Truncated {

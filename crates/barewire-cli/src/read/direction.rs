@@ -17,7 +17,6 @@ pub(super) struct DirectedObserver<'a, O> {
     filter: &'a Filter,
     guess: DirectionGuess,
     observed: ObserverSink<O>,
-    /// Whether the input records the direction of frames.
     pub(super) has_directions: bool,
 }
 

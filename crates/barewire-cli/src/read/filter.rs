@@ -39,7 +39,7 @@ pub(crate) struct Filter {
     errors: bool,
     /// Only requests that are neither answered nor cancelled; shown at the end of the input
     #[arg(long, help_heading = HEADING, conflicts_with = "follow")]
-    unanswered: bool,
+    pub(super) unanswered: bool,
     /// Only frames that contain this text; case does not matter
     #[arg(long, value_name = "TEXT", value_parser = TextFilter::parse, help_heading = HEADING)]
     text: Option<TextFilter>,
@@ -64,7 +64,6 @@ impl Direction {
 }
 
 impl Filter {
-    /// Whether any filter is set.
     pub(super) fn is_set(&self) -> bool {
         self.is_about_messages() || self.direction.is_some() || self.errors || self.text.is_some()
     }
@@ -79,11 +78,7 @@ impl Filter {
             || self.unanswered
     }
 
-    pub(super) fn wants_unanswered(&self) -> bool {
-        self.unanswered
-    }
-
-    /// Fails if a filter needs directions or times, because a plain stream has neither.
+    /// Fails if a filter needs directions or times: a plain stream has neither.
     pub(super) fn refuse_plain_stream(&self) -> Result<(), Failure> {
         let option = match (self.direction, self.slower_than) {
             (Some(_), _) => "--direction",
@@ -137,7 +132,6 @@ fn has_method(glob: &Glob, tracked: &TrackedMessage<'_>) -> bool {
     }
 }
 
-/// Whether a message is part of a call of this tool.
 fn is_call(tool: &Glob, tracked: &TrackedMessage<'_>) -> bool {
     let (Relation::Request { operation, .. }
     | Relation::Response { operation, .. }

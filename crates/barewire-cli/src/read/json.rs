@@ -90,7 +90,6 @@ fn facts(output: &mut Output, facts: &FrameFacts<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes how a message relates to other messages.
 fn relation(output: &mut Output, link: &Link) -> io::Result<()> {
     let tie = match link.role {
         Role::None => return Ok(()),

@@ -60,7 +60,6 @@ impl Link {
         Self { role, operation: operation.map(OperationFacts::of), latency }
     }
 
-    /// If the message is a response, returns the title of its request.
     pub(super) fn request_title(&self) -> Option<String> {
         match self.role {
             Role::Response { .. } => self.operation.as_ref().map(OperationFacts::title),
@@ -127,8 +126,5 @@ impl OperationFacts {
 /// Returns a method, and the tool, prompt or resource that the request names, escaped.
 pub(super) fn title(method: &str, name: Option<&str>) -> String {
     let method = if method.is_empty() { "(no method)".to_owned() } else { shown(method.as_bytes(), 40) };
-    match name {
-        Some(name) => format!("{method} {}", shown(name.as_bytes(), 40)),
-        None => method,
-    }
+    if let Some(name) = name { format!("{method} {}", shown(name.as_bytes(), 40)) } else { method }
 }

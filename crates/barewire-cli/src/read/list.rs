@@ -13,7 +13,6 @@ use crate::{Exit, Failure};
 use barewire_workbench::frames::{Sink, WireFrame, WireItem};
 use barewire_workbench::operations::{OperationTracker, TrackedMessage};
 
-/// Prints every frame that the filters select.
 pub(super) struct Listing<'a> {
     args: &'a Args,
     output: &'a mut Output,
@@ -66,16 +65,10 @@ impl Sink for Listing<'_> {
 
 impl<'a> Listing<'a> {
     pub(super) fn new(args: &'a Args, output: &'a mut Output) -> Self {
-        Self {
-            args,
-            output,
-            tracker: OperationTracker::new(),
-            guess: DirectionGuess::default(),
-            links: Vec::new(),
-            pending: PendingLines::default(),
-            counts: FrameCounts::default(),
-            directions: DirectionColumn::default(),
-        }
+        let (tracker, guess, directions) =
+            (OperationTracker::new(), DirectionGuess::default(), DirectionColumn::default());
+        let (pending, counts) = (PendingLines::default(), FrameCounts::default());
+        Self { args, output, tracker, guess, links: Vec::new(), pending, counts, directions }
     }
 
     fn frame(&mut self, item: &WireItem<'_>, frame: &WireFrame<'_>) -> Result<bool, Failure> {
@@ -93,7 +86,7 @@ impl<'a> Listing<'a> {
             }
             return Ok(number != frame.number);
         }
-        if self.args.filter.wants_unanswered() {
+        if self.args.filter.unanswered {
             self.defer(frame, wanted)?;
         } else if wanted {
             self.counts.add_shown(!frame.is_well_formed());
@@ -121,7 +114,7 @@ impl<'a> Listing<'a> {
             filter.refuse_plain_stream()?;
             // If directions are guessed, relations are used only by filters and are not shown.
             tracker.take(&WireItem::Frame(&guess.place(frame)), &mut each);
-            if !filter.wants_unanswered() {
+            if !filter.unanswered {
                 links.clear();
             }
         }

@@ -80,12 +80,10 @@ fn cut(text: &str, at: usize) -> String {
     format!("{start}{piece}{end}")
 }
 
-/// Prints a difference as JSON.
 pub(super) fn json(output: &mut Output, difference: &Difference) -> io::Result<()> {
     writeln!(output, "{}", safe_json(&serde_json::to_string(difference)?))
 }
 
-/// Prints the summary as JSON.
 pub(super) fn json_summary(output: &mut Output, report: &PlayReport) -> io::Result<()> {
     let summary = json!({
         "kind": "summary",
@@ -97,7 +95,6 @@ pub(super) fn json_summary(output: &mut Output, report: &PlayReport) -> io::Resu
     writeln!(output, "{}", safe_json(&summary.to_string()))
 }
 
-/// Returns the summary as text.
 pub(super) fn summary(report: &PlayReport) -> String {
     let count = |count: usize, what: &str| match count {
         1 => format!("1 {what}"),

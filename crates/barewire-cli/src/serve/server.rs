@@ -10,7 +10,6 @@ use barewire_proto::mcp::PromptMessage;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Returns the server with its tools, resources and prompts.
 pub(super) fn server() -> Server {
     Server::new("barewire", env!("CARGO_PKG_VERSION"))
         .title("barewire's own server")

@@ -1,49 +1,9 @@
-//! Messages and events -> one log line for each finding of the passive checks.
+//! A finding of the passive checks -> a line of the log.
 
 use barewire_workbench::capture::Redactor;
-use barewire_workbench::check::{Finding, Inspector};
-use barewire_workbench::frames::WireItem;
-use barewire_workbench::operations::{OperationTracker, TrackedMessage};
-use barewire_workbench::pipeline::Observer;
+use barewire_workbench::check::Finding;
 
-/// Runs the passive checks and returns a line for each finding.
-pub(super) struct Findings(Inspector);
-
-impl Findings {
-    pub(super) fn new() -> Self {
-        Self(Inspector::incremental())
-    }
-
-    pub(super) fn message(&mut self, message: &TrackedMessage<'_>, redactor: &mut Redactor) -> Vec<String> {
-        self.0.message(message);
-        self.news(redactor)
-    }
-
-    pub(super) fn item(
-        &mut self,
-        item: &WireItem<'_>,
-        operations: &OperationTracker,
-        redactor: &mut Redactor,
-    ) -> Vec<String> {
-        self.0.item(item, operations);
-        self.news(redactor)
-    }
-
-    /// Returns lines for the findings at the end of the session, and for the number of times that earlier findings were
-    /// repeated.
-    pub(super) fn end(&mut self, operations: &OperationTracker, redactor: &mut Redactor) -> Vec<String> {
-        self.0.end(operations);
-        let mut lines = self.news(redactor);
-        lines.extend(self.0.omitted().map(|(id, more)| format!("{:>11} * {id}: {more} more", "")));
-        lines
-    }
-
-    fn news(&mut self, redactor: &mut Redactor) -> Vec<String> {
-        self.0.take_findings().iter().map(|finding| line(finding, redactor)).collect()
-    }
-}
-
-fn line(finding: &Finding, redactor: &mut Redactor) -> String {
+pub(super) fn line(finding: &Finding, redactor: &mut Redactor) -> String {
     let Finding { check, party, detail, location, path, .. } = finding;
     let (severity, party, place) = (check.severity.as_str(), party.as_str(), location.text());
     let detail = redactor.shown(detail.as_bytes(), 160);

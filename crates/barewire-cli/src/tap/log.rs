@@ -7,36 +7,36 @@ use barewire_proto::json::Json;
 use barewire_proto::rpc::{Message, Params};
 use barewire_proto::transcript::{Bytes, Channel, End, Entry, Event, Marks, Note, Stream};
 
-use super::findings::Findings;
+use super::findings;
 use super::outlet::Outlet;
 use crate::output::{pad, shown, size};
 use barewire_workbench::capture::Redactor;
+use barewire_workbench::check::Inspector;
 use barewire_workbench::frames::{FrameFacts, WireItem};
 use barewire_workbench::operations::{Operation, OperationTracker, Relation, ResponseOutcome, TrackedMessage, member};
 use barewire_workbench::pipeline::Observer;
 use barewire_workbench::secrets::EXCERPT_LIMIT;
 
-/// Writes a line to the log for each message and event.
 pub(super) struct Log {
     outlet: Outlet,
     redactor: Redactor,
     /// Whether the log includes the program's stderr. It does not if the log itself goes to stderr.
     with_stderr: bool,
-    findings: Findings,
+    inspector: Inspector,
 }
 
 impl Observer for Log {
     fn message(&mut self, message: &TrackedMessage<'_>) {
         let line = line(message, &mut self.redactor);
         self.put(&line);
-        let told = self.findings.message(message, &mut self.redactor);
-        told.iter().for_each(|line| self.put(line));
+        self.inspector.message(message);
+        self.put_findings();
     }
 
     fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker) {
         self.event_line(item);
-        let told = self.findings.item(item, operations, &mut self.redactor);
-        told.iter().for_each(|line| self.put(line));
+        self.inspector.item(item, operations);
+        self.put_findings();
     }
 
     fn caught_up(&mut self) {
@@ -55,15 +55,18 @@ impl Observer for Log {
         if count > MAX_UNANSWERED {
             self.put(&format!("{:>11} ? and {} more unanswered", "", count - MAX_UNANSWERED));
         }
-        let told = self.findings.end(operations, &mut self.redactor);
-        told.iter().for_each(|line| self.put(line));
+        self.inspector.end(operations);
+        self.put_findings();
+        for (id, more) in self.inspector.omitted() {
+            self.outlet.line(&format!("{:>11} * {id}: {more} more", ""));
+        }
         self.outlet.finish();
     }
 }
 
 impl Log {
     pub(super) fn new(outlet: Outlet, redactor: Redactor, with_stderr: bool) -> Self {
-        Self { outlet, redactor, with_stderr, findings: Findings::new() }
+        Self { outlet, redactor, with_stderr, inspector: Inspector::incremental() }
     }
 
     fn event_line(&mut self, item: &WireItem<'_>) {
@@ -112,7 +115,15 @@ impl Log {
         }
     }
 
-    /// Writes a line that is already redacted.
+    /// Writes the findings since the last call.
+    fn put_findings(&mut self) {
+        for finding in self.inspector.take_findings() {
+            let line = findings::line(&finding, &mut self.redactor);
+            self.put(&line);
+        }
+    }
+
+    /// Writes a line that is redacted already.
     fn put(&mut self, line: &str) {
         self.outlet.line(line.trim_end());
     }
@@ -208,10 +219,7 @@ fn noise(message: &TrackedMessage<'_>, text: &[u8], redactor: &mut Redactor) -> 
     let (payload, marks) = (text.to_vec(), Marks::default());
     let mut entries = Vec::new();
     redactor.entry(Entry::Bytes(Bytes { stream, channel, payload, end: End::Lf, marks }), &mut entries);
-    match entries.first() {
-        Some(Entry::Bytes(bytes)) => shown(&bytes.payload, 60),
-        _ => String::new(),
-    }
+    if let Some(Entry::Bytes(bytes)) = entries.first() { shown(&bytes.payload, 60) } else { String::new() }
 }
 
 fn answer(operation: &Operation, latency: Option<Duration>, late: bool, redactor: &mut Redactor) -> String {
@@ -266,7 +274,6 @@ fn unanswered(operation: &Operation, redactor: &mut Redactor) -> String {
     )
 }
 
-/// Returns the number and the title of an operation.
 fn titled(operation: &Operation, redactor: &mut Redactor) -> String {
     format!("#{} {}", operation.number, redactor.shown(operation.title().as_bytes(), 60))
 }

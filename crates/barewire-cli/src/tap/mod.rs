@@ -225,7 +225,6 @@ fn observe(
     is_observed.then(|| Observation::start(clock, capture, log.into_iter().collect(), report))
 }
 
-/// Prints a message for the user.
 fn say(what: &str) {
     let _ = writeln!(io::stderr(), "barewire: {what}");
 }

@@ -11,7 +11,6 @@ use crate::Failure;
 use crate::failure::report;
 use crate::platform::{self, LogSocket};
 
-/// The destination of the log.
 #[derive(Clone, Debug)]
 pub(super) enum LogTarget {
     Stderr,
@@ -186,8 +185,7 @@ impl LogWriter {
         match open.write_all(text.as_bytes()).and_then(|()| open.flush()) {
             Ok(()) => Self::Open(open),
             Err(error) => {
-                let what = format!("cannot write the log: {error}; everything is still passed on");
-                report(&Failure::new(what));
+                report(&Failure::new(format!("cannot write the log: {error}; everything is still passed on")));
                 Self::Gone
             }
         }

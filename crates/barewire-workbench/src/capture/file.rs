@@ -1,5 +1,4 @@
-//! Opens the file of a capture. Only its owner can read it, only one process writes to it, and only captures are
-//! overwritten.
+//! A path -> the file of a capture: only its owner reads it, one process writes it, and only captures are overwritten.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -22,8 +21,7 @@ pub(super) fn create(path: &Path, clock: CaptureClock) -> Result<(File, PathBuf)
             return Ok((file, path));
         }
     }
-    let what = format!("cannot record to {}: {MAX_NUMBERED} other processes do already", path.display());
-    Err(Error::new(what))
+    Err(Error::new(format!("cannot record to {}: {MAX_NUMBERED} other processes do already", path.display())))
 }
 
 /// Opens a file for writing; `None` if another process is writing to it.
@@ -103,7 +101,6 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// The start of the first line in every capture.
 const HEADER_START: &[u8] = b"wire 1";
 
 /// The maximum number in a numbered name: more servers than any host starts at once under one name.

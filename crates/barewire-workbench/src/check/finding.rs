@@ -134,7 +134,6 @@ impl From<Side> for Party {
 }
 
 impl Location {
-    /// Returns the location of the byte `at` of a frame.
     pub(crate) fn of(seen: &WireFrame<'_>, at: usize) -> Self {
         Self {
             channel: seen.place.map_or(String::new(), |place| place.channel.to_owned()),
@@ -144,7 +143,6 @@ impl Location {
         }
     }
 
-    /// The location of a whole channel.
     pub(crate) fn channel(channel: &str) -> Self {
         Self { channel: channel.to_owned(), ..Self::default() }
     }
@@ -169,7 +167,6 @@ fn stream_name(sigil: char) -> &'static str {
     }
 }
 
-/// The location of a whole stream.
 pub(crate) fn stream_location(channel: &str, stream: Stream) -> Location {
     Location { channel: channel.to_owned(), stream: Some(stream.sigil()), ..Location::default() }
 }

@@ -11,7 +11,6 @@ use crate::pipeline::Observer;
 pub struct Inspector {
     pub(super) checks: PassiveChecks,
     pub(super) ledger: Ledger,
-    /// The number of frames so far.
     pub(super) frames: u64,
 }
 

@@ -8,7 +8,6 @@ use super::catalogue::{Check, CheckPlace, all};
 use super::finding::Finding;
 use crate::Advice;
 
-/// The observations of all checks so far.
 #[derive(Default)]
 pub(crate) struct Ledger {
     records: BTreeMap<&'static str, CheckRecord>,
@@ -21,7 +20,6 @@ struct CheckRecord {
     /// The number of messages or events that were inspected.
     inspections: u64,
     findings: Vec<Finding>,
-    /// The fingerprints of `findings`.
     fingerprints: HashSet<String>,
     /// The number of findings that were only counted, and are not in `findings`.
     more: u64,
@@ -34,7 +32,6 @@ struct CheckRecord {
     measure: Option<Value>,
 }
 
-/// The status of a check.
 pub(crate) enum Status {
     Pass {
         inspections: u64,
@@ -78,7 +75,6 @@ impl<T: Into<String>> From<T> for Reason {
     }
 }
 
-/// The reason why a check was skipped.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum SkipReason {
     /// The check with this id failed, and the skipped check depends on it.
@@ -91,7 +87,6 @@ pub(crate) enum SkipReason {
     Nothing(Reason),
 }
 
-/// A check and its status.
 pub(crate) struct CheckOutcome {
     pub(crate) check: &'static Check,
     pub(crate) status: Status,
@@ -115,7 +110,6 @@ impl Ledger {
         self.records.iter().filter(|(_, record)| record.more > 0).map(|(id, record)| (*id, record.more))
     }
 
-    /// Notes that a message or event was inspected.
     pub(crate) fn inspected(&mut self, check: &'static Check) {
         self.record(check).inspections += 1;
     }
@@ -161,7 +155,6 @@ impl Ledger {
         }
     }
 
-    /// Drops all observations of a check.
     pub(crate) fn withdraw(&mut self, check: &'static Check) {
         self.records.remove(check.id);
     }

@@ -313,12 +313,10 @@ impl fmt::Debug for Checks {
     }
 }
 
-/// Returns the error for a panic on the thread that runs the checks.
 fn panicked() -> Error {
     Error::new("the check panicked; this is a bug in barewire")
 }
 
-/// Runs the passive checks on a capture.
 fn inspect(file: Option<&Path>, warn: fn(&Error)) -> Result<Inspector, Error> {
     let mut observed = ObserverSink::new(Inspector::new());
     let limits = FrameLimits { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH };

@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use crate::secrets::is_secret_name;
 
-/// A compiled schema.
 pub(super) struct Schema(SchemaValidator);
 
 impl Schema {

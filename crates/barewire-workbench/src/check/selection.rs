@@ -36,7 +36,6 @@ impl Selection {
         self.ids.contains(&check.id)
     }
 
-    /// Whether the check was omitted by its id.
     pub(super) fn omits(&self, id: &str) -> bool {
         self.omitted.contains(&id)
     }

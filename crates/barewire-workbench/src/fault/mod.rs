@@ -32,7 +32,6 @@ pub struct FaultInjector {
     stream: Stream,
     specs: Vec<(FaultSpec, SeededRandom)>,
     requests: Option<Arc<Mutex<RequestMethods>>>,
-    /// The number of messages so far.
     number: u64,
     /// The bytes of the unfinished line.
     partial: Vec<u8>,
@@ -42,19 +41,15 @@ pub struct FaultInjector {
     closed: bool,
 }
 
-/// An action that the relay takes in one direction.
 #[derive(Debug, PartialEq)]
 pub(crate) enum FaultAction {
-    /// Record this event.
     Note(Note),
     Write(Vec<u8>),
     Pause(Duration),
     Close,
-    /// Kill the program.
     Kill,
 }
 
-/// The messages that are held back, and since when.
 #[derive(Default)]
 struct HeldFrames {
     /// A message, with its number, that is written after the next one.
@@ -87,23 +82,15 @@ impl FaultInjector {
             let ours = specs.iter().enumerate().filter(|(_, spec)| spec.stream.is_none_or(|it| it == stream));
             let specs: Vec<_> =
                 ours.map(|(index, spec)| (spec.clone(), SeededRandom::new(seed, part(index)))).collect();
-            // A direction without faults is still parsed, because responses in the other direction are selected by the
-            // methods of its requests.
-            (!specs.is_empty() || by_method).then(|| Self {
-                stream,
-                specs,
-                requests: requests.clone(),
-                number: 0,
-                partial: Vec::new(),
-                passing: false,
-                held: HeldFrames::default(),
-                closed: false,
+            // A direction without faults is still read for the methods of its requests.
+            (!specs.is_empty() || by_method).then(|| {
+                let (requests, partial, held) = (requests.clone(), Vec::new(), HeldFrames::default());
+                Self { stream, specs, requests, number: 0, partial, passing: false, held, closed: false }
             })
         };
         DirectionFaults { seed: Some(seed), to_server: one(Stream::ToServer), to_client: one(Stream::ToClient) }
     }
 
-    /// Takes the bytes of one read. Returns the actions to perform.
     pub(crate) fn push(&mut self, mut bytes: &[u8]) -> Vec<FaultAction> {
         let mut actions = Vec::new();
         while let Some(newline) = memchr::memchr(b'\n', bytes) {
@@ -151,7 +138,6 @@ impl FaultInjector {
         actions
     }
 
-    /// Releases all held messages and bytes at the end of the stream.
     pub(crate) fn finish(&mut self) -> Vec<FaultAction> {
         let mut actions = self.release();
         let rest = std::mem::take(&mut self.partial);
@@ -243,7 +229,6 @@ impl HeldFrames {
     }
 }
 
-/// The effects of all faults on one message.
 struct FramePlan {
     before: Vec<FaultAction>,
     /// The offsets at which the message is split into separate writes.
@@ -261,7 +246,6 @@ enum StreamEnd {
     Kill,
 }
 
-/// The reason to hold a message back.
 enum Hold {
     Late,
     Together(usize),

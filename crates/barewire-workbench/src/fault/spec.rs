@@ -18,7 +18,6 @@ pub struct FaultSpec {
     pub(super) percent: Option<u8>,
 }
 
-/// The kind of a fault.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum FaultKind {
     Split { pieces: usize },

@@ -2,10 +2,14 @@
 
 use super::*;
 
-/// Returns the actions for four messages to the client.
-fn actions(spec: &str, seed: u64) -> Vec<FaultAction> {
+fn to_client(spec: &str, seed: u64) -> FaultInjector {
     let ordered = FaultInjector::by_direction(&[FaultSpec::parse(spec).expect(spec)], Some(seed));
-    let mut faults = ordered.to_client.expect("they are for the client");
+    ordered.to_client.expect("they are for the client")
+}
+
+/// The actions for four messages to the client.
+fn actions(spec: &str, seed: u64) -> Vec<FaultAction> {
+    let mut faults = to_client(spec, seed);
     let mut actions = faults.push("first\nsécond\nthi".as_bytes());
     if !faults.closed {
         actions.extend(faults.push(b"rd\nfourth\n"));
@@ -82,11 +86,7 @@ fn the_size_of_reads_changes_nothing() {
     let whole = |faults: &mut FaultInjector, pieces: &[&[u8]]| -> Vec<FaultAction> {
         pieces.iter().flat_map(|piece| faults.push(piece)).collect()
     };
-    let faults = || {
-        FaultInjector::by_direction(&[FaultSpec::parse("<:split%50").expect("a spec")], Some(3))
-            .to_client
-            .expect("some")
-    };
+    let faults = || to_client("<:split%50", 3);
     let bytes = b"one message\nand another\nand a third one\n".repeat(10);
     let at_once = whole(&mut faults(), &[&bytes]);
     let pieces: Vec<&[u8]> = bytes.chunks(7).collect();
@@ -108,8 +108,7 @@ fn responses_are_selected_by_the_method_of_their_request() {
 
 #[test]
 fn a_line_of_any_length_is_relayed() {
-    let mut faults =
-        FaultInjector::by_direction(&[FaultSpec::parse("<:drop@2").expect("a spec")], Some(1)).to_client.expect("some");
+    let mut faults = to_client("<:drop@2", 1);
     let long = vec![b'x'; MAX_FRAME];
     let mut written = 0;
     for piece in [&long[..], b"y", b"z\n", b"dropped\n", b"kept\n"] {

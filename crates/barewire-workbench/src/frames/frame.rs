@@ -67,10 +67,7 @@ impl<'a> WireFrame<'a> {
                 Self { number, offset, length, bytes: Some(bytes), parsed, too_deep, place }
             }
             Err(error) => {
-                let length = match error {
-                    FrameError::TooLong(long) => long.length,
-                    _ => 0,
-                };
+                let length = if let FrameError::TooLong(long) = error { long.length } else { 0 };
                 let parsed = Parsed::Invalid(Invalid::from_frame(error));
                 let offset = before.saturating_add(error.offset());
                 Self { number, offset, length, bytes: None, parsed, too_deep: None, place }
@@ -111,10 +108,7 @@ impl<'a> WireFrame<'a> {
 
     /// Returns the elements of a batch, each with its text; none if the frame is not a batch.
     pub fn elements(&self) -> impl Iterator<Item = (MessageResult<'a>, &'a [u8])> {
-        let batch = match self.parsed {
-            Parsed::Batch(batch) => Some(batch),
-            _ => None,
-        };
+        let batch = if let Parsed::Batch(batch) = self.parsed { Some(batch) } else { None };
         batch.into_iter().flat_map(|batch| batch.elements().zip(batch.texts()))
     }
 }
@@ -209,8 +203,5 @@ fn written_id(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(text);
     let object = Json::parse(text.as_bytes()).ok().filter(|json| json.kind() == Kind::Object)?;
     let mut ids = object.members().filter(|member| MemberName::of(member.name) == Some(MemberName::Id));
-    match (ids.next(), ids.next()) {
-        (Some(id), None) => Some(id.value.as_str().to_owned()),
-        _ => None,
-    }
+    if let (Some(id), None) = (ids.next(), ids.next()) { Some(id.value.as_str().to_owned()) } else { None }
 }

@@ -69,7 +69,6 @@ impl FrameReader<'_> {
     }
 }
 
-/// The reason why the reading has stopped.
 pub(super) enum ReadEnd {
     /// The input has ended, or the sink has returned `false`.
     Finished,
@@ -119,11 +118,9 @@ struct FollowedFile {
     file: File,
     /// The number of bytes that were read from the file.
     read: u64,
-    /// The first bytes of the file.
     begin: Vec<u8>,
 }
 
-/// The next piece of the input.
 pub(super) enum InputPiece<'a> {
     Bytes(&'a [u8]),
     End,

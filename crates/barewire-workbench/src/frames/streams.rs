@@ -43,14 +43,9 @@ pub struct Streams {
 impl Streams {
     /// Creates a decoder with these limits.
     pub fn new(limits: FrameLimits) -> Self {
-        Self {
-            open: HashMap::new(),
-            framing: HashMap::new(),
-            half_closed: HashMap::new(),
-            frames: FrameEmitter::new(limits.depth),
-            max_frame: limits.frame,
-            held: 0,
-        }
+        let (open, framing, half_closed) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let frames = FrameEmitter::new(limits.depth);
+        Self { open, framing, half_closed, frames, max_frame: limits.frame, held: 0 }
     }
 
     /// Takes one entry and passes the items in it to the sink. Returns `false` if the sink wants no more. A frame is
@@ -174,8 +169,7 @@ impl Streams {
         let mut before = 0;
         if !self.open.contains_key(key) {
             if self.open.len() >= MAX_STREAMS {
-                let what = format!("the transcript has more than {MAX_STREAMS} streams at once");
-                return Err(Error::new(what));
+                return Err(Error::new(format!("the transcript has more than {MAX_STREAMS} streams at once")));
             }
             // In some transcripts a stream continues after its end was recorded.
             if let Some((half, length)) = self.half_closed.get(&key.1).copied()
@@ -189,13 +183,9 @@ impl Streams {
             }
         }
         let framing = self.framing.get(&key.1).copied().unwrap_or(Framing::Lines);
-        let codec = || AnyCodec::new(framing, self.max_frame);
-        Ok(self.open.entry(key.clone()).or_insert_with(|| ChannelStream {
-            codec: codec(),
-            time: None,
-            redacted: false,
-            taken: 0,
-            before,
+        Ok(self.open.entry(key.clone()).or_insert_with(|| {
+            let codec = AnyCodec::new(framing, self.max_frame);
+            ChannelStream { codec, time: None, redacted: false, taken: 0, before }
         }))
     }
 
@@ -211,7 +201,6 @@ impl Streams {
     }
 }
 
-/// One stream of a channel.
 struct ChannelStream {
     codec: AnyCodec,
     /// The time of the stream's last bytes.

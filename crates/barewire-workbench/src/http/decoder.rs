@@ -6,11 +6,9 @@
 /// Splits one direction of a connection into its parts.
 pub struct HttpDecoder {
     state: DecoderState,
-    /// The incomplete head so far.
     head: Vec<u8>,
 }
 
-/// The part of a message that the next bytes belong to.
 #[rustfmt::skip] // a variant is a line
 enum DecoderState {
     /// A head, which may not have begun yet. No empty line ends before `searched`.
@@ -221,7 +219,6 @@ impl ChunkState {
     }
 }
 
-/// Takes up to `left` bytes from the input and subtracts their number from `left`.
 fn take<'a>(input: &mut &'a [u8], left: &mut u64) -> &'a [u8] {
     let most = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
     let (taken, rest) = input.split_at(most);

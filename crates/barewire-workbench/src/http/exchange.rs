@@ -8,22 +8,16 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::decoder::{HttpDecoder, HttpPart};
 use super::head::{BodyKind, RequestKind, response};
 
-/// A part of a response, or its end.
 pub(crate) enum ExchangeEvent {
-    /// The head of the response.
     Head {
-        /// The bytes of the head.
         bytes: Vec<u8>,
         /// The framing of the messages in the body, if it has messages that can be read.
         framing: Option<Framing>,
-        /// The status code.
         status: u16,
     },
     /// The body cannot be read because it has this `Content-Encoding`.
     Encoded(String),
-    /// A piece of the body.
     Body(Vec<u8>),
-    /// The response is complete.
     End,
     /// The response is missing or incomplete, for this reason.
     Broken(CutReason),

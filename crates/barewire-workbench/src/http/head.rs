@@ -11,7 +11,6 @@ use super::decoder::BodyLength;
 pub(crate) struct HeadRewriter {
     /// The host names that clients may use for us. The server checks origins.
     pub(crate) access: Access,
-    /// The host name of the server.
     pub(crate) host: String,
     /// Whether to request uncompressed bodies, regardless of the encodings that the client accepts.
     pub(crate) uncompressed: bool,
@@ -46,11 +45,9 @@ pub(crate) enum RequestKind {
     Head,
     /// A POST with a JSON body, which is most likely an MCP message.
     Message,
-    /// Anything else.
     Other,
 }
 
-/// The head of a response.
 #[derive(Debug)]
 pub(crate) struct ResponseHead {
     pub(crate) status: u16,
@@ -172,8 +169,7 @@ impl HeadRewriter {
     }
 }
 
-/// Splits the target in a request line into host and path. Clients send whole URLs only to proxies, but all servers
-/// must accept them.
+/// Splits the target of a request line into host and path. Only proxies get whole URLs, but all must accept them.
 fn split<'a>(method: &str, target: &'a str) -> Result<(Option<&'a str>, &'a str), RequestRefusal> {
     if target.starts_with('/') || (method == "OPTIONS" && target == "*") {
         return Ok((None, target));
@@ -191,7 +187,6 @@ fn split<'a>(method: &str, target: &'a str) -> Result<(Option<&'a str>, &'a str)
     Ok((Some(authority), path))
 }
 
-/// Parses the head of a response to a request of this kind.
 pub(crate) fn response(head: &[u8], to: RequestKind) -> Result<ResponseHead, &'static str> {
     let mut headers = [EMPTY_HEADER; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut headers);
@@ -229,7 +224,6 @@ pub(crate) fn response(head: &[u8], to: RequestKind) -> Result<ResponseHead, &'s
     Ok(ResponseHead { status, follows, body: BodyKind::of(response.headers, framing) })
 }
 
-/// The `Content-Type` of a body.
 enum ContentType {
     Absent,
     Known(Media),
@@ -250,7 +244,6 @@ enum LengthHeaders {
     Chunked,
     /// Both a `Content-Length` and chunks.
     Both,
-    /// A transfer coding other than `chunked`.
     OtherCoding,
 }
 

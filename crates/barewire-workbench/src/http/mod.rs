@@ -9,7 +9,25 @@ pub(crate) mod head;
 mod request;
 pub(crate) mod session;
 
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
 pub(crate) use exchange::ExchangeEvent;
 pub(crate) use request::{HttpRequest, is_modern};
 
 use head::RequestKind;
+
+/// Closes a connection so that the last bytes arrive: closing with unread input would reset it, and drop them.
+pub(crate) async fn linger(mut client: TcpStream) {
+    if client.shutdown().await.is_err() {
+        return;
+    }
+    let mut rest = vec![0; 4096];
+    let drained = async { while matches!(client.read(&mut rest).await, Ok(1..)) {} };
+    let _ = tokio::time::timeout(LINGER_TIMEOUT, drained).await;
+}
+
+/// Long enough for a client on this machine to read its response.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(1);

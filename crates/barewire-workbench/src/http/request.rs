@@ -14,7 +14,6 @@ use serde_json::Value;
 
 use super::RequestKind;
 
-/// An HTTP request.
 pub(crate) struct HttpRequest {
     /// The HTTP method.
     pub(crate) verb: &'static str,
@@ -32,7 +31,6 @@ impl HttpRequest {
             .with("accept", Some("application/json, text/event-stream"))
     }
 
-    /// Makes the POST of a client with a legacy session.
     pub(crate) fn legacy(body: &[u8], revision: Revision, session: Option<&str>) -> Self {
         let post = Self::post(body, Era::Legacy);
         if parts(body).0.as_deref() == Some("initialize") {
@@ -51,7 +49,6 @@ impl HttpRequest {
             .with("mcp-protocol-version", version.map(Revision::as_str))
     }
 
-    /// Makes the POST of a modern client.
     pub(crate) fn modern(body: &[u8], tools: &ToolHeaders) -> Self {
         let (method, params) = parts(body);
         let text = |json: Option<Json<'_>>| json.and_then(Text::from_json).map(|it| it.to_name().into_owned());
@@ -153,12 +150,10 @@ impl ToolHeaders {
     }
 }
 
-/// Whether a message has the metadata that modern requests carry.
 pub(crate) fn is_modern(body: &[u8]) -> bool {
     parts(body).1.meta.protocol_version.is_some()
 }
 
-/// Returns the method and the params of a request or a notification.
 fn parts(body: &[u8]) -> (Option<Cow<'_, str>>, RequestParams<'_>) {
     let (method, params) = match rpc::parse(body, usize::MAX) {
         Parsed::Message(Message::Request(request)) => (Some(request.method), request.params),

@@ -21,7 +21,6 @@ use super::request::{HttpRequest, ToolHeaders};
 
 /// A server at a URL, shared by all its clients.
 pub(crate) struct HttpTarget {
-    /// Opens connections to the server.
     pub(crate) dialer: Dialer,
     /// Headers that every request carries, whose values may be secret.
     pub(crate) headers: Vec<(String, String)>,
@@ -32,7 +31,6 @@ pub(crate) struct HttpTarget {
 }
 
 impl HttpTarget {
-    /// Creates a target. Nothing is sent yet.
     pub(crate) fn new(dialer: Dialer, headers: Vec<(String, String)>, agent: &'static str) -> Self {
         Self { dialer, headers, agent, exchanges: AtomicU64::new(0) }
     }
@@ -68,7 +66,6 @@ struct OpenExchange {
 }
 
 impl SessionClient {
-    /// Creates a client that has no session yet.
     pub(crate) fn new(target: Arc<HttpTarget>) -> Self {
         let (sender, receiver) = unbounded_channel();
         let (open, tools) = (HashMap::new(), ToolHeaders::default());
@@ -137,12 +134,10 @@ impl SessionClient {
         }
     }
 
-    /// Whether this exchange is open.
     pub(crate) fn is_open(&self, number: u64) -> bool {
         self.open.contains_key(&number)
     }
 
-    /// Whether any exchange is open.
     pub(crate) fn has_open(&self) -> bool {
         !self.open.is_empty()
     }
@@ -155,7 +150,6 @@ impl SessionClient {
         }
     }
 
-    /// Closes the connections of all exchanges.
     pub(crate) fn close_all(&mut self) {
         for (_, exchange) in self.open.drain() {
             exchange.task.abort();

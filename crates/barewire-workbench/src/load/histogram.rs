@@ -79,8 +79,7 @@ impl Histogram {
         Some(Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX)))
     }
 
-    /// Returns the counts in intervals that end at 1, 2, 5, 10 and so on, each with its upper limit, from the first
-    /// interval that is not empty to the last.
+    /// Returns the counts in steps of 1, 2, 5, 10 and so on, with their upper limits, without empty ones at both ends.
     pub fn rows(&self) -> Vec<(Duration, u64)> {
         let mut rows: Vec<(Duration, u64)> = edges().map(|edge| (Duration::from_nanos(edge), 0)).collect();
         for (at, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
@@ -99,7 +98,6 @@ fn edges() -> impl Iterator<Item = u64> {
     (0..19).flat_map(|power| [1, 2, 5].map(|step| step * 10u64.pow(power))).chain([u64::MAX])
 }
 
-/// Returns the bucket that a number is counted in.
 fn bucket(nanos: u64) -> usize {
     if nanos < STEPS {
         return usize::try_from(nanos).expect("less than 128");
@@ -111,7 +109,6 @@ fn bucket(nanos: u64) -> usize {
     usize::try_from(at).expect("no more than there are buckets")
 }
 
-/// Returns the largest number that is counted in a bucket.
 fn largest_in(bucket: usize) -> u64 {
     let at = bucket as u64;
     let (power, step) = (at >> STEP_BITS, at & (STEPS - 1));

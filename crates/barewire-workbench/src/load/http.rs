@@ -19,7 +19,6 @@ use super::template::Template;
 use super::turn::{Turn, TurnEnd};
 use crate::text::shown;
 
-/// A server at a URL, under load.
 pub(super) struct HttpLoad {
     client: Client,
     method: String,
@@ -46,7 +45,6 @@ impl HttpLoad {
         Self { client, method, params, template, next: FIRST_ID, unreachable: None }
     }
 
-    /// Sends the first request and builds the judge for later answers from its answer.
     pub(super) async fn first(&mut self, timeout: Duration) -> Result<AnswerJudge, ConnectFailure> {
         let done = self.next_request(Instant::now(), timeout).await;
         let learnt = match done.answer {
@@ -114,7 +112,7 @@ impl HttpLoad {
             let done = tokio::select! {
                 biased;
                 Some(done) = open.join_next() => done,
-                slept = run.timer.wait_until(turn.wake()) => match slept {
+                slept = run.timer.wait_until(turn.wake) => match slept {
                     Ok(()) => continue,
                     Err(_) => break TurnEnd::Disconnected,
                 },
@@ -172,8 +170,7 @@ fn count(done: FinishedRequest, judge: &mut AnswerJudge, tally: &mut Tally) -> O
             tally.lost += 1;
             return Some(shown(error.to_string().as_bytes(), MAX_REASON_LENGTH));
         }
-        // Servers may close connections between requests. A request on such a connection is lost, but the next one may
-        // be answered.
+        // Servers may close connections between requests: one on its way is lost, the next may be answered.
         ClientError::TimedOut { .. }
         | ClientError::Http {
             failure:

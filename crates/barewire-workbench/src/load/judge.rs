@@ -78,7 +78,6 @@ impl AnswerJudge {
         Ok(Self { kind, echo })
     }
 
-    /// Judges the answer to the request with this number.
     pub(super) fn judge(&mut self, outcome: &Result<Json<'_>, ErrorRef<'_>>, number: u64) -> Result<(), WrongAnswer> {
         let Ok(result) = outcome else { return Err(WrongAnswer::Error) };
         let kind = ResultKind::of(*result);
@@ -100,7 +99,6 @@ impl AnswerJudge {
         }
     }
 
-    /// Whether answers must repeat the text that was sent.
     pub(super) fn compares_echo(&self) -> bool {
         !matches!(&self.echo, Echo::Fixed(texts) if texts.is_empty())
     }

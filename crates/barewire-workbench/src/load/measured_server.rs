@@ -142,26 +142,10 @@ impl MeasuredServer {
                 });
             }
         };
-        let details = ServerDetails {
-            implementation,
-            revision,
-            transport,
-            method: request.method,
-            name: request.name,
-            request_bytes,
-            compares_echo: judge.compares_echo(),
-        };
-        Ok(Self {
-            name: target.name().to_owned(),
-            details,
-            tally: Tally::default(),
-            usage: None,
-            disconnect: None,
-            connection,
-            judge,
-            pid,
-            usage_at_start: None,
-        })
+        let (method, name, compares_echo) = (request.method, request.name, judge.compares_echo());
+        let details = ServerDetails { implementation, revision, transport, method, name, request_bytes, compares_echo };
+        let (name, tally, usage_at_start) = (target.name().to_owned(), Tally::default(), None);
+        Ok(Self { name, details, tally, usage: None, disconnect: None, connection, judge, pid, usage_at_start })
     }
 
     /// Whether all answers were good and the connection lasted until the end.

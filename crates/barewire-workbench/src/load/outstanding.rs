@@ -14,12 +14,10 @@ pub(super) struct OutstandingRequests {
 /// The times of a sent request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SentRequest {
-    /// The time at which the request was due.
     pub(super) due: Instant,
     pub(super) sent: Instant,
 }
 
-/// The status of an answer.
 #[derive(Debug, PartialEq)]
 pub(super) enum AnswerStatus {
     First(SentRequest),
@@ -43,7 +41,6 @@ impl OutstandingRequests {
         id
     }
 
-    /// Handles an answer with this id.
     pub(super) fn answer(&mut self, id: u64) -> AnswerStatus {
         if let Some(request) = self.open.remove(&id) {
             return AnswerStatus::First(request);
@@ -84,7 +81,6 @@ impl OutstandingRequests {
 /// first billion ids fit into 32 bits, which is all that some servers have for an id.
 pub(super) const FIRST_ID: u64 = 1_000_000_000;
 
-/// The number of digits of an id.
 pub(super) const DIGITS: usize = 10;
 
 /// The maximum number of ids of lost requests that are kept. A late answer to an older request counts as a duplicate.

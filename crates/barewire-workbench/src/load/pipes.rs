@@ -14,12 +14,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// The right to take the lent pipes back.
 pub(super) struct Loan(SharedPipes);
 
-/// A writer to the stdin of a process.
 pub(super) type ProcessWriter = <Process as Transport>::Writer;
 
 type SharedPipes = Arc<Mutex<Pipes>>;
 
-/// The pipes of a process.
 #[derive(Default)]
 pub(super) struct Pipes {
     pub(super) reader: Option<ProcessReader>,
@@ -39,7 +37,6 @@ pub(super) struct ReaderHalf(SharedPipes);
 
 pub(super) struct WriterHalf(SharedPipes);
 
-/// Lends the pipes of a process to a client.
 pub(super) fn lend(process: Process) -> (Loan, BorrowedProcess) {
     let parts = process.into_parts();
     let pipes =
@@ -65,10 +62,7 @@ impl Transport for BorrowedProcess {
         parts.opened_by_us = true;
         parts.exit = Some(Box::pin(async move {
             let ending = lock(&shared).ending.take();
-            match ending {
-                Some(ending) => ending.await,
-                None => None,
-            }
+            if let Some(ending) = ending { ending.await } else { None }
         }));
         parts
     }

@@ -1,5 +1,4 @@
-//! The state of a load that all servers share: its settings, the time, the stop handle, and the caller's progress
-//! callback.
+//! The parts of a load that all servers share: settings, time, the request to stop, and the progress callback.
 
 use tokio::sync::watch;
 
@@ -7,7 +6,6 @@ use super::settings::LoadSettings;
 use super::tally::Tally;
 use crate::platform::PreciseTimer;
 
-/// A load under way.
 pub(super) struct LoadRun<'a> {
     pub(super) settings: &'a LoadSettings,
     pub(super) timer: PreciseTimer,
@@ -65,7 +63,6 @@ impl LoadRun<'_> {
     }
 }
 
-/// Waits until a stop is requested.
 pub(super) async fn stop_requested(stop: &mut watch::Receiver<bool>) {
     if stop.wait_for(|is_requested| *is_requested).await.is_err() {
         // Every handle was dropped, so no stop can be requested.

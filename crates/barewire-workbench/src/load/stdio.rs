@@ -24,7 +24,6 @@ use super::tally::{Tally, WrongAnswer};
 use super::template::Template;
 use super::turn::{Turn, TurnEnd};
 
-/// A server process under load.
 pub(super) struct StdioLoad {
     reader: ProcessReader,
     writer: Option<ProcessWriter>,
@@ -39,7 +38,6 @@ pub(super) struct StdioLoad {
     is_mid_line: bool,
 }
 
-/// The bytes to write to the process.
 struct WriteBuffer {
     bytes: Vec<u8>,
     /// The number of bytes that are already written.
@@ -91,7 +89,6 @@ impl StdioLoad {
             .map_err(|answer| ConnectFailure::BadFirstAnswer { method: method(), answer })
     }
 
-    /// Waits for the response to a request, and returns its frame.
     async fn answer_to(&mut self, number: u64) -> io::Result<Vec<u8>> {
         loop {
             let Transfer::Read(count) = self.transfer(false).await? else { continue };
@@ -111,7 +108,6 @@ impl StdioLoad {
         }
     }
 
-    /// Sends the requests of a turn, and waits for their answers.
     pub(super) async fn run_turn(
         &mut self,
         run: &mut LoadRun<'_>,
@@ -150,7 +146,7 @@ impl StdioLoad {
             let transfer = tokio::select! {
                 biased;
                 transfer = self.transfer(wants_more) => transfer,
-                slept = run.timer.wait_until(turn.wake()) => match slept {
+                slept = run.timer.wait_until(turn.wake) => match slept {
                     Ok(()) => continue,
                     Err(error) => Err(error),
                 },
@@ -182,7 +178,6 @@ impl StdioLoad {
         }
     }
 
-    /// Handles the frames in the bytes that were read.
     fn handle_frames(&mut self, count: usize, received: Instant, judge: &mut AnswerJudge, tally: &mut Tally) {
         let Self { codec, chunk, is_mid_line, out, outstanding, last_handshake_id, .. } = self;
         let mut input = skip_partial_line(is_mid_line, &chunk[..count]);
@@ -203,8 +198,7 @@ impl StdioLoad {
         ending.await
     }
 
-    /// Writes and reads as many bytes as possible. With `wants_more`, returns as soon as there is room for more
-    /// requests.
+    /// Writes and reads as much as the pipes take and have. With `wants_more`, only until there is room for requests.
     async fn transfer(&mut self, wants_more: bool) -> io::Result<Transfer> {
         let Self { reader, writer, out, chunk, .. } = self;
         poll_fn(|cx| {

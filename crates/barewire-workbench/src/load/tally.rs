@@ -93,7 +93,6 @@ impl WrongAnswer {
 }
 
 impl Tally {
-    /// Counts a good answer.
     pub(super) fn good(&mut self, due: Instant, received: Instant) {
         self.latency.record(received.saturating_duration_since(due));
     }

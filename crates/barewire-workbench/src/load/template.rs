@@ -43,7 +43,6 @@ impl Template {
         Self { bytes, numbers, tail }
     }
 
-    /// Appends the request with this number.
     pub(super) fn append(&self, number: u64, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&self.bytes);
@@ -71,7 +70,6 @@ pub fn payload(bytes: usize) -> String {
     NUMBER_MARK.chars().chain(tail).collect()
 }
 
-/// Returns the last ten digits of a number.
 pub(super) fn digits(mut number: u64) -> [u8; DIGITS] {
     let mut digits = [b'0'; DIGITS];
     for digit in digits.iter_mut().rev() {

@@ -12,25 +12,20 @@ pub(super) struct Turn {
     /// The time between two requests at a fixed rate.
     interval: Option<Duration>,
     began: Instant,
-    /// The number of requests that were sent in this turn.
     sent: u64,
-    /// The time of the last answer.
     last_answer: Instant,
     /// The time since which fewer than the maximum number of requests are open.
     room_since: Instant,
-    /// The time of the next action if no answer comes before.
-    wake: Instant,
+    /// The time of the next action if no answer comes.
+    pub(super) wake: Instant,
     /// The time of the next check for lost requests.
     next_check: Instant,
 }
 
-/// The way in which a turn ended.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum TurnEnd {
     Done,
-    /// A stop was requested.
     Stopped,
-    /// The connection has ended.
     Disconnected,
 }
 
@@ -108,11 +103,6 @@ impl Turn {
         open == 0 && self.has_sent_all(now)
     }
 
-    /// The time to wake up if no answer comes before.
-    pub(super) fn wake(&self) -> Instant {
-        self.wake
-    }
-
     /// Whether it is time to check for lost requests and to report the progress.
     pub(super) fn is_check_due(&mut self, now: Instant) -> bool {
         let is_due = now >= self.next_check;
@@ -130,7 +120,6 @@ impl Turn {
         }
     }
 
-    /// Notes that an answer came.
     pub(super) fn received(&mut self, at: Instant) {
         self.last_answer = self.last_answer.max(at);
     }
@@ -170,7 +159,7 @@ mod tests {
         let (mut turn, mut tally) = (Turn::new(&settings, Amount::Count(3), began), Tally::default());
         let at = |millis| began + Duration::from_millis(millis);
         assert_eq!(turn.next(began, 0, &mut tally), Some(began));
-        assert_eq!((turn.next(began, 0, &mut tally), turn.wake()), (None, at(100)));
+        assert_eq!((turn.next(began, 0, &mut tally), turn.wake), (None, at(100)));
         let late = at(1000);
         assert_eq!(turn.next(late, 0, &mut tally), Some(at(100)));
         assert_eq!((turn.overdue(late), turn.is_over(late, 0)), (1, false));

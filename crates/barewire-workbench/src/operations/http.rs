@@ -69,7 +69,6 @@ fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
-/// Maps each channel to its open exchange.
 #[derive(Default)]
 pub(super) struct OpenExchanges {
     open: HashMap<String, HttpExchange>,

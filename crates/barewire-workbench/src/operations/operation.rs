@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use barewire_proto::json::{Json, Text};
+use barewire_proto::json::Text;
 use barewire_proto::mcp::Side;
-use barewire_proto::rpc::{ErrorRef, Id, Response};
+use barewire_proto::rpc::{Id, Response};
 
-/// A request with all messages that belong to it. If a modern server asks for input, the request that follows is
-/// another round of the same operation.
+/// A request with all that belongs to it. If a modern server asks for input, the next request is its next round.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Operation {
@@ -124,10 +123,7 @@ impl Operation {
 
     /// Returns the method, followed by the name of the tool, prompt or resource.
     pub fn title(&self) -> String {
-        match &self.name {
-            Some(name) => format!("{} {name}", self.method),
-            None => self.method.clone(),
-        }
+        if let Some(name) = &self.name { format!("{} {name}", self.method) } else { self.method.clone() }
     }
 }
 
@@ -150,20 +146,14 @@ impl Round {
 impl ResponseOutcome {
     /// Reads the outcome of a response.
     pub fn of(response: &Response<'_>) -> Self {
-        match response.outcome {
-            Err(error) => Self::error(&error),
-            Ok(result) => Self::result(result),
-        }
-    }
-
-    fn error(error: &ErrorRef<'_>) -> Self {
-        let message = error.message.to_name();
-        // Error messages are sentences; a longer message is data in the wrong place.
-        let message = message.chars().take(200).collect();
-        Self::Error { code: error.code.get(), message }
-    }
-
-    fn result(result: Json<'_>) -> Self {
+        let result = match response.outcome {
+            Ok(result) => result,
+            Err(error) => {
+                // Messages are sentences; a longer one is data in the wrong place.
+                let message = error.message.to_name().chars().take(200).collect();
+                return Self::Error { code: error.code.get(), message };
+            }
+        };
         for member in result.members() {
             if member.name == "isError" && member.value.as_str() == "true" {
                 return Self::ToolFailed;

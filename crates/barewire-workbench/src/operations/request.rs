@@ -6,7 +6,6 @@ use barewire_proto::rpc::{Id, Request};
 
 use super::conversation::{MAX_NAME_LENGTH, member};
 
-/// The facts about a request.
 pub(super) struct RequestFacts {
     pub(super) id: Id<'static>,
     pub(super) method: String,

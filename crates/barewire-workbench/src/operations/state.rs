@@ -55,8 +55,7 @@ impl ConversationState {
         same.len() > 1
     }
 
-    /// Takes the operation that a response with this id answers. If no request has the id, looks for the same id in the
-    /// other JSON type: 1 and `"1"`.
+    /// Takes the operation that a response under this id answers, or else under the id as another type: 1 and `"1"`.
     pub(super) fn answer(&mut self, key: &RequestKey) -> ResponseTarget {
         let by_other_type =
             |state: &mut Self| other_types(&key.1).into_iter().flatten().find_map(|id| state.take(&(key.0, id)));
@@ -97,7 +96,6 @@ impl ConversationState {
         self.tokens.get(key).copied()
     }
 
-    /// Removes an operation that is no longer outstanding.
     pub(super) fn forget<'a>(
         &mut self,
         number: u64,

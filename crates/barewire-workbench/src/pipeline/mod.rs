@@ -110,14 +110,8 @@ pub struct Pipeline<O> {
 impl<O: Observer> Pipeline<O> {
     /// Creates a pipeline with these limits for frames. Records to `capture`, if given.
     pub fn new(limits: FrameLimits, capture: Option<CaptureWriter>, observer: O) -> Self {
-        Self {
-            recorders: HashMap::new(),
-            streams: Streams::new(limits),
-            observed: ObserverSink::new(observer),
-            observer_error: None,
-            capture,
-            entries: Vec::new(),
-        }
+        let (streams, observed) = (Streams::new(limits), ObserverSink::new(observer));
+        Self { recorders: HashMap::new(), streams, observed, observer_error: None, capture, entries: Vec::new() }
     }
 
     /// Takes bytes of a stream.

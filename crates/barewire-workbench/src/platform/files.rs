@@ -49,7 +49,6 @@ pub(crate) fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Turns the end of a pipe into a file.
 pub(crate) fn file(end: impl Into<OwnedFd>) -> File {
     File::from(end.into())
 }

@@ -65,7 +65,6 @@ impl Signals {
 
 /// The program that signals are forwarded to, and the callbacks that are notified.
 pub(crate) trait SignalTarget: Send + Sync + 'static {
-    /// The program.
     fn program(&self) -> &RunningProgram;
 
     /// Called when a signal asks us to end.

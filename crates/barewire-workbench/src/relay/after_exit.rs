@@ -8,7 +8,6 @@
 
 use std::time::{Duration, Instant};
 
-/// The state of the relay since the program ended.
 pub(super) struct AfterExit {
     /// The number of bytes on stdout and stderr that the program itself has written and we have not read yet; `None`
     /// once all of them are relayed.
@@ -21,7 +20,6 @@ pub(super) struct AfterExit {
     reported: bool,
 }
 
-/// The state of all streams.
 pub(super) struct RelayStatus {
     /// Whether a process reads the bytes that the host writes to stdin.
     pub(super) has_listener: bool,
@@ -43,7 +41,6 @@ pub(super) struct OutputStatus {
     pub(super) read: u64,
 }
 
-/// The next step for the relay.
 #[derive(Debug, PartialEq)]
 pub(super) enum ExitAction {
     /// Relay until this time (if there is one), or until something happens.
@@ -53,7 +50,6 @@ pub(super) enum ExitAction {
     Finish,
 }
 
-/// A time limit.
 #[derive(Clone, Copy, PartialEq)]
 struct Limit {
     /// The maximum time without any bytes.

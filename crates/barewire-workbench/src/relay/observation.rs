@@ -39,12 +39,8 @@ impl Observation {
         warn: fn(&Error),
     ) -> Self {
         let limits = FrameLimits { frame: MAX_OBSERVED_FRAME, depth: DEFAULT_DEPTH };
-        let observed = ObservationThread {
-            pipeline: Pipeline::new(limits, capture, observers),
-            warn,
-            has_warned_of_gaps: false,
-            has_warned_of_error: false,
-        };
+        let pipeline = Pipeline::new(limits, capture, observers);
+        let observed = ObservationThread { pipeline, warn, has_warned_of_gaps: false, has_warned_of_error: false };
         let queue = Arc::new(ObservationQueue::default());
         let (finished, done) = mpsc::channel();
         let from = Arc::clone(&queue);
@@ -72,8 +68,7 @@ impl Observation {
         while let Err(RecvTimeoutError::Timeout) = self.done.recv_timeout(STUCK_DISK) {
             let before = std::mem::replace(&mut seen, self.queue.seen());
             if before == seen || Instant::now() >= until {
-                let what = "cannot write the last messages in time: the end of the capture is missing";
-                (self.warn)(&Error::new(what));
+                (self.warn)(&Error::new("cannot write the last messages in time: the end of the capture is missing"));
                 return;
             }
         }
@@ -92,7 +87,6 @@ impl ObservationSender {
     }
 }
 
-/// The state of the observation thread.
 struct ObservationThread {
     pipeline: Pipeline<Vec<Box<dyn Observer + Send>>>,
     warn: fn(&Error),
@@ -101,7 +95,6 @@ struct ObservationThread {
 }
 
 impl ObservationThread {
-    /// Processes items until the queue ends.
     fn run(mut self, queue: &ObservationQueue) {
         let mut batch = ObservationBatch::default();
         while queue.take(&mut batch) {
@@ -127,8 +120,7 @@ impl ObservationThread {
             ObservedItem::Bytes(stream, bytes) => self.pipeline.bytes(&channel, *stream, bytes, time),
             ObservedItem::Missed(stream, bytes) => {
                 if !std::mem::replace(&mut self.has_warned_of_gaps, true) {
-                    let what = "messages come faster than they can be recorded: the capture has gaps";
-                    (self.warn)(&Error::new(what));
+                    (self.warn)(&Error::new("messages come faster than they can be recorded: the capture has gaps"));
                 }
                 self.pipeline.event(&channel, Note::Gap(*stream, *bytes), time);
             }
@@ -153,8 +145,7 @@ impl ObservationThread {
 /// Writes all pending lines of the capture to the file. A failure is reported once.
 pub fn flush(capture: &mut CaptureWriter, warn: fn(&Error)) {
     if let Err(error) = capture.flush() {
-        let what = format!("cannot write {}: {error}", capture.path().display());
-        warn(&Error::new(what).and(STILL_RELAYED));
+        warn(&Error::new(format!("cannot write {}: {error}", capture.path().display())).and(STILL_RELAYED));
     }
 }
 

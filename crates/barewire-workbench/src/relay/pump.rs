@@ -18,7 +18,6 @@ use crate::fault::{FaultAction, FaultInjector};
 use crate::platform::output::NonBlockingOutput;
 use crate::platform::poll::{self, Interest, Ready};
 
-/// Relays all streams.
 pub(super) struct Pump {
     /// The lanes of stdin, stdout and stderr.
     pub(super) lanes: [RelayLane; 3],
@@ -29,7 +28,6 @@ pub(super) struct Pump {
     pub(super) say: fn(&str),
 }
 
-/// The relay of one stream.
 pub(super) struct RelayLane {
     stream: Stream,
     /// The input and output files; `None` once the stream is closed.
@@ -53,7 +51,6 @@ struct LaneFiles {
     to: NonBlockingOutput,
 }
 
-/// The reason why a stream ends.
 enum CloseReason {
     /// The input has ended, or a fault ends the stream.
     Ended,
@@ -63,17 +60,8 @@ enum CloseReason {
 
 impl RelayLane {
     pub(super) fn new(stream: Stream, from: File, to: NonBlockingOutput, faults: Option<FaultInjector>) -> Self {
-        Self {
-            stream,
-            ends: Some(LaneFiles { from, to }),
-            unsent: Vec::new(),
-            faults,
-            actions: VecDeque::new(),
-            paused: None,
-            ending: false,
-            read: 0,
-            written: 0,
-        }
+        let (ends, unsent, actions) = (Some(LaneFiles { from, to }), Vec::new(), VecDeque::new());
+        Self { stream, ends, unsent, faults, actions, paused: None, ending: false, read: 0, written: 0 }
     }
 }
 
@@ -189,7 +177,6 @@ enum PollSlot {
     Wake,
 }
 
-/// The files that are ready.
 #[derive(Default)]
 struct ReadyFiles {
     /// The state of the input and the output of each lane.
@@ -219,7 +206,6 @@ impl RelayLane {
         self.ends.as_ref().map_or(0, |ends| poll::unread(&ends.from))
     }
 
-    /// Closes the stream and records the reason.
     fn close(&mut self, why: &CloseReason, shared: &RelayShared) {
         if self.ends.take().is_none() {
             return;

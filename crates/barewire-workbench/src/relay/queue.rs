@@ -13,7 +13,6 @@ use barewire_proto::transcript::{Note, Stream};
 
 use crate::frames::ended_stream;
 
-/// The queue of relayed bytes and events, between the relaying threads and the observation thread.
 #[derive(Default)]
 pub(super) struct ObservationQueue {
     state: Mutex<QueueState>,
@@ -45,7 +44,6 @@ pub(super) struct ObservationBatch {
     marks: Vec<(Duration, ExchangeNumber, BatchMark)>,
 }
 
-/// One item of a batch.
 enum BatchMark {
     /// This many of the next bytes in the buffer.
     Bytes(Stream, usize),
@@ -91,7 +89,6 @@ impl ObservationQueue {
         self.wake(&state);
     }
 
-    /// Marks the end of the queue: nothing more will be added.
     pub(super) fn end(&self) {
         self.lock().ended = true;
         self.changed.notify_one();
@@ -128,7 +125,6 @@ impl ObservationQueue {
         !batch.marks.is_empty()
     }
 
-    /// Counts an item as processed.
     pub(super) fn count_seen(&self) {
         self.seen.fetch_add(1, Ordering::Relaxed);
     }
@@ -160,7 +156,6 @@ impl QueueState {
 }
 
 impl ObservationBatch {
-    /// Returns the items in order.
     pub(super) fn items(&self) -> impl Iterator<Item = (Duration, ExchangeNumber, ObservedItem<'_>)> {
         let mut at = 0;
         self.marks.iter().map(move |(time, exchange, mark)| {

@@ -134,7 +134,6 @@ impl RelayShared {
         let _ = (&self.wake_sender).write(b"!");
     }
 
-    /// Queues a copy of relayed bytes for the observation.
     pub(super) fn bytes(&self, stream: Stream, bytes: &[u8], time: Duration) {
         if let Some(sender) = &self.sender {
             sender.bytes(SINGLE_CONNECTION, stream, bytes, time);

@@ -9,7 +9,6 @@ use barewire_proto::transcript::{Entry, Note, Stream};
 use crate::text::shown;
 use crate::{Advice, Error};
 
-/// The channels of one conversation.
 #[derive(Debug)]
 pub(super) struct Channels {
     pub(super) over_http: bool,
@@ -60,7 +59,6 @@ impl Channels {
     }
 }
 
-/// The streams and exchanges of a capture.
 #[derive(Default)]
 struct CaptureChannels {
     streams: BTreeSet<String>,

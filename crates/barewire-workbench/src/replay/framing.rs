@@ -38,7 +38,6 @@ impl StreamDecoder {
     }
 }
 
-/// Returns a message as a frame.
 pub(super) fn framed(framing: Framing, text: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     match framing {

@@ -23,8 +23,7 @@ pub(super) struct GeneratedValues {
     live: HashMap<(Option<&'static str>, String), String>,
 }
 
-/// Members whose values are opaque to the client, each with the name of the member in which the client returns the
-/// value.
+/// The server's members with values that are opaque to the client, each with the member that returns the value.
 const OPAQUE_MEMBERS: [(&str, &str); 6] = [
     ("nextCursor", "cursor"),
     ("requestState", "requestState"),

@@ -5,7 +5,6 @@ use barewire_proto::rpc::{self, Id, Invalid, Parsed, Shape, parse};
 
 use super::value::Value;
 
-/// One message of a frame.
 #[derive(Debug, Clone)]
 pub(super) struct Message {
     pub(super) kind: MessageKind,
@@ -33,7 +32,6 @@ pub(super) enum MessageKind {
 }
 
 impl Message {
-    /// Returns the messages of a frame, in order.
     pub(super) fn in_frame(frame: &[u8]) -> Vec<Self> {
         match parse(frame, usize::MAX) {
             Parsed::Message(message) => vec![Self::new(MessageKind::of(&Ok(message)), frame)],
@@ -53,7 +51,6 @@ impl Message {
         matches!(self.kind, MessageKind::Request { .. })
     }
 
-    /// Returns the id of a request or response.
     pub(super) fn id(&self) -> Option<&Id<'static>> {
         match &self.kind {
             MessageKind::Request { id, .. } | MessageKind::Response { id } => Some(id),
@@ -61,7 +58,6 @@ impl Message {
         }
     }
 
-    /// Returns the method of a request or notification.
     pub(super) fn method(&self) -> Option<&str> {
         match &self.kind {
             MessageKind::Request { method, .. } | MessageKind::Notification { method } => Some(method),
@@ -79,17 +75,14 @@ impl Message {
         ["name", "uri", "taskId"].iter().find_map(|member| params.get(member)?.as_str())
     }
 
-    /// Returns the token with which a request asks for progress notifications.
     pub(super) fn requested_progress_token(&self) -> Option<Id<'static>> {
         token(self.params()?.get("_meta")?.get("progressToken")?)
     }
 
-    /// Returns the token in a progress notification.
     pub(super) fn progress_token(&self) -> Option<Id<'static>> {
         self.notification_token("notifications/progress", "progressToken")
     }
 
-    /// Returns the id of the request that this notification cancels.
     pub(super) fn cancelled_id(&self) -> Option<Id<'static>> {
         self.notification_token("notifications/cancelled", "requestId")
     }

@@ -47,8 +47,5 @@ pub use serve::{HTTP_PATH, ServeOptions, ServeReport, serve, serve_http};
 
 /// Waits until a time; without a time, forever.
 async fn wait_until(when: Option<Instant>) {
-    match when {
-        Some(when) => sleep_until(when).await,
-        None => std::future::pending().await,
-    }
+    if let Some(when) = when { sleep_until(when).await } else { std::future::pending().await }
 }

@@ -48,7 +48,6 @@ impl PathPattern {
     }
 }
 
-/// Returns the JSON Pointer of a path.
 pub(super) fn pointer(path: &[String]) -> String {
     path.iter().map(|name| format!("/{}", name.replace('~', "~0").replace('/', "~1"))).collect()
 }

@@ -17,13 +17,11 @@ pub(super) struct PlayPlan {
     pub(super) ids: HashMap<Id<'static>, Vec<usize>>,
     /// The server's messages that the client waits for, in the order of the capture.
     pub(super) expected: Vec<ExpectedMessage>,
-    /// The notifications of the server.
     pub(super) notifications: Vec<MessageIndex>,
     /// The server's frames that are not messages, and its responses that match no request.
     pub(super) strays: Vec<MessageIndex>,
 }
 
-/// A frame that the client sends.
 #[derive(Debug)]
 pub(super) struct PlannedSend {
     pub(super) frame: usize,
@@ -34,7 +32,6 @@ pub(super) struct PlannedSend {
     pub(super) answers: Vec<(usize, usize)>,
 }
 
-/// A request from the client.
 #[derive(Debug)]
 pub(super) struct ClientRequest {
     pub(super) index: MessageIndex,
@@ -44,7 +41,6 @@ pub(super) struct ClientRequest {
     pub(super) cancelled: bool,
 }
 
-/// A message that the client waits for.
 #[derive(Debug)]
 pub(super) struct ExpectedMessage {
     pub(super) index: MessageIndex,

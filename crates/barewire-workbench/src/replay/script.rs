@@ -33,7 +33,6 @@ pub(super) struct MessageIndex {
     pub(super) message: usize,
 }
 
-/// A frame from the capture.
 #[derive(Debug)]
 pub(super) struct RecordedFrame {
     /// The frame's number in the capture, from 1.
@@ -65,8 +64,7 @@ pub enum ExitStatus {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ScriptOptions<'a> {
-    /// The channel of the conversation; over HTTP, the channel of any exchange in the session. `None` if there is only
-    /// one conversation.
+    /// The channel of the conversation; over HTTP that of any exchange of the session. `None` if there is only one.
     pub channel: Option<&'a str>,
     /// Whether frames with redacted secrets are accepted. If so, any received value matches a redacted one.
     pub allow_redacted: bool,
@@ -133,7 +131,6 @@ impl Script {
     }
 }
 
-/// Collects the frames of one conversation.
 struct FrameCollector<'a> {
     channels: &'a Channels,
     allow_redacted: bool,
@@ -148,15 +145,8 @@ struct FrameCollector<'a> {
 
 impl<'a> FrameCollector<'a> {
     fn new(channels: &'a Channels, allow_redacted: bool) -> Self {
-        Self {
-            channels,
-            allow_redacted,
-            framing: if channels.over_http { Framing::Body } else { Framing::Lines },
-            frames: Vec::new(),
-            sent: Vec::new(),
-            cut: 0,
-            server_exit: None,
-        }
+        let framing = if channels.over_http { Framing::Body } else { Framing::Lines };
+        Self { channels, allow_redacted, framing, frames: Vec::new(), sent: Vec::new(), cut: 0, server_exit: None }
     }
 
     /// Handles the parts of an entry that frames do not contain: raw bytes, marks and events.

@@ -23,8 +23,7 @@ pub(super) enum Value {
 pub(super) struct Number(String);
 
 impl Value {
-    /// Parses a text. Returns `None` if the text is not JSON, a string has half of a surrogate pair, or there are more
-    /// than [`MAX_DEPTH`] levels.
+    /// Returns `None` if the text is not JSON, has half of a surrogate pair, or more than [`MAX_DEPTH`] levels.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         Self::of(Json::parse(text).ok()?, MAX_DEPTH)
     }
@@ -55,17 +54,11 @@ impl Value {
     }
 
     pub(super) fn get(&self, member: &str) -> Option<&Self> {
-        match self {
-            Self::Object(members) => members.get(member),
-            _ => None,
-        }
+        if let Self::Object(members) = self { members.get(member) } else { None }
     }
 
     pub(super) fn as_str(&self) -> Option<&str> {
-        match self {
-            Self::String(text) => Some(text),
-            _ => None,
-        }
+        if let Self::String(text) = self { Some(text) } else { None }
     }
 }
 

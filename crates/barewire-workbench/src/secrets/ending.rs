@@ -35,10 +35,7 @@ impl SecretEnd {
                 let closing = depths.take_while(|it| *it <= slashes).find(|it| before % (2 * it + 2) == *it);
                 closing.map(|slashes| quote - slashes)
             }),
-            Self::Apostrophe => {
-                let quote = memchr2(b'\'', b'"', rest)?;
-                Some(without_slashes(rest, quote))
-            }
+            Self::Apostrophe => Some(without_slashes(rest, memchr2(b'\'', b'"', rest)?)),
             Self::Separator => rest.iter().position(|b| separates(*b)),
             Self::Query => rest.iter().position(|b| separates(*b) || *b == b'#'),
             Self::Cookie => rest.iter().position(|b| *b <= b' ' || matches!(b, b'"' | b'\'' | b',' | b';' | b'\\')),

@@ -90,7 +90,6 @@ impl Detector {
         self.known.iter().map(|finder| finder.needle().len()).max().unwrap_or(0).max(MAX_KEYWORD)
     }
 
-    /// Returns the hits in a text.
     pub(super) fn hits<'a>(&'a self, text: &'a [u8]) -> Hits<'a> {
         let signs = [HitKind::Separator, HitKind::Dash, HitKind::Capital, HitKind::Scheme(0), HitKind::Scheme(1)];
         let sources = signs.into_iter().chain((0..self.known.len()).map(HitKind::Known));
@@ -99,7 +98,6 @@ impl Detector {
     }
 }
 
-/// The hits in a text, in order.
 pub(super) struct Hits<'a> {
     detector: &'a Detector,
     text: &'a [u8],

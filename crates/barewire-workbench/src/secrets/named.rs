@@ -205,11 +205,8 @@ impl TextView<'_> {
                 }
             }
         }
-        let start = match secret {
-            SecretClass::Authorization => start + scheme(rest),
-            _ => start,
-        };
-        // A value that is a complete replacement text is already redacted and stays unchanged.
+        let start = if let SecretClass::Authorization = secret { start + scheme(rest) } else { start };
+        // A value that is a complete replacement text was redacted before, and stays.
         let rest = &self.text[start..];
         let window = &rest[..rest.len().min(MAX_PLACEHOLDER)];
         let end = ending.find(window, 0).unwrap_or(window.len());
@@ -223,10 +220,7 @@ impl TextView<'_> {
 
     /// Examines a value without quotes after a colon, as in a header or in prose.
     fn plain(&self, start: usize, NamedValue { name, place, secret, .. }: NamedValue<'_>) -> SecretMatch {
-        let scheme = match secret {
-            SecretClass::Authorization => scheme(&self.text[start..]),
-            _ => 0,
-        };
+        let scheme = if let SecretClass::Authorization = secret { scheme(&self.text[start..]) } else { 0 };
         if self.more && self.text.len() - start < MAX_SCHEME {
             return SecretMatch::Wait;
         }

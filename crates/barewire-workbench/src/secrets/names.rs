@@ -172,7 +172,6 @@ fn unescaped(name: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Returns the class of a secret header, or `None` if the header is not secret.
 pub(super) fn header_class(name: &[u8]) -> Option<SecretClass> {
     let bare = strip_ignoring_case(name, b"mcp-param-").unwrap_or(name);
     match secret_class(bare, NameContext::Member) {

@@ -6,7 +6,6 @@ use super::names::{self, NameContext};
 use super::shapes::{self, MAX_SCHEME, is_key, separates};
 use super::view::{MAX_BACKSLASHES, MAX_RUN, SecretMatch, TextView, is_name};
 
-/// The result of reading a parameter.
 enum Parameter {
     /// A parameter that ends at this offset.
     Ends(usize),

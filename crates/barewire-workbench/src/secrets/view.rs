@@ -6,11 +6,9 @@ use super::ending::SecretEnd;
 use super::names;
 use super::shapes::{is_key, is_space};
 
-/// The result of examining a place in a text.
 #[derive(Debug, PartialEq, Eq)]
 #[rustfmt::skip] // a variant is a line
 pub(super) enum SecretMatch {
-    /// No secret.
     Nothing,
     /// A secret from `start` to `end`.
     Whole { start: usize, end: usize, kind: SecretKind },
@@ -30,7 +28,6 @@ impl SecretMatch {
         Self::Whole { start, end, kind }
     }
 
-    /// Whether this is a secret that begins at or after `at`.
     pub(super) fn starts_at_or_after(&self, at: usize) -> bool {
         match self {
             Self::Whole { start, .. } | Self::Number { start, .. } | Self::Open { start, .. } => *start >= at,
@@ -135,10 +132,7 @@ pub(super) fn json_space(text: &[u8]) -> usize {
             [b'\n', ..] => 1,
             [b'\\', ..] => {
                 let slashes = rest.iter().take(MAX_BACKSLASHES).take_while(|b| **b == b'\\').count();
-                match rest.get(slashes) {
-                    Some(b'n' | b'r' | b't') => slashes + 1,
-                    _ => break,
-                }
+                if let Some(b'n' | b'r' | b't') = rest.get(slashes) { slashes + 1 } else { break }
             }
             _ => break,
         };

@@ -9,7 +9,6 @@ use super::{BenchReport, PERCENTILES, micros, ratio};
 use crate::Failure;
 use crate::output::{Output, Tone, shown, size, took_precisely as time};
 
-/// Prints the measurements of one server.
 pub(super) fn print_one(output: &mut Output, report: &BenchReport<'_>, server: &MeasuredServer) -> Result<(), Failure> {
     head(output, report)?;
     let tally = &server.tally;
@@ -54,7 +53,6 @@ pub(super) fn print_one(output: &mut Output, report: &BenchReport<'_>, server: &
     foot(output, report)
 }
 
-/// Prints several servers side by side.
 pub(super) fn print_several(output: &mut Output, report: &BenchReport<'_>) -> Result<(), Failure> {
     let servers = report.servers;
     head(output, report)?;
@@ -252,7 +250,6 @@ const MAX_NAME_LENGTH: usize = 60;
 const LABEL_WIDTH: usize = 25;
 const MIN_COLUMN_WIDTH: usize = 10;
 
-/// The maximum width of a bar.
 const MAX_BAR_WIDTH: usize = 50;
 
 #[cfg(test)]

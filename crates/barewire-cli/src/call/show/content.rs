@@ -26,7 +26,6 @@ pub(super) fn tool_result(output: &mut Output, result: &CallToolResult, folder: 
     Ok(())
 }
 
-/// Prints the messages of a prompt, each with its role.
 pub(super) fn messages(output: &mut Output, result: &GetPromptResult, folder: Option<&Path>) -> Result<(), Failure> {
     for message in &result.messages {
         let role = output.paint(Tone::Strong, message.role.as_str());
@@ -60,10 +59,7 @@ pub(super) fn resource(
         [] => writeln!(output, "the resource is empty")?,
         [ResourceContents::Text(only)] if !output.is_terminal() => output.write_all(only.text.as_bytes())?,
         [ResourceContents::Text(only)] => line(output, &only.text)?,
-        [ResourceContents::Blob(only)] if !output.is_terminal() => {
-            let bytes = bytes(&only.blob)?;
-            output.write_all(&bytes)?;
-        }
+        [ResourceContents::Blob(only)] if !output.is_terminal() => output.write_all(&bytes(&only.blob)?)?,
         parts => {
             for part in parts {
                 part_with_heading(output, part)?;
@@ -157,7 +153,6 @@ fn facts(mime_type: Option<&str>, bytes: usize) -> String {
     }
 }
 
-/// Returns content of an unknown kind as JSON.
 fn json(unknown: &impl Serialize) -> String {
     serde_json::to_string(unknown).unwrap_or_default()
 }

@@ -133,7 +133,6 @@ fn paragraphs(text: &str, room: usize, in_full: bool) -> Vec<String> {
     lines
 }
 
-/// The widths of the columns in which arguments are listed.
 struct ArgumentColumns {
     name: usize,
     kind: usize,
@@ -230,7 +229,6 @@ const MAX_NAME: usize = 60;
 const MAX_URI: usize = 1000;
 /// The maximum width of a column. A longer name or type does not make the column wider.
 const MAX_COLUMN: usize = 24;
-/// The minimum width of a description.
 const MIN_DESCRIPTION: usize = 24;
 /// The maximum number of lines of a description in a list.
 const MAX_LINES: usize = 3;

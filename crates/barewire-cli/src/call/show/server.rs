@@ -36,7 +36,6 @@ pub(super) fn discovered(
     Ok(())
 }
 
-/// Prints the proposed completions, one per line.
 pub(super) fn completion(output: &mut Output, found: &CompleteResult) -> io::Result<()> {
     for value in &found.completion.values {
         writeln!(output, "{}", text_for(output.is_terminal(), value))?;

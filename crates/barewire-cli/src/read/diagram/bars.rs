@@ -29,7 +29,6 @@ pub(super) struct Bar {
     pub(super) frame: u64,
     pub(super) label: String,
     pub(super) tag: String,
-    /// Whether the server sent the request.
     pub(super) from_server: bool,
     /// The start and end of each round, from 0 to 1 on the scale. The end is `None` if it is beyond the scale, or the
     /// round got no response.
@@ -48,7 +47,6 @@ pub(super) enum BarStyle {
     Open,
     /// Several equal operations, drawn as one bar.
     Repeated,
-    /// A message that belongs to no operation.
     Stray,
 }
 
@@ -166,18 +164,9 @@ fn outcome_text(took: String, ending: &Ending, late: bool) -> String {
 }
 
 fn point(at: Moment, place: f64, label: String, tag: &str) -> Bar {
-    let (time, frame) = (at.time, at.frame);
+    let (time, frame, tag) = (at.time, at.frame, tag.to_owned());
     let rounds = vec![(place, Some(place))];
-    Bar {
-        time,
-        frame,
-        label,
-        tag: tag.to_owned(),
-        from_server: false,
-        rounds,
-        outcome: String::new(),
-        style: BarStyle::Stray,
-    }
+    Bar { time, frame, label, tag, from_server: false, rounds, outcome: String::new(), style: BarStyle::Stray }
 }
 
 impl Scale {

@@ -67,7 +67,6 @@ pub(super) struct Span {
     pub(super) on: Side,
     pub(super) first: usize,
     pub(super) last: usize,
-    /// The row of the operation's last arrow.
     pub(super) last_arrow: usize,
     pub(super) rounds: usize,
     pub(super) total: Option<Duration>,
@@ -97,7 +96,6 @@ impl Span {
         self.rounds > 1
     }
 
-    /// Returns the text beside the bracket.
     pub(super) fn bracket_label(&self) -> String {
         let total = self.total.map_or(String::new(), |total| format!(", {}", took(total)));
         format!("{} rounds{total}", self.rounds)
@@ -132,7 +130,6 @@ struct RowBuilder<'a> {
     timeline: &'a Timeline,
     rows: Vec<Row>,
     spans: Vec<Span>,
-    /// The index of each operation's span, if it has one.
     span_of: Vec<Option<usize>>,
 }
 
@@ -227,17 +224,8 @@ impl RowBuilder<'_> {
             Ending::Listening => SpanEnd::Listening,
             _ => SpanEnd::Answered,
         };
-        self.spans.push(Span {
-            on: operation.asker.other(),
-            first: at,
-            last: at,
-            last_arrow: at,
-            rounds: operation.rounds.len(),
-            total: operation.total(),
-            end,
-            slot: 0,
-            lane: 0,
-        });
+        let (on, rounds, total) = (operation.asker.other(), operation.rounds.len(), operation.total());
+        self.spans.push(Span { on, first: at, last: at, last_arrow: at, rounds, total, end, slot: 0, lane: 0 });
         self.span_of[op] = Some(self.spans.len() - 1);
         self.spans.len() - 1
     }
@@ -323,7 +311,6 @@ fn assign_columns(spans: &mut [Span]) -> usize {
     lanes
 }
 
-/// The minimum length of a pause that is drawn.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 /// The maximum number of bars next to each other on a lifeline.
 pub(super) const MAX_SLOTS: usize = 5;

@@ -57,7 +57,6 @@ fn heading(page: &mut Page, section: &Section, in_seconds: bool, top: f64) {
     }
 }
 
-/// Draws a legend that explains the fill patterns.
 fn legend(page: &mut Page) {
     let styles = [("good", "result"), ("bad", "failed"), ("open", "no response"), ("run", "several in a row")];
     let mut x = LABEL;

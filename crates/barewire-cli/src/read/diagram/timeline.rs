@@ -294,7 +294,7 @@ impl<'a> TimelineBuilder<'a> {
 
     pub(super) fn finish(self) -> Timeline {
         let mut timeline = self.timeline;
-        if self.filter.wants_unanswered() {
+        if self.filter.unanswered {
             for op in &mut timeline.operations {
                 op.wanted &= op.ending == Ending::Open;
             }
@@ -342,14 +342,9 @@ impl<'a> TimelineBuilder<'a> {
         let operations = &mut self.timeline.operations;
         if let Relation::Request { .. } = tracked.relation {
             let op = *self.places.entry(operation.number).or_insert_with(|| {
-                operations.push(TimelineOperation {
-                    title: title(&operation.method, operation.name.as_deref()),
-                    asker: operation.asker,
-                    rounds: Vec::new(),
-                    ending: Ending::Open,
-                    late: false,
-                    wanted: false,
-                });
+                let (asker, rounds, ending) = (operation.asker, Vec::new(), Ending::Open);
+                let title = title(&operation.method, operation.name.as_deref());
+                operations.push(TimelineOperation { title, asker, rounds, ending, late: false, wanted: false });
                 operations.len() - 1
             });
             operations[op].rounds.push(TimelineRound { tag, asked: at, answered: None });
@@ -390,7 +385,6 @@ impl<'a> TimelineBuilder<'a> {
         Some((op, kind))
     }
 
-    /// Adds a message that belongs to no operation.
     fn push_unrelated(&mut self, tracked: &TrackedMessage<'_>, at: Moment) {
         let (from, tag) = (tracked.sender, self.tag(&tracked.conversation.name));
         let items = &mut self.timeline.items;

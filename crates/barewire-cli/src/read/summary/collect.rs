@@ -216,7 +216,6 @@ fn version(summary: &mut Summary, conversation: &Conversation) {
     }
 }
 
-/// Returns the position of the last request of an operation.
 pub(super) fn last_request(operation: &Operation) -> MessagePosition {
     operation.rounds.last().map_or(operation.asked(), |round| round.asked)
 }

@@ -19,12 +19,10 @@ pub(super) struct Summary {
     pub(super) has_directions: bool,
     pub(super) stderr: Volume,
     pub(super) exits: Vec<String>,
-    /// Maps each HTTP status to the number of responses with it.
     pub(super) statuses: BTreeMap<u16, u64>,
     pub(super) conversations: u64,
     pub(super) clients: Vec<Participant>,
     pub(super) servers: Vec<Participant>,
-    /// The revisions in use, each with its era.
     pub(super) versions: Vec<(String, Option<&'static str>)>,
     pub(super) operations: u64,
     pub(super) round_trips: u64,
@@ -51,7 +49,6 @@ pub(super) struct Volume {
     pub(super) bytes: u64,
 }
 
-/// The figures of all frames in one direction.
 #[derive(Default)]
 pub(super) struct DirectionFigures {
     pub(super) frames: Volume,
@@ -67,14 +64,12 @@ pub(super) struct MethodFigures {
     pub(super) latencies: Latencies,
 }
 
-/// Failures with equal keys are counted together.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FailureKey {
     pub(super) method: String,
     pub(super) kind: FailureKind,
     /// The name of the tool, prompt or resource.
     pub(super) name: Option<String>,
-    /// The message of the error response.
     pub(super) message: Option<String>,
 }
 
@@ -84,7 +79,6 @@ pub(super) enum FailureKind {
     IsError,
     /// There was an HTTP error status instead of a response.
     Status(u16),
-    /// The response was invalid.
     Unreadable,
     /// Any kind, for failures that are counted together because there are too many.
     Any,

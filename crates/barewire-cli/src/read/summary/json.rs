@@ -11,8 +11,7 @@ use crate::output::{Output, safe_json};
 use barewire_workbench::operations::{Operation, Participant};
 
 pub(super) fn write(output: &mut Output, summary: &Summary) -> io::Result<()> {
-    let text = value(summary).to_string();
-    writeln!(output, "{}", safe_json(&text))
+    writeln!(output, "{}", safe_json(&value(summary).to_string()))
 }
 
 fn value(summary: &Summary) -> Value {

@@ -51,8 +51,7 @@ pub(crate) static STRUCTURED_ERRORS: Check = Check {
     title: "An error's message is one sentence",
     why: "Users and models see the message of an error. Empty ones are useless; stack traces expose paths and \
           versions.",
-    severity: Severity::Medium,
-    rationale: "the error still arrives, but it is useless or reveals too much",
+    rationale: "the error still arrives; it is only useless, or says too much",
     looks_at: "the error object of every response, and results that contain only an error",
     pass: "the message is a sentence, and failures are error objects",
     fail: "the message is empty, has line breaks or contains a stack trace; or a result contains only an error",
@@ -171,7 +170,6 @@ pub(crate) static PARSE_ERROR_ANSWER: Check = Check {
     id: "parse-error-answer",
     title: "A line that is not JSON is answered with -32700",
     why: "Without a response, the sender of a broken line waits for its whole time limit.",
-    severity: Severity::Medium,
     rationale: "only senders with a bug are affected, but they have no other way to notice it",
     looks_at: "the response to a line of broken JSON",
     pass: "an error with code -32700, and with id null or without an id",
@@ -190,8 +188,7 @@ pub(crate) static ENVELOPE_VALIDATION: Check = Check {
     id: "envelope-validation",
     title: "JSON that is not a message is answered with -32600",
     why: "A request without \"jsonrpc\", or with a number as its method, is a bug of the sender. If it is served, the \
-          bug stays hidden; if it is silently dropped, the server looks stuck.",
-    severity: Severity::Medium,
+          bug stays; if it is silently dropped, the server looks stuck.",
     rationale: "only senders with a bug are affected, but they are misled",
     looks_at: "requests without jsonrpc, with jsonrpc \"1.0\", with a number as method, with a string as params, and \
                an object with neither method nor result",
@@ -212,7 +209,6 @@ pub(crate) static BATCH_POLICY: Check = Check {
     title: "Batches are served only in the revision that has them",
     why: "2025-03-26 requires every receiver to accept batches; 2025-06-18 removed them. If the sides disagree, \
           requests are lost.",
-    severity: Severity::Medium,
     rationale: "few clients send batches; those that do lose several requests at once",
     looks_at: "an array of two pings in 2025-03-26 and in the server's latest revision; arrays in a capture",
     pass: "in 2025-03-26 both are answered; from 2025-06-18 on neither is served, and the connection keeps working",

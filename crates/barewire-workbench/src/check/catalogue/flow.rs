@@ -54,8 +54,7 @@ pub(crate) static PROGRESS_RULES: Check = Check {
     title: "Progress increases, carries the token of a request, and stops with the request",
     why: "A client keeps a progress bar for each token. Progress that decreases or that has an unknown token is shown \
           as an error, or extends the time limit of the wrong request.",
-    severity: Severity::Medium,
-    rationale: "the displayed progress is wrong, and time limits may be extended forever",
+    rationale: "the displayed progress is wrong, and time limits may be extended for ever",
     looks_at: "notifications/progress, and the requests that supplied the tokens",
     pass: "each has the token of a request in flight, and a higher value than the one before",
     fail: "the token belongs to no request in flight, or the value does not increase",
@@ -71,9 +70,7 @@ pub(crate) static PROGRESS_RULES: Check = Check {
 pub(crate) static CANCELLATION: Check = Check {
     id: "cancellation",
     title: "The cancellation of an unknown or finished request is ignored",
-    why: "A cancellation often arrives after the response has been sent. A server that fails on such a cancellation \
-          fails at random.",
-    severity: Severity::Medium,
+    why: "A cancellation and the response often cross on the wire. A server that fails on such a one fails at random.",
     rationale: "connections break at random",
     looks_at: "notifications/cancelled for a request that was never sent, for a request that is already answered, and \
                without a request id",
@@ -97,7 +94,6 @@ pub(crate) static LATE_ANSWER: Check = Check {
     id: "late-answer",
     title: "A cancelled request stops",
     why: "A tool that continues after the user pressed stop costs money, and may make unwanted changes.",
-    severity: Severity::Medium,
     rationale: "the server does work that no client waits for",
     looks_at: "a tool call that takes longer than a fifth of a second, cancelled soon after its start; in a capture, \
                responses that come more than two seconds after the cancellation",
@@ -122,7 +118,6 @@ pub(crate) static CONCURRENCY: Check = Check {
     title: "A slow call does not block other requests",
     why: "Hosts send several calls at once, and a ping in between. A server that handles one request after the other \
           looks dead while it works, and cannot receive a cancellation.",
-    severity: Severity::Medium,
     rationale: "every other request waits, and cancellation does not work",
     looks_at: "a ping or another quick request, sent right after a call that takes longer than a fifth of a second",
     pass: "the quick request is answered before the call",

@@ -36,15 +36,12 @@ const SENDING: &[Reference] = &[
     Mcp("2025-11-25/basic/transports#sending-messages-to-the-server"),
 ];
 
-/// The revisions with sessions.
 const SESSIONS: RevisionRange = RevisionRange(Revision::V2025_03_26, Revision::LATEST_LEGACY);
 
 pub(crate) static HTTP_UNAUTHORIZED: Check = Check {
     id: "http-unauthorized",
     title: "A 401 names the authentication scheme",
-    why: "A client reads the scheme and the source of tokens from WWW-Authenticate. Without this header, the client \
-          can only give up.",
-    severity: Severity::Medium,
+    why: "A client reads the scheme and the source of tokens from WWW-Authenticate. Without it, it can only give up.",
     rationale: "a token configured by hand works; a client that should obtain one does not know how",
     looks_at: "responses with status 401",
     pass: "each has a WWW-Authenticate header with a Bearer challenge",
@@ -94,8 +91,7 @@ pub(crate) static HTTP_HOST: Check = Check {
     id: "http-host",
     title: "A server on this machine answers only to its own names",
     why: "To the browser, a page whose name was rebound to 127.0.0.1 has the same origin as the server: its GET has no \
-          Origin, and only the Host header shows that the request comes from a foreign page.",
-    severity: Severity::Medium,
+          Origin, and only the Host header gives it away.",
     rationale: "checking Origin stops most such attacks; this stops the rest",
     looks_at: "the first request of each era with a foreign Host; only on this machine and if hostile input is allowed",
     pass: "it is refused with a 4xx",
@@ -115,8 +111,7 @@ pub(crate) static HTTP_REQUEST_TYPE: Check = Check {
     title: "A message that is not sent as JSON is refused",
     why: "A page may send text/plain to any server without a CORS preflight. A server that reads it as JSON can be \
           called from any page, although the page does not see the response.",
-    severity: Severity::Medium,
-    rationale: "a server that checks Origin is safe from this; one that does not has two vulnerabilities",
+    rationale: "a server that checks Origin is safe from this; one that does not has two holes",
     looks_at: "the first request of each era as text/plain; only if hostile input is allowed",
     pass: "it is refused with a 4xx",
     fail: "it is not refused",
@@ -170,7 +165,6 @@ pub(crate) static HTTP_STATUS: Check = Check {
     title: "The HTTP status fits the message",
     why: "Before reading the body, clients decide by the status whether a response follows, whether the server is of \
           another era, and whether there is a stream.",
-    severity: Severity::Medium,
     rationale: "most clients take any 2xx; some wait for a response to a notification, or try another transport",
     looks_at: "the status of every response to a message, and to a GET",
     pass: "202 for notifications and responses, 200 for results and errors; in the modern era 404 with -32601 and 400 \
@@ -209,7 +203,6 @@ pub(crate) static HTTP_SESSION_ENTROPY: Check = Check {
     id: "http-session-entropy",
     title: "Session ids cannot be guessed",
     why: "A client that knows a session id can use the session. If ids count up, one id reveals the others.",
-    severity: Severity::Medium,
     rationale: "it matters where several users share a server and only the id separates them, which it should not",
     looks_at: "the ids of two sessions that were started one after the other",
     pass: "both have at least 16 characters and differ in at least 6",
@@ -231,8 +224,7 @@ pub(crate) static HTTP_SESSION_ENTROPY: Check = Check {
 pub(crate) static HTTP_PROTOCOL_VERSION: Check = Check {
     id: "http-protocol-version",
     title: "MCP-Protocol-Version is the agreed version",
-    why: "Proxies rely on this header. A server that accepts any version in it hides that client and server disagree.",
-    severity: Severity::Medium,
+    why: "Proxies go by this header. A server that accepts any version in it hides that client and server disagree.",
     rationale: "nothing fails today; it fails once a client or a proxy relies on the header",
     looks_at: "a request with the version 1900-01-01, and MCP-Protocol-Version of requests after the handshake",
     pass: "the first is refused with 400, and clients send the agreed version",

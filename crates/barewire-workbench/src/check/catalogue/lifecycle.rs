@@ -105,11 +105,9 @@ pub(crate) static RESULT_SHAPE: Check = Check {
 pub(crate) static LIFECYCLE_GATE: Check = Check {
     id: "lifecycle-gate",
     title: "No request is sent or served before the handshake",
-    why: "Before initialize, client and server have not agreed on a revision, so the meaning of a response is \
-          undefined. A host that sends a request to find out the era of the server draws the wrong conclusion from a \
-          response.",
-    severity: Severity::Medium,
-    rationale: "well-behaved hosts send no such requests; hosts that probe for the era are misled",
+    why: "Before initialize no revision is agreed, so the meaning of a response is undefined. A host that probes for \
+          the era of a server misjudges one that answers anyway.",
+    rationale: "well-behaved hosts never do this; hosts that probe are misled",
     looks_at: "tools/list sent before initialize; requests of client and server before the handshake is complete",
     pass: "the request is refused with an error; until the handshake is complete, both sides send only ping",
     fail: "the request is served; or the client or the server sends a request other than ping too early",
@@ -168,9 +166,7 @@ pub(crate) static SECOND_INITIALIZE: Check = Check {
 pub(crate) static METHOD_IN_REVISION: Check = Check {
     id: "method-in-revision",
     title: "Only methods of the agreed revision are used",
-    why: "A peer that agreed to an earlier revision does not know the methods of later ones: requests fail, and \
-          notifications are dropped.",
-    severity: Severity::Medium,
+    why: "A peer that agreed to an earlier revision does not know them: requests fail, notifications are dropped.",
     rationale: "the message is lost; nothing else breaks",
     looks_at: "the method of every request and notification, its sender, and the revision of the connection",
     pass: "in the agreed revision, each method may be sent by its sender",

@@ -57,11 +57,9 @@ pub(crate) static UNKNOWN_METHOD: Check = Check {
 pub(crate) static INVALID_PARAMS: Check = Check {
     id: "invalid-params",
     title: "An invalid request is answered with -32602",
-    why: "A request for an unknown tool or prompt, or without a name, is a bug of the client program, and is answered \
-          with an error. The failure of a tool that ran is reported to the model, as a result with isError. If a \
-          server mixes up the two, the model tries to fix a bug of the client, or never sees a failure that it could \
-          handle.",
-    severity: Severity::Medium,
+    why: "A request for an unknown tool or prompt, or without a name, is a bug of the client program: an error. A tool \
+          that ran and failed is something the model can act on: a result with isError. If the two are mixed up, the \
+          model tries to repair what it cannot, or never sees what it could.",
     rationale: "the model is misled; nothing is lost",
     looks_at: "tools/call with an unknown tool and without a name, prompts/get with an unknown prompt",
     pass: "each is answered with an error with code -32602",
@@ -84,7 +82,6 @@ pub(crate) static RESOURCE_NOT_FOUND: Check = Check {
     id: "resource-not-found",
     title: "Reading an unknown resource is an error",
     why: "Empty contents mean that the resource exists and is empty. A client then shows nothing and reports success.",
-    severity: Severity::Medium,
     rationale: "the user is misled; nothing is lost",
     looks_at: "resources/read with an unknown URI",
     pass: "an error with code -32602; up to 2025-11-25 also with -32002",
@@ -166,12 +163,10 @@ pub(crate) static UNDECLARED_SERVER_CAPABILITY: Check = Check {
 pub(crate) static RESERVED_ERROR_CODES: Check = Check {
     id: "reserved-error-codes",
     title: "Reserved error codes are used with their defined meaning",
-    why: "A client reacts to the codes that it knows: after -32601 it stops using the method, and after -32022 it \
-          negotiates another version. A tool that uses these codes for its own failures misleads the client, and the \
-          model usually never sees a protocol error.",
-    severity: Severity::Medium,
-    rationale: "clients react wrongly when a call fails; other calls are not affected",
-    looks_at: "the code of every error of a tool call, and every error code in the range that JSON-RPC and MCP reserve",
+    why: "A client acts on the codes that it knows: it gives up on -32601 and renegotiates on -32022. A tool that uses \
+          them for its own failures misleads the client, and the model usually never sees a protocol error.",
+    rationale: "clients react wrongly to a failure; without a failure nothing happens",
+    looks_at: "the code of every error: of tool calls, and in the range that JSON-RPC and MCP reserve",
     pass: "codes from -32768 to -32000 are defined by JSON-RPC or by the revision, and fit the request",
     fail: "a tool call fails with -32700 or -32600; a call of a listed tool fails with -32601; a call with valid \
            arguments fails with -32603, although the client refused no request of the server during the call; or a \

@@ -1,5 +1,4 @@
-//! The catalogue: every check as data, with its rule, reason, severity and fix. `--list`, `--explain`, docs/checks.md
-//! and reports are generated from it.
+//! Every check as data: rule, reason, severity and fix. Lists, explanations, docs/checks.md and reports come from it.
 
 pub(crate) mod envelope;
 pub(crate) mod flow;

@@ -66,8 +66,7 @@ pub(crate) static MODERN_META: Check = Check {
     id: "modern-meta",
     title: "A request without its metadata is refused with -32602",
     why: "Without the version and the capabilities of the client the server cannot know how to respond. A server that \
-          guesses sends responses that some clients do not understand.",
-    severity: Severity::Medium,
+          guesses sends some clients what they do not understand.",
     rationale: "only clients with a bug are affected, and the bug stays hidden",
     looks_at: "server/discover without protocolVersion, without clientCapabilities, and without clientInfo; in a \
                capture the _meta of every request of a modern client",
@@ -86,7 +85,6 @@ pub(crate) static MODERN_REMOVED_METHODS: Check = Check {
     title: "Removed methods are answered with -32601",
     why: "initialize, ping, logging/setLevel and resources/subscribe have no meaning without a session. A server that \
           serves them keeps state that the next request does not have.",
-    severity: Severity::Medium,
     rationale: "only clients with a bug send them",
     looks_at: "each of these methods, with the metadata of 2026-07-28",
     pass: "each is answered with -32601; initialize with any error, which may list the supported versions. A server of \
@@ -141,7 +139,6 @@ pub(crate) static CACHING_HINTS: Check = Check {
     id: "caching-hints",
     title: "A cacheable result has ttlMs and cacheScope",
     why: "Without ttlMs nothing is cached; without cacheScope a proxy may give one user's list to another.",
-    severity: Severity::Medium,
     rationale: "it costs time; with a shared cache it may expose another user's data",
     looks_at: "complete results of server/discover, the four lists and resources/read",
     pass: "ttlMs is an integer of at least 0; cacheScope is public or private, and the same on all pages of a list",
@@ -177,10 +174,9 @@ pub(crate) static SERVER_INFO: Check = Check {
 
 pub(crate) static MODERN_LOGGING: Check = Check {
     id: "modern-logging",
-    title: "Log messages are sent only for requests with a logLevel",
-    why: "A modern client says with each request whether it wants log messages. A client that gets them anyway cannot \
-          tell which request they belong to, and over a shared connection it shows the log of another client.",
-    severity: Severity::Medium,
+    title: "Log messages are sent only to requests with a logLevel",
+    why: "A modern client says with each request whether it wants log messages. One that gets them anyway cannot place \
+          them, and over a shared connection it shows the log of another client.",
     rationale: "log messages of one client may be shown to another",
     looks_at: "notifications/message while no request in flight has a logLevel",
     pass: "no such notification is sent",
@@ -196,10 +192,9 @@ pub(crate) static MODERN_LOGGING: Check = Check {
 
 pub(crate) static LISTEN_ACKNOWLEDGED: Check = Check {
     id: "listen-acknowledged",
-    title: "subscriptions/listen is acknowledged, and its notifications carry its id",
-    why: "On stdio all messages share one stream. A client matches each notification to its subscriptions/listen by \
-          the subscriptionId, and learns from the acknowledgement which notifications to expect.",
-    severity: Severity::Medium,
+    title: "A listen is acknowledged, and its notifications carry its id",
+    why: "On stdio all messages share one stream. A client matches notifications to a listen by the subscriptionId, \
+          and learns from the acknowledgement which ones to expect.",
     rationale: "changes are lost, or reach clients that did not ask for them",
     looks_at: "subscriptions/listen and the messages after it; change notifications on a modern connection",
     pass: "the first message is the acknowledgement, and notifications of changes have the id of an open \

@@ -1,7 +1,7 @@
 //! The check for data that should not be in messages: secrets and personal identifiers.
 
 use super::Reference::{Cwe, Mcp};
-use super::{BASE, Category, Check, Level, Severity};
+use super::{BASE, Category, Check, Level};
 
 pub(super) const CHECKS: &[&Check] = &[&PAYLOAD_EXPOSURE];
 
@@ -9,9 +9,8 @@ pub(crate) static PAYLOAD_EXPOSURE: Check = Check {
     id: "payload-exposure",
     title: "Messages contain no secrets and no personal identifiers",
     why: "A tool's result goes into the context of a model and into the logs of the host and the provider, and any \
-          user of the model can make it repeat the text. A key in a result must be considered leaked.",
-    severity: Severity::Medium,
-    rationale: "a leaked secret must be replaced; a personal identifier reaches people who should not see it",
+          user of the model can make it repeat the text. A key in it must be considered leaked.",
+    rationale: "a leaked secret must be replaced; a personal identifier only travels further than it should",
     looks_at: "messages, and the server's stderr: keys and tokens by their format, values of members like password, \
                secret and token, secrets of the environment, e-mail addresses and home directories; in a capture also \
                what was redacted while recording",

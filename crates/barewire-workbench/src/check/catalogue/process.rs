@@ -79,9 +79,8 @@ pub(crate) static EXIT_CODE: Check = Check {
 pub(crate) static ORPHAN_PROCESSES: Check = Check {
     id: "orphan-processes",
     title: "No child process outlives the server",
-    why: "A browser, a language server or a shell that the server started keeps running after the server has exited, \
-          and holds ports and files. Users cannot tell where it came from.",
-    severity: Severity::Medium,
+    why: "A browser, a language server or a shell that the server started keeps running after it and holds ports and \
+          files. Users cannot tell its origin.",
     rationale: "resources stay in use until the machine is restarted",
     looks_at: "the process group of the server after the server has exited",
     pass: "the group is empty",

@@ -40,8 +40,7 @@ pub(crate) static TOOL_NAMES: Check = Check {
     title: "Tool names are unique and use plain characters",
     why: "A model calls a tool by its name. If two tools share a name, one of them cannot be called; and model \
           providers reject names with spaces or other special characters.",
-    severity: Severity::Medium,
-    rationale: "the tools with these names cannot be used",
+    rationale: "single tools cannot be used",
     looks_at: "the name of every tool in tools/list",
     pass: "no name is used twice on all pages together; from 2025-11-25 on, each name has 1 to 128 of the characters \
            a-z, A-Z, 0-9, '.', '_' and '-'",
@@ -82,8 +81,7 @@ pub(crate) static TOOL_ARGUMENT_ERRORS: Check = Check {
     title: "Invalid tool arguments are reported to the model",
     why: "A model that omits an argument can correct itself if it sees the error. From 2025-11-25 on the error is a \
           result with isError; many hosts never show a protocol error to the model.",
-    severity: Severity::Medium,
-    rationale: "the model cannot correct itself; a tool that runs anyway runs with incomplete input",
+    rationale: "the model cannot correct itself; a tool that runs anyway runs with unknown input",
     looks_at: "a call of a permitted tool without one of its required arguments",
     pass: "a result with isError; up to 2025-06-18 also the error -32602",
     fail: "the tool runs as if nothing were wrong, the response is a protocol error where the revision requires \

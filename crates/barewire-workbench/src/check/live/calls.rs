@@ -20,7 +20,6 @@ use crate::check::ledger::SkipReason;
 use crate::text::shown;
 use crate::{Advice, Error};
 
-/// A tool call that the user has permitted.
 struct AllowedCall {
     name: String,
     arguments: Value,
@@ -34,7 +33,6 @@ impl AllowedCall {
         shown(self.name.as_bytes(), 60)
     }
 
-    /// Sends the call, and returns its id.
     async fn send(&self, connection: &mut ServerConnection, with_token: bool) -> String {
         let mut params = json!({"name": self.name, "arguments": self.arguments});
         if with_token {
@@ -143,7 +141,6 @@ impl ServerProbe<'_> {
         Ok(outcome)
     }
 
-    /// Calls a tool without its required arguments.
     async fn missing_arguments(&mut self, allowed: &[AllowedCall]) -> Result<(), Error> {
         if !self.harness.wants(&[&TOOL_ARGUMENT_ERRORS]) {
             return Ok(());
@@ -153,8 +150,7 @@ impl ServerProbe<'_> {
                 let why = "the permitted call of the tool allows only the given arguments";
                 self.harness.skip_forbidden(&TOOL_ARGUMENT_ERRORS, why, Advice::AllowAllCalls);
             } else {
-                let why = "no tool that may be called has required arguments";
-                self.harness.skip_all(&[&TOOL_ARGUMENT_ERRORS], why);
+                self.harness.skip_all(&[&TOOL_ARGUMENT_ERRORS], "no tool that may be called has required arguments");
             }
             return Ok(());
         };
@@ -191,8 +187,7 @@ impl ServerProbe<'_> {
         Ok(())
     }
 
-    /// Checks that a light request, sent right after a slow call, does not wait for the call. Returns false, without an
-    /// outcome, if the call is not slow this time.
+    /// Sends a light request right after a slow call. Returns false, unjudged, if the call was slow only by chance.
     async fn concurrency(&mut self, call: &AllowedCall) -> bool {
         if !self.harness.wants(&[&CONCURRENCY]) {
             return true;

@@ -18,7 +18,6 @@ use crate::{Advice, Error};
 /// The server's description of itself in one era.
 pub(super) struct EraFacts {
     pub(super) capabilities: Value,
-    /// Whether `server/discover` gave a result.
     pub(super) discovers: bool,
 }
 
@@ -151,8 +150,7 @@ fn fail_handshake(harness: &Harness, connection: &ServerConnection, outcome: &Re
             return fail_mute(harness, connection, &[connection]);
         }
         RequestOutcome::Error(response) if is_about_version(response) => {
-            let detail = format!("initialize with {}: got {}", connection.revision, outcome.describe());
-            (&VERSION_NEGOTIATION, detail)
+            (&VERSION_NEGOTIATION, format!("initialize with {}: got {}", connection.revision, outcome.describe()))
         }
         RequestOutcome::Error(response) => {
             let message = shown(response.error["message"].as_str().unwrap_or_default().as_bytes(), 200);
@@ -170,7 +168,6 @@ fn supported_revision(response: &ErrorResponse) -> Option<Revision> {
     supported.max().filter(|revision| *revision != Revision::LATEST_LEGACY)
 }
 
-/// Whether an error says that the version is not supported.
 fn is_about_version(response: &ErrorResponse) -> bool {
     let message = response.error["message"].as_str().unwrap_or_default();
     response.error["data"]["supported"].is_array() || message.to_ascii_lowercase().contains("version")
@@ -211,7 +208,6 @@ async fn modern_era(
     Some((connection, EraFacts { capabilities: Value::Null, discovers: false }))
 }
 
-/// Whether a result describes a server.
 fn is_discovery(result: &Value) -> bool {
     ["supportedVersions", "capabilities", "resultType"].iter().any(|member| result.get(member).is_some())
 }

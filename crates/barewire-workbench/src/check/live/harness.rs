@@ -20,7 +20,6 @@ use crate::check::finding::{Finding, Location, Party};
 use crate::check::ledger::{Reason, SkipReason};
 use crate::{Advice, Error};
 
-/// The state that all probes share.
 pub(super) struct Harness {
     pub(super) target: LiveTarget,
     pub(super) recording: Recording,
@@ -29,18 +28,14 @@ pub(super) struct Harness {
     deadline: Instant,
     /// Tools that may be called once, with these arguments.
     pub(super) calls: Vec<(String, Value)>,
-    /// Whether all tools may be called.
     pub(super) all_calls: bool,
-    /// The ids of the selected checks.
     selected: Vec<&'static str>,
     on_progress: Option<OnProgress>,
     /// The number of connections so far.
     pub(super) started: u32,
     /// The method of the requests that show whether a legacy server still answers.
     pub(super) liveness_method: &'static str,
-    /// The revision that the handshake requests.
     pub(super) handshake_revision: Revision,
-    /// Whether the server has a handshake.
     pub(super) has_handshake: bool,
     /// Whether the server has failed to exit when its stdin was closed. Then later connections are closed without
     /// waiting for the exit.
@@ -91,7 +86,7 @@ impl Harness {
         };
         let mut connection = ServerConnection::new(link, channel, recording, self.patience, self.deadline);
         connection.era = era;
-        connection.set_liveness_method(self.liveness_method);
+        connection.liveness = self.liveness_method;
         connection.revision = match era {
             Era::Legacy => self.handshake_revision,
             Era::Modern => Revision::LATEST,
@@ -127,7 +122,6 @@ impl Harness {
         Ok(Some(connection))
     }
 
-    /// Reports the subject of the current probe.
     pub(super) fn progress(&self, subject: &str) {
         if let Some(call) = &self.on_progress {
             call(subject, self.started);
@@ -139,7 +133,6 @@ impl Harness {
         self.patience * 6
     }
 
-    /// Ends a connection.
     pub(super) async fn close(&mut self, connection: ServerConnection) -> ProcessEnd {
         let patience = if self.ignores_eof { Duration::ZERO } else { self.patience };
         self.close_within(connection, patience).await
@@ -172,7 +165,6 @@ impl Harness {
         Instant::now() >= self.deadline
     }
 
-    /// The deadline of one response.
     pub(super) fn response_deadline(&self) -> Instant {
         (Instant::now() + self.patience).min(self.deadline)
     }
@@ -207,7 +199,6 @@ impl Harness {
         self.recording.ledger().fail(Finding::new(check, Party::Server, location, detail).seen(bytes));
     }
 
-    /// Checks that the outcome is an error with one of these codes.
     pub(super) fn expect_code(
         &self,
         check: &'static Check,
@@ -257,7 +248,7 @@ impl Harness {
     /// Skips the check if the process has exited and `stays-alive` has already reported an exit. Returns whether the
     /// check is skipped.
     pub(super) fn skip_if_exited(&self, check: &'static Check, connection: &ServerConnection) -> bool {
-        let has_exited = connection.is_closed() || connection.exited().is_some();
+        let has_exited = connection.is_closed || connection.exited().is_some();
         let is_reported = has_exited && self.recording.ledger().has_failed(&STAYS_ALIVE);
         if is_reported {
             self.recording.ledger().skip(check, SkipReason::Needs(STAYS_ALIVE.id));

@@ -134,10 +134,7 @@ async fn broken_json(harness: &mut Harness, connection: &mut ServerConnection) -
     }
     harness.recording.ledger().inspected(&PARSE_ERROR_ANSWER);
     match connection.errors_without_id.first() {
-        None => {
-            let detail = "expected error -32700, got no response";
-            harness.fail_missing(&PARSE_ERROR_ANSWER, sent, BROKEN_JSON, detail);
-        }
+        None => harness.fail_missing(&PARSE_ERROR_ANSWER, sent, BROKEN_JSON, "expected error -32700, got no response"),
         Some(response) if response.code == -32700 => {}
         Some(ErrorResponse { frame, code, .. }) => {
             let detail = format!("expected error -32700, got error {code}");
@@ -218,7 +215,7 @@ async fn coalesced_input(harness: &mut Harness, connection: &mut ServerConnectio
     }
     harness.recording.ledger().inspected(&COALESCED_INPUT);
     let works = missing.is_empty();
-    if !works && connection.is_closed() {
+    if !works && connection.is_closed {
         fail_unresponsive(harness, &COALESCED_INPUT, connection);
     } else if !works {
         let detail = format!("{} of {COALESCED_REQUESTS} requests in one write got no response", missing.len());
@@ -295,8 +292,7 @@ async fn survives(
         // response.
         Some(RequestOutcome::NoResponse) if !connection.errors_without_id.is_empty() => {}
         Some(outcome @ (RequestOutcome::NoResponse | RequestOutcome::Disconnected)) => {
-            let detail = format!("expected a response, got {}", outcome.describe());
-            harness.fail(check, connection, None, detail);
+            harness.fail(check, connection, None, format!("expected a response, got {}", outcome.describe()));
         }
         _ => {}
     }
@@ -321,8 +317,7 @@ fn expect_result(
             false
         }
         outcome => {
-            let detail = format!("expected a result, got {}", outcome.describe());
-            harness.fail(check, connection, Some(outcome), detail);
+            harness.fail(check, connection, Some(outcome), format!("expected a result, got {}", outcome.describe()));
             matches!(outcome, RequestOutcome::Error(_))
         }
     }
@@ -356,7 +351,7 @@ fn response_code(frame: &LocatedFrame, id: &str) -> Option<Option<i64>> {
 }
 
 fn why_unresponsive(connection: &ServerConnection) -> String {
-    match (connection.exited(), connection.is_closed()) {
+    match (connection.exited(), connection.is_closed) {
         (Some(Exited::Code(code)), _) => format!("the process exited with code {code}"),
         (Some(Exited::Signal(signal)), _) => format!("signal {signal} ended the process"),
         (None, true) => "the process closed its stdout".to_owned(),

@@ -115,7 +115,6 @@ impl RecordingClient {
         }
     }
 
-    /// Sends a request and records it. Returns the number of its exchange.
     fn send(&mut self, request: &HttpRequest) -> u64 {
         let number = self.client.send(request, Duration::ZERO);
         let channel: Channel = Word::new(&format!("x{number}")).expect("letters and digits");
@@ -188,7 +187,6 @@ impl RecordingClient {
         }
     }
 
-    /// Closes the connection of an exchange, if it is open.
     fn close(&mut self, number: u64) {
         let Some(exchange) = self.exchanges.get(&number).filter(|_| self.client.is_open(number)) else {
             return;

@@ -147,8 +147,7 @@ impl HttpProbe<'_> {
         let reply = self.send(request).await;
         self.harness.recording.ledger().inspected(check);
         if reply.is_ok() || reply.status.is_none_or(|status| status >= 500) {
-            let detail = format!("{what}: expected a 4xx, got {}", reply.describe());
-            fail(self.harness, check, &reply, detail);
+            fail(self.harness, check, &reply, format!("{what}: expected a 4xx, got {}", reply.describe()));
         }
     }
 
@@ -188,8 +187,7 @@ impl HttpProbe<'_> {
         let reply = self.send(HttpRequest::of_session("GET", None, None)).await;
         self.harness.recording.ledger().inspected(&HTTP_STATUS);
         if reply.status != Some(405) {
-            let detail = format!("GET: expected status 405, got {}", reply.describe());
-            fail(self.harness, &HTTP_STATUS, &reply, detail);
+            fail(self.harness, &HTTP_STATUS, &reply, format!("GET: expected status 405, got {}", reply.describe()));
         }
     }
 }
@@ -248,8 +246,7 @@ async fn session(harness: &mut Harness, revision: Revision) -> Result<(), Error>
             let request = ping(client, number).with("mcp-session-id", session);
             let reply = client.ask(request, harness.response_deadline()).await;
             if !reply.is_client_error() {
-                let detail = format!("{what}: expected a 4xx, got {}", reply.describe());
-                fail(harness, &HTTP_SESSION, &reply, detail);
+                fail(harness, &HTTP_SESSION, &reply, format!("{what}: expected a 4xx, got {}", reply.describe()));
             }
         }
         let request = HttpRequest::of_session("DELETE", Some(id), Some(revision));
@@ -263,8 +260,7 @@ async fn session(harness: &mut Harness, revision: Revision) -> Result<(), Error>
             client.client.session = None;
         }
         if id == other {
-            let detail = "two handshakes get the same session id".to_owned();
-            fail(harness, &HTTP_SESSION, &HttpReply::default(), detail);
+            fail(harness, &HTTP_SESSION, &HttpReply::default(), "two handshakes get the same session id".to_owned());
         } else if let Some(detail) = guessable(id, other) {
             fail(harness, &HTTP_SESSION_ENTROPY, &HttpReply::default(), detail);
         }
@@ -276,7 +272,6 @@ async fn session(harness: &mut Harness, revision: Revision) -> Result<(), Error>
     Ok(())
 }
 
-/// Returns the reason why two session ids look guessable, if they do.
 fn guessable(id: &str, other: &str) -> Option<String> {
     let length = id.len().min(other.len());
     if length < MIN_ID_LENGTH {

@@ -33,7 +33,6 @@ use harness::Harness;
 
 pub(super) use target::LiveTarget;
 
-/// The settings of a live run.
 pub(super) struct RunOptions {
     /// Tools that may be called once, with these arguments.
     pub(super) calls: Vec<(String, Value)>,
@@ -48,7 +47,6 @@ pub(super) struct RunOptions {
     pub(super) on_progress: Option<OnProgress>,
 }
 
-/// The facts about the server.
 #[derive(Default)]
 pub(crate) struct ServerSummary {
     pub(crate) name: Option<String>,
@@ -59,7 +57,6 @@ pub(crate) struct ServerSummary {
     pub(crate) answers: bool,
     /// The number of processes that were started; or of connections in memory, or of HTTP exchanges.
     pub(crate) starts: u64,
-    /// Whether the time limit ended the run.
     pub(crate) timed_out: bool,
 }
 

@@ -62,7 +62,7 @@ impl ServerProbe<'_> {
 
     /// Reconnects if the process has exited, which the passive checks report.
     pub(super) async fn reconnect_if_closed(&mut self) -> Result<(), Error> {
-        if self.connection.is_closed() { self.reconnect().await } else { Ok(()) }
+        if self.connection.is_closed { self.reconnect().await } else { Ok(()) }
     }
 
     pub(super) async fn reconnect(&mut self) -> Result<(), Error> {
@@ -108,7 +108,7 @@ impl ServerProbe<'_> {
                 return false;
             }
             self.harness.liveness_method = list;
-            self.connection.set_liveness_method(list);
+            self.connection.liveness = list;
         }
         if self.harness.wants(&[&PING]) {
             self.harness.expect_result(&PING, &self.connection, "ping", &outcome);
@@ -116,12 +116,10 @@ impl ServerProbe<'_> {
         true
     }
 
-    /// Returns the method of the first list whose capability the server declares.
     fn declared_list(&self) -> Option<&'static str> {
         LISTS.iter().find(|(capability, _)| self.declares(capability)).map(|(_, method)| *method)
     }
 
-    /// Reads every list, page by page.
     async fn lists(&mut self) -> Result<(), Error> {
         self.harness.progress("lists");
         for (capability, method) in LISTS {

@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::recording::LocatedFrame;
 use crate::check::finding::Location;
 
-/// The outcome of a request.
 pub(super) enum RequestOutcome {
     Result(LocatedFrame, Value),
     Error(ErrorResponse),
@@ -26,7 +25,6 @@ pub(super) struct HttpRefusal {
     pub(super) location: Location,
 }
 
-/// An error response, and its frame.
 #[derive(Clone)]
 pub(super) struct ErrorResponse {
     pub(super) frame: LocatedFrame,

@@ -28,7 +28,6 @@ struct RecordingState {
     pipeline: Pipeline<RecordingSink>,
 }
 
-/// One frame, and its location.
 #[derive(Clone)]
 pub(super) struct LocatedFrame {
     pub(super) location: Location,
@@ -69,7 +68,6 @@ impl Recording {
         self.push(|pipeline, time| pipeline.bytes(channel, stream, bytes, time))
     }
 
-    /// Records a line of stderr.
     pub(super) fn stderr(&self, channel: &Channel, time: Duration, line: Vec<u8>) {
         let marks = Marks::at(Some(time));
         let bytes = Bytes { stream: Stream::Stderr, channel: channel.clone(), payload: line, end: End::Lf, marks };
@@ -80,7 +78,6 @@ impl Recording {
         self.push(|pipeline, time| pipeline.event(channel, note, time))
     }
 
-    /// Records the start of a program.
     pub(super) fn open(&self, channel: &Channel, argv: &[OsString]) {
         self.push(|pipeline, time| pipeline.open(channel, argv.iter().map(OsString::as_os_str), time));
     }
@@ -104,12 +101,10 @@ impl Recording {
         self.0.borrow().clock
     }
 
-    /// The ledger of all checks.
     pub(super) fn ledger(&self) -> RefMut<'_, Ledger> {
         RefMut::map(self.0.borrow_mut(), |state| &mut state.pipeline.observer().inspector.ledger)
     }
 
-    /// The passive checks.
     pub(super) fn passive(&self) -> RefMut<'_, PassiveChecks> {
         RefMut::map(self.0.borrow_mut(), |state| &mut state.pipeline.observer().inspector.checks)
     }

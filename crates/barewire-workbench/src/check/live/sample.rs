@@ -44,7 +44,6 @@ pub(super) fn sample(schema: &Value, depth: usize) -> Option<Value> {
     })
 }
 
-/// Returns an object with the required members.
 fn object(schema: &Value, depth: usize) -> Option<Value> {
     let mut members = Map::new();
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();

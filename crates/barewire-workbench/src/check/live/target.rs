@@ -11,18 +11,15 @@ use barewire::transport::Child;
 use crate::Error;
 use crate::http::session::HttpTarget;
 
-/// The server to check.
 pub(in crate::check) enum LiveTarget {
     /// A server in this process.
     Server(Box<Server>),
     Program {
         child: Child,
-        /// The program and its arguments.
         argv: Vec<OsString>,
     },
     Url {
         http: Arc<HttpTarget>,
-        /// Whether hostile input may be sent.
         hostile: bool,
         /// Whether the server is on this machine.
         is_loopback: bool,

@@ -63,8 +63,7 @@ impl FlowChecks {
             let key = (context.tracked.conversation.name.clone(), token.as_str().to_owned());
             if !self.tasks.contains(&key) {
                 let token = crate::text::shown(token.as_bytes(), 60);
-                let detail = format!("no request in flight has the token {token}");
-                fail(ledger, "/params/progressToken", detail);
+                fail(ledger, "/params/progressToken", format!("no request in flight has the token {token}"));
             }
             return;
         };

@@ -29,7 +29,6 @@ use super::ledger::Ledger;
 use crate::frames::WireItem;
 use crate::operations::{Handshake, OperationTracker, Relation, TrackedMessage, member};
 
-/// All passive checks, and their state.
 #[derive(Default)]
 pub(crate) struct PassiveChecks {
     state: ObservationState,
@@ -71,7 +70,6 @@ struct RequestContext {
     capabilities: Option<String>,
 }
 
-/// A message, and its context.
 struct MessageContext<'a> {
     tracked: &'a TrackedMessage<'a>,
     /// The revision whose rules apply.
@@ -144,7 +142,6 @@ impl PassiveChecks {
         }
     }
 
-    /// Handles a message.
     pub(crate) fn message(&mut self, tracked: &TrackedMessage<'_>, ledger: &mut Ledger) {
         if let Relation::Request { operation, .. } = tracked.relation {
             self.process.request(tracked, operation);
@@ -175,7 +172,6 @@ impl PassiveChecks {
         }
     }
 
-    /// Handles the end of the traffic.
     pub(crate) fn finish(&mut self, operations: &OperationTracker, ledger: &mut Ledger) {
         self.envelope.finish(operations, &self.state, ledger);
     }

@@ -158,8 +158,7 @@ impl ModernConversation {
             Some((_, acknowledged)) if is_ack => *acknowledged = true,
             Some((_, true)) => {}
             Some((_, false)) => {
-                let detail = format!("{method} is sent before the acknowledgement");
-                context.fail(ledger, &LISTEN_ACKNOWLEDGED, detail);
+                context.fail(ledger, &LISTEN_ACKNOWLEDGED, format!("{method} is sent before the acknowledgement"));
             }
         }
     }
@@ -173,7 +172,6 @@ fn proves_modern(method: &str, response: &Response<'_>) -> bool {
     }
 }
 
-/// Checks a result of the modern era.
 fn check_result(context: &MessageContext<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
     // `initialize` belongs to the legacy era.
     if context.tracked.sender != Side::Server || result.kind() != Kind::Object || method == "initialize" {

@@ -99,7 +99,6 @@ impl PrivacyCheck {
     }
 }
 
-/// The places of secrets in a text.
 #[derive(Default)]
 struct SecretSpans {
     at: usize,

@@ -24,13 +24,11 @@ pub(super) struct ProcessChecks {
     ended: HashSet<String>,
     /// Maps each channel to the number of bytes on stderr so far.
     written: HashMap<String, u64>,
-    /// Maps each channel to its last activity.
     last: HashMap<String, LastActivity>,
 }
 
 #[derive(Default)]
 struct LastActivity {
-    /// The title of the client's last request, and its location.
     request: Option<(String, Location)>,
     /// The last line on stderr since the client's last request.
     line: Vec<u8>,

@@ -34,7 +34,6 @@ struct ToolList {
     size: usize,
 }
 
-/// A listed tool.
 struct ListedTool {
     input: Option<Schema>,
     output: Option<Schema>,
@@ -141,8 +140,7 @@ impl ToolChecks {
             if let Some(why) = bad_name(&name, context.revision) {
                 context.fail_in(ledger, &TOOL_NAMES, &path("name"), format!("the tool name {shown_name} {why}"));
             } else if names.contains(&*name) {
-                let detail = format!("two tools have the name {shown_name}");
-                context.fail_in(ledger, &TOOL_NAMES, &path("name"), detail);
+                context.fail_in(ledger, &TOOL_NAMES, &path("name"), format!("two tools have the name {shown_name}"));
             }
             if names.len() < MAX_TOOLS {
                 names.insert(name.clone().into_owned());

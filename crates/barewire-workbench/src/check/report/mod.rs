@@ -26,7 +26,6 @@ pub struct Report {
     pub(super) subject: Subject,
     pub(super) outcomes: Vec<CheckOutcome>,
     pub(super) fail_on: Severity,
-    /// Words advice for the reader of the report: as methods of [`super::Checks`], or as options of the command line.
     pub(super) advice_text: fn(&Advice) -> String,
     /// The findings of the baseline.
     pub(super) known: Vec<KnownFinding>,
@@ -154,7 +153,6 @@ impl Report {
         self.known.contains(&KnownFinding::of(finding))
     }
 
-    /// Whether the check has a finding that counts: it is severe enough, and not in the baseline.
     pub(super) fn counts(&self, outcome: &CheckOutcome) -> bool {
         outcome.check.severity >= self.fail_on && self.has_new_findings(outcome) == Some(true)
     }

@@ -11,10 +11,7 @@ use crate::text::safe_json;
 pub(super) fn sarif(report: &Report, exit_code: Option<u8>) -> String {
     let rules: Vec<&Check> = all().collect();
     let index = |check: &Check| rules.iter().position(|rule| *rule == check);
-    let mut results: Vec<Value> = Vec::new();
-    for found in report.findings() {
-        results.push(result(report, found, index(found.check)));
-    }
+    let mut results: Vec<Value> = report.findings().map(|found| result(report, found, index(found.check))).collect();
     for outcome in &report.outcomes {
         if let Status::Incomplete(why) = &outcome.status {
             results.push(json!({

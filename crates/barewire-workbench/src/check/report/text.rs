@@ -153,7 +153,6 @@ impl TextWriter<'_> {
         }
     }
 
-    /// Writes each reason, with the ids of its checks.
     fn reasons(&mut self, reasons: &Reasons, label: &str) {
         let shown = if self.verbose { usize::MAX } else { SHOWN_IDS };
         for (reason, ids) in reasons {

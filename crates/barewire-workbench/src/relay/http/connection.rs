@@ -11,10 +11,9 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use barewire::client::http::Dialer;
-use barewire_proto::transcript::CutReason;
+use barewire_proto::transcript::{CutReason, Stream};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -22,6 +21,7 @@ use super::RelayObserver;
 use super::exchanges::ConnectionExchanges;
 use crate::http::decoder::{HttpDecoder, HttpPart};
 use crate::http::head::{HeadRewriter, RequestRefusal, response};
+use crate::http::linger;
 
 /// The settings and the observer that all connections share.
 pub(super) struct RelayContext {
@@ -65,7 +65,7 @@ async fn relay(
         RequestRefusal::new(BAD_GATEWAY, format!("the request was not passed on: {error}"))
     })?;
     let (from_server, mut to_server) = tokio::io::split(wire);
-    let mut responses = Responses::new(exchanges);
+    let mut responses = Responses { exchanges, decoder: Some(HttpDecoder::new()), is_silent: true };
     let ended = {
         let sending = requests.pass_on(first, &mut from_client, &mut to_server);
         let receiving = responses.pass_on(from_server, &mut to_client);
@@ -103,25 +103,13 @@ async fn relay(
                 return Ok(());
             }
             let how = error.map_or(String::new(), |error| format!(": {error}"));
-            let why = format!("the server closed the connection without an answer{how}");
-            Err(RequestRefusal::new(BAD_GATEWAY, why))
+            Err(RequestRefusal::new(BAD_GATEWAY, format!("the server closed the connection without an answer{how}")))
         }
     }
 }
 
 fn not_passed_on(refusal: &RequestRefusal) -> CutReason {
     CutReason::ClientRefused(refusal.why.clone().into_bytes())
-}
-
-/// Closes a connection after its last bytes have arrived: closing it with unread input would reset it and drop those
-/// bytes.
-async fn linger(mut client: TcpStream) {
-    if client.shutdown().await.is_err() {
-        return;
-    }
-    let mut rest = vec![0; 4096];
-    let drained = async { while matches!(client.read(&mut rest).await, Ok(1..)) {} };
-    let _ = tokio::time::timeout(LINGER_TIMEOUT, drained).await;
 }
 
 /// The direction from the client to the server.
@@ -239,14 +227,14 @@ impl<'a> Requests<'a> {
                     self.out.extend_from_slice(&request.head);
                 }
                 Some(HttpPart::Body(bytes)) => {
-                    self.exchanges.request_body(bytes);
+                    self.exchanges.body(Stream::ToServer, bytes);
                     self.out.extend_from_slice(bytes);
                 }
                 // Empty lines between requests have no meaning, so they are dropped.
                 Some(HttpPart::Framing(_)) if self.decoder.is_between() => {}
                 Some(HttpPart::Framing(bytes)) => self.out.extend_from_slice(bytes),
                 Some(HttpPart::End) => {
-                    self.exchanges.request_end();
+                    self.exchanges.body_end(Stream::ToServer);
                     self.whole = self.out.len();
                 }
             }
@@ -270,11 +258,7 @@ enum ResponsesEnd {
     Refused(RequestRefusal),
 }
 
-impl<'a> Responses<'a> {
-    fn new(exchanges: &'a ConnectionExchanges) -> Self {
-        Self { exchanges, decoder: Some(HttpDecoder::new()), is_silent: true }
-    }
-
+impl Responses<'_> {
     async fn pass_on(&mut self, mut from: impl AsyncRead + Unpin, to: &mut (impl AsyncWrite + Unpin)) -> ResponsesEnd {
         let mut buffer = vec![0; BUFFER_SIZE];
         loop {
@@ -308,7 +292,7 @@ impl<'a> Responses<'a> {
     /// Handles the closing of the connection by the server, which ends some kinds of body.
     fn finish(&mut self) {
         if self.decoder.as_ref().is_some_and(HttpDecoder::may_end) {
-            self.exchanges.response_end();
+            self.exchanges.body_end(Stream::ToClient);
         }
     }
 }
@@ -322,9 +306,9 @@ fn observe(decoder: &mut HttpDecoder, mut input: &[u8], exchanges: &ConnectionEx
                 exchanges.response_head(&response, &head);
                 decoder.set_body(response.follows);
             }
-            Some(HttpPart::Body(bytes)) => exchanges.response_body(bytes),
+            Some(HttpPart::Body(bytes)) => exchanges.body(Stream::ToClient, bytes),
             Some(HttpPart::Framing(_)) => {}
-            Some(HttpPart::End) => exchanges.response_end(),
+            Some(HttpPart::End) => exchanges.body_end(Stream::ToClient),
         }
     }
 }
@@ -333,6 +317,3 @@ const BAD_GATEWAY: &str = "502 Bad Gateway";
 
 /// The size of the buffer for each direction of each connection.
 const BUFFER_SIZE: usize = 32 * 1024;
-
-/// The maximum wait before a connection is closed: long enough for a client on this machine to read its response.
-const LINGER_TIMEOUT: Duration = Duration::from_secs(1);

@@ -8,7 +8,6 @@ use barewire_proto::transcript::{CutReason, Framing, Note, Stream, StreamClose, 
 use super::RelayObserver;
 use crate::http::head::{BodyKind, RequestHead, RequestKind, RequestRefusal, ResponseHead};
 
-/// The unfinished exchanges of one connection.
 pub(super) struct ConnectionExchanges {
     observer: Arc<RelayObserver>,
     state: Mutex<ExchangeState>,
@@ -69,15 +68,16 @@ impl ConnectionExchanges {
         state.request = Some(BodyInTransit { number, kind: head.body.clone(), unread: 0 });
     }
 
-    pub(super) fn request_body(&self, bytes: &[u8]) {
-        if let Some(body) = &mut self.state().request {
-            body.push(Stream::ToServer, bytes, &self.observer);
+    /// Records a part of the body of a request or a response.
+    pub(super) fn body(&self, stream: Stream, bytes: &[u8]) {
+        if let Some(body) = self.state().body(stream) {
+            body.push(stream, bytes, &self.observer);
         }
     }
 
-    pub(super) fn request_end(&self) {
-        if let Some(body) = self.state().request.take() {
-            body.end(Stream::ToServer, &self.observer);
+    pub(super) fn body_end(&self, stream: Stream) {
+        if let Some(body) = self.state().body(stream).take() {
+            body.end(stream, &self.observer);
         }
     }
 
@@ -121,19 +121,7 @@ impl ConnectionExchanges {
         state.response = Some(BodyInTransit { number, kind: response.body.clone(), unread: 0 });
     }
 
-    pub(super) fn response_body(&self, bytes: &[u8]) {
-        if let Some(body) = &mut self.state().response {
-            body.push(Stream::ToClient, bytes, &self.observer);
-        }
-    }
-
-    pub(super) fn response_end(&self) {
-        if let Some(body) = self.state().response.take() {
-            body.end(Stream::ToClient, &self.observer);
-        }
-    }
-
-    /// Records that the server sent bytes that are not HTTP.
+    /// Records that the server sends something that is not HTTP.
     pub(super) fn not_http(&self, why: &str) {
         let state = self.state();
         let number = state.response.as_ref().map(|body| body.number);
@@ -197,6 +185,12 @@ impl ConnectionExchanges {
                 known
             }
         }
+    }
+}
+
+impl ExchangeState {
+    fn body(&mut self, stream: Stream) -> &mut Option<BodyInTransit> {
+        if stream == Stream::ToServer { &mut self.request } else { &mut self.response }
     }
 }
 

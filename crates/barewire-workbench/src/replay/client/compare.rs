@@ -56,8 +56,7 @@ impl ClientReplay<'_> {
         changes
     }
 
-    /// Compares the notifications, which may come in any order: first pairs the equal ones, then the remaining ones of
-    /// each method in order.
+    /// Compares notifications, in any order: equal ones first, then the rest of each method in order.
     pub(super) fn compare_notifications(&mut self) {
         let mut received = std::mem::take(&mut self.notifications);
         let mut unequal = Vec::new();
@@ -66,10 +65,7 @@ impl ClientReplay<'_> {
             let equal = received.iter().position(|message| {
                 message.method() == Some(method) && self.changes(method, index, message).is_empty()
             });
-            match equal {
-                Some(at) => drop(received.remove(at)),
-                None => unequal.push((index, method)),
-            }
+            if let Some(at) = equal { drop(received.remove(at)) } else { unequal.push((index, method)) }
         }
         for (index, method) in unequal {
             match received.iter().position(|message| message.method() == Some(method)) {
@@ -114,8 +110,7 @@ impl ClientReplay<'_> {
     }
 }
 
-/// Whether the ids of two responses are the same number in different spellings. A client that sent 1 may not recognize
-/// 1.0.
+/// Whether two responses spell the same number as their id differently. A client that sent 1 may not recognize 1.0.
 fn is_respelled_id(recorded: &Message, received: &Message) -> bool {
     match (&recorded.kind, &received.kind) {
         (MessageKind::Response { id: recorded }, MessageKind::Response { id: received }) => {
@@ -125,7 +120,6 @@ fn is_respelled_id(recorded: &Message, received: &Message) -> bool {
     }
 }
 
-/// Whether a path leads to the server's version, in either era.
 fn is_server_version(path: &[String]) -> bool {
     matches!(path, [.., info, version] if version == "version"
         && (info == "serverInfo" || info == "io.modelcontextprotocol/serverInfo"))

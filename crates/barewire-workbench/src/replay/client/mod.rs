@@ -1,5 +1,4 @@
-//! Replays the client of a script: decides which frames to send, and collects the differences between the server's
-//! messages and the capture. Uses no I/O and no clock.
+//! A script and a server's messages -> the frames to send, and the differences from the capture. No I/O, no clock.
 
 mod compare;
 #[cfg(test)]
@@ -29,10 +28,8 @@ pub(super) struct ClientReplay<'a> {
     plan: PlayPlan,
     options: &'a PlayOptions,
     generated: GeneratedValues,
-    /// The index of the next planned send.
     next_send: usize,
     sent: usize,
-    /// The state of each expected message.
     expected: Vec<ExpectedState>,
     /// All expected messages before this index were received or missed.
     first_open: usize,
@@ -59,7 +56,6 @@ enum ExpectedState {
     Missed,
 }
 
-/// The next action for the caller.
 #[derive(Debug, PartialEq)]
 pub(super) enum NextAction {
     /// Send these bytes, no earlier than this time of the capture. `send` is the index of the planned send.
@@ -219,8 +215,7 @@ impl<'a> ClientReplay<'a> {
         self.add_difference(kind, Some(request.index), Some(message));
     }
 
-    /// Matches a request from the server with the recorded request that has the same params, or else with the first one
-    /// that has the same method.
+    /// Matches a request of the server with the recorded one with the same params, or else the same method.
     fn handle_request(&mut self, id: &Id<'static>, method: &str, message: &Message) -> Option<Vec<u8>> {
         let recorded = |expected: &usize| self.script.message(self.plan.expected[*expected].index);
         let is_same_method = |expected: &usize| {
@@ -373,6 +368,5 @@ impl<'a> ClientReplay<'a> {
     }
 }
 
-/// The maximum number of bytes of notifications that are kept for the comparison: a server that never stops sending
-/// must not fill the memory.
+/// The bytes of notifications kept for the comparison: a server that never stops sending must not fill the memory.
 const MAX_NOTIFICATION_BYTES: usize = 64 * 1024 * 1024;

@@ -46,10 +46,7 @@ impl PlayClock {
 
     /// Returns the time at which a message with this recorded time is due.
     pub(super) fn due(&self, time: Option<Duration>) -> Instant {
-        match (self.start, time) {
-            (Some(start), Some(time)) => start + time,
-            _ => Instant::now(),
-        }
+        if let (Some(start), Some(time)) = (self.start, time) { start + time } else { Instant::now() }
     }
 }
 

@@ -17,9 +17,8 @@ use crate::replay::client::ClientReplay;
 use crate::replay::message::Message;
 use crate::text::shown;
 
-/// The open exchanges of one client.
 pub(super) struct ClientExchanges {
-    session: SessionClient,
+    pub(super) session: SessionClient,
     open: HashMap<u64, ClientExchange>,
     /// The exchange whose response must begin before the next message is sent. HTTP requests on separate connections
     /// have no order, so a message that contains no requests must be accepted first.
@@ -35,7 +34,6 @@ pub(super) struct Gate {
     pub(super) until: Option<Instant>,
 }
 
-/// The purpose of an exchange.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Purpose {
     /// The exchange sends the planned message with this index.
@@ -90,7 +88,6 @@ impl ClientExchanges {
         })
     }
 
-    /// Sends a message as a POST, or closes the connection of a modern request that the message cancels.
     pub(super) fn post(&mut self, body: &[u8], purpose: Purpose) {
         let all = Message::in_frame(body);
         let cancelled = all.iter().find_map(Message::cancelled_id);
@@ -132,12 +129,7 @@ impl ClientExchanges {
         self.session.close(number);
     }
 
-    /// Waits for the next event of any exchange.
-    pub(super) async fn next(&mut self) -> (u64, ExchangeEvent) {
-        self.session.next().await
-    }
-
-    /// Passes the messages of an event to the client. Returns the responses to the server that are not in the capture.
+    /// Hands the messages of an event to the client. Returns responses to the server that are not in the capture.
     pub(super) fn take(&mut self, number: u64, event: ExchangeEvent, client: &mut ClientReplay<'_>) -> Vec<Vec<u8>> {
         let Some(exchange) = self.open.get_mut(&number) else { return Vec::new() };
         let send = match exchange.purpose {
@@ -241,14 +233,8 @@ impl Drop for ClientExchanges {
 
 impl ClientExchange {
     fn new(purpose: Purpose) -> Self {
-        Self {
-            purpose,
-            modern_requests: Vec::new(),
-            is_initialized: false,
-            status: String::new(),
-            is_success: false,
-            decoder: ResponseDecoder::Empty,
-        }
+        let (modern_requests, status, decoder) = (Vec::new(), String::new(), ResponseDecoder::Empty);
+        Self { purpose, modern_requests, is_initialized: false, status, is_success: false, decoder }
     }
 }
 
@@ -290,8 +276,7 @@ impl ResponseDecoder {
     }
 }
 
-/// Returns the message in a frame. Only events named `message` carry messages, and an event without data only sets the
-/// event id.
+/// Returns the message of a frame: only events named `message` have one, and one without data only sets the event id.
 fn message(frame: Result<Frame<'_>, FrameError>) -> Option<Result<Vec<u8>, FrameError>> {
     match frame {
         Ok(Frame { event: Some(event), bytes, .. }) if event.name != "message" || bytes.is_empty() => None,

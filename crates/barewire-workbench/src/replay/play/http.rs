@@ -60,7 +60,7 @@ pub async fn play_http(
         let gate_opens = exchanges.gate.as_ref().and_then(|gate| gate.until);
         let due = waiting.as_ref().map(|(_, _, due)| *due).filter(|_| exchanges.gate.is_none());
         let event = tokio::select! {
-            event = exchanges.next() => HttpPlayEvent::Received(event),
+            event = exchanges.session.next() => HttpPlayEvent::Received(event),
             () = wait_until(gate_opens) => HttpPlayEvent::GateOpens,
             () = wait_until(due) => HttpPlayEvent::Due,
             () = wait_until(clock.deadline.filter(|_| due.is_none())) => HttpPlayEvent::Late,
@@ -97,7 +97,7 @@ pub async fn play_http(
     // Messages that follow a response in the same stream may still arrive.
     let until = Instant::now() + LAST_RESPONSES_TIMEOUT;
     while exchanges.is_answering(&client) {
-        let Ok((number, event)) = timeout_at(until, exchanges.next()).await else { break };
+        let Ok((number, event)) = timeout_at(until, exchanges.session.next()).await else { break };
         check_reached(&event, &exchanges, &origin)?;
         exchanges.take(number, event, &mut client);
     }
@@ -121,7 +121,6 @@ enum HttpPlayEvent {
     Received((u64, ExchangeEvent)),
     /// The time limit for a message to be accepted has passed.
     GateOpens,
-    /// The next message is due.
     Due,
     /// An expected message did not come in time.
     Late,

@@ -90,12 +90,7 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
         PlayEnd::Done | PlayEnd::Closed => {}
     }
     drop(parts.writer);
-    let mut ending = pin!(async {
-        match parts.exit {
-            Some(ending) => ending.await,
-            None => None,
-        }
-    });
+    let mut ending = pin!(async { if let Some(ending) = parts.exit { ending.await } else { None } });
     let exit = loop {
         tokio::select! {
             read = parts.reader.read(&mut buffer) => match read {
@@ -128,13 +123,11 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
 enum PlayEvent {
     Read(io::Result<usize>),
     Written(io::Result<usize>),
-    /// The next message is due.
     Due,
     /// An expected message did not come in time.
     Late,
 }
 
-/// The reason why the conversation ended.
 enum PlayEnd {
     Done,
     /// The server closed its side.

@@ -10,6 +10,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
 use crate::http::decoder::{BodyLength, HttpDecoder, HttpPart};
+use crate::http::linger;
 use crate::replay::framing::framed;
 
 pub(super) struct ReceivedRequest {
@@ -33,7 +34,6 @@ pub(super) enum ConnectionEvent {
     Closed { number: u64 },
 }
 
-/// A response, or a part of a response.
 pub(super) enum ResponsePart {
     /// A complete response: a status and a text, which may be empty.
     Status(&'static str, String),
@@ -45,7 +45,6 @@ pub(super) enum ResponsePart {
     EventsHead(Option<String>),
     /// A message in a stream of events.
     Event(Vec<u8>),
-    /// The end of a stream of events.
     EventsEnd,
 }
 
@@ -124,8 +123,7 @@ fn head(status: &str, content_type: &str, length: Option<usize>, session: Option
     format!("HTTP/1.1 {status}\r\n{content_type}{length}{session}connection: close\r\n\r\n").into_bytes()
 }
 
-/// Reads a request. Returns `None` if the client closed the connection, or a status and a reason if the request is
-/// refused.
+/// Reads a request. `None` if the client closed the connection; an error is the status and reason of a refusal.
 async fn read_request(
     client: &mut TcpStream,
     max_body: usize,
@@ -161,8 +159,7 @@ async fn read_request(
     }
 }
 
-/// Parses a complete head. Refuses host names that are not loopback names, because a web page could have rebound its
-/// own name to this machine.
+/// Parses a complete head. Refuses hosts that are no loopback names: a web page could have rebound its name to us.
 fn parse_head(bytes: &[u8]) -> Result<(ReceivedRequest, BodyLength), (&'static str, String)> {
     let bad = |why: &str| ("400 Bad Request", format!("{why}\n"));
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
@@ -197,16 +194,6 @@ fn parse_head(bytes: &[u8]) -> Result<(ReceivedRequest, BodyLength), (&'static s
     Ok((request, follows))
 }
 
-/// Closes a connection after the client has read everything. Closing it with unread input would reset the connection.
-async fn linger(mut client: TcpStream) {
-    if client.shutdown().await.is_err() {
-        return;
-    }
-    let mut rest = vec![0; 4096];
-    let drained = async { while matches!(client.read(&mut rest).await, Ok(1..)) {} };
-    let _ = timeout(LINGER_TIMEOUT, drained).await;
-}
-
 /// The path of the endpoint at which [`serve_http`](super::serve_http) answers.
 pub const HTTP_PATH: &str = "/mcp";
 
@@ -215,5 +202,3 @@ const MAX_HEADERS: usize = 100;
 
 /// The maximum time for a complete request to arrive.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// The maximum wait for the client to close its side.
-const LINGER_TIMEOUT: Duration = Duration::from_secs(1);

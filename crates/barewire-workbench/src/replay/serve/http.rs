@@ -1,5 +1,4 @@
-//! Answers clients over HTTP with the messages that the server sent in the capture. Every session replays the whole
-//! capture.
+//! A script and clients over HTTP -> the messages of the recorded server. Every session has the whole capture.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::pin;
@@ -81,7 +80,6 @@ struct HttpReplayServer<'a, L> {
     unused: Option<HashSet<usize>>,
 }
 
-/// One session of a client.
 struct ReplaySession<'a> {
     server: ServerReplay<'a>,
     /// The open stream for messages that belong to no request.

@@ -75,7 +75,6 @@ pub async fn serve(
 enum ServeEvent {
     Read(io::Result<usize>),
     Written(io::Result<usize>),
-    /// A message is due.
     Due,
 }
 

@@ -70,7 +70,6 @@ impl<'a> Matcher<'a> {
         (0..self.uses.len()).filter(is_unused).collect()
     }
 
-    /// Finds the reaction to a request or notification.
     pub(super) fn find(&self, message: &Message) -> Result<usize, NoMatch> {
         if self.options.in_order && message.is_request() {
             return self.find_next(message);
@@ -117,7 +116,6 @@ impl<'a> Matcher<'a> {
         if changes.is_empty() { Ok(next) } else { Err(NoMatch::OtherParams { frame, changes }) }
     }
 
-    /// Finds the reaction to a frame that is not a message.
     pub(super) fn find_invalid(&self, message: &Message) -> Option<usize> {
         let is_same = |reaction: &usize| {
             let recorded = self.message(*reaction);

@@ -51,7 +51,6 @@ pub(super) struct Arrival {
     pub(super) exchange: u64,
 }
 
-/// A reaction that has started and is not finished.
 struct ActiveReaction {
     /// The index of the reaction; `None` for the messages before the client's first one.
     reaction: Option<usize>,
@@ -95,7 +94,6 @@ impl<'a> ServerReplay<'a> {
         server
     }
 
-    /// Handles a frame of the client.
     pub(super) fn take(&mut self, frame: &[u8], arrival: Arrival) -> Vec<ServerOutput> {
         let messages = Message::in_frame(frame);
         let is_batch = matches!(parse(frame, usize::MAX), Parsed::Batch(_));

@@ -50,7 +50,6 @@ impl NoMatch {
     }
 }
 
-/// The `data` member of the error response.
 #[derive(Serialize)]
 struct ErrorData<'a> {
     reason: String,
@@ -65,5 +64,4 @@ struct Nearest<'a> {
     differs: &'a [Change],
 }
 
-/// The maximum number of places that are listed.
 const MAX_LISTED_PLACES: usize = 5;

@@ -1,5 +1,4 @@
-//! Finds, for each message of the client, the messages that the server sent because of it: the response, and other
-//! messages around it.
+//! A script -> for each message of the client, the server's messages because of it: the response, and those around it.
 
 use std::collections::HashMap;
 
@@ -25,10 +24,8 @@ pub(super) struct Reaction {
     pub(super) steps: Vec<ReactionStep>,
 }
 
-/// One step of a reaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum ReactionStep {
-    /// Sends the response.
     Respond(MessageIndex),
     /// Sends a notification, a response that matches no request, or a frame that is not a message.
     Send(MessageIndex),
@@ -50,8 +47,7 @@ impl Reactions {
         for (frame, recorded) in script.frames.iter().enumerate() {
             for (position, message) in recorded.messages.iter().enumerate() {
                 let index = MessageIndex { frame, message: position };
-                // A message that names no request belongs to the last open request, or else to the client's last
-                // message.
+                // A message that names no request belongs to the last open request, or the client's last message.
                 let last = open.last().map(|(_, reaction)| *reaction).or(reactions.all.len().checked_sub(1));
                 let (reaction, step) = match (recorded.side, &message.kind) {
                     (Side::Client, MessageKind::Response { id }) => {
@@ -113,8 +109,7 @@ impl Reactions {
 mod tests {
     use super::*;
 
-    /// Returns the steps of each reaction: `a` for a response, `t` for a send, `q` for a request and `w` for a wait,
-    /// with the number of the frame.
+    /// The steps of each reaction, `a` response, `t` send, `q` request, `w` wait, each with the frame's number.
     fn reactions(text: &str) -> Vec<String> {
         let reactions = Reactions::of(&Script::of_test(text));
         let word = |step: &ReactionStep| match step {

@@ -7,7 +7,6 @@ use super::*;
 
 static DEFAULT: LazyLock<ServeOptions> = LazyLock::new(ServeOptions::default);
 
-/// Returns the frames that are sent in answer to a frame.
 fn answers(server: &mut ServerReplay<'_>, frame: &str) -> Vec<String> {
     sent(server.take(frame.as_bytes(), Arrival { at: Instant::now(), exchange: 0 }))
 }

@@ -56,7 +56,6 @@ impl ActiveRedactor {
         }
     }
 
-    /// Replaces a value if it is a secret under this name; `None` if the name is not secret.
     fn named(&mut self, name: &[u8], value: &[u8]) -> Option<(Vec<u8>, bool)> {
         let secret = names::secret_class(name, NameContext::Assigned)?;
         secret.fits(value, NameContext::Assigned).then(|| self.value(value))

@@ -43,7 +43,6 @@ impl ActiveRedactor {
         ([scheme, &shown].concat(), redacted)
     }
 
-    /// Replaces the values of the first `most` cookies.
     fn cookies(&mut self, value: &[u8], most: usize) -> (Vec<u8>, bool) {
         let (mut out, mut redacted) = (Vec::new(), false);
         for (index, part) in value.split(|b| *b == b';').enumerate() {

@@ -80,10 +80,7 @@ impl Redactor {
         match entry {
             Entry::Bytes(bytes) => secrets.bytes(bytes, out),
             Entry::Event(Event { channel, note, mut marks }) => {
-                let over = match note {
-                    Note::Gap(stream, _) => Some(stream),
-                    _ => ended_stream(&note),
-                };
+                let over = if let Note::Gap(stream, _) = note { Some(stream) } else { ended_stream(&note) };
                 out.extend(over.and_then(|stream| secrets.rest(stream, &channel)).map(Entry::Bytes));
                 let note = match note {
                     Note::Head(stream, line) if !marks.redacted => {
@@ -237,7 +234,6 @@ struct RedactingVisitor<'a> {
     numbers: &'a mut SecretNumbers,
     secret: SecretHash,
     out: Vec<u8>,
-    /// Whether a secret was replaced.
     redacted: bool,
 }
 

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// The numbers given to secrets so far.
 #[derive(Default)]
 pub(super) struct SecretNumbers {
     keys: RandomState,
@@ -22,7 +21,6 @@ impl SecretNumbers {
         SecretHash { hash: self.keys.build_hasher(), empty: true }
     }
 
-    /// Appends the replacement text for a secret.
     pub(super) fn write_replacement(&mut self, secret: &SecretHash, out: &mut Vec<u8>) {
         let key = secret.hash.finish();
         // Beyond the maximum, all further secrets get the number 0.
@@ -47,7 +45,6 @@ impl SecretHash {
     }
 }
 
-/// The start of every replacement text.
 pub(crate) const REPLACEMENT_PREFIX: &str = "<redacted-";
 
 /// Whether this is a complete replacement text, as [`SecretNumbers::write_replacement`] writes it. A text that only

@@ -286,10 +286,7 @@ fn in_pieces(pieces: &[&[u8]], last: End) -> String {
 }
 
 fn payload(entry: &Entry) -> &[u8] {
-    match entry {
-        Entry::Bytes(bytes) => &bytes.payload,
-        _ => b"",
-    }
+    if let Entry::Bytes(bytes) = entry { &bytes.payload } else { b"" }
 }
 
 fn entry(payload: &[u8], end: End) -> Entry {

@@ -10,7 +10,6 @@ use tokio::time::{sleep, timeout};
 use super::{CHUNK, Exited, Link, ServerConnection};
 use crate::platform::processes::{ProcessInfo, list_processes};
 
-/// The end of a process.
 pub(in crate::check::live) struct ProcessEnd {
     /// The exit, if the process exited by itself in time.
     pub(in crate::check::live) by_itself: Option<Exited>,

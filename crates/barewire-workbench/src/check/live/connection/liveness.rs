@@ -18,12 +18,6 @@ impl ServerConnection {
         }
     }
 
-    /// Sets the method of light requests to a legacy server.
-    pub(in crate::check::live) fn set_liveness_method(&mut self, method: &'static str) {
-        self.liveness = method;
-    }
-
-    /// Sends a light request, and returns whether the server answers it.
     pub(in crate::check::live) async fn still_answers(&mut self) -> bool {
         let since = Instant::now();
         let outcome = self.claimed_request(self.liveness_method(), json!({})).await;

@@ -33,22 +33,20 @@ pub(super) struct ServerConnection {
     pub(super) revision: Revision,
     recording: Recording,
     patience: Duration,
-    /// The deadline of the whole run.
     run_deadline: Instant,
     link: Link,
     /// Received frames that the probes have not taken yet.
     inbox: VecDeque<LocatedFrame>,
-    /// Error responses without an id.
     pub(super) errors_without_id: Vec<ErrorResponse>,
     pub(super) received: ReceivedOutput,
-    /// The location of the last frame that was sent.
     last_sent: Option<Location>,
-    /// The method of the requests that show whether a legacy server still answers.
-    liveness: &'static str,
+    /// The method of the requests that test whether a legacy server still answers.
+    pub(super) liveness: &'static str,
     last_id: u64,
     /// The time of silence after which nothing more is expected.
     quiet: Duration,
-    is_closed: bool,
+    /// Whether the server has closed its output.
+    pub(super) is_closed: bool,
 }
 
 /// The output of the server so far, whether it consists of messages or not.
@@ -93,19 +91,12 @@ impl ServerConnection {
         }
     }
 
-    /// Returns the HTTP client of the connection, if there is one.
     pub(super) fn http(&mut self) -> Option<&mut RecordingClient> {
-        match &mut self.link {
-            Link::Http(client) => Some(client),
-            Link::Pipes(_) => None,
-        }
+        if let Link::Http(client) = &mut self.link { Some(client) } else { None }
     }
 
     fn pipes(&mut self) -> Option<&mut ServerPipes> {
-        match &mut self.link {
-            Link::Pipes(pipes) => Some(pipes),
-            Link::Http(_) => None,
-        }
+        if let Link::Pipes(pipes) = &mut self.link { Some(pipes) } else { None }
     }
 
     /// Writes bytes as they are, and reads at the same time, because the server may block until its output is read.
@@ -143,12 +134,10 @@ impl ServerConnection {
         }
     }
 
-    /// Sends one message as a line.
     pub(super) async fn send_json(&mut self, message: &Value) {
         self.send(format!("{message}\n").as_bytes()).await;
     }
 
-    /// Sends a request, and waits for its response.
     pub(super) async fn request(&mut self, method: &str, params: Value) -> RequestOutcome {
         let id = self.send_request(method, params).await;
         self.wait_for_response(&id).await
@@ -177,7 +166,6 @@ impl ServerConnection {
         id
     }
 
-    /// Returns a request as a line, and its id.
     pub(super) fn request_line(&mut self, method: &str, params: Value) -> (String, String) {
         let id = self.next_id();
         let params = self.with_meta(params);
@@ -194,7 +182,6 @@ impl ServerConnection {
         self.send_json(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
     }
 
-    /// Sends `notifications/cancelled` for a request.
     pub(super) async fn cancel_request(&mut self, id: &str) {
         let number: Value = serde_json::from_str(id).unwrap_or_default();
         self.notify("notifications/cancelled", json!({"requestId": number, "reason": "barewire check"})).await;
@@ -209,7 +196,6 @@ impl ServerConnection {
         }
     }
 
-    /// Returns the parameters with the metadata that the era requires.
     pub(super) fn with_meta(&self, mut params: Value) -> Value {
         if self.era == Era::Modern
             && let Some(members) = params.as_object_mut()
@@ -232,7 +218,6 @@ impl ServerConnection {
         }
     }
 
-    /// Waits for the response to a request.
     pub(super) async fn wait_for_response(&mut self, id: &str) -> RequestOutcome {
         self.wait_for_response_within(id, self.patience).await
     }
@@ -284,10 +269,7 @@ impl ServerConnection {
                     self.handle_read(read, &chunk);
                 }
                 Link::Http(client) if !client.is_waiting(id) => return None,
-                Link::Http(client) => {
-                    let frames = timeout_at(deadline.into(), client.next()).await.ok()?;
-                    self.inbox.extend(frames);
-                }
+                Link::Http(client) => self.inbox.extend(timeout_at(deadline.into(), client.next()).await.ok()?),
             }
         }
     }
@@ -332,7 +314,6 @@ impl ServerConnection {
         self.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{outcome}}}\n").as_bytes()).await;
     }
 
-    /// Handles all messages that arrive within this time.
     pub(super) async fn drain_for(&mut self, time: Duration) {
         let deadline = self.deadline(time);
         while let Some(frame) = self.next_frame(deadline).await {
@@ -349,17 +330,8 @@ impl ServerConnection {
         Location::channel(self.channel.as_str())
     }
 
-    /// Whether the server has closed its output.
-    pub(super) fn is_closed(&self) -> bool {
-        self.is_closed
-    }
-
-    /// Returns the exit of the process, if it has exited.
     pub(super) fn exited(&self) -> Option<Exited> {
-        match &self.link {
-            Link::Pipes(pipes) => pipes.exited(),
-            Link::Http(_) => None,
-        }
+        if let Link::Pipes(pipes) = &self.link { pipes.exited() } else { None }
     }
 
     pub(super) fn response_deadline(&self) -> Instant {
@@ -403,7 +375,6 @@ enum PipeEvent {
     Timeout,
 }
 
-/// The metadata of every modern request.
 pub(super) fn modern_meta() -> [(&'static str, Value); 3] {
     [
         (key::PROTOCOL_VERSION, json!(Revision::LATEST)),

@@ -15,7 +15,6 @@ use super::{CHUNK, Exited};
 use crate::check::live::recording::Recording;
 use crate::platform;
 
-/// The byte streams of a server.
 pub(in crate::check::live) struct ServerPipes {
     pub(super) reader: Pin<Box<dyn AsyncRead>>,
     /// `None` once stdin is closed.
@@ -32,7 +31,6 @@ enum ServerHandle {
     Task(AbortOnDrop),
 }
 
-/// A task that is aborted when its connection is dropped.
 struct AbortOnDrop(JoinHandle<()>);
 
 impl Drop for AbortOnDrop {
@@ -50,7 +48,6 @@ struct StderrBuffer {
 }
 
 impl ServerPipes {
-    /// Starts a program.
     pub(in crate::check::live) fn spawn(
         child: &Child,
         argv: &[OsString],
@@ -95,15 +92,10 @@ impl ServerPipes {
         }
     }
 
-    /// The id of the child process, if there is one.
     pub(super) fn pid(&self) -> Option<u32> {
-        match self.server {
-            ServerHandle::Child(pid) => Some(pid),
-            ServerHandle::Task(_) => None,
-        }
+        if let ServerHandle::Child(pid) = self.server { Some(pid) } else { None }
     }
 
-    /// Takes the lines of stderr, each with its time.
     pub(super) fn take_stderr(&self) -> Vec<(Duration, Vec<u8>)> {
         std::mem::take(&mut self.stderr.lock().unwrap_or_else(PoisonError::into_inner).lines)
     }

@@ -31,7 +31,6 @@ pub(super) struct HttpChecks {
     sse_targets: HashSet<String>,
 }
 
-/// The messages of an exchange.
 #[derive(Default)]
 struct ExchangeMessages {
     posted: Option<PostedMessage>,
@@ -46,7 +45,8 @@ struct ExchangeMessages {
     is_cut: bool,
 }
 
-/// The parts of a posted message that determine which headers and which status are right.
+/// The parts of a posted message that decide about headers.
+#[derive(Default)]
 struct PostedMessage {
     kind: PostedKind,
     method: String,
@@ -60,12 +60,13 @@ struct PostedMessage {
     agreed: Option<Revision>,
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Default)]
 enum PostedKind {
     Request,
     Notification,
     Response,
-    /// A batch, or a body that is not a valid message.
+    /// An array, or not a message.
+    #[default]
     Other,
 }
 
@@ -128,7 +129,6 @@ impl HttpChecks {
         }
     }
 
-    /// Checks an exchange at its end.
     fn finish(
         &mut self,
         channel: &str,
@@ -188,7 +188,6 @@ impl HttpChecks {
     }
 }
 
-/// A finished exchange.
 struct FinishedExchange<'a> {
     channel: &'a str,
     exchange: &'a HttpExchange,
@@ -220,7 +219,6 @@ impl FinishedExchange<'_> {
         self.ledger.fail(finding.seen(self.exchange.status.as_bytes()));
     }
 
-    /// Whether the Accept header of the request covers this media type.
     fn accepts(&self, wanted: &str) -> bool {
         let (kind, _) = wanted.split_once('/').unwrap_or((wanted, ""));
         let accepts = self.exchange.request_headers.iter().filter(|(name, _)| name == "accept");
@@ -235,14 +233,8 @@ impl PostedMessage {
     fn of(context: &MessageContext<'_>) -> Self {
         let tracked = context.tracked;
         let conversation = tracked.conversation;
-        let mut posted = Self {
-            kind: PostedKind::Other,
-            method: String::new(),
-            id: None,
-            version: None,
-            name: None,
-            agreed: conversation.revision().filter(|_| conversation.handshake >= Handshake::Answered),
-        };
+        let agreed = conversation.revision().filter(|_| conversation.handshake >= Handshake::Answered);
+        let mut posted = Self { agreed, ..Self::default() };
         match tracked.message {
             Ok(Message::Request(request)) => {
                 let text = |json| Text::from_json(json).map(|it| it.to_name().into_owned());

@@ -14,8 +14,7 @@ impl FinishedExchange<'_> {
             self.ledger.inspected(&HTTP_SESSION);
             if session.is_empty() || !session.bytes().all(|byte| byte.is_ascii_graphic()) {
                 let session = shown(session.as_bytes(), 60);
-                let detail = format!("the session id {session:?} is not visible ASCII");
-                self.by_server(&HTTP_SESSION, detail);
+                self.by_server(&HTTP_SESSION, format!("the session id {session:?} is not visible ASCII"));
             }
             if posted.version.is_some() && is_modern_server {
                 self.by_server(&HTTP_SESSION, "a modern request starts a session");
@@ -75,10 +74,7 @@ impl FinishedExchange<'_> {
             }
             405 | 401 | 403 => self.ledger.inspected(&HTTP_STATUS),
             400..=499 if !is_known => {}
-            status => {
-                let detail = format!("GET: expected a stream or status 405, got {status}");
-                self.by_server(&HTTP_STATUS, detail);
-            }
+            status => self.by_server(&HTTP_STATUS, format!("GET: expected a stream or status 405, got {status}")),
         }
     }
 
@@ -86,8 +82,7 @@ impl FinishedExchange<'_> {
     pub(super) fn delete(&mut self) {
         self.ledger.inspected(&HTTP_SESSION);
         if !self.is_ok() && !matches!(self.status, 401 | 403 | 404 | 405) {
-            let detail = format!("DELETE: expected status 2xx or 405, got {}", self.status);
-            self.by_server(&HTTP_SESSION, detail);
+            self.by_server(&HTTP_SESSION, format!("DELETE: expected status 2xx or 405, got {}", self.status));
         }
     }
 
