@@ -30,8 +30,15 @@ fn the_sessions_in_the_readme() {
         program.args(command.split(' ')).env("PATH", path()).current_dir("tests/cmd/files");
         let output = program.output().expect("it runs");
         let printed = [output.stdout, output.stderr].concat();
-        assert_eq!(String::from_utf8_lossy(&printed), shown);
+        assert_eq!(without_frame_numbers(&String::from_utf8_lossy(&printed)), without_frame_numbers(shown));
     }
+}
+
+/// Leaves out the numbers of frames: whether a banner comes before or after our first request is up to the scheduler.
+fn without_frame_numbers(text: &str) -> String {
+    let mut parts = text.split(" frame ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + " frame " + part.trim_start_matches(|c: char| c.is_ascii_digit()))
 }
 
 /// A search path with the program, because sessions start `barewire serve` and the like.
