@@ -260,7 +260,7 @@ impl Capability {
 /// A capability that a client can declare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "they are their names")]
+#[allow(missing_docs, reason = "the names say what they are")]
 pub enum ClientCapability {
     Roots,
     RootsListChanged,
@@ -309,7 +309,7 @@ impl ClientCapability {
 /// A capability that a server can declare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "they are their names")]
+#[allow(missing_docs, reason = "the names say what they are")]
 pub enum ServerCapability {
     Tools,
     ToolsListChanged,

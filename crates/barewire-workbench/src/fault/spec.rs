@@ -36,7 +36,7 @@ pub(super) enum FaultKind {
     Kill,
 }
 
-/// The messages of a direction that a fault applies to.
+/// Selects which messages of one direction a fault changes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum MessageSelector {
     All,

@@ -16,7 +16,7 @@ pub(super) struct AfterExit {
     moved: Instant,
     /// The time limit that applies now, and the time since when it applies.
     limit: Option<(Limit, Instant)>,
-    /// Whether it was already reported that a process is left.
+    /// Whether a process that is still running after the exit was already reported.
     reported: bool,
 }
 

@@ -83,8 +83,8 @@ impl TextView<'_> {
         }
     }
 
-    /// Returns the class of a name that consists of several words, such as `"api key"`. It may also be a sentence, so
-    /// only values that look generated are secrets.
+    /// Returns the secret class of a name of several words, such as `"api key"`. Such words may also be ordinary prose,
+    /// so the value counts as a secret only if it looks randomly generated.
     fn spaced_name(&self, last_word: usize, end: usize, place: NameContext) -> Option<SecretClass> {
         if !self.text[self.floor..last_word].ends_with(b" ") {
             return None;

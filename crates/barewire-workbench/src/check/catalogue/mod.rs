@@ -107,7 +107,7 @@ pub enum Category {
     Methods,
     /// Tools.
     Tools,
-    /// Several requests at once.
+    /// Sequences of requests, and concurrent requests.
     Flow,
     /// The server process.
     Process,
@@ -281,7 +281,7 @@ impl Category {
             Self::Lifecycle => "the start of a connection: the first response, the handshake, the version",
             Self::Methods => "methods: known and unknown methods, invalid parameters, capabilities, error codes",
             Self::Tools => "tools: their schemas, results and failures",
-            Self::Flow => "several requests at once: pages, progress, cancellation, concurrency",
+            Self::Flow => "sequences of requests and concurrent requests: pages, progress, cancellation",
             Self::Process => "the server process: its exit, its child processes, its stderr",
             Self::Modern => "the rules of 2026-07-28, which has no handshake",
             Self::Http => "HTTP: access, headers, statuses, sessions",

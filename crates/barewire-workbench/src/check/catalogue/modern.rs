@@ -145,7 +145,8 @@ pub(crate) static CACHING_HINTS: Check = Check {
     fail: "ttlMs or cacheScope is missing or invalid, or a page has another cacheScope than the page before",
     skip: "no such result was seen",
     sentence: "a cacheable result has no valid ttlMs and cacheScope",
-    remedy: "Add both to these six results, with one cacheScope for all pages of a list. If in doubt: 0 and private.",
+    remedy: "Add ttlMs and cacheScope to the results of server/discover, the four lists and resources/read, with the same \
+             cacheScope on all pages of a list. If in doubt, use ttlMs 0 and cacheScope private.",
     example: r#"{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}"#,
     see: &["result-type", "list-order"],
     references: &[Mcp("2026-07-28/server/utilities/caching")],
