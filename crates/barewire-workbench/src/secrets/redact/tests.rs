@@ -367,9 +367,10 @@ proptest! {
     #[test]
     fn json_in_lines_is_as_json_in_one(value in values(), cut in 0..100_usize) {
         let before = serde_json::to_string_pretty(&value).expect("it can be written");
-        // A known gap, see docs/rough-edges.md: after a string that ends in the name of an option, a string of only line
-        // breaks is replaced in pretty-printed JSON, and not in JSON on one line.
-        prop_assume!(!before.contains("--password\"") || !before.contains("\"\\n"));
+        // A known gap, see docs/rough-edges.md: on one line, a name that itself ends a longer string with a secret in it
+        // does not mark the `value` beside it.
+        let ends_in_option = |(at, _): (usize, _)| at > 0 && before.as_bytes()[at - 1] != b'"';
+        prop_assume!(!before.match_indices("--password\"").any(ends_in_option));
         let after = in_lines(&before);
         let read = serde_json::from_str::<Value>(&after);
         prop_assert!(read.is_ok(), "{before}\n{after}");
