@@ -63,7 +63,8 @@ struct Cursor {
     reported: usize,
     /// The offset up to which the text was searched for hits.
     examined: usize,
-    /// The end of the last secret: the text before it is not read again.
+    /// The end of the last secret: the text before it is not searched again, but a name in it may belong to a value
+    /// that follows.
     floor: usize,
 }
 
@@ -137,7 +138,7 @@ impl LineScanner {
                     visitor.secret(&text[cursor.reported..end], kind);
                     cursor = Cursor::at(end);
                     if !ends {
-                        return self.hold(text, end, cursor);
+                        return self.hold(text, end.saturating_sub(LOOKBEHIND), cursor);
                     }
                     visitor.end(kind);
                     if ending == SecretEnd::Pem && end == length {
@@ -214,7 +215,7 @@ impl LineScanner {
         match next {
             Continuation::Nothing => visitor.plain(&text[reported..]),
             Continuation::Piece => {
-                let from = if is_between { examined.saturating_sub(LOOKBEHIND).max(floor) } else { floor };
+                let from = examined.saturating_sub(LOOKBEHIND);
                 visitor.plain(&text[reported.min(from)..from]);
                 self.hold(text, from, Cursor { reported: reported.max(from), examined, floor: floor.max(from) });
             }

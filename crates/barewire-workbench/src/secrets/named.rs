@@ -96,21 +96,23 @@ impl TextView<'_> {
     /// Returns the class of the value in `{"name": "API_KEY", "value": …}`. `quote` is the offset of the quote before
     /// `value`; `slashes` is the number of backslashes before every quote.
     fn sibling(&self, quote: usize, slashes: usize) -> Option<SecretClass> {
+        // `API_KEY` may contain a secret itself, and is still a name.
+        let view = TextView { floor: 0, ..*self };
         let sign = |end: usize, byte: u8| {
-            let end = self.back_json_space(end);
-            (end > self.floor && self.text[end - 1] == byte).then(|| end - 1)
+            let end = view.back_json_space(end);
+            view.text[..end].ends_with(&[byte]).then(|| end - 1)
         };
         let slashed = |quote: usize| {
-            let start = self.back(quote, MAX_BACKSLASHES, |b| b == b'\\');
+            let start = view.back(quote, MAX_BACKSLASHES, |b| b == b'\\');
             (quote - start == slashes).then_some(start)
         };
         let end = slashed(sign(sign(slashed(quote)?, b',')?, b'"')?)?;
-        let start = self.back(end, names::MAX_WRITTEN_NAME, is_name);
-        let opening = start.checked_sub(1).filter(|at| *at >= self.floor && self.text[*at] == b'"')?;
+        let start = view.back(end, names::MAX_WRITTEN_NAME, is_name);
+        let opening = start.checked_sub(1).filter(|at| view.text[*at] == b'"')?;
         let closing = slashed(sign(sign(slashed(opening)?, b':')?, b'"')?)?;
-        let before = &self.text[self.floor..closing];
+        let before = &view.text[..closing];
         let is_name = before.ends_with(b"\"name") || before.ends_with(b"\"key");
-        let name = &self.text[start..end];
+        let name = &view.text[start..end];
         is_name.then(|| names::secret_class(name, NameContext::Assigned).or_else(|| names::header_class(name)))?
     }
 

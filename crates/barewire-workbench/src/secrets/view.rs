@@ -159,6 +159,6 @@ pub(super) const MAX_BACKSLASHES: usize = 31;
 /// The maximum length of a token that is read whole. A JWT that lists all groups in a company has 4 KiB.
 pub(super) const MAX_RUN: usize = 8 * 1024;
 
-/// The maximum length of text before a hit that is read: white space, a quote, backslashes and a name; and the same for
-/// the member before it.
-pub(super) const LOOKBEHIND: usize = 2 * (MAX_JSON_SPACE + 2 + MAX_BACKSLASHES + names::MAX_WRITTEN_NAME);
+/// The maximum length of text before a hit that is read: the colon in `"name": "API_KEY", "value":` has five gaps of
+/// white space, a quote with backslashes and a sign before it, and three names.
+pub(super) const LOOKBEHIND: usize = 5 * (MAX_JSON_SPACE + MAX_BACKSLASHES + 2) + 3 * names::MAX_WRITTEN_NAME;

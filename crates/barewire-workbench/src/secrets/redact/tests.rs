@@ -185,7 +185,7 @@ fn a_secret_of_any_length_takes_little_memory() {
     for _ in 0..100 {
         redactor.entry(entry(piece.as_bytes(), End::None), &mut out);
         let held = redactor.0.as_ref().expect("on").unfinished.values().next().expect("one").line.held();
-        assert!(held < 256, "{held}");
+        assert!(held < 4096, "{held}");
     }
     redactor.entry(entry(b"\",\"a\":\"b\"}", End::Lf), &mut out);
     let written: usize = out.iter().map(|entry| payload(entry).len()).sum();
@@ -367,10 +367,6 @@ proptest! {
     #[test]
     fn json_in_lines_is_as_json_in_one(value in values(), cut in 0..100_usize) {
         let before = serde_json::to_string_pretty(&value).expect("it can be written");
-        // A known gap, see docs/rough-edges.md: on one line, a name that itself ends a longer string with a secret in it
-        // does not mark the `value` beside it.
-        let ends_in_option = |(at, _): (usize, _)| at > 0 && before.as_bytes()[at - 1] != b'"';
-        prop_assume!(!before.match_indices("--password\"").any(ends_in_option));
         let after = in_lines(&before);
         let read = serde_json::from_str::<Value>(&after);
         prop_assert!(read.is_ok(), "{before}\n{after}");

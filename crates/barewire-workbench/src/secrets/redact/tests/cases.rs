@@ -33,6 +33,10 @@ pub(super) const CASES: &[(&str, &str)] = &[
     // Objects that describe a secret.
     (r#"{"secret":{"type":"text","value":"abc"},"value":"d"}"#,
      r#"{"secret":{"type":"text","value":"<redacted-1>"},"value":"d"}"#),
+    (r#"{"key":"AKIAIOSFODNN7EXAMPLE--password","value":"hunter2xyz"}"#,
+     r#"{"key":"<redacted-1>","value":"<redacted-2>"}"#),
+    (r#"{"key":"from-the-environment-token" , "value" : "hunter2xyz"}"#,
+     r#"{"key":"<redacted-1>-token" , "value" : "<redacted-2>"}"#),
     (r#"{"secret":{"token":"a1", "value" : 12345}}"#,
      r#"{"secret":{"token":"<redacted-1>", "value" : "<redacted-2>"}}"#),
     (r#"{"t":"{\"secret\":{\"a\":{\"value\":1},\"value\":\"b2\"}}"}"#,
