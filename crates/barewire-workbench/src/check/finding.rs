@@ -16,13 +16,13 @@ pub struct Finding {
     pub check: &'static Check,
     /// The party at fault.
     pub party: Party,
-    /// The details, which reports show after the sentence of the check.
+    /// The details of this violation. Reports show them after [`Check::sentence`].
     pub detail: String,
     /// The location on the wire.
     pub location: Location,
     /// The first bytes at the location, not redacted.
     pub(crate) seen: Vec<u8>,
-    /// The bytes at the location, redacted, escaped and cut. Empty until the finding is in a report.
+    /// The bytes at the location, redacted, escaped and shortened. Empty until the finding is in a report.
     pub evidence: String,
     /// The member at fault, as a JSON Pointer.
     pub path: Option<String>,
@@ -30,13 +30,13 @@ pub struct Finding {
 
 /// The party at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a wire has two ends and a carrier")]
+#[expect(clippy::exhaustive_enums, reason = "only a client, a server or the carrier between them can be at fault")]
 pub enum Party {
     /// The client.
     Client,
     /// The server.
     Server,
-    /// The transport or a proxy between the two.
+    /// The transport, or a proxy between client and server.
     Carrier,
 }
 
@@ -44,7 +44,7 @@ pub enum Party {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Location {
-    /// The connection, if there are several.
+    /// The name of the connection; empty if there is only one connection.
     pub channel: String,
     /// The stream, as the character that marks it in a transcript: `>`, `<` or `!`.
     pub stream: Option<char>,
@@ -56,7 +56,7 @@ pub struct Location {
 
 impl Finding {
     pub(crate) fn new(check: &'static Check, party: Party, location: Location, detail: impl Into<String>) -> Self {
-        // The detail may quote text of the peer, so it is escaped and cut.
+        // The detail can contain text of the peer, so control characters are escaped and the length is limited.
         let detail = shown(detail.into().as_bytes(), MAX_DETAIL);
         Self { check, party, detail, location, seen: Vec::new(), evidence: String::new(), path: None }
     }
@@ -72,14 +72,14 @@ impl Finding {
         self
     }
 
-    /// Redacts and shortens all texts.
+    /// Redacts and shortens all texts. Turns `seen` into `evidence`.
     pub(crate) fn redact(&mut self, redactor: &mut Redactor) {
         self.evidence = redactor.shown(&std::mem::take(&mut self.seen), MAX_EVIDENCE);
         self.detail = redactor.shown(self.detail.as_bytes(), MAX_DETAIL);
         self.path = self.path.take().map(|path| redactor.shown(path.as_bytes(), MAX_DETAIL));
     }
 
-    /// Returns a text that is the same in every run, to recognise repeated findings.
+    /// Returns a text that is the same for this finding in every run.
     pub(crate) fn fingerprint(&self) -> String {
         self.identity().join("|")
     }
@@ -114,7 +114,7 @@ fn without_numbers(text: &str) -> String {
 }
 
 impl Party {
-    /// The name of this party, as reports show it.
+    /// Returns the name of this party, as reports show it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Client => "client",
@@ -147,7 +147,12 @@ impl Location {
         Self { channel: channel.to_owned(), ..Self::default() }
     }
 
-    /// The location as text for people.
+    /// Returns a key that sorts connections by their numbers: `p2` before `p10`.
+    pub(super) fn connection_order(&self) -> (usize, &str) {
+        (self.channel.len(), &self.channel)
+    }
+
+    /// Returns the location as text for people.
     pub fn text(&self) -> String {
         let place = match (self.frame, self.offset, self.stream) {
             (Some(frame), Some(offset), _) => format!("frame {frame}, byte {offset}"),
@@ -171,10 +176,10 @@ pub(crate) fn stream_location(channel: &str, stream: Stream) -> Location {
     Location { channel: channel.to_owned(), stream: Some(stream.sigil()), ..Location::default() }
 }
 
-/// The maximum length of a detail. Two sentences fit; only a very long quoted name is cut.
+/// The maximum width of a detail, in columns: more than two sentences, so that only a very long quoted name is cut.
 const MAX_DETAIL: usize = 1000;
 
-/// The maximum length of the evidence: two lines of a terminal.
+/// The maximum width of the evidence, in columns: two lines of a terminal.
 const MAX_EVIDENCE: usize = 160;
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::Advice;
 #[derive(Default)]
 pub(crate) struct Ledger {
     records: BTreeMap<&'static str, CheckRecord>,
-    /// The findings since the last call of `take_findings`; `None` if they are not collected.
+    /// The findings since the last call of `take_findings`; `None` if new findings are not collected.
     new_findings: Option<Vec<Finding>>,
 }
 
@@ -60,7 +60,7 @@ impl Reason {
         Self { what: what.into(), advice: Some(advice) }
     }
 
-    /// Returns the reason, and the advice as worded by `advice_text`.
+    /// Returns the reason, followed by the text that `advice_text` returns for the advice.
     pub(super) fn text(&self, advice_text: fn(&Advice) -> String) -> String {
         match &self.advice {
             Some(advice) => format!("{}: {}", self.what, advice_text(advice)),
@@ -99,13 +99,13 @@ impl Ledger {
         Self { new_findings: Some(Vec::new()), ..Self::default() }
     }
 
-    /// Takes the findings since the last call. Only the first findings of each check are kept; the rest are only
-    /// counted.
+    /// Takes the new findings since the last call. Each check keeps only its first findings; `omitted` counts the
+    /// others.
     pub(crate) fn take_findings(&mut self) -> Vec<Finding> {
         self.new_findings.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Returns the id of each check with findings that were only counted, and their number.
+    /// Returns the id of each check that has findings which were only counted, and the number of these findings.
     pub(crate) fn omitted(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.records.iter().filter(|(_, record)| record.more > 0).map(|(id, record)| (*id, record.more))
     }
@@ -118,7 +118,8 @@ impl Ledger {
     pub(crate) fn fail(&mut self, finding: Finding) {
         let record = self.record(finding.check);
         record.inspections += 1;
-        // At least one finding of each kind is kept, because a baseline lists every kind of finding.
+        // Findings of one kind have the same fingerprint. One of each kind is kept, because a baseline lists every
+        // kind.
         let fingerprint = finding.fingerprint();
         let is_new = !record.fingerprints.contains(&fingerprint);
         let is_kept = record.findings.len() < MAX_FINDINGS || is_new && record.fingerprints.len() < MAX_KINDS;
@@ -167,7 +168,7 @@ impl Ledger {
         self.records.get(check.id).is_some_and(|record| !record.findings.is_empty())
     }
 
-    /// Whether the check would have an outcome if the run ended now.
+    /// Whether the check has inspected anything, or is already marked as skipped or incomplete.
     pub(crate) fn has_evidence(&self, check: &Check) -> bool {
         self.records
             .get(check.id)
@@ -206,7 +207,11 @@ impl Ledger {
 impl CheckRecord {
     fn status(self, check: &Check, place: CheckPlace) -> Status {
         if !self.findings.is_empty() {
-            let Self { findings, more, has_more_kinds, .. } = self;
+            let Self { mut findings, more, has_more_kinds, .. } = self;
+            // The connections of a live run work at the same time, so only sorting gives the findings a stable order.
+            if matches!(place, CheckPlace::Stdio | CheckPlace::Http) {
+                findings.sort_by(|a, b| a.location.connection_order().cmp(&b.location.connection_order()));
+            }
             return Status::Fail { findings, more, has_more_kinds };
         }
         if let Some(why) = self.incomplete {
@@ -226,9 +231,7 @@ impl CheckRecord {
     }
 }
 
-/// The maximum number of findings that are kept for each check. Further findings are only counted, unless they are of a
-/// new kind.
+/// The maximum number of findings that a check keeps. Further findings of a known kind are only counted.
 const MAX_FINDINGS: usize = 20;
-/// The maximum number of kinds of findings that are kept for each check, so that a malicious server cannot fill the
-/// memory.
+/// The maximum number of kinds of findings that a check keeps, so that a malicious server cannot fill the memory.
 const MAX_KINDS: usize = 500;

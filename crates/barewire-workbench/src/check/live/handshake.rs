@@ -1,4 +1,4 @@
-//! Variants of the handshake: missing, repeated, with unknown versions; and batches, which depend on the version.
+//! Probes with a missing handshake, a repeated one and unknown versions; and with batches, which depend on the version.
 
 use barewire_proto::mcp::{Era, Revision};
 use serde_json::{Value, json};
@@ -7,6 +7,7 @@ use super::ServerSummary;
 use super::connection::ServerConnection;
 use super::harness::{Harness, initialize};
 use super::outcome::{RequestOutcome, is_response_to};
+use super::recording::LocatedFrame;
 use crate::check::catalogue::envelope::BATCH_POLICY;
 use crate::check::catalogue::lifecycle::{HANDSHAKE, LIFECYCLE_GATE, SECOND_INITIALIZE, VERSION_NEGOTIATION};
 use crate::check::catalogue::methods::PING;
@@ -20,7 +21,7 @@ pub(super) fn skip(harness: &Harness) {
 }
 
 pub(super) async fn run(harness: &mut Harness, summary: &mut ServerSummary) -> Result<(), Error> {
-    // Over HTTP a server may have no sessions, and then it cannot know whether the client has sent `initialize`.
+    // Over HTTP, a server without sessions cannot know whether the client has sent `initialize`.
     if !harness.is_http() {
         request_before_handshake(harness).await?;
     }
@@ -43,8 +44,7 @@ async fn request_before_handshake(harness: &mut Harness) -> Result<(), Error> {
     Ok(())
 }
 
-/// Opens a connection for an unknown version and for each legacy revision, and runs further probes on these
-/// connections.
+/// Opens a connection for an unknown version and for each legacy revision, and also uses it for other probes.
 async fn versions(harness: &mut Harness, summary: &mut ServerSummary) -> Result<(), Error> {
     if !harness.wants(&[&VERSION_NEGOTIATION, &SECOND_INITIALIZE, &BATCH_POLICY]) {
         return Ok(());
@@ -84,7 +84,7 @@ async fn versions(harness: &mut Harness, summary: &mut ServerSummary) -> Result<
     Ok(())
 }
 
-/// Judges the response to `initialize`, and returns the agreed revision if it is a legacy one.
+/// Judges the response to `initialize`, and returns the agreed revision if it is a legacy revision.
 fn agreed_revision(
     harness: &Harness,
     connection: &ServerConnection,
@@ -125,7 +125,7 @@ async fn second_initialize(harness: &mut Harness, connection: &mut ServerConnect
     }
 }
 
-/// Sends a batch of two light requests, in revisions that have a rule for batches.
+/// Sends a batch of two pings or similar requests, in revisions that have a rule for batches.
 async fn batch(harness: &mut Harness, connection: &mut ServerConnection) {
     let revision = connection.revision;
     let has_batches = revision == Revision::V2025_03_26;
@@ -149,11 +149,9 @@ async fn batch(harness: &mut Harness, connection: &mut ServerConnection) {
     let sent = connection.location();
     let mut served = 0;
     let mut last = None;
-    let (frames, still_answers) = connection.drain_until_liveness().await;
+    let (frames, still_answers) = connection.drain_until_liveness(is_last_response(ids.to_vec())).await;
     for frame in frames {
-        let value: Value = serde_json::from_slice(&frame.bytes).unwrap_or_default();
-        let responses = value.as_array().cloned().unwrap_or_else(|| vec![value]);
-        let count = responses.iter().filter(|it| is_served(it, &ids)).count();
+        let count = messages(&frame).iter().filter(|it| is_served(it, &ids)).count();
         if count > 0 {
             served += count;
             last = Some(frame);
@@ -175,11 +173,31 @@ async fn batch(harness: &mut Harness, connection: &mut ServerConnection) {
     }
 }
 
-/// Whether a message is the response to one of the requests, and not a refusal of the whole batch.
+/// Returns a function that is called with each frame, and returns `true` after every request of the batch, or the batch
+/// as a whole, is answered.
+fn is_last_response(mut unanswered: Vec<String>) -> impl FnMut(&LocatedFrame) -> bool {
+    move |frame| {
+        for message in messages(frame) {
+            let is_refusal = message["id"].is_null() && message.get("error").is_some();
+            unanswered.retain(|id| !is_refusal && !is_response_to(&message, id));
+        }
+        unanswered.is_empty()
+    }
+}
+
+/// Returns the elements of a batch, or the only message of a frame.
+fn messages(frame: &LocatedFrame) -> Vec<Value> {
+    match serde_json::from_slice(&frame.bytes).unwrap_or_default() {
+        Value::Array(elements) => elements,
+        message => vec![message],
+    }
+}
+
+/// Whether a message is the response to one request of the batch, and not a refusal of the whole batch.
 fn is_served(response: &Value, ids: &[String]) -> bool {
     let refused = matches!(response["error"]["code"].as_i64(), Some(-32700 | -32600));
     ids.iter().any(|id| is_response_to(response, id)) && !refused
 }
 
-/// No server speaks this version.
+/// A version that no server speaks.
 const UNKNOWN_VERSION: &str = "1900-01-01";

@@ -63,7 +63,7 @@ pub(super) async fn run(harness: &mut Harness, era: Era) -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs the hostile probes one after the other, on the same connection as long as it works.
+/// Runs the hostile probes one after the other. They share a connection as long as the connection works.
 struct HostileProbe<'a> {
     harness: &'a mut Harness,
     era: Era,
@@ -71,8 +71,8 @@ struct HostileProbe<'a> {
 }
 
 impl HostileProbe<'_> {
-    /// Runs a probe on a working connection, unless its checks are not selected or the server does not respond. Returns
-    /// whether the probe has run and the connection still works.
+    /// Runs a probe, unless its checks are not selected or no connection can be opened. Returns whether the probe has
+    /// run and the connection still works.
     async fn run(
         &mut self,
         checks: &[&'static Check],
@@ -115,14 +115,14 @@ async fn broken_json(harness: &mut Harness, connection: &mut ServerConnection) -
     connection.errors_without_id.clear();
     connection.send(&[BROKEN_JSON, b"\n"].concat()).await;
     if harness.is_http() {
-        // HTTP exchanges run in parallel, so the next request could overtake this one.
+        // HTTP exchanges run in parallel, so the next request could overtake the broken line.
         connection.drain_for(harness.patience).await;
     }
     let sent = connection.location();
     let works = connection.still_answers().await;
     connection.wait_until_quiet().await;
     if works && connection.errors_without_id.is_empty() {
-        // Responses may come in any order, so the error may follow later.
+        // Responses may arrive in any order, so the error may still follow.
         connection.drain_for(REORDERING_TIME).await;
     }
     harness.recording.ledger().inspected(&PARSE_ERROR_RECOVERY);
@@ -156,7 +156,7 @@ async fn malformed_message(
     let line = format!("{{\"id\":{id},{members}}}");
     connection.send(format!("{line}\n").as_bytes()).await;
     let sent = connection.location();
-    let (frames, works) = connection.drain_until_liveness().await;
+    let (frames, works) = connection.drain_until_liveness(|frame| response_code(frame, &id).is_some()).await;
     harness.recording.ledger().inspected(&ENVELOPE_VALIDATION);
     let expected = codes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
     let detail = |got: &str| format!("{message}: expected error {expected}, got {got}");
@@ -264,7 +264,7 @@ async fn stray_cancellations(harness: &mut Harness, connection: &mut ServerConne
     works
 }
 
-/// Sends a request with this JSON text in its metadata, and checks that the server survives it.
+/// Sends a request with this JSON text in its metadata, and checks that the server still answers after it.
 async fn survives(
     harness: &mut Harness,
     connection: &mut ServerConnection,
@@ -273,7 +273,7 @@ async fn survives(
 ) -> bool {
     let id = connection.next_id().to_string();
     connection.claim(&id);
-    // The metadata without its closing brace, so that a member can be added.
+    // Removes the closing brace of the metadata, so that a member can be added.
     let meta = connection.with_meta(json!({"_meta": {}}))["_meta"].to_string();
     let meta = meta.strip_suffix('}').unwrap_or(&meta);
     let comma = if meta.len() > 1 { "," } else { "" };
@@ -288,8 +288,7 @@ async fn survives(
     harness.recording.ledger().inspected(check);
     match outcome {
         _ if !works => fail_unresponsive(harness, check, connection),
-        // A server that cannot read the message may not be able to read its id, so an error without an id is a valid
-        // response.
+        // A server that cannot read the message may be unable to read its id, so the error may have no id.
         Some(RequestOutcome::NoResponse) if !connection.errors_without_id.is_empty() => {}
         Some(outcome @ (RequestOutcome::NoResponse | RequestOutcome::Disconnected)) => {
             harness.fail(check, connection, None, format!("expected a response, got {}", outcome.describe()));
@@ -307,7 +306,7 @@ fn expect_result(
     outcome: &RequestOutcome,
 ) -> bool {
     harness.recording.ledger().inspected(check);
-    // A server that lacks the method of the light request answers it with an error.
+    // A server that lacks the method of the light request, such as ping, answers the request with an error.
     let is_light = || ![&PING, &MODERN_DISCOVER].iter().any(|check| harness.recording.ledger().has_failed(check));
     match outcome {
         RequestOutcome::Result(..) => true,
@@ -323,7 +322,7 @@ fn expect_result(
     }
 }
 
-/// Reports that the server stopped answering, unless it exits on ordinary input as well.
+/// Reports that the server stopped answering, unless `stays-alive` already reports that the process exits.
 fn fail_unresponsive(harness: &Harness, check: &'static Check, connection: &ServerConnection) {
     if !harness.skip_if_exited(check, connection) {
         harness.fail(check, connection, None, why_unresponsive(connection));
@@ -371,11 +370,11 @@ const MALFORMED_MESSAGES: &[(&str, &str, &[i64])] = &[
 const BROKEN_JSON: &[u8] = br#"{"jsonrpc":"2.0","id":991,"method":"#;
 /// The pause between two parts of a message, so that the server reads them separately.
 const PAUSE: Duration = Duration::from_millis(25);
-/// The number of requests in one write; too many for a buffer of ten lines.
+/// The number of requests in one write; more than a small buffer of lines can hold.
 const COALESCED_REQUESTS: usize = 20;
 /// The maximum time to wait for a response after a later request is answered.
 const REORDERING_TIME: Duration = Duration::from_secs(1);
-/// The length of the large message's string in bytes; about that of a picture.
+/// The length in bytes of the string in the large message; about the size of a picture.
 const LARGE: usize = 1024 * 1024;
-/// The number of nested arrays. A parser that uses 80 bytes of stack for each overflows a stack of eight megabytes.
+/// The number of nested arrays. A parser that uses 84 bytes of stack for each array overflows a stack of 8 MiB.
 const DEPTH: usize = 100_000;

@@ -10,7 +10,7 @@ use crate::check::live::outcome::{RequestOutcome, is_response_to};
 use crate::check::live::recording::LocatedFrame;
 
 impl ServerConnection {
-    /// The method of light requests, which only show whether the server answers: `ping`, a list, or `server/discover`.
+    /// Returns the method of light requests, which show whether the server answers: ping, a list, `server/discover`.
     pub(in crate::check::live) const fn liveness_method(&self) -> &'static str {
         match self.era {
             Era::Legacy => self.liveness,
@@ -25,43 +25,54 @@ impl ServerConnection {
         matches!(outcome, RequestOutcome::Result(..) | RequestOutcome::Error(_))
     }
 
-    /// Sends a light request. Returns the other frames that arrive until shortly after its response, and whether it was
-    /// answered.
-    pub(in crate::check::live) async fn drain_until_liveness(&mut self) -> (Vec<LocatedFrame>, bool) {
+    /// Sends a light request, such as a ping. Returns the other frames that arrive until shortly after its response,
+    /// and whether it was answered. Responses may arrive in any order, so this also waits until `is_last` returns `true`
+    /// for a frame, but only for a limited time.
+    pub(in crate::check::live) async fn drain_until_liveness(
+        &mut self,
+        mut is_last: impl FnMut(&LocatedFrame) -> bool,
+    ) -> (Vec<LocatedFrame>, bool) {
         let since = Instant::now();
         let id = self.send_request(self.liveness_method(), json!({})).await;
         self.claim(&id);
         let mut frames = Vec::new();
-        let mut still_answers = false;
+        let (mut still_answers, mut has_last) = (false, false);
         let mut deadline = self.response_deadline();
         while let Some(frame) = self.next_frame(deadline).await {
             let value: Value = serde_json::from_slice(&frame.bytes).unwrap_or_default();
+            let was_complete = still_answers && has_last;
             if is_response_to(&value, &id) {
                 still_answers = true;
                 self.set_quiet(since.elapsed());
-                deadline = Instant::now() + self.quiet;
+                // Over HTTP, `next_frame` returns `None` when no exchange is open.
+                if self.http().is_none() {
+                    deadline = self.deadline(self.quiet * 4);
+                }
             } else if frames.len() < MAX_FRAMES {
+                has_last = has_last || is_last(&frame);
                 frames.push(frame);
+            }
+            if still_answers && has_last && !was_complete {
+                deadline = self.deadline(self.quiet);
             }
         }
         (frames, still_answers)
     }
 
-    /// Sets the time of silence after which nothing more is expected, based on the time that the server took for a
-    /// light request.
+    /// Sets the time without output after which no further output is expected, from the duration of a light request.
     fn set_quiet(&mut self, took: Duration) {
         self.quiet = (took * 4).clamp(MIN_QUIET, MAX_QUIET);
     }
 
-    /// Waits until the server has been silent for so long that nothing more is expected.
+    /// Handles output for the time after which no further output is expected.
     pub(in crate::check::live) async fn wait_until_quiet(&mut self) {
         self.drain_for(self.quiet).await;
     }
 }
 
-/// The minimum time of silence after which nothing more is expected; an unsolicited message would follow sooner.
+/// The minimum of `quiet`; an unsolicited message would arrive sooner.
 pub(super) const MIN_QUIET: Duration = Duration::from_millis(30);
-/// The maximum time of silence to wait for, so that a run with a slow server does not take too long.
+/// The maximum of `quiet`, so that a run with a slow server does not take too long.
 const MAX_QUIET: Duration = Duration::from_millis(500);
 /// The maximum number of frames that are returned; probes look only at the first ones.
 const MAX_FRAMES: usize = 1000;
