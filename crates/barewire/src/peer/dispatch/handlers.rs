@@ -1,5 +1,5 @@
-//! Starts the handler of a message and polls it once. If the handler is ready, its answer is written; if not, it
-//! becomes a task.
+//! Starts the handler of a message and polls it once. If the handler is ready, its answer is written; if not, the
+//! handler becomes a task.
 
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -106,7 +106,7 @@ impl<O: Outlet> Dispatcher<O> {
                 if let Some(failure) = failed {
                     self.log.failed(&method, &failure);
                 }
-                // If the handler has kept a clone of its context, further notifications about this request are dropped.
+                // If the handler has kept a clone of its context, notifications that the clone sends later are dropped.
                 if let Some(spare) = &self.spare
                     && Arc::strong_count(spare) > 1
                 {
@@ -215,7 +215,6 @@ enum FirstPoll {
     Pending { work: BoxedHandler, span: Span, incoming: Arc<IncomingMessage> },
 }
 
-/// A handler that runs for longer than this without an `await` is reported, because it noticeably delays everything
-/// else on its connection. The limit is not lower because a busy machine may suspend any thread for tens of
-/// milliseconds.
-const SLOW_HANDLER_WARNING: Duration = Duration::from_millis(100);
+/// A handler that runs for longer than this without an `await` is logged, because it noticeably delays everything else
+/// on its connection. The limit is not lower because a busy machine may suspend any thread for 100 milliseconds.
+const SLOW_HANDLER_WARNING: Duration = Duration::from_millis(500);
