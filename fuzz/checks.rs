@@ -1,5 +1,5 @@
-//! Properties that hold for any bytes: one function per fuzz target. They are run by cargo-fuzz, by the property tests
-//! and over the corpus in `testdata/corpus`, and panic if a property does not hold.
+//! Properties of `barewire-proto` that hold for any bytes: one function per fuzz target, which panics if its property
+//! does not hold. cargo-fuzz and the property tests call these functions, the tests also with `testdata/corpus`.
 
 use barewire_proto::frame::{Codec, ContentLength, Frame, FrameError, Lines, Outline, Sse};
 use barewire_proto::json::{Json, Kind};
@@ -8,7 +8,7 @@ use barewire_proto::rpc::{Id, Invalid, Message, Params, Parsed, Rule, Shape, par
 use barewire_proto::transcript::{Channel, Entry, Note, Recorder, Stream, is_clean, read, read_line, restore};
 use serde_json::value::RawValue;
 
-/// A check, with the name of its fuzz target and corpus.
+/// The name of a fuzz target and of its corpus, and the function that checks its property.
 pub type Check = (&'static str, fn(&[u8]));
 
 /// All checks.
@@ -22,7 +22,7 @@ pub const ALL: [Check; 7] = [
     ("round_trip", round_trip),
 ];
 
-/// An owned copy of a frame, to compare.
+/// An owned copy of a frame, so that the frames of two decoders can be compared.
 #[derive(Debug, PartialEq)]
 struct OwnedFrame {
     offset: u64,
@@ -65,7 +65,7 @@ fn any_split<C: Codec>(new: impl Fn() -> C, stream: &[u8], cuts: u8) -> Vec<Resu
     whole
 }
 
-/// Splits the data: the first byte is a limit, the second one chooses the cuts, and the rest is the stream.
+/// Splits the fuzzer's input: the first byte is a limit, the second chooses the cuts, and the rest is the stream.
 fn setup(data: &[u8]) -> Option<(usize, u8, &[u8])> {
     match data {
         [limit, cuts, stream @ ..] => Some((usize::from(*limit), *cuts, stream)),
@@ -73,7 +73,7 @@ fn setup(data: &[u8]) -> Option<(usize, u8, &[u8])> {
     }
 }
 
-/// Newline-delimited JSON.
+/// Checks that newline-delimited JSON is decoded as by a naive implementation, and that a frame is encoded as one line.
 pub fn lines(data: &[u8]) {
     let Some((limit, cuts, stream)) = setup(data) else { return };
     let frames = any_split(|| Lines::new(limit), stream, cuts);
@@ -107,7 +107,7 @@ fn memchr_count(bytes: &[u8]) -> usize {
     bytes.iter().filter(|b| **b == b'\n').count()
 }
 
-/// Server-sent events.
+/// Checks that server-sent events are decoded as by a naive implementation, and can be encoded again.
 pub fn sse(data: &[u8]) {
     let Some((limit, cuts, stream)) = setup(data) else { return };
     let events = any_split(|| Sse::new(limit), stream, cuts);
@@ -149,7 +149,7 @@ fn naive_events(stream: &[u8]) -> Vec<(String, String, Vec<u8>)> {
                 lines.push(Vec::new());
             }
             b'\n' => lines.push(Vec::new()),
-            byte => lines.last_mut().expect("one").push(byte),
+            byte => lines.last_mut().expect("there is at least one line").push(byte),
         }
     }
     // The text after the last line end is not a line yet.
@@ -184,7 +184,7 @@ fn naive_events(stream: &[u8]) -> Vec<(String, String, Vec<u8>)> {
     events
 }
 
-/// Content-Length headers.
+/// Checks that `Content-Length` frames are parts of the stream, and that an encoded frame decodes to the same bytes.
 pub fn content_length(data: &[u8]) {
     let Some((limit, cuts, stream)) = setup(data) else { return };
     for frame in any_split(|| ContentLength::new(limit), stream, cuts).iter().flatten() {
@@ -213,8 +213,8 @@ fn parsed_message(data: &[u8], parsed: &Parsed<'_>) {
     assert_eq!(format!("{:?}", copy.params()), format!("{params:?}"));
 }
 
-/// The scanner accepts exactly what `serde_json` accepts as a raw value, and parsing agrees with a naive
-/// implementation.
+/// Checks that the scanner accepts exactly the texts that `serde_json` accepts as a raw value, and that parsing agrees
+/// with a naive implementation.
 pub fn scanner(data: &[u8]) {
     let text = std::str::from_utf8(data).ok();
     let json = text.and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
@@ -246,13 +246,13 @@ pub fn scanner(data: &[u8]) {
             let bad = elements.iter().any(|e| e.as_ref().is_err_and(faults));
             assert_eq!(bad, json.is_none(), "bad UTF-8 makes some element invalid");
             if let Some(json) = json {
-                let apart: Vec<&RawValue> = serde_json::from_str(json.get()).expect("an array");
+                let apart: Vec<&RawValue> = serde_json::from_str(json.get()).expect("a batch is an array");
                 assert_eq!(apart.len(), elements.len());
                 for (text, element) in apart.iter().zip(&elements).filter(|(text, _)| !text.get().starts_with('[')) {
                     let alone = match parse(text.get().as_bytes(), 7) {
                         Parsed::Message(message) => Ok(message),
                         Parsed::Invalid(invalid) => Err(invalid),
-                        Parsed::Batch(_) => unreachable!("no array"),
+                        Parsed::Batch(_) => unreachable!("arrays are filtered out"),
                     };
                     match (&alone, element) {
                         (Ok(alone), Ok(element)) => assert_eq!(alone, element),
@@ -331,7 +331,7 @@ fn params_are_valid(params: bool, method: bool) -> bool {
     params || !method
 }
 
-/// A frame that is too long has the same id and shape as if it had been parsed.
+/// Checks that a frame that is too long is refused with the same id and shape as if it had been parsed.
 pub fn outline(data: &[u8]) {
     if data.contains(&b'\n') || data.len() < 2 {
         return;
@@ -354,16 +354,16 @@ pub fn outline(data: &[u8]) {
         Parsed::Message(Message::Response(response)) => (Some(response.id), Shape::Response),
         Parsed::Message(Message::OrphanError(_)) => (None, Shape::Response),
         Parsed::Invalid(invalid) => match invalid.rule {
-            // A repeated member: parsing checks all names, the outline only those that it needs.
+            // A repeated member: the parser checks all names, the outline only the names that it needs.
             Rule::Duplicate(_) => return,
             _ => (invalid.id, invalid.shape),
         },
-        Parsed::Batch(_) => unreachable!("an object"),
+        Parsed::Batch(_) => unreachable!("the text is an object"),
     };
     assert_eq!((refused.id, refused.shape), (id, shape));
 }
 
-/// A transcript can be read, written and read again, and any bytes can be recorded and restored.
+/// Checks that a transcript can be read, written and read again, and that any bytes can be recorded and restored.
 pub fn wire(data: &[u8]) {
     if let Ok(entries) = read(data) {
         let mut text = String::new();
@@ -372,7 +372,7 @@ pub fn wire(data: &[u8]) {
     }
     event_text(data);
     let Some((limit, cuts, stream)) = setup(data) else { return };
-    let channel = Channel::new("a").expect("a letter");
+    let channel = Channel::new("a").expect("a letter is a valid channel");
     let mut recorder = Recorder::new(Stream::ToClient, channel.clone(), limit);
     let mut entries = Vec::new();
     for piece in stream.chunks(usize::from(cuts) + 1) {
@@ -382,12 +382,12 @@ pub fn wire(data: &[u8]) {
     let mut text = String::new();
     entries.iter().for_each(|entry| entry.write(&mut text));
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "safe to show");
-    let entries: Vec<Entry> = read(text.as_bytes()).expect("our own");
-    assert_eq!(restore(&entries, Stream::ToClient, &channel).expect("whole"), stream);
+    let entries: Vec<Entry> = read(text.as_bytes()).expect("a recorded transcript is valid");
+    assert_eq!(restore(&entries, Stream::ToClient, &channel).expect("no byte is missing"), stream);
 }
 
-/// Checks that the text of an event is written as it was read. Strict events keep only their meaning: `gap > 007`
-/// becomes `gap > 7`.
+/// Checks that the text of an event is written as it was read. The text of a strict event can change, but not its
+/// meaning: `gap > 007` becomes `gap > 7`.
 fn event_text(text: &[u8]) {
     if !is_clean(text) {
         return;
@@ -406,7 +406,7 @@ fn event_text(text: &[u8]) {
     assert!(is_strict || event.note.text() == text, "{event:?}");
 }
 
-/// A message that is written and parsed again is the same.
+/// Checks that a message stays the same when it is written and parsed again.
 pub fn round_trip(data: &[u8]) {
     let Some((kind, cut, rest)) = setup(data) else { return };
     let (first, second) = rest.split_at(usize::from(cut) * rest.len() / 256);

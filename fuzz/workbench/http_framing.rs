@@ -1,10 +1,10 @@
-//! The bytes of an HTTP/1.1 connection: any split gives the same heads and bodies, and every byte is returned once.
+//! Checks the HTTP/1.1 decoder: any split of the bytes gives the same heads and bodies, and returns every byte once.
 
 use barewire_workbench::http::decoder::{BodyLength, HttpDecoder, HttpFramingError, HttpPart};
 
 use super::{setup, splits};
 
-/// A part of one direction of a connection; adjacent parts of the same kind are joined.
+/// A part of the bytes in one direction of a connection. Adjacent parts of the same kind are joined.
 #[derive(Debug, PartialEq)]
 enum Cut {
     Head(Vec<u8>),
@@ -16,7 +16,7 @@ enum Cut {
     Broken(HttpFramingError),
 }
 
-/// The longest head that is taken, as `docs/limits.md` has it.
+/// The longest head that the decoder accepts, in bytes, as in `docs/limits.md`.
 const HEAD_LIMIT: usize = 64 * 1024;
 
 pub fn check(data: &[u8]) {
@@ -28,13 +28,13 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// The length of the body after a head, by the first header that defines one.
+/// Returns the length of the body after a head, from the first header that defines it; `None` refuses the head.
 fn follows(head: &[u8]) -> Option<BodyLength> {
     let head = String::from_utf8_lossy(head).to_ascii_lowercase();
     for line in head.lines() {
         match line.split_once(':') {
             Some(("transfer-encoding", _)) => return Some(BodyLength::Chunked),
-            // A length that is no number is refused.
+            // A length that is not a number is refused.
             Some(("content-length", length)) => return length.trim().parse().ok().map(BodyLength::Known),
             Some(("upgrade", _)) => return Some(BodyLength::UntilClose),
             _ => {}
@@ -43,7 +43,7 @@ fn follows(head: &[u8]) -> Option<BodyLength> {
     Some(BodyLength::None)
 }
 
-/// Any split of the bytes gives the same parts, and together they are the bytes.
+/// Checks that any split of the bytes gives the same parts, and that the parts together are the bytes.
 fn any_split(stream: &[u8], cuts: u8) {
     let [whole, others @ ..] = splits(stream, cuts).map(|pieces| cut(&pieces, follows));
     for other in others {
@@ -63,10 +63,10 @@ fn any_split(stream: &[u8], cuts: u8) {
     }
 }
 
-/// Cuts the pieces into parts. `follows` reads each head.
+/// Decodes the pieces into parts. `follows` returns the length of the body after a head.
 fn cut(pieces: &[&[u8]], follows: fn(&[u8]) -> Option<BodyLength>) -> Vec<Cut> {
     let (mut decoder, mut cut) = (HttpDecoder::new(), Vec::new());
-    // The rest of a body of known length, and the bytes that were taken and not returned yet.
+    // The missing bytes of a body of known length, and the bytes that the decoder has taken but not returned yet.
     let (mut left, mut held) = (None, 0);
     for mut piece in pieces.iter().copied() {
         loop {
@@ -101,7 +101,7 @@ fn cut(pieces: &[&[u8]], follows: fn(&[u8]) -> Option<BodyLength>) -> Vec<Cut> {
                 Ok(Some(HttpPart::Body(bytes))) => {
                     held -= bytes.len();
                     if let Some(left) = &mut left {
-                        *left = left.checked_sub(bytes.len() as u64).expect("no more than was said");
+                        *left = left.checked_sub(bytes.len() as u64).expect("a body is not longer than its length");
                     }
                     match cut.last_mut() {
                         Some(Cut::Body(body)) => body.extend_from_slice(bytes),
@@ -121,7 +121,7 @@ fn cut(pieces: &[&[u8]], follows: fn(&[u8]) -> Option<BodyLength>) -> Vec<Cut> {
                     cut.push(Cut::End);
                 }
                 Err(broken) => {
-                    // It depends on the pieces how much of a broken chunk was returned before.
+                    // How much of a broken chunk was already returned depends on the split, so it is not compared.
                     if matches!((broken, cut.last()), (HttpFramingError::Chunk, Some(Cut::Framing(_)))) {
                         cut.pop();
                     }
@@ -134,7 +134,7 @@ fn cut(pieces: &[&[u8]], follows: fn(&[u8]) -> Option<BodyLength>) -> Vec<Cut> {
     cut
 }
 
-/// A body that is sent in chunks comes out as it was, also if another message follows it.
+/// Checks that a body that is sent in chunks is returned unchanged, also if another message follows it.
 fn chunks(body: &[u8], cuts: u8) {
     let mut wire = HEAD.to_vec();
     for chunk in body.chunks(usize::from(cuts) + 1) {
@@ -155,7 +155,7 @@ fn chunks(body: &[u8], cuts: u8) {
 
 const HEAD: &[u8] = b"PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-/// A head that does not end is refused, and is not kept until then.
+/// Checks that a head that does not end is refused when it exceeds the limit.
 fn long_head(line: &[u8], cuts: u8) {
     let line: Vec<u8> = [b"x", line].concat().into_iter().filter(|byte| *byte != b'\n').collect();
     let endless = line.repeat(HEAD_LIMIT / line.len() + 1);

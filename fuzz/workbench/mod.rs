@@ -1,18 +1,18 @@
-//! Checks that must pass for any bytes in `barewire-workbench`: one file for each fuzz target, run by cargo-fuzz, by the property
-//! tests and over the corpus in `testdata/corpus`. Each check panics if it fails.
+//! Properties of `barewire-workbench` that hold for any bytes: one file per fuzz target, whose `check` panics if its
+//! property does not hold. cargo-fuzz and the property tests call it, the tests also with `testdata/corpus`.
 
 pub mod http_framing;
 pub mod operations;
 pub mod redactor;
 
-/// A check, and the name that its fuzz target and its corpus have.
+/// The name of a fuzz target and of its corpus, and the function that checks its property.
 pub type Check = (&'static str, fn(&[u8]));
 
-/// All of them.
+/// All checks.
 pub const ALL: [Check; 3] =
     [("redactor", redactor::check), ("http_framing", http_framing::check), ("operations", operations::check)];
 
-/// The first two bytes choose options and where to cut, the rest is the stream.
+/// Splits the fuzzer's input: the first byte chooses options, the second chooses the cuts, and the rest is the stream.
 fn setup(data: &[u8]) -> Option<(u8, u8, &[u8])> {
     match data {
         [options, cuts, stream @ ..] => Some((*options, *cuts, stream)),
@@ -20,7 +20,7 @@ fn setup(data: &[u8]) -> Option<(u8, u8, &[u8])> {
     }
 }
 
-/// The same bytes in pieces: whole, byte by byte, in pieces of one length, and in two.
+/// Splits the stream in four ways: not at all, into single bytes, into pieces of equal length, and into two pieces.
 fn splits(stream: &[u8], cuts: u8) -> [Vec<&[u8]>; 4] {
     let (first, second) = stream.split_at(usize::from(cuts) * stream.len() / 256);
     [vec![stream], stream.chunks(1).collect(), stream.chunks(usize::from(cuts % 13) + 2).collect(), vec![first, second]]

@@ -1,5 +1,5 @@
-//! A `.wire` text -> entries -> frames -> operations: the same from memory, from a file and a second time, and every response has a
-//! request.
+//! Checks that a `.wire` text gives the same frames and operations from memory, from a file and a second time, and that
+//! every response has a request.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use barewire_workbench::pipeline::{Observer, ObserverSink};
 const LIMITS: [FrameLimits; 2] = [FrameLimits { frame: 1 << 20, depth: 64 }, FrameLimits { frame: 96, depth: 3 }];
 
 pub fn check(data: &[u8]) {
-    // Below the limits at which the tracker forgets: 1024 suspended operations, and 4096 conversations.
+    // Longer inputs can exceed the limits of the tracker: 1024 suspended operations, and 4096 conversations.
     if data.len() > 64 * 1024 {
         return;
     }
@@ -27,7 +27,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// The account of a transcript that is handed over entry by entry; `None` if it cannot be read.
+/// Returns the lines of an [`Account`] of the transcript, entry by entry; `None` if the transcript cannot be read.
 fn from_memory(text: &[u8], limits: FrameLimits) -> Option<Vec<String>> {
     let entries = read_entries("memory", text, &|_| {}).ok()?;
     let (mut streams, mut observed) = (Streams::new(limits), ObserverSink::new(Account::new()));
@@ -38,19 +38,19 @@ fn from_memory(text: &[u8], limits: FrameLimits) -> Option<Vec<String>> {
     Some(observed.finish().lines)
 }
 
-/// The account of the same transcript in a file.
+/// Returns the lines of an [`Account`] of the transcript, read from a file; `None` if the file cannot be read.
 fn from_file(text: &[u8], limits: FrameLimits) -> Option<Vec<String>> {
     let name = format!("barewire-{}-{:?}.wire", std::process::id(), std::thread::current().id());
     let path = std::env::temp_dir().join(name);
-    std::fs::write(&path, text).expect("a file can be written");
+    std::fs::write(&path, text).expect("the temporary folder is writable");
     let mut observed = ObserverSink::new(Account::new());
     let reading = FrameReader { file: Some(&path), format: Format::Wire, limits, follow: false, warn: &|_| {} };
     let read = reading.each(&mut observed);
-    std::fs::remove_file(&path).expect("it was written");
+    std::fs::remove_file(&path).expect("the file was written above");
     read.ok().map(|()| observed.finish().lines)
 }
 
-/// All messages and items as text, and a second count of the unfinished operations.
+/// Collects all messages and items as text, and counts the unfinished operations independently of the tracker.
 struct Account {
     lines: Vec<String>,
     inspector: Inspector,
@@ -71,7 +71,7 @@ impl Observer for Account {
     fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker) {
         self.inspector.item(item, operations);
         for refused in operations.refused() {
-            let counted = self.open.remove(&refused.number).expect("what is refused was not finished");
+            let counted = self.open.remove(&refused.number).expect("a refused operation is unfinished");
             assert_eq!(counted, (refused.rounds.len(), refused.rounds.len() - 1), "{refused:?}");
             self.lines.push(format!("refused {refused:?}"));
         }
@@ -101,7 +101,7 @@ impl Observer for Account {
 
 impl Account {
     fn new() -> Self {
-        // The findings are compared too, and only an incremental inspector hands them out.
+        // Findings are compared too, and only an incremental inspector provides them.
         Self { lines: Vec::new(), inspector: Inspector::incremental(), open: BTreeMap::new(), last: 0 }
     }
 
@@ -133,10 +133,10 @@ impl Account {
             }
             Relation::Response { operation, late, .. } => {
                 assert_eq!(late, operation.cancelled.is_some(), "{operation:?}");
-                let (asked, answered) = self.open.get_mut(&operation.number).expect("it was not finished");
+                let (asked, answered) = self.open.get_mut(&operation.number).expect("the operation is unfinished");
                 *answered += 1;
                 assert!(*answered <= *asked, "answered more often than asked: {operation:?}");
-                let outcome = &operation.answer().expect("this is its answer").outcome;
+                let outcome = &operation.answer().expect("the operation has this answer").outcome;
                 if *outcome != ResponseOutcome::InputRequired {
                     self.open.remove(&operation.number);
                 }

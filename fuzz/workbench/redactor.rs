@@ -1,4 +1,4 @@
-//! The redactor: secrets are gone from the output, however the text is split, and everything else stays unchanged.
+//! Checks the redactor: no secret remains in the output, however the text is split, and all other text is unchanged.
 
 use std::collections::HashMap;
 
@@ -16,9 +16,9 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// Any split of a line gives the same output, and only marked entries are changed.
+/// Checks that any split of a line gives the same output, and that the output is marked if it differs from the input.
 fn any_split(options: u8, cuts: u8, text: &[u8]) {
-    // With this much text around it, a part of every piece is written. The pieces are longer then, for speed.
+    // With this much text around the input, the redactor writes a part of every piece. Long pieces keep this fast.
     let is_long = options.is_multiple_of(4);
     let around: &[u8] = if is_long { &FILLER.repeat(60) } else { b"" };
     let cut = around.len() + usize::from(cuts) * text.len() / 256;
@@ -33,15 +33,15 @@ fn any_split(options: u8, cuts: u8, text: &[u8]) {
         assert_eq!(shown(other), shown(redacted), "in pieces");
     }
     assert!(is_redaction(redacted, text), "{}\n{}", shown(text), shown(redacted));
-    // A replacement text may be replaced by an equal one: more of a secret may follow it.
+    // A replacement text in the input can be replaced by an equal text, because more of a secret might follow it.
     let has_mark = text.windows(BEGIN.len()).any(|it| it == BEGIN);
     assert!(has_mark || *is_marked == (redacted != text), "{}", shown(redacted));
-    // A second pass may find more, because a replacement text is another neighbour than the secret. It never finds less.
+    // A second pass can find more secrets, because the text next to them has changed. Other text must stay the same.
     let (again, _) = redact(&[redacted]);
     assert!(is_redaction(&again, redacted), "{}\n{}", shown(redacted), shown(&again));
 }
 
-/// A line without an end in such pieces, redacted; and whether anything is marked.
+/// Redacts a line that arrives in these pieces. Also returns whether any entry is marked as redacted.
 fn redact(pieces: &[&[u8]]) -> (Vec<u8>, bool) {
     let (mut redactor, mut out) = (Redactor::knowing([KNOWN.to_vec()]), Vec::new());
     for piece in pieces {
@@ -52,13 +52,13 @@ fn redact(pieces: &[&[u8]]) -> (Vec<u8>, bool) {
     (payloads(&out), is_marked)
 }
 
-/// Text that looks like no secret.
+/// Text that does not look like a secret.
 const FILLER: &[u8] = b"lorem ipsum dolor sit amet ";
 
-/// A secret whose value is known.
+/// A secret whose value the redactor knows.
 const KNOWN: &[u8] = b"K9/known \"secret\"";
 
-/// Lines with a secret `S` and its end. Anything may follow.
+/// Beginnings of lines with a secret, written as `S`, and the text that ends it. Any text can follow.
 const PLANTED: &[&str] = &[
     "{\"password\":\"S\"",
     "{\"api_key\" : \"S\"",
@@ -84,10 +84,10 @@ const PLANTED: &[&str] = &[
     "the known S\t",
 ];
 
-/// No part of a planted secret is in the output, whatever follows it or goes over other channels, and however it is split.
+/// Checks that no part of a planted secret is in the output, whatever follows it or is sent on another channel.
 fn planted(options: u8, cuts: u8, text: &[u8]) {
     let (noise, behind) = text.split_at(text.len() / 2);
-    // Letters that are in no replacement text and in no line above.
+    // Characters that are rare in replacement texts and in the lines above.
     let letters = |byte: &u8| char::from(b"QZXJVW23456789"[usize::from(byte % 14)]);
     let secret = format!("Q7Z{:Z<60}", noise.iter().take(64).map(letters).collect::<String>());
     let planted = usize::from(options) % PLANTED.len();
@@ -97,10 +97,10 @@ fn planted(options: u8, cuts: u8, text: &[u8]) {
         return;
     }
     let line = [FILLER, line.as_bytes(), behind].concat();
-    // Only the last one is found because it is known.
+    // Only the secret in the last line is found because the redactor knows its value.
     let known = (planted == PLANTED.len() - 1).then(|| secret.clone().into_bytes());
     let (mut redactor, mut out) = (Redactor::knowing(known), Vec::new());
-    let channel = Channel::new("b").expect("a letter");
+    let channel = Channel::new("b").expect("a letter is a valid channel");
     let mut noise = noise.chunks(usize::from(cuts % 7) + 1).cycle();
     for piece in line.chunks(usize::from(cuts) + 1) {
         redactor.entry(bytes(&channel, piece, End::None), &mut out);
@@ -117,10 +117,10 @@ fn planted(options: u8, cuts: u8, text: &[u8]) {
 /// The start of a replacement text, which ends with a number and `>`.
 const BEGIN: &[u8] = b"<redacted-";
 
-/// A part of a secret that does not occur by chance.
+/// The number of bytes from which a part of a secret does not occur elsewhere by chance.
 const LEAST: usize = 8;
 
-/// Only marked entries are changed, whatever they are.
+/// Checks that the redactor marks every entry that it changes.
 fn any_entries(entries: Vec<Entry>) {
     let (mut redactor, mut out) = (Redactor::new(), Vec::new());
     let mut ends = Vec::new();
@@ -181,7 +181,7 @@ fn is_redaction(redacted: &[u8], text: &[u8]) -> bool {
     rest.ends_with(last)
 }
 
-/// The parts between replacement texts, without the quotes around these.
+/// Returns the parts of `text` between replacement texts, without the quotes around replacement texts.
 fn without_marks(text: &[u8]) -> Vec<&[u8]> {
     let (mut parts, mut rest) = (Vec::new(), text);
     let mut from = 0;
@@ -214,7 +214,7 @@ fn eof(stream: Stream, channel: &Channel) -> Entry {
     Entry::Event(Event { channel: channel.clone(), note: Note::Eof(stream), marks: Marks::default() })
 }
 
-/// The bytes of all entries.
+/// Returns the bytes of all entries, joined.
 fn payloads(entries: &[Entry]) -> Vec<u8> {
     let payload = |entry: &Entry| match entry {
         Entry::Bytes(bytes) => bytes.payload.clone(),

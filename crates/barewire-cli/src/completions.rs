@@ -34,8 +34,8 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     Ok(Exit::Clean)
 }
 
-/// Returns the command line with the possible values of some options added. They are for completion only: the verbs
-/// themselves report bad values with better messages than the parser would.
+/// Returns the definition of the command line, with possible values added to some options. These values are for
+/// completion only: the verbs report bad values with better messages than the parser would.
 fn command() -> clap::Command {
     let ids: Vec<&str> = catalogue::all().map(|check| check.id).collect();
     let revisions: Vec<&str> = Revision::ALL.iter().map(|revision| revision.as_str()).collect();

@@ -31,20 +31,20 @@ pub(crate) fn option(advice: &Advice) -> String {
         Advice::AllowCalls => "--call TOOL=ARGS or --allow-calls".to_owned(),
         Advice::AllowAllCalls => "--allow-calls".to_owned(),
         Advice::SendCredentials => "--bearer-env NAME or --header sends credentials".to_owned(),
-        Advice::WriteBaseline => "--write-baseline writes one".to_owned(),
+        Advice::WriteBaseline => "--write-baseline writes a baseline file".to_owned(),
         Advice::ListChecks { near: Some(near) } => {
-            format!("did you mean {near}? barewire check --list shows all")
+            format!("did you mean {near}? barewire check --list shows all checks")
         }
-        Advice::ListChecks { near: None } => "barewire check --list shows all".to_owned(),
-        Advice::ExplainCheck => "barewire check --explain ID tells where it runs".to_owned(),
+        Advice::ListChecks { near: None } => "barewire check --list shows all checks".to_owned(),
+        Advice::ExplainCheck => "barewire check --explain ID shows where a check runs".to_owned(),
         Advice::NameAllChecks => "-v names them".to_owned(),
         Advice::ReadAsLines => "--format lines reads newline-delimited JSON".to_owned(),
-        Advice::ReadCapture => "barewire read lists its frames".to_owned(),
+        Advice::ReadCapture => "barewire read lists the frames of the input".to_owned(),
         Advice::NameChannel { channels } => format!("choose one with --channel NAME: {channels}"),
         Advice::AllowRedacted => {
             "--allow-redacted replays the replaced text as it is, and accepts any response in its place".to_owned()
         }
-        Advice::RecordUncompressed => "record it again with barewire tap --http --uncompressed".to_owned(),
+        Advice::RecordUncompressed => "record the session again with barewire tap --http --uncompressed".to_owned(),
         other => other.to_string(),
     }
 }

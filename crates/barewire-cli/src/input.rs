@@ -27,11 +27,11 @@ impl From<InputFormat> for Format {
     }
 }
 
-/// Returns the named file, or `None` for stdin. If stdin is a terminal, tells the user that input is expected there.
+/// Returns the named file, or `None` for stdin. If stdin is a terminal, tells the user to type the input.
 pub(crate) fn file(named: Option<&Path>) -> Option<&Path> {
     let file = named.filter(|path| path.as_os_str() != "-");
     if file.is_none() && io::stdin().is_terminal() {
-        let _ = writeln!(io::stderr(), "reading from the terminal: end with Ctrl-D, or name a file");
+        let _ = writeln!(io::stderr(), "reading from the terminal: end the input with Ctrl-D, or name a file");
     }
     file
 }

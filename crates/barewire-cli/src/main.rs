@@ -1,4 +1,4 @@
-//! `barewire`: read, debug and drive the wire of the Model Context Protocol. Each verb has its own file or folder.
+//! The program `barewire`: parses the command line and runs one verb. Each verb has its own file or folder.
 
 mod ask;
 mod attach;
@@ -59,15 +59,15 @@ enum Verb {
 ///
 /// A verb sets `#[command(before_help = EXAMPLES, after_help = NOTES)]`. `EXAMPLES` is the heading `Examples:` and one
 /// line per example, with the command and its purpose, the most common first. `NOTES` is text about more than one
-/// option, and ends with a paragraph `Exit codes: …`. Lines of both have at most 100 characters. The man page uses the
-/// same texts: see `man.rs`.
+/// option, and ends with a paragraph `Exit codes: …`. Lines of both constants have at most 100 characters. `man.rs`
+/// puts the same texts into the man page.
 const VERB_HELP: &str = "\
 {about-with-newline}
 {before-help}{usage-heading} {usage}
 
 {all-args}{after-help}";
 
-/// The layout of `barewire --help` itself. It fits on a terminal of 24 lines of 80 characters.
+/// The layout of `barewire --help` itself. The help must fit on a terminal with 24 lines of 80 characters.
 const PROGRAM_HELP: &str = "\
 {about}
 
@@ -91,7 +91,8 @@ Then:
   man          Print the man page of barewire or of a command
 
 `barewire COMMAND --help` shows examples and options.
-Exit codes: 0 success, 1 problems were found, 2 the command could not run.";
+Exit codes: 0 success, 1 problems were found, 2 the command could not run,
+3 some checks of barewire check could not run.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -109,18 +110,19 @@ Examples:
   barewire explain -32601              explain an error code";
 
 const NOTES: &str = "\
-Exit codes: 0 success, 1 problems were found, 2 the command could not run.";
+Exit codes: 0 success, 1 problems were found, 2 the command could not run, 3 some checks of
+barewire check could not run.";
 
 /// The exit code of the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Exit {
-    /// The command worked and found no problem.
+    /// The command ran and found no problem.
     Clean = 0,
-    /// The command worked, and the answer is negative: a problem or difference was found.
+    /// The command ran and found a problem: a finding, a difference, an invalid frame or an error response.
     No = 1,
-    /// The command could not be carried out.
+    /// The command could not run.
     Failed = 2,
-    /// The command was carried out in part: some checks could not run.
+    /// Only for `check`: a check that should have run could not.
     Incomplete = 3,
 }
 

@@ -17,7 +17,7 @@ use barewire_workbench::text::nearest;
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
-    /// The verb; without one, the page of barewire itself
+    /// The verb whose page to print. Default: the page of barewire itself
     verb: Option<String>,
     /// Write all pages to this folder
     #[arg(long, value_name = "DIR", conflicts_with = "verb", value_hint = clap::ValueHint::DirPath)]
@@ -28,12 +28,12 @@ const EXAMPLES: &str = "\
 Examples:
   barewire man | man -l -                     show the page of barewire
   barewire man call | man -l -                show the page of a verb
-  barewire man --to ~/.local/share/man/man1   install all pages, as for man barewire-call";
+  barewire man --to ~/.local/share/man/man1   install all pages; then run man barewire-call";
 
 const NOTES: &str = "Exit codes: 0 the pages are written, 2 they cannot be written, or there is no such verb.";
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
-    // `barewire help` needs no man page, because it prints the same text.
+    // `barewire help` prints the same text as `--help`, so it needs no man page.
     let mut program = crate::command().disable_help_subcommand(true);
     program.build();
     if let Some(folder) = &args.to {
@@ -118,7 +118,7 @@ fn literal(line: &str) -> String {
             '^' => out.push_str("\\(ha"),
             '~' => out.push_str("\\(ti"),
             c if c.is_ascii() => out.push(c),
-            c => write!(out, "\\[u{:04X}]", u32::from(c)).expect("a String takes everything"),
+            c => write!(out, "\\[u{:04X}]", u32::from(c)).expect("writing to a String cannot fail"),
         }
     }
     out
@@ -135,11 +135,11 @@ fn unknown(verb: &str, program: &Command) -> Failure {
     let failure = Failure::new(format!("no such verb: {}", shown(verb.as_bytes(), 40)));
     match nearest(verb, names) {
         Some(near) => failure.with_hint(format!("did you mean {near}?")),
-        None => failure.with_hint("barewire --help lists them"),
+        None => failure.with_hint("barewire --help lists all verbs"),
     }
 }
 
-/// The start of the last paragraph in the notes of every verb.
+/// The first words of the last paragraph in the `NOTES` of every verb.
 const EXIT_CODES: &str = "Exit codes: ";
 
 const ENVIRONMENT: &str = "\

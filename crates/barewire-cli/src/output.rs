@@ -17,7 +17,7 @@ pub(crate) struct Output {
     is_terminal: bool,
     coloured: bool,
     width: usize,
-    /// While [`Output::capture`] runs, receives everything that is written.
+    /// Receives everything that is written while [`Output::capture`] runs.
     captured: Option<Vec<u8>>,
 }
 
@@ -26,7 +26,7 @@ impl Output {
         let stdout = io::stdout();
         let is_terminal = stdout.is_terminal();
         let coloured = is_coloured(is_terminal, |name| std::env::var_os(name));
-        // A pipe has no width, so the environment variable `COLUMNS` can set one.
+        // If stdout is not a terminal, the environment variable `COLUMNS` sets the width.
         let variable = || std::env::var("COLUMNS").ok()?.parse().ok();
         let columns = terminal_size::terminal_size_of(&stdout).map(|(width, _)| usize::from(width.0));
         // Lines of more than 100 characters are hard to read.
@@ -51,7 +51,7 @@ impl Output {
         done.map(|()| captured)
     }
 
-    /// Returns `text` in the colour of a tone, or unchanged if colours are off.
+    /// Returns `text` in the colour of `tone`, or unchanged if colours are off.
     pub(crate) fn paint(&self, tone: Tone, text: impl fmt::Display) -> String {
         if !self.coloured {
             return text.to_string();
@@ -95,7 +95,7 @@ impl Write for Output {
     }
 }
 
-/// Prints a paragraph after a label, wrapped.
+/// Prints a label and a wrapped paragraph, which is indented by the width of the label.
 pub(crate) fn wrapped(output: &mut Output, label: &str, text: &str) -> io::Result<()> {
     for (index, line) in wrap(text, output.width.saturating_sub(label.len())).iter().enumerate() {
         let label = if index == 0 { output.paint(Tone::Strong, label) } else { " ".repeat(label.len()) };
@@ -114,7 +114,7 @@ fn is_coloured(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -
     is_set("CLICOLOR_FORCE") || is_terminal && !is("CLICOLOR", "0") && !is("TERM", "dumb")
 }
 
-/// Returns text from a peer: unchanged if stdout is a pipe, with every line escaped if it is a terminal.
+/// Returns text from a peer: with every line escaped if stdout is a terminal, unchanged otherwise.
 pub(crate) fn text_for(is_terminal: bool, text: &str) -> Cow<'_, str> {
     let clean = |line: &str| line.split('\t').all(|part| is_clean(part.as_bytes()));
     if !is_terminal || text.split('\n').all(clean) {

@@ -388,7 +388,7 @@ fn unusable_requests_are_refused() {
         (&["--payload", "64", "add"][..], "--payload: add has no unused text argument"),
         (&["--payload", "text=64", "ping"], "--payload: only tools and prompts have arguments"),
         (&["--payload", "64", "echo", "text=a"], "--payload: echo has no unused text argument"),
-        (&["echo"], "echo: text is missing, a string"),
+        (&["echo"], "echo: text is missing, expected a string"),
         (&["ech", "text=a"], "the server has no tool ech"),
         (&["fail", "message=no"], "the tool failed: "),
         (&["greet"], "the server answered tools/call with an error: Missing required client capability"),

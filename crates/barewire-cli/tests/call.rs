@@ -170,7 +170,7 @@ fn a_banner_on_stdout_is_reported_and_skipped() {
     let noise = "barewire: frame at byte 0: refused, syntax: expected a value at byte 0 (-32700): Ready!\n";
     call_script(&["ping"], &format!("echo 'Ready!'; {ANSWER}")).has(0, "{\"ok\":true, \"n\":1.0}\n", noise);
     call_script(&["ping"], "echo 'Ready!'; read -r request; exit 0").failed(&format!(
-        "{noise}barewire: sh exited with code 0; it sent something that is not a message at byte 0: Ready!\n\
+        "{noise}barewire: sh exited with code 0; its output at byte 0 is not a message: Ready!\n\
          hint: the program must write only messages to stdout, and logs to stderr\n"
     ));
 }

@@ -228,7 +228,7 @@ fn pages_of_a_modern_list_are_checked_together() {
     assert_eq!(found("pages", &format!("{first}{}", second("private", "other"))), NOTHING);
     let twice = ["tool-names server 4 two tools have the name weather"];
     assert_eq!(found("pages-name", &format!("{first}{}", second("private", "weather"))), twice);
-    let scopes = ["caching-hints server 4 a page of tools/list has cacheScope public, the page before has private"];
+    let scopes = ["caching-hints server 4 a page of tools/list has cacheScope public, the first page has private"];
     assert_eq!(found("pages-scope", &format!("{first}{}", second("public", "other"))), scopes);
     // Another client reads the same list at the same time.
     let other = page(3, "", "private", &format!(r#""tools":[{WEATHER}],"nextCursor":"two""#));

@@ -47,7 +47,7 @@ fn a_tool_is_called_in_every_revision() {
 fn the_url_and_how_to_reach_it_are_on_stderr() {
     let server = HttpServer::new(&["--bearer-env", TOKEN]);
     let HttpServer { url, announcement, .. } = &server;
-    assert_eq!(announcement[0], format!("barewire: serving {url}, reachable from this machine only; Ctrl-C ends it"));
+    assert_eq!(announcement[0], format!("barewire: serving {url}, reachable from this machine only; stop with Ctrl-C"));
     assert!(
         announcement[1].ends_with(&format!("barewire call tools --url {url} --bearer-env {TOKEN}")),
         "{}",

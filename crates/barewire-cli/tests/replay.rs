@@ -173,7 +173,7 @@ fn framings_that_no_program_reads_are_refused() {
     let said = shell(&capture, &[], "cat");
     let told = format!(
         "barewire: cannot replay {capture}: its framing is sse, which no program reads on stdin\n\
-         hint: barewire read lists its frames\n"
+         hint: barewire read lists the frames of the input\n"
     );
     said.has(2, "", &told);
 }

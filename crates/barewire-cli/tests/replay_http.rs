@@ -281,10 +281,14 @@ fn an_unreachable_url_is_reported() {
     let free = TcpListener::bind("127.0.0.1:0").expect("bound").local_addr().expect("an address");
     let said = run(&["replay", &capture, "--url", &format!("http://{free}/mcp")]);
     assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""));
-    let told = format!("barewire: cannot replay it to http://{free}: ");
+    let told = format!("barewire: cannot replay the capture to http://{free}: ");
     assert!(said.stderr.starts_with(&told), "{}", said.stderr);
     let said = run(&["replay", &capture, "--url", "no url"]);
-    assert!(said.code == Some(2) && said.stderr.starts_with("barewire: cannot replay it: the URL "), "{}", said.stderr);
+    assert!(
+        said.code == Some(2) && said.stderr.starts_with("barewire: cannot replay the capture: the URL "),
+        "{}",
+        said.stderr
+    );
 }
 
 /// Reads an HTTP request: its head with names in lower case, and its body.

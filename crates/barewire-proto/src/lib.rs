@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The crate does no I/O: no sockets, no clock, no threads, no randomness. Bytes and times are arguments, so every rule
-//! can be tested by calling a function. Each module depends only on modules before it in the list below; all of them
-//! build on `json`.
+//! can be tested by calling a function. Each module depends only on modules before it in this order: `json`, `frame`,
+//! `rpc`, `session`, `mcp`, `http`, `transcript`.
 //!
 //! ```
 //! use barewire_proto::frame::{Codec, Lines};
@@ -19,7 +19,7 @@
 //! let mut out = Vec::new();
 //! let mut read = &b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\nnonsense\n{\"jso"[..];
 //! while let Some(frame) = lines.next_frame(&mut read) {
-//!     let frame = frame.expect("nothing here is over the limit");
+//!     let frame = frame.expect("no line is longer than the limit");
 //!     match rpc::parse(frame.bytes, rpc::DEFAULT_DEPTH) {
 //!         Parsed::Message(Message::Request(request)) => {
 //!             Lines::encode(&mut out, |out| {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Parses a number with a unit, or a number of seconds without one.
+/// Parses a number with a unit. A number without a unit is in seconds.
 pub fn parse(text: &str) -> Result<Duration, &'static str> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -31,7 +31,7 @@ pub fn parse_nonzero(text: &str) -> Result<Duration, &'static str> {
 
 const EXPECTED: &str = "expected a time such as 100ms, 2s or 1.5 (seconds)";
 
-/// The maximum duration: far below the range of a clock, and longer than any useful wait.
+/// The maximum duration, in seconds: longer than any useful wait, and short enough to be added to any clock time.
 const YEAR: f64 = 365.0 * 24.0 * 60.0 * 60.0;
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use barewire::transport::SpawnError;
 pub struct Error {
     what: String,
     help: Option<Help>,
-    /// Set if the caller's own output could not be written. Such an error has no help, and its text is not extended.
+    /// Set if the caller's own output could not be written. Then the error gets no hint, and its text is not extended.
     output: Option<io::Error>,
 }
 
@@ -22,8 +22,8 @@ enum Help {
     Advice(Advice),
 }
 
-/// A setting that would help. The library and the command line have different names for each setting, so the caller
-/// writes the text of the hint.
+/// A suggestion for the user, usually to change a setting. The library and the command line have different names for
+/// each setting, so the caller writes the text of the hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Advice {
@@ -37,7 +37,7 @@ pub enum Advice {
     ReadCapture,
     /// Name the channel of one conversation.
     NameChannel {
-        /// A channel of each conversation, separated by commas.
+        /// One channel of each conversation; the channels are separated by commas.
         channels: String,
     },
     /// Accept frames in which a secret was replaced.
@@ -50,7 +50,7 @@ pub enum Advice {
     AllowMoreTime,
     /// Allow messages that no well-behaved client sends.
     AllowHostile,
-    /// Allow calls of tools, or name one to be called.
+    /// Allow calls of tools, or name a tool to be called.
     AllowCalls,
     /// Allow calls of all tools, with any arguments and as often as necessary.
     AllowAllCalls,
@@ -73,25 +73,25 @@ impl fmt::Display for Advice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NameFile => "give the path of a file",
-            Self::RaiseFrameLimit => "raise the limit for frames",
+            Self::RaiseFrameLimit => "raise the maximum length of frames",
             Self::ReadAsLines => "the file may be newline-delimited JSON, which is another format",
             Self::ReadCapture => "read the capture to see its frames",
             Self::NameChannel { channels } => return write!(f, "name a channel: {channels}"),
-            Self::AllowRedacted => "if replaced secrets are allowed, any answer matches them",
+            Self::AllowRedacted => "if replaced secrets are allowed, any value matches a replaced secret",
             Self::RecordUncompressed => "record it again with uncompressed bodies",
             Self::CheckCapture => "only .wire captures can be checked",
             Self::AllowMoreTime => "`Checks::timeout` allows more time",
-            Self::AllowHostile => "`Checks::hostile` sends it to a URL as well",
-            Self::AllowCalls => "`Checks::call` or `Checks::allow_calls`",
-            Self::AllowAllCalls => "`Checks::allow_calls`",
+            Self::AllowHostile => "`Checks::hostile` sends such input to a URL too",
+            Self::AllowCalls => "`Checks::call` or `Checks::allow_calls` allows it",
+            Self::AllowAllCalls => "`Checks::allow_calls` allows it",
             Self::SendCredentials => "`Checks::header` sends credentials",
-            Self::WriteBaseline => "`Baseline::write` writes one",
+            Self::WriteBaseline => "`Baseline::write` writes a baseline",
             Self::ListChecks { near: Some(near) } => {
-                return write!(f, "did you mean {near}? `catalogue::all` lists them");
+                return write!(f, "did you mean {near}? `catalogue::all` lists all checks");
             }
-            Self::ListChecks { near: None } => "`catalogue::all` lists them",
+            Self::ListChecks { near: None } => "`catalogue::all` lists all checks",
             Self::ExplainCheck => "`Check::places` says where a check runs",
-            Self::NameAllChecks => "{:#} names them",
+            Self::NameAllChecks => "the format {:#} names them",
         })
     }
 }
@@ -106,11 +106,11 @@ impl Error {
     pub fn not_started(error: SpawnError) -> Self {
         let hint = match &error {
             SpawnError::NotFound { program } if program.contains('/') => "check the path",
-            SpawnError::NotFound { .. } => "is it installed? a program in this directory is named ./PROGRAM",
+            SpawnError::NotFound { .. } => "is it installed? to start a program in this directory, write ./PROGRAM",
             SpawnError::NotExecutable { .. } => {
                 "chmod +x makes a script executable; or name its interpreter, as in python3 server.py"
             }
-            SpawnError::NoInterpreter { .. } => "install it, or name another interpreter, as in python3 server.py",
+            SpawnError::NoInterpreter { .. } => "install the interpreter, or name another, as in python3 server.py",
             _ => return Self::new(error.to_string()),
         };
         Self::new(error.to_string()).with_hint(hint)
@@ -122,7 +122,7 @@ impl Error {
         self.with_help(Help::Hint(hint.into()))
     }
 
-    /// Sets the setting that would help.
+    /// Sets the suggestion for the user. The caller of [`hint_in`](Self::hint_in) writes its text.
     #[must_use]
     pub fn with_advice(self, advice: Advice) -> Self {
         self.with_help(Help::Advice(advice))
@@ -144,12 +144,12 @@ impl Error {
         if self.output.is_some() { self } else { Self { what: format!("{name}: {}", self.what), ..self } }
     }
 
-    /// The hint, if there is one.
+    /// Returns the hint, if there is one.
     pub fn hint(&self) -> Option<String> {
         self.hint_in(Advice::to_string)
     }
 
-    /// The hint, with `words` as the caller's text for a setting.
+    /// Returns the hint, if there is one. `words` returns the caller's text for a suggestion.
     pub fn hint_in(&self, words: impl FnOnce(&Advice) -> String) -> Option<String> {
         Some(match self.help.as_ref()? {
             Help::Hint(hint) => hint.clone(),
@@ -157,7 +157,7 @@ impl Error {
         })
     }
 
-    /// The I/O error, if the caller's own output could not be written.
+    /// Returns the I/O error, if the caller's own output could not be written.
     pub fn output(&self) -> Option<&io::Error> {
         self.output.as_ref()
     }
@@ -175,7 +175,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// The `?` operator converts I/O errors only from the caller's own output; all other errors are made from a sentence.
+/// Converts an I/O error of the caller's own output, for `?`. All other errors are made with [`Error::new`].
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
         Self { what: format!("cannot write the output: {error}"), help: None, output: Some(error) }

@@ -8,11 +8,11 @@
 //! Live bytes and files go through the same [`pipeline`]. Each part can also be used alone:
 //!
 //! - [`frames`] reads captures, logs and live bytes into frames, and parses each.
-//! - [`operations`] pairs requests with their responses, over rounds, cancels and HTTP exchanges.
+//! - [`operations`] pairs requests with their responses, rounds and cancellations, on stdio and over HTTP.
 //! - [`capture`] writes `.wire` files, and [`secrets`] finds and replaces secrets in them.
 //! - [`check`] reports what is wrong with a server or a capture, where, how severe it is, and how to fix it.
 //! - [`relay`] passes bytes between a host and its server; [`fault`] injects faults into them.
-//! - [`replay`] acts as the client of a capture, or as its server.
+//! - [`replay`] sends the messages of a capture again as its client, or answers from it as its server.
 //! - [`load`] sends requests to servers and measures the responses.
 //!
 //! docs/testing.md in the repository shows how to use these parts in tests:
@@ -27,12 +27,12 @@
 //! # Ok::<(), barewire_workbench::Error>(())
 //! ```
 //!
-//! Nothing here prints, checks for a terminal or ends the process; all of that is left to the calling program.
+//! This crate never prints, checks for a terminal or ends the process; the calling program does that.
 
 #![warn(clippy::exhaustive_structs, clippy::exhaustive_enums)]
 
-// The modules are in the order of the data. The blank lines keep rustfmt from sorting; `rustfmt::skip` on a `mod` line
-// would skip the module.
+// The modules are in the order in which data passes through them. The blank lines stop rustfmt from sorting them;
+// `rustfmt::skip` on a `mod` line would leave the whole module unformatted.
 pub mod frames;
 pub mod operations;
 

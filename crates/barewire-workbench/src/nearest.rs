@@ -1,6 +1,6 @@
-//! Finds the name that was most likely meant by a misspelled one.
+//! Finds the known name that a misspelled name most likely stands for.
 
-/// Returns the most similar name, if it is similar enough.
+/// Returns the name that is most similar to `wanted`, if it is similar enough.
 pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = wanted.to_lowercase();
     if wanted.len() > MAX_COMPARED_NAME {
@@ -26,7 +26,7 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// The maximum length of names that are compared, because names from a peer may have any length.
+/// The maximum length of names that are compared, in bytes. Peers can send longer names, which are slow to compare.
 const MAX_COMPARED_NAME: usize = 64;
 
 #[cfg(test)]

@@ -9,8 +9,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 pub use crate::nearest::nearest;
 
-/// The meaning of a part of a text, which may be shown as a colour. The colour never carries information that the text
-/// lacks.
+/// The meaning of a part of a text, which can be shown as a colour. The text without colours has the same information.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Tone {
@@ -35,7 +34,7 @@ pub trait Style {
     /// Returns a part of a text, coloured for its tone.
     fn paint(&self, tone: Tone, text: &str) -> String;
 
-    /// The number of columns for prose.
+    /// Returns the number of columns for prose.
     fn width(&self) -> usize;
 }
 
@@ -56,7 +55,7 @@ impl Style for Plain {
 
 /// Returns a peer's text for one line of a terminal: escaped, and at most `most` columns wide.
 pub fn shown(bytes: &[u8], most: usize) -> String {
-    // Escaping turns a byte into at most four columns.
+    // A character has at most four bytes, so this many bytes are enough for `most` columns.
     let text = escape(bytes.get(..most * 4).map_or(bytes, |start| start));
     if text.width() <= most && bytes.len() <= most * 4 {
         return text.into_owned();
@@ -72,9 +71,9 @@ pub fn shown(bytes: &[u8], most: usize) -> String {
     cut
 }
 
-/// Returns a peer's JSON text for one line of JSON output: the same value, but with characters that must not reach a
-/// terminal written as `\uNNNN`. Such characters occur only inside strings, where the escape has the same meaning;
-/// except tabs and line breaks, which occur only outside strings, where a space has the same meaning.
+/// Returns a peer's JSON text for one line of JSON output. The value stays the same, but no character can control a
+/// terminal: in strings, such characters become `\uNNNN`. Tabs and line breaks, which occur only outside strings,
+/// become spaces.
 pub fn safe_json(text: &str) -> Cow<'_, str> {
     if is_clean(text.as_bytes()) {
         return Cow::Borrowed(text);
@@ -87,14 +86,14 @@ pub fn safe_json(text: &str) -> Cow<'_, str> {
             out.push(c);
         } else {
             for unit in c.encode_utf16(&mut [0; 2]) {
-                write!(out, "\\u{unit:04x}").expect("a String takes everything");
+                write!(out, "\\u{unit:04x}").expect("writing to a String cannot fail");
             }
         }
     }
     Cow::Owned(out)
 }
 
-/// Wraps a paragraph into lines of at most `room` columns, as far as its words allow.
+/// Wraps a paragraph into lines of at most `room` columns. A longer word gets a line of its own.
 pub fn wrap(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -146,8 +145,8 @@ pub fn displayed_duration(time: Duration) -> Duration {
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-/// Returns the step that a time is rounded to, its unit, the name of the unit, and the upper limit. A time that would
-/// be rounded up to 1000 gets the next larger unit.
+/// Returns the scale for a time: the step to round to, the unit and its name, and the time at which the next scale
+/// begins, in nanoseconds. A time that would be rounded up to 1000 gets the next larger unit.
 fn scale(time: Duration) -> &'static (u128, u128, &'static str, u128) {
     const US: u128 = 1_000;
     const MS: u128 = 1_000 * US;
@@ -172,7 +171,7 @@ fn scale(time: Duration) -> &'static (u128, u128, &'static str, u128) {
         (D, D, "d", u128::MAX),
     ];
     let nanos = time.as_nanos();
-    SCALES.iter().find(|scale| nanos < scale.3).expect("the last has no end")
+    SCALES.iter().find(|scale| nanos < scale.3).expect("the last scale has no end")
 }
 
 /// Formats a number of bytes with a unit.

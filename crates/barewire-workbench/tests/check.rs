@@ -54,7 +54,7 @@ fn a_bad_server_is_not_clean() {
 fn a_check_that_does_not_exist_is_named() {
     let error = Checks::new().only(["stdout-puritty"]).run(Target::server(&greeter())).expect_err("no such check");
     assert_eq!(error.to_string(), "there is no check stdout-puritty");
-    assert_eq!(error.hint().as_deref(), Some("did you mean stdout-purity? `catalogue::all` lists them"));
+    assert_eq!(error.hint().as_deref(), Some("did you mean stdout-purity? `catalogue::all` lists all checks"));
 }
 
 #[test]

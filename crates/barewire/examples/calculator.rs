@@ -1,4 +1,4 @@
-//! A JSON-RPC server in one file, without a runtime: arithmetic on stdin and stdout, one message a line.
+//! A JSON-RPC server in one file, without a runtime: arithmetic on stdin and stdout, one message per line.
 //!
 //! ```text
 //! $ echo '{"jsonrpc":"2.0","id":1,"method":"add","params":{"a":19,"b":23}}' | cargo run -q -p barewire --example calculator
@@ -21,7 +21,7 @@ struct Count {
 }
 
 fn main() -> Result<(), barewire::Error> {
-    // Refused messages and failures are logged to stderr, because stdout carries the messages.
+    // Refused messages and failures are logged to stderr, because stdout is only for JSON-RPC messages.
     tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(std::io::stderr).init();
     serve_stdio(handle)
 }
@@ -39,7 +39,7 @@ fn handle(call: &mut IncomingCall<'_>) -> Result<Value, Failure> {
             }
             Ok(json!(a / b))
         }
-        // Notifications are sent while the call runs; its answer follows them.
+        // Notifications are sent while the call runs; the response follows them.
         "count" => {
             let Count { to } = call.params()?;
             for n in 1..=to {
@@ -47,7 +47,7 @@ fn handle(call: &mut IncomingCall<'_>) -> Result<Value, Failure> {
             }
             Ok(json!(to))
         }
-        // `?` turns any error into -32603; the text of the error goes only to the log.
+        // `?` turns any error into the JSON-RPC error -32603; the text of the error goes only to the log.
         "environment" => Ok(json!(std::env::var("CALCULATOR")?)),
         _ => Err(Failure::method_not_found()),
     }

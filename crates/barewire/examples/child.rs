@@ -1,11 +1,11 @@
-//! Starts a program, calls one method of it, and ends it.
+//! Starts a JSON-RPC server as a child process, calls one of its methods, and ends it.
 //!
 //! ```text
 //! $ cargo build -p barewire --examples
 //! $ cargo run -q -p barewire --example child -- target/debug/examples/echo
 //! ```
 
-#![allow(clippy::print_stderr, reason = "the output is for people")]
+#![allow(clippy::print_stderr, reason = "the example shows its result to people")]
 
 use barewire::peer::{Connection, Raw};
 use barewire::transport::Child;

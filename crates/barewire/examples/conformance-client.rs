@@ -1,5 +1,5 @@
-//! The client for the official conformance suite: connects to the server at the given URL and runs the scenario.
-//! `interop/conformance/run` starts it.
+//! The client for the official conformance suite: connects to the server at the given URL and runs the scenario that
+//! `MCP_CONFORMANCE_SCENARIO` names. `interop/conformance/run` starts this client.
 //!
 //! ```text
 //! MCP_CONFORMANCE_SCENARIO=tools_call conformance-client http://localhost:8808/mcp
@@ -27,7 +27,7 @@ async fn main() -> ScenarioResult {
     Ok(client.shutdown().await?)
 }
 
-/// A client with a handler forevery request, for the revision of the scenario.
+/// Returns a client for the revision of the scenario, with a handler for every request that a server can send.
 fn builder(scenario: &str) -> Result<Builder, Box<dyn std::error::Error>> {
     let builder = Client::builder("conformance-client", env!("CARGO_PKG_VERSION"))
         .roots([Root::new("file:///home/me/project")])
@@ -43,7 +43,7 @@ fn builder(scenario: &str) -> Result<Builder, Box<dyn std::error::Error>> {
         Some(_) if scenario == "sse-retry" => builder.era(Era::Legacy),
         // Skips `server/discover`, which the suite's legacy servers do not expect.
         Some(revision) if revision.era() == Era::Legacy => builder.revision(revision),
-        // The client detects the era.
+        // Without a revision, and for the modern one, the client detects the era.
         _ => builder,
     })
 }
@@ -51,7 +51,7 @@ fn builder(scenario: &str) -> Result<Builder, Box<dyn std::error::Error>> {
 /// Runs the scenario.
 async fn run(client: &Client, scenario: &str) -> ScenarioResult {
     match scenario {
-        // Connecting is enough.
+        // This scenario only needs a connection.
         "initialize" => {}
         "tools_call" => call(client, "add_numbers", json!({ "a": 5, "b": 3 })).await?,
         "elicitation-sep1034-client-defaults" => {
@@ -60,7 +60,7 @@ async fn run(client: &Client, scenario: &str) -> ScenarioResult {
         "sse-retry" => call(client, "test_reconnection", json!({})).await?,
         "request-metadata" => drop(client.discover().await?),
         "sep-2322-client-request-state" => {
-            // Concurrently: the state of one call must not appear in another.
+            // The calls run concurrently, because the state of one call must not appear in another call.
             tokio::try_join!(
                 call(client, "test_mrtr_echo_state", json!({})),
                 call(client, "test_mrtr_no_state", json!({})),
@@ -69,8 +69,8 @@ async fn run(client: &Client, scenario: &str) -> ScenarioResult {
             )?;
         }
         "http-custom-headers" => {
-            // The schemas name the arguments to repeat in headers. Without this call the client would look them up
-            // itself.
+            // The schemas name the arguments to repeat in headers. If they were not loaded here, the client would load
+            // them before the first call.
             client.list_tools().await?;
             for ToolCall { name, arguments } in context()?.tool_calls {
                 call(client, &name, arguments).await?;
@@ -89,7 +89,7 @@ async fn call(client: &Client, name: &str, arguments: impl Serialize) -> Scenari
     Ok(())
 }
 
-/// Sends the schema of one tool, unchanged, to another.
+/// Sends the schema of one tool, unchanged, to another tool.
 async fn echo_schema(client: &Client) -> ScenarioResult {
     #[derive(Serialize)]
     struct EchoArguments {
@@ -101,7 +101,7 @@ async fn echo_schema(client: &Client) -> ScenarioResult {
     call(client, "json_schema_echo", EchoArguments { schema }).await
 }
 
-/// Uses everything that the server offers. Invalid tools, which the client hides, are not included.
+/// Uses every tool, resource and prompt that the server lists, except invalid tools, which the client hides.
 async fn try_everything(client: &Client) -> ScenarioResult {
     let capabilities = client.capabilities();
     if capabilities.tools.is_some() {
@@ -133,7 +133,7 @@ fn placeholder_arguments(schema: &RawValue) -> serde_json::Result<Map<String, Va
     Ok(required.into_iter().map(|name| (name, json!("word"))).collect())
 }
 
-/// The suite's input besides the scenario's name.
+/// The input of a scenario, which the suite passes in `MCP_CONFORMANCE_CONTEXT`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Context {

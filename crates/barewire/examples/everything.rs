@@ -1,4 +1,4 @@
-//! An MCP server with every feature, on stdin and stdout: the server of the transcripts in `testdata/mcp`.
+//! An MCP server with every feature, on stdin and stdout: the transcripts in `testdata/mcp` test it.
 //!
 //! ```text
 //! $ echo '{"jsonrpc":"2.0","id":1,"method":"ping"}' | cargo run -q -p barewire --example everything

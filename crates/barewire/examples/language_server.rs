@@ -1,6 +1,6 @@
 //! A minimal language server: `Content-Length` framing on stdin and stdout, without MCP.
 //!
-//! It answers `initialize` and `shutdown`, logs a message about each opened document, and ends at the end of stdin.
+//! It answers `initialize` and `shutdown`, sends a log message about each opened document, and ends when stdin ends.
 
 use barewire::Failure;
 use barewire::peer::{Connection, Context, Methods};

@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let may_delete = std::env::var_os("MAY_DELETE").is_some();
     let server = Server::new("files", "1.0")
-        // The outermost layer, so it also sees calls that the others refuse.
+        // `log` is the outermost layer, so it also sees calls that the other layers refuse.
         .layer(log)
         .layer(rate_limit(10, Duration::from_secs(1)))
         .layer(permissions(move |name| name != "delete" || may_delete))
@@ -47,7 +47,7 @@ async fn log(invocation: Invocation, next: NextLayer) -> Result<InvocationResult
     outcome
 }
 
-/// Allows `calls` calls in each window of time, and refuses the others.
+/// Allows `calls` calls in each `window` of time, and refuses further calls.
 fn rate_limit(calls: u32, window: Duration) -> impl Layer {
     let counted = Mutex::new((Instant::now(), 0));
     move |invocation: Invocation, next: NextLayer| {
@@ -68,7 +68,7 @@ fn rate_limit(calls: u32, window: Duration) -> impl Layer {
     }
 }
 
-/// Refuses the tools that are not allowed. Prompts and resources are always allowed. Over HTTP,
+/// Refuses calls of tools that are not allowed. Prompts and resources are always allowed. Over HTTP,
 /// `invocation.call().principal()` is the authenticated caller.
 fn permissions(is_allowed: impl Fn(&str) -> bool + Send + Sync + 'static) -> impl Layer {
     move |invocation: Invocation, next: NextLayer| {

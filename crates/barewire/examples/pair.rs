@@ -1,6 +1,6 @@
-//! Two peers in memory that call each other: before it answers, `greet` asks its caller for a name.
+//! Two peers in memory that call each other: the handler of `greet` asks its caller for a name before it answers.
 
-#![allow(clippy::print_stderr, reason = "the output is for people")]
+#![allow(clippy::print_stderr, reason = "the example shows its result to people")]
 
 use barewire::Failure;
 use barewire::peer::{Connection, Context, Methods};

@@ -4,14 +4,14 @@
 //! $ cargo run -q -p barewire --example tools -- barewire serve
 //! ```
 
-#![allow(clippy::print_stderr, reason = "the output is for people")]
+#![allow(clippy::print_stderr, reason = "the example shows its result to people")]
 
 use barewire::Client;
 use barewire::transport::Child;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Logs output of the server that is not a message, and other problems.
+    // Problems, such as output of the server that is not a message, are logged to stderr.
     tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(std::io::stderr).init();
     let mut arguments = std::env::args_os().skip(1);
     let program = arguments.next().ok_or("usage: tools PROGRAM [ARGUMENTS]")?;

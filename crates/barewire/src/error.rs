@@ -18,9 +18,9 @@ use crate::transport::SpawnError;
 
 /// The error that a program can return from `main`: `?` converts every other error of this crate to this type.
 ///
-/// Every connection of a server, a client or a peer ends with a `Result<(), Error>`. The result is `Ok` if the
-/// connection was closed cleanly: this side shut it down, or the peer closed it, and the peer's process, if this side
-/// started it, did not fail. Otherwise the result is an error, and its text says which side is at fault.
+/// Every connection of a server, a client or a peer ends with a `Result<(), Error>`. The result is `Ok` if either side
+/// closed the connection cleanly. If this side started the peer as a child process, that process must also have ended
+/// without a failure. In all other cases the result is an error whose text says which side is at fault.
 #[non_exhaustive]
 pub enum Error {
     /// A connection was not closed cleanly. [`ConnectionEnd::reason`] says why, and shows which side is at fault.
@@ -51,7 +51,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns how the connection ended, if that caused this error.
+    /// Returns how the connection ended, if the end of the connection caused this error.
     #[cfg(feature = "tokio")]
     pub fn connection_end(&self) -> Option<&ConnectionEnd> {
         match self {

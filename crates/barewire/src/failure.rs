@@ -1,4 +1,4 @@
-//! The failure of a handler: the error response to its caller, and the text for the log.
+//! The error that a handler returns: the error response for the peer, and the text for the log.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -9,9 +9,9 @@ use serde::Serialize;
 
 /// The error that a handler returns.
 ///
-/// `?` converts any type that implements [`Error`] to a failure. The caller gets the code -32603 and the name of that
-/// type; the text of the error is only logged, because it may be confidential. An [`ErrorObject`] is sent to the caller
-/// unchanged. For errors whose type is erased, such as `Box<dyn Error>`, use [`Self::internal`].
+/// `?` converts any type that implements [`Error`] to a failure. The peer that sent the request gets the code -32603
+/// and the name of the error's type. The text of the error is only logged, because it can be confidential. An
+/// [`ErrorObject`] is sent unchanged. For errors with an erased type, such as `Box<dyn Error>`, use [`Self::internal`].
 #[derive(Debug)]
 pub struct Failure(FailureReason);
 
@@ -29,26 +29,26 @@ impl Failure {
         Self(FailureReason::MethodNotFound)
     }
 
-    /// Returns a failure with the code -32602: the parameters are invalid. `what` is sent to the caller.
+    /// Returns a failure with the code -32602: the parameters are invalid. The peer is sent `what`.
     pub fn invalid_params(what: impl Into<String>) -> Self {
         Self(FailureReason::InvalidParams(what.into()))
     }
 
-    /// Returns a failure with the code -32603: an internal error. `exception` is sent to the caller, `what` is only
-    /// logged.
+    /// Returns a failure with the code -32603: an internal error. The peer is sent `exception`, but not `what`, which
+    /// is only logged.
     pub fn internal(exception: impl Into<String>, what: impl Into<String>) -> Self {
         Self(FailureReason::Internal { exception: exception.into(), log: what.into() })
     }
 
-    /// Calls `run`, which is code of a handler, and converts a panic into a failure.
+    /// Calls `run`, which runs a handler, and converts a panic into a failure.
     pub(crate) fn catch<T>(run: impl FnOnce() -> T) -> Result<T, Self> {
         // This is unwind safe: a panic can leave only the handler's own state and the output inconsistent, and callers
-        // remove a partly written message from the output.
+        // of `catch` remove a partly written message from the output.
         catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
             let text = panic.downcast_ref::<&str>().copied();
             let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
             let failure = Self::internal("panic", text.unwrap_or("panicked"));
-            // The panic's payload may be any type, and dropping it may panic as well.
+            // The panic's payload can be of any type, and dropping the payload can panic again.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
             failure
         })
@@ -66,7 +66,7 @@ impl Failure {
         }
     }
 
-    /// The code of the error response.
+    /// Returns the code of the error response.
     pub(crate) fn code(&self) -> Code {
         match &self.0 {
             FailureReason::MethodNotFound => Code::METHOD_NOT_FOUND,
@@ -76,7 +76,7 @@ impl Failure {
         }
     }
 
-    /// The error response for the caller.
+    /// Returns the error of the response to a request for `method`.
     pub(crate) fn error(&self, method: &str) -> ErrorObject {
         match &self.0 {
             FailureReason::MethodNotFound => {
@@ -114,8 +114,8 @@ impl<E: Error + 'static> From<E> for Failure {
     }
 }
 
-/// The name of a type without its path and arguments: `Error` for `std::io::Error`, `Wrapped` for
-/// `app::Wrapped<app::Inner>`. For a `Box<T>`, the name of `T`.
+/// Returns the name of a type without its path and its type arguments: `Error` for `std::io::Error`, `Wrapped` for
+/// `app::Wrapped<app::Inner>`. For a `Box<T>`, returns the name of `T`.
 fn last_segment(type_name: &str) -> &str {
     if let Some(boxed) = type_name.strip_prefix("alloc::boxed::Box<") {
         return last_segment(boxed.trim_end_matches('>'));
@@ -129,7 +129,7 @@ fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        write!(text, ": {error}").expect("a String takes everything");
+        write!(text, ": {error}").expect("writing to a String cannot fail");
         cause = error.source();
     }
     text

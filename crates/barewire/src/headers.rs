@@ -8,8 +8,8 @@ pub(crate) struct HeaderMapView<'a>(pub(crate) &'a HeaderMap);
 
 impl Headers for HeaderMapView<'_> {
     fn values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
-        // The headers that are read forevery request are looked up by a prepared `HeaderName`, so their names are not
-        // parsed again.
+        // The headers that are read for every request are looked up by a prepared `HeaderName`, because looking up by a
+        // `&str` parses the name first.
         let values = match COMMON_HEADERS.iter().find(|known| known.as_str() == name) {
             Some(known) => self.0.get_all(known),
             None => self.0.get_all(name),
@@ -18,7 +18,7 @@ impl Headers for HeaderMapView<'_> {
     }
 }
 
-/// The names of the headers that are read forevery request.
+/// The names of the headers that are read for every request.
 static COMMON_HEADERS: [HeaderName; 8] = [
     http::header::HOST,
     http::header::ORIGIN,

@@ -52,13 +52,13 @@ impl Log {
         self.send(|| warn!(target: TARGET, "{what}"));
     }
 
-    /// Sends an event, unless too many have already been sent in this second.
+    /// Calls `event`, which sends one event, unless the limit of events in this second is reached.
     fn send(&self, event: impl FnOnce()) {
         // Without a subscriber, no time is spent on escaping text and reading the clock.
         if !event_enabled!(target: TARGET, Level::ERROR) {
             return;
         }
-        // The event is sent after the lock on the window is released, because a subscriber may be slow.
+        // The event is sent after the lock on the window is released, because a subscriber can be slow.
         let (may_send, dropped) = self.window().count(Instant::now());
         report_dropped(dropped);
         if may_send {
@@ -73,8 +73,8 @@ impl Log {
 }
 
 impl RateWindow {
-    /// Counts one more event. Returns whether the event may be sent, and, if it starts a new second, the number of
-    /// events that were dropped before.
+    /// Counts one more event. Returns whether the limit allows the event to be sent, and the number of dropped events
+    /// to report now. That number is 0 unless the event starts a new second.
     fn count(&mut self, now: Instant) -> (bool, u64) {
         let mut dropped = 0;
         if self.start.is_none_or(|start| now.duration_since(start) >= RATE_WINDOW) {
@@ -112,7 +112,7 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
     format!("{}{more}", escape(&bytes[..bytes.len().min(MAX_QUOTED_BYTES)]))
 }
 
-/// The target of the events, by which a subscriber can filter them.
+/// The `tracing` target of all events in this file, by which a subscriber can filter them.
 const TARGET: &str = "barewire";
 
 /// The maximum number of bytes of a text that are quoted: enough to recognise the text, and about two lines of a

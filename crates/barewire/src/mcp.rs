@@ -4,8 +4,8 @@
 //! the tool of a server, with its handler, is [`server::Tool`](crate::server::Tool). The same is true for prompts and
 //! resources.
 
-// The names are listed one by one, because the other items of `barewire-proto` are not part of this crate's public
-// interface and may change.
+// The re-exported names are listed one by one, because the other items of `barewire-proto` are not part of this crate's
+// public interface and can change.
 
 // The revisions of the protocol, and the descriptions of clients and servers.
 #[doc(inline)]
@@ -48,7 +48,7 @@ pub use barewire_proto::mcp::{
     ElicitationComplete, LogMessage, LoggingLevel, ProgressParams, ResourceUpdated, SubscriptionFilter,
 };
 
-/// The error codes that MCP defines besides those of JSON-RPC.
+/// The error codes that MCP defines in addition to the codes of JSON-RPC.
 pub mod code {
     #[doc(inline)]
     pub use barewire_proto::mcp::code::{

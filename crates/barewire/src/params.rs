@@ -21,13 +21,13 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(params: Option<Params<'a>>) -> Result
             Err(error) => (error, &b""[..]),
         },
     };
-    // Empty parameters are treated like absent ones. A type without data, such as `()`, accepts any parameters.
+    // Empty parameters are treated like absent parameters. A type without data, such as `()`, accepts any parameters.
     if (matches!(json, b"" | b"{}" | b"[]") || size_of::<T>() == 0)
         && let Ok(read) = serde_json::from_str("[]").or_else(|_| serde_json::from_str("null"))
     {
         return Ok(read);
     }
-    // The line and column are removed from the error text, because they do not help a caller who sent one line of JSON.
+    // The line and column are removed from the error text, because they do not help a peer that sent one line of JSON.
     let text = error.to_string();
     let what = text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what);
     Err(match json {
@@ -52,6 +52,6 @@ pub(crate) fn write(params: &(impl Serialize + ?Sized)) -> io::Result<Option<Str
 
 /// Parses parameters that [`write`] serialized, and calls `run` with them.
 pub(crate) fn with<T>(params: Option<&str>, run: impl FnOnce(Option<Params<'_>>) -> T) -> T {
-    let json = params.map(|text| Json::parse(text.as_bytes()).expect("serde_json writes JSON"));
+    let json = params.map(|text| Json::parse(text.as_bytes()).expect("serde_json writes valid JSON"));
     run(json.and_then(Params::from_json))
 }

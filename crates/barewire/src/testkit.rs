@@ -1,4 +1,4 @@
-//! Support for testing a server: connects a client to it in memory, with one line of code.
+//! Support for testing a server: connects a client to the server in memory, with one line of code.
 //!
 //! ```
 //! use barewire::{Server, testkit};
@@ -42,10 +42,10 @@ pub async fn connect_as(server: &Server, revision: Revision) -> Client {
     connected(connect_with(server, builder().revision(revision)).await)
 }
 
-/// Connects a client with custom settings, for example one that answers requests from the server.
+/// Connects a client with custom settings, for example a client that answers requests from the server.
 pub async fn connect_with(server: &Server, client: Builder) -> Result<Client, ClientError> {
     let (here, there) = memory(BUFFER_SIZE);
-    // The task ends when the client is dropped.
+    // The server's task ends when the client is dropped.
     tokio::spawn(server.serve(there));
     client.over(here).await
 }
@@ -58,5 +58,5 @@ fn connected(client: Result<Client, ClientError>) -> Client {
     client.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The capacity of each direction in bytes: the default capacity of a pipe on Linux.
+/// The size in bytes of the buffer for each direction: the default capacity of a pipe on Linux.
 const BUFFER_SIZE: usize = 64 * 1024;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The W3C trace context of a call, which links it to the operation that caused it. Values are passed on unchanged.
+/// The W3C trace context of a call, which links the call to the operation that caused it. Values are not interpreted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TraceContext {

@@ -137,7 +137,7 @@ async fn programs_that_cannot_start_or_are_not_servers_are_errors() {
     let error = in_time("connecting", tester().probe_timeout(short).timeout(short).spawn(child)).await;
     let error = error.expect_err("no answer").to_string();
     assert!(error.contains("no response to initialize within 200ms"), "{error}");
-    assert!(error.contains("not a message at byte 0: Welcome!"), "{error}");
+    assert!(error.contains("at byte 0 is not a message: Welcome!"), "{error}");
     assert!(error.contains("its stderr ends with: waiting for HTTP"), "{error}");
 }
 

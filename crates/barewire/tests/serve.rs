@@ -15,7 +15,7 @@ use barewire_proto::transcript::{Channel, Entry, Recorder, Stream, read, restore
 use log::Log;
 use serde_json::{Value, json};
 
-/// The methods of JSON-RPC 2.0, section 7, and one forevery way to fail.
+/// The methods of JSON-RPC 2.0, section 7, and one for every way to fail.
 fn handle(call: &mut IncomingCall<'_>) -> Result<Value, Failure> {
     match call.method() {
         "subtract" => {

@@ -1,10 +1,10 @@
 //! A small hand-written MCP server over HTTP, of both eras, with a switch for each fault that `barewire check --url`
 //! must find.
 //!
-//! The first line of stdout is its URL. Without `--fault` it has no fault, and no check may fail. `--faults` lists the
-//! faults, each with the check that finds it. `--legacy` and `--modern` turn the other era off.
+//! The server prints its URL as the first line of stdout. Without `--fault` it has no fault, and no check fails.
+//! `--faults` lists the faults, each with the check that finds it. `--legacy` and `--modern` serve only that era.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the URL is on stdout, and complaints are on stderr")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the URL goes to stdout, and errors go to stderr")]
 
 mod message;
 mod wire;
@@ -18,7 +18,7 @@ use message::{Era, Outcome};
 use serde_json::{Value, json};
 use wire::{Request, Response};
 
-/// The faults, each with the only check that fails.
+/// The value of `--fault` for each fault, with the id of the only check that must fail.
 #[rustfmt::skip]
 const FAULTS: &[(&str, &str)] = &[
     ("any-origin", "http-origin"),
@@ -62,10 +62,10 @@ struct Server {
 
 #[derive(Default)]
 struct ServerState {
-    /// The revision of each session.
+    /// The id of each session, with the negotiated revision.
     sessions: HashMap<String, String>,
     sessions_given: u64,
-    /// Whether the next request fails.
+    /// Whether the next POST request gets status 500.
     fails_next: bool,
 }
 
@@ -126,7 +126,7 @@ impl Server {
         }
     }
 
-    /// Refuses foreign hosts and origins.
+    /// Returns a refusal if the host or origin is foreign, or if a fault requires authorization.
     fn admit(&self, request: &Request) -> Option<Response> {
         let hosts = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
         let is_ours = |host: &str| hosts.iter().any(|it| it == host);
@@ -198,7 +198,7 @@ impl Server {
         self.respond(status, &message["id"], outcome)
     }
 
-    /// The header that contradicts the body, if there is one.
+    /// Returns an error message that names the header that contradicts the body, if there is one.
     fn header_mismatch(&self, request: &Request, message: &Value, method: &str) -> Option<String> {
         let version = message["params"]["_meta"][message::VERSION_KEY].as_str();
         if version.is_some() && request.header("mcp-protocol-version") != version {
@@ -242,7 +242,7 @@ impl Server {
         self.respond(200, &message["id"], outcome)
     }
 
-    /// Serves a batch, which only one revision has.
+    /// Serves a batch, or refuses it if the negotiated revision has no batches.
     fn batch(&self, all: &[Value], agreed: &str) -> Response {
         if agreed != "2025-03-26" {
             let error = json!({"code": -32600, "message": "no arrays"});
@@ -307,7 +307,7 @@ impl Server {
         if self.has("answers-as-text") && status == 200 {
             return Response::new(status).json(&message).header("Content-Type", "text/plain");
         }
-        // Use both response types.
+        // Requests with an even id get an event stream, so that both types of response are used.
         match id.as_u64() {
             Some(id) if id % 2 == 0 && status == 200 => Response::new(status).events(&message),
             _ => Response::new(status).json(&message),
@@ -315,7 +315,7 @@ impl Server {
     }
 }
 
-/// 128 random bits; the standard library seeds its hash at random.
+/// Returns 128 random bits in hex. They come from the random seed of the standard library's hasher.
 fn random() -> String {
     use std::hash::{BuildHasher, RandomState};
     let part = || RandomState::new().hash_one(std::time::Instant::now());

@@ -1,4 +1,4 @@
-//! A method and its parameters -> the outcome, in either era; with two tools.
+//! A method and its params -> a result or an error, in both eras, for a server with two tools.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn error<T>(code: i64, message: &str) -> Result<T, (i64, String, Option<Value>)>
     Err((code, message.to_owned(), None))
 }
 
-/// The response message.
+/// Builds the response message.
 pub(crate) fn response(id: &Value, outcome: Outcome) -> Value {
     match outcome {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),

@@ -1,4 +1,4 @@
-//! A connection -> one request; a response -> bytes.
+//! Reads one HTTP request from a connection, and writes the response.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -47,7 +47,7 @@ impl Response {
         Self { status, headers: Vec::new(), body: String::new() }
     }
 
-    /// Sets a header, and replaces an earlier value.
+    /// Sets a header. An earlier value is replaced.
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(known, _)| known != name);
         self.headers.push((name.to_owned(), value.to_owned()));
@@ -64,7 +64,7 @@ impl Response {
         self.header("Content-Type", "text/event-stream")
     }
 
-    /// Writes the response. The client may have disconnected.
+    /// Writes the response. An error is ignored, because the client may have disconnected.
     pub(crate) fn write(&self, stream: &mut TcpStream) {
         let mut text = format!("HTTP/1.1 {} Said\r\n", self.status);
         for (name, value) in &self.headers {

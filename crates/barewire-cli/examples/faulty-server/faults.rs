@@ -1,10 +1,10 @@
 //! All faults, each with the check that must find it.
 
-/// A fault.
+/// A fault that the server can be started with.
 pub(crate) struct Fault {
     /// The value of `--fault`.
     pub(crate) name: &'static str,
-    /// The only check that fails.
+    /// The id of the only check that must fail.
     pub(crate) check: &'static str,
 }
 

@@ -6,7 +6,7 @@ use crate::Server;
 use crate::surface::{self, ServerRequest};
 use crate::wire::{Reply, error};
 
-/// The state of the handshake, with the agreed revision.
+/// The state of the handshake, with the negotiated revision.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum HandshakeState {
     Fresh,

@@ -1,9 +1,9 @@
 //! A small hand-written MCP server of both eras, with a switch for each fault that `barewire check` must find.
 //!
-//! Without `--fault` it has no fault, and no check may fail. `--faults` lists the faults, each with the check that
-//! finds it. `--legacy` and `--modern` turn the other era off.
+//! Without `--fault` it has no fault, and no check fails. `--faults` lists the faults, each with the check that
+//! finds it. `--legacy` and `--modern` serve only that era.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "stdout is the wire, and this writes it by hand")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the messages on stdout are written by hand")]
 
 mod faults;
 mod legacy;

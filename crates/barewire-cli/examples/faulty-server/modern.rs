@@ -61,7 +61,7 @@ impl Server {
         Ok(())
     }
 
-    /// Adds the members of every modern result.
+    /// Adds the members that every modern result has, except those that the fault leaves out.
     pub(crate) fn complete(&self, method: &str, outcome: Outcome) -> Outcome {
         let mut result = outcome?;
         if !self.has("no-result-type") && result.get("resultType").is_none() {

@@ -1,4 +1,4 @@
-//! The features of both eras: a few tools, a resource, a prompt.
+//! The features that are the same in both eras: a few tools, a resource, a prompt.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::Server;
 use crate::wire::{Outcome, Reply, Wire, error};
 
-/// A request.
+/// A request of either era.
 pub(crate) struct ServerRequest<'a> {
     pub(crate) id: &'a Value,
     pub(crate) method: &'a str,
@@ -71,7 +71,7 @@ impl Server {
         })
     }
 
-    /// A list of one page.
+    /// Returns a list that has only one page, so every cursor is refused.
     fn page(&self, params: &Value, page: Value) -> Outcome {
         if params.get("cursor").is_some() { error(-32602, "Invalid cursor") } else { Ok(page) }
     }
@@ -147,7 +147,7 @@ impl Server {
         Ok(result)
     }
 
-    /// Counts, reports progress, and has most faults of tools.
+    /// Runs the tool `count`, which reports progress. Most faults of tools are here.
     fn count(&self, request: &ServerRequest<'_>) -> Outcome {
         let wire = &self.wire;
         let report = |token: &Value, progress: u64| {
@@ -186,7 +186,7 @@ impl Server {
         })
     }
 
-    /// Answers after a time, unless the call is cancelled.
+    /// Runs the tool `slow`, which answers after the given time, unless the call is cancelled.
     fn slow(&self, request: &ServerRequest<'_>, arguments: &Value) -> Reply {
         let Some(ms) = arguments["ms"].as_u64().map(|ms| ms.min(60_000)) else {
             return Reply::Now(Ok(error_result("ms is missing")));

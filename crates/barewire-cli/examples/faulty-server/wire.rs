@@ -1,4 +1,4 @@
-//! Lines -> requests, and responses -> lines; with the faults of the envelope.
+//! Lines -> requests, and responses -> lines; with the faults of the JSON-RPC envelope.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -17,7 +17,7 @@ pub(crate) struct Wire {
     pub(crate) framing: Framing,
 }
 
-/// The framing of messages.
+/// The form in which messages are written to stdout.
 #[derive(Clone, Copy, Default)]
 pub(crate) enum Framing {
     #[default]
@@ -25,7 +25,7 @@ pub(crate) enum Framing {
     Pretty,
     ContentLength,
     Utf16,
-    /// Without line breaks.
+    /// Without a line break after a message.
     Endless,
 }
 
@@ -61,7 +61,7 @@ impl Wire {
     }
 }
 
-/// A result, or an error: code, message and data.
+/// A result, or an error with its code, message and data.
 pub(crate) type Outcome = Result<Value, (i64, String, Option<Value>)>;
 
 /// The reply to a request.
@@ -184,7 +184,7 @@ impl Server {
         }
     }
 
-    /// The response, with the faults of this method.
+    /// Builds the response to a request, with the faults of this method; `None` if nothing more is to be sent.
     fn faulty_response(&self, id: &Value, method: &str, outcome: Outcome) -> Option<Value> {
         let mut response = self.response(id, outcome);
         if method == "prompts/list" {
@@ -253,7 +253,7 @@ pub(crate) fn modern_key(name: &str) -> String {
     format!("io.modelcontextprotocol/{name}")
 }
 
-/// The nesting depth of a JSON text.
+/// Returns the nesting depth of a JSON text.
 fn depth(text: &str) -> usize {
     let (mut depth, mut most, mut in_string, mut escaped) = (0usize, 0, false, false);
     for b in text.bytes() {

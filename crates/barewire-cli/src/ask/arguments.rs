@@ -18,8 +18,8 @@ pub(crate) struct BadArguments {
     pub(crate) hint: String,
 }
 
-/// Builds the object, with members in the order of the pairs, and notes about unknown keys. `target` is the name of the
-/// tool or method.
+/// Builds a JSON object from the pairs, in their order. Also returns notes about unknown keys. `target` is the name of
+/// the tool or method, for messages.
 pub(crate) fn object(
     target: &str,
     pairs: &[Pair],
@@ -45,7 +45,7 @@ pub(crate) fn object(
         };
         let value = self::value(field, value).map_err(|what| bad(format!("{} {what}", name(key))))?;
         let comma = if index > 0 { "," } else { "" };
-        write!(text, "{comma}{}:{}", Value::from(key.as_str()), value.get()).expect("a String takes everything");
+        write!(text, "{comma}{}:{}", Value::from(key.as_str()), value.get()).expect("writing to a String cannot fail");
     }
     let missing = fields.fields.iter().filter(|field| field.required);
     let missing: Vec<&Field> = missing.filter(|field| pairs.iter().all(|pair| pair.key != field.name)).collect();
@@ -53,7 +53,7 @@ pub(crate) fn object(
         // An unknown key may be a misspelled required key, so the error names the unknown keys too.
         let unknown: String = unknown_keys.iter().map(|text| format!("; {text}")).collect();
         let what = match others {
-            [] => format!("{} is missing, {}{unknown}", name(&first.name), first.kind()),
+            [] => format!("{} is missing, expected {}{unknown}", name(&first.name), first.kind()),
             _ => {
                 let names: Vec<String> = missing.iter().map(|field| name(&field.name)).collect();
                 format!("{} are missing{unknown}", names.join(", "))
@@ -62,9 +62,9 @@ pub(crate) fn object(
         return Err(bad(what));
     }
     text.push('}');
-    let note = |unknown| format!("{}: {unknown}; sent anyway, its schema allows unknown keys", name(target));
+    let note = |unknown| format!("{}: {unknown}; sent anyway, because the schema allows it", name(target));
     let notes = unknown_keys.into_iter().map(note).collect();
-    Ok((RawValue::from_string(text).expect("members of JSON are JSON"), notes))
+    Ok((RawValue::from_string(text).expect("an object of JSON members is JSON"), notes))
 }
 
 /// Converts a text to a JSON value of a type that the field allows.
@@ -82,8 +82,8 @@ pub(crate) fn value(field: &Field, text: &Text) -> Result<Box<RawValue>, String>
     Ok(json)
 }
 
-/// Converts a text to JSON if it parses as JSON of a type that the field allows, else to a string if the field allows
-/// strings.
+/// Returns the text unchanged if it is JSON of a type that the field allows. Otherwise, if the field allows strings,
+/// returns the text as a JSON string.
 fn plain(field: &Field, text: &str) -> Option<Box<RawValue>> {
     // Choices are compared in the form that a user types: strings have no quotes.
     if let Some(choices) = &field.choices {
@@ -100,13 +100,13 @@ fn plain(field: &Field, text: &str) -> Option<Box<RawValue>> {
         }
         Some(Kind::Array) => field.may_be(Type::Array),
         Some(Kind::Object) => field.may_be(Type::Object),
-        // If the field allows only certain types, a quoted text is a string that contains the quotes. If it allows any
-        // type, the quotes are JSON syntax.
+        // If the field allows only certain types, a quoted text is a string that contains the quotes. If the field
+        // allows any type, the quotes are JSON syntax.
         Some(Kind::String) => field.kinds.is_empty(),
         None => false,
     };
     if let Some(json) = json.filter(|_| fits) {
-        return Some(RawValue::from_string(json.as_str().to_owned()).expect("what was scanned as JSON is JSON"));
+        return Some(RawValue::from_string(json.as_str().to_owned()).expect("text that was parsed as JSON is JSON"));
     }
     field.may_be(Type::String).then(|| to_raw_value(text).expect("a string is JSON"))
 }
@@ -213,11 +213,11 @@ mod tests {
         let schema =
             r#"{"properties":{"a":{"type":"number"},"b":{"type":"number"},"c":{"enum":[1,2]}},"required":["a","b"]}"#;
         let bad = read(schema, &["a=1"]).expect_err("bad");
-        assert_eq!(bad.what, "tool: b is missing, a number");
+        assert_eq!(bad.what, "tool: b is missing, expected a number");
         assert_eq!(bad.hint, "it takes a=NUMBER b=NUMBER [c=1|2]");
         assert_eq!(read(schema, &[]).expect_err("bad").what, "tool: a, b are missing");
         let meant = read(schema, &["a=1", "bb=2"]).expect_err("bad").what;
-        assert_eq!(meant, "tool: b is missing, a number; no argument bb: did you mean b?");
+        assert_eq!(meant, "tool: b is missing, expected a number; no argument bb: did you mean b?");
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
         };
         let (object, notes) = with_unknown(r#"{"properties":{"text":{}}}"#, "tex=1");
         assert_eq!(object.get(), r#"{"tex":1}"#);
-        assert_eq!(notes, ["tool: no argument tex: did you mean text?; sent anyway, its schema allows unknown keys"]);
+        assert_eq!(notes, ["tool: no argument tex: did you mean text?; sent anyway, because the schema allows it"]);
         let (object, notes) = with_unknown(r#"{"additionalProperties":{"type":"string"}}"#, "n=1");
         assert_eq!((object.get(), notes.len()), (r#"{"n":"1"}"#, 0));
     }

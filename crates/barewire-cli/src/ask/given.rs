@@ -30,7 +30,7 @@ pub(crate) struct Pair {
 pub(crate) enum Text {
     /// `key=text`, or the content of the file in `key=@FILE`. The schema decides its type.
     Plain(String),
-    /// `key:=JSON`.
+    /// `key:=JSON`, or the content of the file in `key:=@FILE`.
     Json(Box<RawValue>),
 }
 
@@ -69,7 +69,7 @@ impl Pair {
     }
 }
 
-/// Whether a word is a JSON object, or `@FILE` or `-` to read one. A word with a key never starts like these.
+/// Whether a word is a JSON object or array, or `@FILE` or `-` to read one. A word `key=value` never starts like these.
 fn is_object(word: &OsStr) -> bool {
     let bytes = word.as_encoded_bytes().trim_ascii_start();
     bytes == b"-" || matches!(bytes.first(), Some(b'{' | b'[' | b'@'))
@@ -79,7 +79,7 @@ fn object(word: &OsStr) -> Result<Box<RawValue>, Failure> {
     let raw = params::read(word)?;
     match Json::parse(raw.get().as_bytes()).map(Json::kind) {
         Ok(Kind::Object) => Ok(raw),
-        _ => Err(Failure::new("params of MCP are an object, not an array").with_hint("--raw sends an array")),
+        _ => Err(Failure::new("MCP params must be an object, not an array").with_hint("--raw can send an array")),
     }
 }
 
@@ -88,7 +88,7 @@ fn json(key: &str, text: &str) -> Result<Box<RawValue>, Failure> {
         params::syntax_failure(key, text.as_bytes(), syntax.at, syntax.expected)
             .with_hint(format!("{key}:= takes JSON, {key}= takes text"))
     })?;
-    Ok(RawValue::from_string(parsed.as_str().to_owned()).expect("what was scanned as JSON is JSON"))
+    Ok(RawValue::from_string(parsed.as_str().to_owned()).expect("text that was parsed as JSON is JSON"))
 }
 
 /// The maximum number of characters of a word shown in a message.

@@ -15,7 +15,7 @@ use crate::Failure;
 use crate::output::shown;
 use crate::platform::Signals;
 
-/// The options of the command line that the hint depends on.
+/// The command-line options that messages and hints depend on.
 pub(crate) struct RequestContext {
     pub(crate) revision: Option<Revision>,
     pub(crate) timeout: Duration,
@@ -77,7 +77,7 @@ impl NoAnswer {
     pub(crate) fn not_connected(address: &impl fmt::Display, error: &io::Error) -> Self {
         let hint = match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Some("is the server running?"),
-            io::ErrorKind::PermissionDenied => Some("ls -l shows who may connect"),
+            io::ErrorKind::PermissionDenied => Some("ls -l shows who may connect to a socket"),
             _ => None,
         };
         Self::new(Reason::NotConnected, format!("cannot connect to {address}: {error}"), hint)
@@ -87,8 +87,7 @@ impl NoAnswer {
         Self::new(Reason::Cancelled, format!("cancelled by {signal}"), None)
     }
 
-    /// Converts an error of an MCP client. An error response counts as an answer, so it is never passed to this
-    /// function.
+    /// Converts an error of an MCP client. An error response is an answer, so callers never pass one to this function.
     pub(crate) fn from_client(error: &ClientError, context: &RequestContext) -> Self {
         let any_revision =
             context.revision.map(|_| "without --revision, barewire finds a revision that both sides speak");
@@ -110,7 +109,7 @@ impl NoAnswer {
             ClientError::NotInRevision { .. } => Self::new(
                 Reason::NotInRevision,
                 error.to_string(),
-                Some("--revision speaks another revision, --lenient sends it anyway"),
+                Some("--revision selects another revision, --lenient sends the request anyway"),
             ),
             ClientError::Params(_) => Self::new(Reason::BadArguments, error.to_string(), None),
             error => Self::new(Reason::BadAnswer, error.to_string(), None),
@@ -156,9 +155,9 @@ impl NoAnswer {
         };
         if let Some(stray) = closed.stray_output() {
             let (offset, excerpt) = (stray.offset, &stray.excerpt);
-            what = format!("{what}; it sent bytes that are not a message, at byte {offset}: {excerpt}");
+            what = format!("{what}; the server sent bytes that are not a message, at byte {offset}: {excerpt}");
         }
-        // If we ended the program, its exit status says nothing about the failure and is left out, unless the program
+        // If we ended the program, its exit status says nothing about the failure. It is then shown only if the program
         // wrote to stderr.
         let is_ours = matches!(closed.reason(), EndReason::Shutdown);
         if let Some(exit) = closed.exit().filter(|exit| !is_ours || !exit.stderr.trim().is_empty()) {

@@ -47,7 +47,7 @@ fn check(name: &str, text: &[u8]) -> Result<Box<RawValue>, Failure> {
     })?;
     match json.kind() {
         Kind::Object | Kind::Array => {
-            Ok(RawValue::from_string(json.as_str().to_owned()).expect("what was scanned as JSON is JSON"))
+            Ok(RawValue::from_string(json.as_str().to_owned()).expect("text that was parsed as JSON is JSON"))
         }
         kind => {
             let at = text.len() - text.trim_ascii_start().len();
@@ -59,7 +59,6 @@ fn check(name: &str, text: &[u8]) -> Result<Box<RawValue>, Failure> {
 
 /// Returns a failure that shows the line with the error, and a caret under the byte `at`.
 pub(crate) fn syntax_failure(name: &str, text: &[u8], at: usize, what: impl fmt::Display) -> Failure {
-    // Only the line with the error is shown.
     let start = text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
     let line = text[start..].split(|byte| *byte == b'\n').next().unwrap_or_default();
     let Excerpt { line, column } = Excerpt::around(line.trim_ascii_end(), at - start);

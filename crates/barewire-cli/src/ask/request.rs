@@ -28,7 +28,7 @@ pub(crate) enum Naming {
 /// A request given on the command line, before the server's lists are known.
 #[derive(Debug, Clone)]
 pub(crate) enum PlannedRequest {
-    /// A whole list, or only its items with these names.
+    /// Requests a list. If `names` is not empty, only these items are shown.
     List { method: &'static str, names: Vec<String> },
     /// Reads a resource.
     Read { uri: String },
@@ -104,7 +104,7 @@ impl PlannedRequest {
                 };
                 Ok(PreparedRequest { notes, ..PreparedRequest::new(method, params) })
             }
-            // An object is sent unchanged, so that a user can test how a server handles invalid arguments.
+            // A JSON object is sent unchanged, so that a user can test how a server handles invalid arguments.
             Self::Tool { name, given: GivenArguments::Object(object) } => {
                 Ok(PreparedRequest::named("tools/call", &name, Some(object)))
             }
@@ -140,7 +140,7 @@ impl PreparedRequest {
             Some(arguments) => format!("{{\"name\":{name},\"arguments\":{arguments}}}"),
             None => format!("{{\"name\":{name}}}"),
         };
-        Self::new(method, Some(RawValue::from_string(params).expect("members of JSON are JSON")))
+        Self::new(method, Some(RawValue::from_string(params).expect("an object of JSON members is JSON")))
     }
 
     fn typed(method: &str, name: &str, given: &GivenArguments, fields: &Fields) -> Result<Self, NoAnswer> {
@@ -173,7 +173,7 @@ impl PreparedRequest {
     }
 }
 
-/// Returns the failure for a name that is not in the server's list, with the names that are.
+/// Returns the failure for a name that is not in the server's list. Its hint shows the names in the list.
 pub(crate) fn no_such(what: &str, name: &str, names: &[&str]) -> NoAnswer {
     let shown_name = shown(name.as_bytes(), MAX_NAME_LENGTH);
     let mut text = format!("the server has no {what} {shown_name}");

@@ -15,7 +15,7 @@ pub(crate) struct Fields {
     pub(crate) others: Others,
 }
 
-/// The rule for members that are not listed as fields.
+/// The rule for members of the object that the schema does not list.
 #[derive(Debug, Default)]
 pub(crate) enum Others {
     #[default]
@@ -41,8 +41,8 @@ pub(crate) struct Field {
     pub(crate) items: Option<Box<Field>>,
 }
 
-/// A JSON type. The order is the order in which the types are tried for a text; string comes last, because any text can
-/// be a string.
+/// A JSON type. Messages list types in this order. String is last, because it is used only for a text that fits no
+/// other allowed type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Type {
     Null,
@@ -61,7 +61,7 @@ pub(crate) struct Choice {
     pub(crate) title: Option<String>,
 }
 
-/// Limits of a number, of the length of a string, and of the number of elements of an array.
+/// Limits for the value of a number, the length of a string, and the number of elements of an array.
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
     pub(crate) minimum: Option<f64>,
@@ -87,7 +87,7 @@ impl Fields {
             listed.is_some_and(|names| names.iter().any(|it| it == name))
         };
         let mut names = order(schema);
-        // Properties behind a `$ref` come from a map, in its order and not in the order of the schema.
+        // `order` does not find properties behind a `$ref`. They are added in the order of the map.
         let others: Vec<_> = properties.into_iter().flat_map(Map::keys).filter(|name| !names.contains(name)).collect();
         names.extend(others.into_iter().cloned());
         let field = |name: String| {
@@ -280,7 +280,7 @@ impl Limits {
     }
 }
 
-/// Writes the limits for a table column: ` 1..10`, or nothing.
+/// Writes the limits for a table column: ` 1..10` for a number, ` (email)` for a format, or nothing.
 impl fmt::Display for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bound = |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
@@ -331,7 +331,7 @@ fn resolved<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     schema
 }
 
-/// Returns the types that a schema allows; empty if it allows all types, or they cannot be determined.
+/// Returns the types that a schema allows; empty if it allows all types, or if the types cannot be determined.
 fn kinds(root: &Value, schema: &Value, depth: usize) -> Vec<Type> {
     let mut found: Vec<Type> = match schema.get("type") {
         Some(Value::String(name)) => Type::parse(name).into_iter().collect(),
@@ -393,7 +393,7 @@ fn branches(schema: &Value) -> Option<&Vec<Value>> {
     ["anyOf", "oneOf"].iter().find_map(|name| schema.get(*name).and_then(Value::as_array))
 }
 
-/// The maximum number of references to follow, because a schema can refer to itself.
+/// The maximum number of references and nesting levels to follow, because a schema can refer to itself.
 const MAX_DEPTH: usize = 8;
 
 /// The maximum number of characters of a choice shown in a message.

@@ -1,4 +1,4 @@
-//! A server's name and `--record` -> the path of its captures, as `barewire tap --record` takes it.
+//! A server's name and `--record` -> the path of its captures, in the form for `barewire tap --record`.
 
 use std::path::{Path, PathBuf};
 
@@ -8,9 +8,9 @@ use crate::platform;
 use super::file::name;
 
 pub(super) struct CapturePath {
-    /// The path: absolute, because a host starts servers in any folder; with `%t`, `%p` and `%%` for tap to fill in.
+    /// An absolute path, because a host can start servers in any folder. Tap replaces `%t`, `%p` and `%%` in it.
     pub(super) path: String,
-    /// The default folder, if the path is in it; `attach` creates it.
+    /// The default folder for captures, which `attach` creates; `None` if the user chose the path.
     folder: Option<PathBuf>,
 }
 
@@ -35,7 +35,7 @@ impl CapturePath {
     /// Returns a path in the default folder. Each start of the server writes a new file.
     pub(super) fn default_for(server: &str) -> Result<Self, Failure> {
         let folder = platform::captures().ok_or_else(|| {
-            Failure::new("there is no home folder for captures").with_hint("choose a file with --record FILE")
+            Failure::new("cannot find a home folder to store captures in").with_hint("choose a file with --record FILE")
         })?;
         let plain = utf8(&folder)?.replace('%', "%%");
         Ok(Self { path: format!("{plain}/{}-%t-%p.wire", file_name(server)), folder: Some(folder) })
@@ -47,7 +47,7 @@ impl CapturePath {
             (true, true) => "%t is the start time, %p the process id",
             (true, false) => "%t is the start time",
             (false, true) => "%p is the process id",
-            (false, false) => "every start of the server overwrites it, unless the name has %t",
+            (false, false) => "every start of the server overwrites this file; put %t into its name to keep all",
         }
     }
 
@@ -75,6 +75,6 @@ fn utf8(path: &Path) -> Result<&str, Failure> {
     path.to_str().ok_or_else(|| Failure::new(format!("{} is not UTF-8", name(path))))
 }
 
-/// The maximum number of characters of a server's name in a file name. A file name has at most 255 bytes, a character
-/// takes up to four, and the time, the process id and the extension are appended.
+/// The maximum number of characters of a server's name in a file name. A file name has at most 255 bytes. A character
+/// takes up to four bytes, and the time, the process id and the extension are appended.
 const MAX_SERVER_CHARS: usize = 40;

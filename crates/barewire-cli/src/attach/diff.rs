@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::entry::{Edit, edited};
 
-/// Returns the diff of a text and its edits. The edits must be in order and must not overlap.
+/// Returns the diff between a text and the edited text. The edits must be in order and must not overlap.
 pub(super) fn unified(path: &Path, text: &str, edits: &[Edit]) -> String {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let changes = changes(text, &lines, edits);

@@ -1,9 +1,9 @@
 //! The entry of a server in a host's configuration <-> the same entry, changed to start the server through `barewire
 //! tap`.
 //!
-//! Attaching and detaching are edits of a few bytes. Detaching needs only the text: attaching moves the program's name,
-//! exactly as it was written, from `command` to the place after the `--` in `args`, and puts tap's arguments before the
-//! server's own. So detaching restores the entry even if the user has changed other parts of the file in between.
+//! Attaching and detaching are edits of a few bytes. Attaching moves the program's name, exactly as it was written,
+//! from `command` to the place after the `--` in `args`, and puts tap's arguments before the server's own. So the entry
+//! holds all that detaching needs to restore it, even if the user has changed other parts of the file in between.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ pub(super) enum Entry {
     TappedByHand(String),
     /// The host connects to a URL.
     Url(String),
-    /// None of the above, for this reason.
+    /// The entry has none of these forms, for this reason.
     Unsupported(&'static str),
 }
 
@@ -88,7 +88,7 @@ impl Entry {
         }
     }
 
-    /// Reads an entry that starts `barewire tap`. If the entry starts another program, returns its arguments unchanged.
+    /// Reads an entry that starts `barewire tap`. If the entry starts another program, returns `args` unchanged.
     fn read_tap(document: &Document<'_>, command: &Child, args: ArgsMember) -> Result<Self, ArgsMember> {
         let words: Vec<Option<String>> = args.elements.iter().map(|element| document.string(element)).collect();
         let word = |at: usize| words.get(at).and_then(Option::as_deref);
@@ -112,7 +112,7 @@ impl Entry {
 impl Program {
     /// Returns the program without its arguments, because they may contain secrets.
     pub(super) fn command(&self, document: &Document<'_>) -> String {
-        document.string(&self.command.value).expect("checked when it was read")
+        document.string(&self.command.value).expect("`Entry::read` checked that it is a string")
     }
 
     /// Returns the edits that make the host start the program through `barewire tap --record FILE OPTIONS… --`.
@@ -126,7 +126,7 @@ impl Program {
         let text = document.text;
         let own = self.command.value.clone();
         let mut words = vec![quoted("tap")];
-        // The spelling of --record tells `detach` whether there were args: to hosts, an empty list is none.
+        // `--record FILE` tells `detach` that the entry had args before, and `--record=FILE` that it had none.
         match self.args {
             Some(_) => words.extend([quoted("--record"), quoted(record)]),
             None => words.push(quoted(&format!("--record={record}"))),
@@ -153,7 +153,7 @@ impl Program {
 impl Attached {
     /// Returns the program that tap starts, without its arguments.
     pub(super) fn command(&self, document: &Document<'_>) -> String {
-        document.string(&self.args.elements[self.program]).expect("checked when it was read")
+        document.string(&self.args.elements[self.program]).expect("`Entry::read` checked that it is a string")
     }
 
     /// Returns the edits that make the host start the program directly again.

@@ -1,4 +1,4 @@
-//! A configuration file -> its text; a new text -> the file, as a whole or not at all, if it was not changed since.
+//! Reads a configuration file, and replaces its text atomically if no other program has changed it since it was read.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
@@ -13,7 +13,7 @@ use super::jsonc::{Document, ParseError};
 
 /// A configuration file, as it was when it was read.
 pub(super) struct Config {
-    /// The path without symlinks: renaming over a symlink would replace the link.
+    /// The path with symlinks resolved, because renaming over a symlink would replace the link.
     pub(super) path: PathBuf,
     pub(super) text: String,
     metadata: Metadata,
@@ -82,12 +82,12 @@ impl Config {
             ReplaceError::Changed => Failure::new(format!("{path} was changed by another program meanwhile: nothing is written"))
                 .with_hint("try again; if the host is running and writes this file, close it first"),
             ReplaceError::Write(error) => Failure::new(format!("cannot write {path}: {error}"))
-                .with_hint("the file is unchanged; a new one is written beside it first, so its folder must be writable and have space"),
+                .with_hint("the file is unchanged; a new file is first written to its folder, which must be writable and have space"),
             ReplaceError::Owner(error) => {
                 let owner = platform::owner(&self.metadata);
-                let why = format!("a new file cannot be given to its owner and group, {owner}: {error}");
+                let why = format!("the new file cannot get its owner and group, {owner}: {error}");
                 Failure::new(format!("cannot write {path}: {why}"))
-                    .with_hint("the file is unchanged; root can do it, and so can its owner if they are in that group")
+                    .with_hint("the file is unchanged; run this as root, or as its owner if the owner is in that group")
             }
         })
     }

@@ -21,7 +21,7 @@ impl Host {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, host)| *host)
     }
 
-    /// Returns the host that a file belongs to, judging by the file's path.
+    /// Returns the host that uses a configuration file, judging by the file's path.
     pub(super) fn of_file(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let folder = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
@@ -33,7 +33,7 @@ impl Host {
         }
     }
 
-    /// Returns the files that may list servers, the file with the highest priority first. `here` is the project folder.
+    /// Returns the files that can list servers, the file with the highest priority first. `here` is the project folder.
     pub(super) fn files(self, here: &Path) -> Vec<PathBuf> {
         let home = platform::home();
         let mut files = Vec::new();
@@ -66,7 +66,7 @@ impl Host {
                 "quit Claude Desktop and start it again: it reads its configuration only at the start"
             }
             Self::ClaudeCode => "start Claude Code again: a running session keeps the old server",
-            Self::VsCode => "restart the server in VS Code: MCP: List Servers, the server, Restart Server",
+            Self::VsCode => "restart the server in VS Code: run MCP: List Servers, select it, then Restart Server",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! JSON with comments and trailing commas -> the places of its values. The text stays, and no tree is built.
+//! JSON with comments and trailing commas -> the byte ranges of its values. No tree is built.
 
 use std::ops::Range;
 
@@ -7,8 +7,8 @@ use barewire_proto::json::{Json, Text};
 /// A text with one JSON value. As in many editors, comments, trailing commas and a byte order mark are allowed.
 pub(super) struct Document<'a> {
     pub(super) text: &'a str,
-    /// The text as plain JSON: spaces in place of a byte order mark, comments and trailing commas, and all other bytes
-    /// in their places.
+    /// The text as plain JSON: spaces replace a byte order mark, comments and trailing commas. All other bytes have the
+    /// same offsets as in `text`.
     plain: Vec<u8>,
     /// The offsets of the trailing commas.
     trailing_commas: Vec<usize>,
@@ -85,7 +85,7 @@ impl<'a> Document<'a> {
         start..start + part.len()
     }
 
-    /// Returns the end of the trailing comma after a value that ends at `end`, if any. Comments may stand between.
+    /// Returns the end of the trailing comma after a value that ends at `end`. Comments between the two are skipped.
     pub(super) fn trailing_comma_after(&self, end: usize) -> Option<usize> {
         let is_next = |comma: &usize| self.plain[end..*comma].trim_ascii().is_empty();
         self.trailing_commas.iter().copied().find(|comma| *comma >= end).filter(is_next).map(|comma| comma + 1)
@@ -229,8 +229,8 @@ mod tests {
         assert_eq!(bad(&"{\"a\":".repeat(deep)).1, "expected a value");
     }
 
-    /// Every text that `serde_json` accepts is accepted. Of the texts that it refuses, only those with a trailing comma
-    /// are accepted.
+    /// `Document` accepts every text that `serde_json` accepts. Of the texts that `serde_json` refuses, it accepts only
+    /// those with a trailing comma.
     #[test]
     fn plain_json_is_judged_as_serde_does() {
         let pieces =

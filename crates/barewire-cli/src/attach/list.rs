@@ -1,4 +1,4 @@
-//! The configurations of a host -> a line forevery server.
+//! The configurations of a host -> a line for every server.
 
 use std::io::{self, Write};
 

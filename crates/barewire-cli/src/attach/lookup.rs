@@ -12,7 +12,7 @@ use super::servers::{Scope, Server, servers};
 
 pub(super) struct Lookup {
     pub(super) configs: Vec<Config>,
-    /// The files of the host that could not be read.
+    /// The reasons why some files of the host could not be read.
     pub(super) failures: Vec<Failure>,
     /// The project folder.
     here: PathBuf,
@@ -23,7 +23,7 @@ pub(super) struct Lookup {
 pub(super) struct FoundServer<'a> {
     pub(super) config: &'a Config,
     pub(super) server: Server,
-    /// The file, and if the file has several servers with this name, the position of this server in it.
+    /// The file's path; if the file has several servers with this name, also the position of this server in the file.
     pub(super) place: String,
     /// The positions of other servers with the same name, which the host does not use.
     pub(super) others: Vec<String>,
@@ -103,13 +103,13 @@ impl Lookup {
         Ok(FoundServer { config, server, place, others: others.iter().map(elsewhere).collect() })
     }
 
-    /// Returns the priority of a server, the lowest number first; `None` if it belongs to another folder.
+    /// Returns the rank of a server; the host uses the lowest rank. Returns `None` if the server is for another folder.
     fn rank(&self, server: &Server, order: usize) -> Option<(usize, bool)> {
         let rank = match &server.scope {
             Scope::Project(folder) => self.here.ancestors().position(|it| it == Path::new(folder))?,
             Scope::File => FIRST_FILE_RANK + order,
         };
-        // VS Code reads `servers`. A `mcpServers` in its file may have been copied from another host.
+        // VS Code reads `servers`. A `mcpServers` in its file was perhaps copied from another host, so it ranks lower.
         let is_foreign = self.host == Some(Host::VsCode) && server.place == ["mcpServers"];
         Some((rank, is_foreign))
     }
@@ -120,11 +120,11 @@ impl Lookup {
         let failure = Failure::new(format!("there is no server {title} in {}", places.join(", ")));
         if let Some(Scope::Project(folder)) = elsewhere {
             let folder = shown(folder.as_bytes(), 200);
-            return failure.with_hint(format!("the folder {folder} has one: --project {folder}"));
+            return failure.with_hint(format!("the folder {folder} has this server: --project {folder}"));
         }
         match nearest(wanted, names.iter().map(|name| &name[..])) {
             Some(near) => failure.with_hint(format!("did you mean {}?", shown(near.as_bytes(), 60))),
-            None if names.is_empty() => failure.with_hint("it has no servers"),
+            None if names.is_empty() => failure.with_hint("the configuration has no servers"),
             None => failure.with_hint("leave out the name to list all servers"),
         }
     }
@@ -146,6 +146,6 @@ fn missing(given: &Path) -> Failure {
     }
 }
 
-/// The rank of the first file. Lower ranks are for servers of a project folder: the number of folders between it and
-/// the current folder, which is always smaller because paths are shorter.
+/// The rank of servers in the first file. Lower ranks are for servers of a project folder: their rank is the number of
+/// folders between that folder and the current folder. No path has as many folders as this constant.
 const FIRST_FILE_RANK: usize = 1 << 20;

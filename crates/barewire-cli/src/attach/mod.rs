@@ -36,7 +36,7 @@ use servers::Server;
 pub(crate) struct AttachArgs {
     #[command(flatten)]
     entry: EntryArgs,
-    /// The file for captures; in its name, %t is the start time and %p the process id. Default: a new file forevery
+    /// The file for captures; in its name, %t is the start time and %p the process id. Default: a new file for every
     /// start
     #[arg(long, value_name = "FILE", requires = "server")]
     record: Option<PathBuf>,
@@ -131,9 +131,9 @@ pub(crate) fn attach(args: &AttachArgs, output: &mut Output) -> Result<Exit, Fai
     check_options(&args.options)?;
     let edits = program.attach(&document, &barewire, &record.path, &args.options);
     let text = edited(document.text, &edits);
-    // An entry that could not be restored is not changed.
+    // If detaching would not restore the same text, the entry is not changed.
     if restored(&text, &found).as_deref() != Some(document.text) {
-        let why = format!("{title} is not changed: it could not be restored exactly");
+        let why = format!("{title} is not changed: detach could not restore it exactly");
         return Err(Failure::new(why).with_hint("edit the entry by hand: see barewire tap --help"));
     }
     if args.entry.dry_run {
@@ -173,7 +173,7 @@ pub(crate) fn detach(args: &DetachArgs, output: &mut Output) -> Result<Exit, Fai
     found.config.replace(&text)?;
     print_note(&format!("detached {title} in {}", found.place));
     if attached.leaves_empty_args(&document) {
-        print_note("the entry had no args before; an empty args list is left, because the entry was edited meanwhile");
+        print_note("the entry had no args before; it now has an empty args list, because it was edited meanwhile");
     }
     print_notes(&found, &document);
     Ok(Exit::Clean)
@@ -223,7 +223,7 @@ fn print_notes(found: &FoundServer<'_>, document: &Document<'_>) {
 
 /// Returns the failure for an entry that starts tap but was not written by `attach`.
 fn by_hand(server: &str) -> Failure {
-    let why = format!("{server} already starts barewire tap, but not as attach writes it");
+    let why = format!("{server} already starts barewire tap, but its entry was not written by attach");
     Failure::new(why).with_hint("edit its args by hand, for example to add --record FILE; detach only undoes attach")
 }
 

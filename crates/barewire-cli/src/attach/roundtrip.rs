@@ -80,7 +80,7 @@ impl ConfigWriter<'_> {
     }
 
     fn entry(&mut self) {
-        // At least three members, one of which is the command. If a name occurs more than once, the last member counts.
+        // At least three members, one of which is the command. If a name occurs more than once, hosts use the last.
         let (command, count) = (self.choose(3), 3 + self.choose(2));
         self.list("{", "}", count, |it, at| match at {
             at if at == command => it.member("\"command\"", Self::string),

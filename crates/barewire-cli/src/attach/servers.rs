@@ -10,15 +10,15 @@ pub(super) struct Server {
     pub(super) name: String,
     pub(super) entry: Range<usize>,
     pub(super) scope: Scope,
-    /// The member names on the path from the root to the server.
+    /// The member names on the path to the object that lists the server, from the root or from the project.
     pub(super) place: &'static [&'static str],
-    /// The name of the server, or a member name on the path to it, if it occurs more than once. Hosts use the last one.
+    /// The server's name, or a name on the path to it, if that name occurs more than once. Hosts use the last member.
     pub(super) duplicate: Option<String>,
 }
 
 #[derive(Clone, PartialEq)]
 pub(super) enum Scope {
-    /// The server is for all users of the file.
+    /// The server is not limited to one folder.
     File,
     /// The server is for one folder, under `projects` in Claude Code's own file.
     Project(String),
@@ -53,7 +53,7 @@ fn servers_at(
     object.iter().flat_map(|object| members(document, object)).map(server).collect()
 }
 
-/// A member of an object. `duplicate` is a name on the path to the member that occurs more than once.
+/// A member of an object. If a name on the path to the member occurs more than once, `duplicate` is that name.
 struct NamedMember {
     name: String,
     value: Range<usize>,
@@ -94,8 +94,8 @@ fn members(document: &Document<'_>, object: &NamedMember) -> Vec<NamedMember> {
     all
 }
 
-/// The paths under which hosts list servers: Claude Desktop, Claude Code and most other hosts; VS Code; VS Code's
-/// settings, in two spellings.
+/// The paths under which hosts list servers. In this order: Claude Desktop, Claude Code and most other hosts; VS Code;
+/// VS Code's settings, in two spellings.
 const SERVER_PATHS: &[&[&str]] = &[&["mcpServers"], &["servers"], &["mcp", "servers"], &["mcp.servers"]];
 /// The path under a project folder that lists its servers.
 const PROJECT_PATH: &[&str] = &["mcpServers"];

@@ -39,9 +39,10 @@ use request_plan::{Payload, RequestPlan, no_answer};
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
     /// The name of a tool, or another request as in `barewire call`: a method such as tools/list, tools, read URI,
-    /// prompt NAME. Without it, ping, or server/discover in the modern era
+    /// prompt NAME. Default: ping, or server/discover in the modern era
     what: Option<String>,
-    /// The arguments: key=value, or one JSON object; @FILE reads it from a file, - from stdin
+    /// The arguments: key=value, or one JSON object; @FILE reads the object from a file, - from
+    /// stdin
     #[arg(value_name = "ARGUMENT")]
     arguments: Vec<OsString>,
     /// The program to start, and its arguments
@@ -61,7 +62,7 @@ pub(crate) struct Args {
     /// Keep at most this many requests in flight [default: 1; with --rate 1000]
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     in_flight: Option<u32>,
-    /// Send this many requests per second; without it, as fast as answers come
+    /// Send this many requests per second. Default: as fast as answers arrive
     #[arg(long, value_name = "PER-SECOND", value_parser = rate)]
     rate: Option<f64>,
     /// Add a text of this many bytes, different in every request: in the first unused text argument, in KEY, or in
@@ -74,7 +75,7 @@ pub(crate) struct Args {
     /// Send this many requests to each server, however long it takes
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Warm up each server for this long; nothing is counted
+    /// First send requests to each server for this long, without counting them
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration::parse)]
     warm_up: Duration,
     /// Count a request without an answer after this time as lost
@@ -120,7 +121,7 @@ first answer, or if it does not repeat the text that was sent although the first
 CPU time is counted in ticks of the system's clock, usually 10 ms: less than one tick is reported
 as unknown, not as 0.
 
-With --json the object has `stopped`, whether a signal ended it early, and `servers`. Each has:
+With --json the object has `stopped` (a signal ended the load early) and `servers`. Each server has:
   name, server, transport, revision, era
   request          method, name, bytes
   load             in_flight, rate, payload, duration, count, warm_up, timeout
@@ -190,7 +191,7 @@ async fn bench(
     };
     tokio::select! {
         () = finish => {}
-        // After another signal we stop waiting, and the watcher of each program ends it.
+        // After another signal we do not wait any longer; the watcher process of each program ends that program.
         () = signalled(&mut signals, 1 + u32::from(is_stopped)) => {}
     }
     if !is_measured {
@@ -241,7 +242,7 @@ impl Args {
         let default = if self.rate.is_some() { 1000 } else { 1 };
         let in_flight = self.in_flight.unwrap_or(default);
         let mut settings = LoadSettings::default();
-        settings.in_flight = usize::try_from(in_flight).expect("no more than 100,000");
+        settings.in_flight = usize::try_from(in_flight).expect("the option allows at most 100,000");
         settings.rate = self.rate;
         settings.amount = self.count.map_or(Amount::Time(self.duration), Amount::Count);
         settings.warm_up = self.warm_up;

@@ -150,9 +150,8 @@ fn filled(
     let key = match &wanted.key {
         Some(key) if is_given(key) => {
             let key = shown(key.as_bytes(), MAX_NAME_LENGTH);
-            return Err(
-                Failure::new(format!("{key} is given and also named by --payload")).with_hint("leave one of them out")
-            );
+            return Err(Failure::new(format!("{key} is given as an argument and also named by --payload"))
+                .with_hint("leave one of them out"));
         }
         Some(key) => key.clone(),
         None => {
@@ -166,7 +165,7 @@ fn filled(
             fit.sort_by_key(|field| !field.required);
             let Some(field) = fit.first() else {
                 return Err(Failure::new(format!("--payload: {name} has no unused text argument"))
-                    .with_hint("name an argument with --payload KEY=BYTES; the schema may not list it"));
+                    .with_hint("--payload KEY=BYTES names any argument, even one that the schema does not list"));
             };
             field.name.clone()
         }

@@ -36,14 +36,14 @@ pub(super) fn targets(args: &Args) -> Result<Vec<LoadTarget>, Failure> {
         let target = against(text)?;
         if all.iter().any(|other| other.name() == target.name()) {
             return Err(Failure::new(format!("--against: two servers are named {}", target.name()))
-                .with_hint("the first is named after its program"));
+                .with_hint("the first server is named after its program"));
         }
         all.push(target);
     }
     Ok(all)
 }
 
-/// Parses `NAME=PROGRAM…` or `NAME=URL`. `--header` and `--bearer-env` apply only to `--url`, not to this URL.
+/// Parses `NAME=PROGRAM…` or `NAME=URL`. `--header` and `--bearer-env` are sent only to `--url`, not to this URL.
 fn against(text: &str) -> Result<LoadTarget, Failure> {
     let wrong = |what: &str| {
         Failure::new(format!("--against {}: {what}", shown(text.as_bytes(), MAX_TEXT_LENGTH)))
@@ -57,7 +57,7 @@ fn against(text: &str) -> Result<LoadTarget, Failure> {
     if target.starts_with("http://") || target.starts_with("https://") {
         return Ok(LoadTarget::url(name, Endpoint::new(target), None));
     }
-    let words = words(target).ok_or_else(|| wrong("a quote or backslash is not closed"))?;
+    let words = words(target).ok_or_else(|| wrong("a quote is not closed, or a backslash is last"))?;
     let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
     let (first, words) = words.split_first().ok_or_else(|| wrong("missing program after the ="))?;
     Ok(program(name, first, words))
@@ -67,7 +67,7 @@ fn program(name: String, program: &OsString, words: &[OsString]) -> LoadTarget {
     LoadTarget::program(name, Child::new(program).args(words).stderr(Stderr::discard()))
 }
 
-/// Splits a command into words, only by the quotes and backslashes of a shell. `None` if a quote is not closed.
+/// Splits a command into words as a shell does, by spaces, quotes and backslashes. `None` if a quote is not closed.
 fn words(text: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = text.chars();

@@ -17,7 +17,7 @@ use crate::{Exit, Failure};
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum ResultFormat {
-    /// The server's JSON unchanged, or text for people.
+    /// Text for people; with `--raw`, the server's JSON unchanged.
     Plain,
     /// `--pretty`: indented JSON.
     Pretty,
@@ -87,7 +87,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Prints JSON in the selected format. With `--json`, `kind` is the name of the member that holds it.
+    /// Prints JSON in the selected format. With `--json`, `kind` is the name of the member that holds this JSON.
     pub(super) fn json(&mut self, kind: &str, text: &str) -> io::Result<()> {
         let output = &mut *self.output;
         match self.format {
@@ -102,8 +102,8 @@ impl Printer<'_> {
         }
     }
 
-    /// Reports a missing answer on stderr, and with `--json` also on stdout. `result` is the result, if there was one
-    /// but it was invalid.
+    /// Reports a missing answer on stderr, and with `--json` also on stdout. `result` is the server's result, if the
+    /// server sent an invalid one.
     pub(super) fn no_answer(&mut self, no_answer: NoAnswer, result: Option<&Raw>) -> Result<Exit, Failure> {
         if self.format == ResultFormat::Json {
             let NoAnswer { reason, what, hint } = &no_answer;

@@ -28,7 +28,7 @@ impl Console {
         Arc::new(Self { is_terminal: io::stderr().is_terminal(), state: Mutex::default() })
     }
 
-    /// Writes a line. The caller has already escaped any text that came from a peer.
+    /// Writes a line. The caller must escape any text that came from a peer.
     pub(super) fn line(&self, line: impl AsRef<[u8]>) {
         self.redraw(|_, bytes| {
             bytes.extend_from_slice(line.as_ref());

@@ -44,7 +44,7 @@ pub(super) struct McpCall {
 }
 
 impl McpCall {
-    /// Reads the command line. Nothing has been started yet.
+    /// Reads the command line. Does not start a program yet.
     pub(super) fn of(args: &Args) -> Result<Self, Failure> {
         let pairs =
             |words: &[String]| words.iter().map(|word| Pair::read(OsStr::new(word))).collect::<Result<Vec<_>, _>>();
@@ -118,7 +118,7 @@ impl McpCall {
         let done = show::print(&mut printer, args, outcome);
         tokio::select! {
             _ = client.shutdown() => {}
-            // After a second signal we stop waiting, and the program's watcher ends it.
+            // After a second signal we do not wait any longer; the watcher process ends the program.
             _ = signals.next() => {}
         }
         done
@@ -129,7 +129,7 @@ fn is_listen(request: &PlannedRequest) -> bool {
     matches!(request, PlannedRequest::Method { method, .. } if method == LISTEN)
 }
 
-/// Builds a client from the command-line options. It answers the server's requests for user input.
+/// Builds a client from the command-line options. The client answers the server's requests for user input.
 fn client(args: &Args, elicitor: &Arc<Elicitor>, roots: Vec<Root>) -> Builder {
     let info = Implementation::new("barewire", env!("CARGO_PKG_VERSION")).title("barewire call");
     let (forms, pages) = (Arc::clone(elicitor), Arc::clone(elicitor));
@@ -216,7 +216,7 @@ async fn send(
     call.await.map(Some)
 }
 
-/// Sends `subscriptions/listen` and waits until the server ends it. Its notifications arrive with all others.
+/// Sends `subscriptions/listen` and waits until the server ends it. The notifications arrive with those of other calls.
 async fn listen(client: &Client, request: &PreparedRequest) -> Result<Raw, ClientError> {
     let text = request.params.as_ref().map_or(r#"{"notifications":{}}"#, |params| params.get());
     let wanted: SubscriptionParams =

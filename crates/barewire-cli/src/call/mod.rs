@@ -138,7 +138,7 @@ type that fits is used, in this order: null, boolean, number, array, object, str
 With --json the object has:
   kind             result, error, sent (a notification), or failed (no answer)
   elapsed          seconds since the program was started or the connection was opened
-and where it applies:
+and, depending on the outcome:
   revision, era    the revision in use, and its era: legacy or modern
   server           the name and version of the server
   result, error    the response of the server; the pages of a list are joined into one result
@@ -147,7 +147,7 @@ and where it applies:
                    not-in-revision, no-such-name or bad-arguments
   detail, hint     why there is no answer, and what to do about it
 
-If the server asks for user input, its questions are shown on the terminal: Enter takes the value
+If the server asks for user input, its questions are shown on the terminal: Enter accepts the value
 in brackets, Ctrl-D or !decline declines, !cancel cancels. Without a terminal a question is
 cancelled, unless --answer gives all required values.
 
@@ -168,7 +168,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         let call = McpCall::of(args)?;
         runtime.block_on(call.run(args, &target, output))
     };
-    // Does not wait for threads that are looking up a host name or reading from the terminal.
+    // `shutdown_background` does not wait for threads that look up a host name or read from the terminal.
     runtime.shutdown_background();
     done
 }

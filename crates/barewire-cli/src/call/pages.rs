@@ -79,8 +79,8 @@ fn joined(pages: &[Raw]) -> Raw {
         };
         members.push(format!("{name}:{value}"));
     }
-    let text = RawValue::from_string(format!("{{{}}}", members.join(","))).expect("members of JSON are JSON");
-    Raw::of(&text).expect("what is JSON can be written")
+    let text = RawValue::from_string(format!("{{{}}}", members.join(","))).expect("an object of JSON members is JSON");
+    Raw::of(&text).expect("JSON text can be written")
 }
 
 const CURSOR: &str = "nextCursor";

@@ -43,13 +43,13 @@ pub(super) async fn call(
     let done = print(response);
     tokio::select! {
         _ = peer.shutdown() => {}
-        // After a second signal we stop waiting, and the program's watcher ends it.
+        // After a second signal we do not wait any longer; the watcher process ends the program.
         _ = signals.next() => {}
     }
     done
 }
 
-/// Converts an error of a plain JSON-RPC call. Error responses are handled elsewhere.
+/// Converts an error of a plain JSON-RPC call. An error response is an answer, so callers never pass one.
 fn no_answer(error: &CallError, args: &Args) -> NoAnswer {
     match error {
         CallError::TimedOut => {

@@ -19,7 +19,7 @@ pub(super) struct Terminal<R, W> {
 type Answered<T> = Result<T, ElicitAction>;
 
 impl<R: BufRead, W: Write> Terminal<R, W> {
-    /// Asks forevery field that has no value in `known`.
+    /// Asks for every field that has no value in `known`.
     pub(super) fn form(
         &mut self,
         server: &str,
@@ -28,7 +28,7 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
         known: &Object,
     ) -> io::Result<ElicitResult> {
         writeln!(self.output, "{} asks: {}", shown(server.as_bytes(), MAX_TEXT), text_for(true, &form.message))?;
-        writeln!(self.output, "(Enter takes the value in brackets; Ctrl-D or !decline declines, !cancel cancels)")?;
+        writeln!(self.output, "(Enter accepts the value in brackets; Ctrl-D or !decline declines, !cancel cancels)")?;
         let asked: Vec<&Field> = fields.fields.iter().filter(|field| !known.contains_key(&field.name)).collect();
         // The answers of the previous pass over the form; they are the defaults of the next pass.
         let mut before = Object::new();
@@ -129,8 +129,8 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
     }
 }
 
-/// Parses the answer for a field. A choice may be given by its value, number or title, a boolean as yes or no, a list
-/// with commas.
+/// Parses the user's answer for a field: the value, number or title of a choice, yes or no for a boolean, a list with
+/// commas, or any other value.
 pub(super) fn read(field: &Field, text: &str) -> Result<Value, String> {
     if let (Some(items), false) = (&field.items, text.starts_with('[')) {
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());

@@ -79,7 +79,7 @@ pub(crate) struct Args {
     /// Do not redact secrets in the capture and in reports
     #[arg(long)]
     no_redact: bool,
-    /// The time limit of one response; the first gets six times as long
+    /// The time limit for one response; the limit for the first response is six times as long
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse_nonzero)]
     patience: Duration,
     /// The time limit of the whole run
@@ -132,8 +132,8 @@ fail, skip or incomplete), severity and level, and findings with party, detail, 
 frame, offset, path and evidence.
 
 Exit codes: 0 no findings; 1 findings of at least --fail-on, or a baseline with entries that were
-not found; 2 the run failed; 3 a check that should have run could not. With --only, a check that
-keeps the selected ones from running is reported too.";
+not found; 2 the run failed; 3 a check that should have run could not. With --only, a failure that
+keeps the selected checks from running is reported too.";
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     if args.list {

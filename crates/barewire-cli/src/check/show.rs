@@ -68,7 +68,7 @@ pub(super) fn facts(check: &Check, link: fn(&str) -> String) -> Vec<(&'static st
     facts.into_iter().filter(|(_, text)| !text.is_empty()).collect()
 }
 
-/// A check as JSON.
+/// Returns a check as JSON.
 fn value(check: &Check) -> Value {
     json!({
         "id": check.id,

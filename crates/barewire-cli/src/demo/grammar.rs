@@ -88,13 +88,13 @@ fn show_scenes(output: &mut Output, to_server: &mut PipeWriter, from_server: &mu
             Lines::encode(&mut sent, |out| out.extend_from_slice(line.as_bytes()));
         }
         to_server.write_all(&sent).map_err(|_| Failure::new("the server of the demo has ended"))?;
-        // The server writes all its responses before it reads again, so once it waits for input, all of them are
+        // The server writes all its responses before it reads again. So when it waits for input, all responses are
         // available.
         to_server.wait_until_idle();
         match from_server.available() {
             0 => writeln!(output, "{}", output.paint(Tone::Faint, "# no response"))?,
             count => {
-                from_server.read_exact(&mut buffer[..count]).expect("so much is there");
+                from_server.read_exact(&mut buffer[..count]).expect("`available` counted these bytes");
                 let answers = String::from_utf8_lossy(&buffer[..count]);
                 for line in answers.lines() {
                     writeln!(output, "{} {line}", output.paint(Tone::Good, "<"))?;

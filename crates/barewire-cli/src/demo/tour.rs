@@ -90,7 +90,7 @@ pub(super) fn show(chapters: &[Chapter], output: &mut Output) -> Result<Exit, Fa
     Ok(Exit::Clean)
 }
 
-/// The path of this program, and a `PATH` on which it is the first `barewire`.
+/// The path of this program, and a value for `PATH` with which the name `barewire` means this program.
 struct OwnProgram {
     path: PathBuf,
     search_path: std::ffi::OsString,

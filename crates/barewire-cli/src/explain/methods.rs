@@ -143,7 +143,7 @@ struct MethodMembers {
 }
 
 fn members(method: &str) -> &'static MethodMembers {
-    MEMBERS.iter().find(|members| members.name == method).expect("a test looks for each of them")
+    MEMBERS.iter().find(|members| members.name == method).expect("a test checks that every method has an entry")
 }
 
 const fn request(name: &'static str, params: &'static str, result: &'static str, note: &'static str) -> MethodMembers {
@@ -156,48 +156,48 @@ const fn notification(name: &'static str, params: &'static str, note: &'static s
 
 const NONE: &str = "none";
 const EMPTY: &str = "{}";
-const PAGES: &str = "If the result has a nextCursor, even an empty one, there is another page: send the request again with it as cursor. From 2026-07-28 on the result also has ttlMs and cacheScope.";
+const PAGES: &str = "If the result has a nextCursor, even an empty one, there is another page: send the request again with this value as cursor. From 2026-07-28 on the result also has ttlMs and cacheScope.";
 const CHANGED: &str =
-    "Request the list again. From 2026-07-28 on it is sent only to a subscriptions/listen that asked for it.";
+    "The client should request the list again. From 2026-07-28 on, sent only to a subscriptions/listen that wants it.";
 
 #[rustfmt::skip]
 const MEMBERS: &[MethodMembers] = &[
-    request("initialize", "protocolVersion, capabilities, clientInfo", "protocolVersion, capabilities, serverInfo, instructions?", "The first request of a connection, sent once. A server that does not speak the requested revision answers with one that it speaks; a client that does not speak that one disconnects. It cannot be cancelled, and is never part of a batch."),
-    notification("notifications/initialized", NONE, "Sent once, after the result of initialize. Until then a server should send no request but ping."),
+    request("initialize", "protocolVersion, capabilities, clientInfo", "protocolVersion, capabilities, serverInfo, instructions?", "The first request of a connection, sent once. A server that does not speak the requested revision answers with a revision that it speaks; a client that does not speak that revision disconnects. The request cannot be cancelled, and is never part of a batch."),
+    notification("notifications/initialized", NONE, "Sent once, after the result of initialize. Before this notification, a server should send no request except ping."),
     request("ping", NONE, EMPTY, "Either side may send it at any time. The response is immediate."),
-    request("server/discover", NONE, "supportedVersions, capabilities, instructions?, ttlMs, cacheScope", "Every modern server has it, and clients need not send it. Legacy servers do not know it, so a client can use it to find out the era."),
+    request("server/discover", NONE, "supportedVersions, capabilities, instructions?, ttlMs, cacheScope", "Every modern server has this method, but clients need not call it. Legacy servers do not have it, so a client can use it to find out the era."),
     request("tools/list", "cursor?", "tools, nextCursor?", PAGES),
-    request("tools/call", "name, arguments?", "content, structuredContent?, isError?", "An unknown tool is the error -32602. So are bad arguments up to 2025-06-18; from 2025-11-25 on they are a result with isError, so that the model sees them and can correct them."),
+    request("tools/call", "name, arguments?", "content, structuredContent?, isError?", "An unknown tool gets the error -32602. Up to 2025-06-18, bad arguments get this error too; from 2025-11-25 on, they get a result with isError, so that the model sees the mistake and can correct it."),
     request("resources/list", "cursor?", "resources, nextCursor?", PAGES),
-    request("resources/templates/list", "cursor?", "resourceTemplates, nextCursor?", "Templates are those of RFC 6570, such as note://{id}. If the result has a nextCursor, there is another page."),
-    request("resources/read", "uri", "contents", "Each of the contents has text, or a blob in Base64. A missing resource is the error -32002, and from 2026-07-28 on -32602 with data.uri; never empty contents."),
-    request("resources/subscribe", "uri", EMPTY, "From then on the server sends notifications/resources/updated."),
+    request("resources/templates/list", "cursor?", "resourceTemplates, nextCursor?", "Templates have the syntax of RFC 6570, such as note://{id}. If the result has a nextCursor, there is another page."),
+    request("resources/read", "uri", "contents", "Each part of the contents has text, or a blob in Base64. A missing resource gets the error -32002, or from 2026-07-28 on -32602 with data.uri; never empty contents."),
+    request("resources/subscribe", "uri", EMPTY, "After the response, the server sends notifications/resources/updated whenever the resource changes."),
     request("resources/unsubscribe", "uri", EMPTY, ""),
     request("prompts/list", "cursor?", "prompts, nextCursor?", PAGES),
     request("prompts/get", "name, arguments?", "messages, description?", "Arguments are strings. An unknown prompt or a missing argument is the error -32602."),
     request("completion/complete", "ref, argument, context?", "completion: values, total?, hasMore?", "ref is {\"type\":\"ref/prompt\",\"name\":…} or {\"type\":\"ref/resource\",\"uri\":…}. At most 100 values. context, since 2025-06-18, has the arguments that are already known."),
-    request("logging/setLevel", "level", EMPTY, "From the least severe: debug, info, notice, warning, error, critical, alert, emergency."),
-    request("subscriptions/listen", "notifications: toolsListChanged?, promptsListChanged?, resourcesListChanged?, resourceSubscriptions?", "{}, when the server ends it", "The first message is notifications/subscriptions/acknowledged. It and all that follow carry the id of this request in their _meta, as io.modelcontextprotocol/subscriptionId. A subscription cannot be changed: open another one, then end this one. Subscriptions end with the connection."),
+    request("logging/setLevel", "level", EMPTY, "The levels, from the least severe: debug, info, notice, warning, error, critical, alert, emergency."),
+    request("subscriptions/listen", "notifications: toolsListChanged?, promptsListChanged?, resourcesListChanged?, resourceSubscriptions?", "{}, when the server ends the subscription", "The first message is notifications/subscriptions/acknowledged. It and all that follow carry the id of this request in their _meta, as io.modelcontextprotocol/subscriptionId. A subscription cannot be changed: open another one, then end this one. Subscriptions end with the connection."),
     request("sampling/createMessage", "messages, maxTokens, modelPreferences?, systemPrompt?, includeContext?, temperature?, stopSequences?, metadata?, tools?, toolChoice?", "role, content, model, stopReason?", "The user should see the request and may refuse it. tools, toolChoice and an array as content exist since 2025-11-25, and need the capability sampling.tools."),
     request("roots/list", NONE, "roots", "Roots are file: URIs. They tell where the user works, and do not restrict access."),
     request("elicitation/create", "message, requestedSchema; or mode \"url\", message, url, elicitationId (only in 2025-11-25)", "action, content?", "action is accept, decline or cancel. The schema is a flat object of strings, numbers, booleans and enums. A form must not ask for secrets: send the user to a URL instead (since 2025-11-25)."),
     request("tasks/get", "taskId", "taskId, status, ttl, createdAt, lastUpdatedAt, pollInterval?, statusMessage?", "status is working, input_required, completed, failed or cancelled. In the extension the times are ttlMs and pollIntervalMs, and the result of the task, or its questions, are in the same result."),
-    request("tasks/result", "taskId", "the result of the original request", "The response comes when the task has ended."),
+    request("tasks/result", "taskId", "the result of the original request", "The server sends the response when the task has ended."),
     request("tasks/list", "cursor?", "tasks, nextCursor?", ""),
-    request("tasks/cancel", "taskId", "the task; {} in the extension", "A task that has ended cannot be cancelled: -32602. In the extension the request may be repeated. notifications/cancelled is not for tasks."),
+    request("tasks/cancel", "taskId", "the task; {} in the extension", "A task that has ended cannot be cancelled: the request gets the error -32602. In the extension the request may be repeated. notifications/cancelled is not for tasks."),
     request("tasks/update", "taskId, inputResponses", EMPTY, "Answers the inputRequests in the result of tasks/get, with the same keys, for a task with status input_required."),
-    notification("notifications/cancelled", "requestId, reason?", "The receiver stops and sends no response; a response that was already sent is ignored. Only for the sender's own requests in flight, and never for initialize. From 2026-07-28 on a client sends it only on stdio, because over HTTP it closes the stream, and a server sends it only to end a subscriptions/listen."),
+    notification("notifications/cancelled", "requestId, reason?", "The receiver stops and sends no response; a response that was already sent is ignored. Only for the sender's own requests in flight, and never for initialize. From 2026-07-28 on a client sends it only on stdio, because over HTTP it closes the response stream instead, and a server sends it only to end a subscriptions/listen."),
     notification("notifications/progress", "progressToken, progress, total?, message?", "progress increases with each notification; none follows the response. message exists since 2025-03-26. From 2026-07-28 on only servers send it, on the stream of the request."),
-    notification("notifications/message", "level, data, logger?", "From 2026-07-28 on only for a request that has io.modelcontextprotocol/logLevel in its _meta, and on its stream."),
+    notification("notifications/message", "level, data, logger?", "From 2026-07-28 on, sent only for a request that has io.modelcontextprotocol/logLevel in its _meta, on the stream of that request."),
     notification("notifications/tools/list_changed", NONE, CHANGED),
     notification("notifications/prompts/list_changed", NONE, CHANGED),
     notification("notifications/resources/list_changed", NONE, CHANGED),
-    notification("notifications/resources/updated", "uri", "The resource has changed: read it again. From 2026-07-28 on it is sent only to a subscriptions/listen with the uri."),
+    notification("notifications/resources/updated", "uri", "The resource has changed: read it again. From 2026-07-28 on, sent only to a subscriptions/listen that names the uri."),
     notification("notifications/roots/list_changed", NONE, "The server should request roots/list again."),
     notification("notifications/elicitation/complete", "elicitationId", "The client may repeat the request that failed with -32042."),
     notification("notifications/tasks/status", "the task, as in tasks/get", "Servers need not send it, so clients should not wait for it: use tasks/get."),
     notification("notifications/tasks", "the task, as in tasks/get", "Sent only to a subscriptions/listen with the task in taskIds."),
-    notification("notifications/subscriptions/acknowledged", "notifications", "It has only the notifications that the server supports. No other notification comes before it."),
+    notification("notifications/subscriptions/acknowledged", "notifications", "It lists only the notifications that the server supports. The server sends no other notification before it."),
 ];
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ fn explain(output: &mut Output, what: &str, json: bool) -> Result<Exit, Failure>
         show(output, wanted, &code_topic(code), json)?;
     } else {
         let hint = match near(wanted) {
-            Some(near) => format!("did you mean {near}? barewire explain --list shows all"),
+            Some(near) => format!("did you mean {near}? barewire explain --list shows all topics"),
             None => "barewire explain --list shows all topics".to_owned(),
         };
         return Err(Failure::new(format!("no such topic: {}", shown(wanted.as_bytes(), 60))).with_hint(hint));

@@ -63,7 +63,7 @@ fn is_in(method: &Method, revision: Revision) -> bool {
     [method.by_client, method.by_server].into_iter().flatten().any(|sent| sent.is_in(revision))
 }
 
-/// Describes the changes of a revision other than those to methods.
+/// Describes the changes in a revision, except for changes to its methods.
 pub(super) fn description(revision: Revision) -> &'static str {
     match revision {
         Revision::V2024_11_05 => {

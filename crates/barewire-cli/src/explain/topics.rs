@@ -10,14 +10,14 @@ pub(super) struct Topic {
     pub(super) see: &'static str,
 }
 
-/// Returns the topic of an error code that has no entry in the table.
+/// Returns the topic of an error code that has no entry in [`TOPICS`].
 pub(super) fn code_topic(code: i64) -> Topic {
     match code {
         -32019..=-32000 => Topic {
             names: &[],
             title: "a code of the implementation",
             what: "JSON-RPC leaves -32099 to -32000 to servers. MCP reserves -32099 to -32020 for itself. This code \
-                is outside of that range, so the implementation defines its meaning. New code should not use it.",
+                is outside of MCP's range, so the implementation defines its meaning. New code should not use it.",
             fault: "see the message: the code alone does not tell",
             fix: "read the message and data of the error, and the documentation of the server",
             see: "JSON-RPC 2.0, section 5.1; MCP 2026-07-28, base protocol, error codes",
@@ -25,7 +25,7 @@ pub(super) fn code_topic(code: i64) -> Topic {
         -32099..=-32020 => Topic {
             names: &[],
             title: "a code reserved for MCP",
-            what: "The specification reserves -32099 to -32020 for its own codes, and does not define this one.",
+            what: "The specification reserves -32099 to -32020 for its own codes, and does not define this code.",
             fault: "the sender: it uses a reserved code",
             fix: "use a code outside -32768 to -32000 for errors of an application",
             see: "MCP 2026-07-28, base protocol, error codes",
@@ -33,7 +33,7 @@ pub(super) fn code_topic(code: i64) -> Topic {
         -32768..=-32100 => Topic {
             names: &[],
             title: "a reserved code without a definition",
-            what: "JSON-RPC reserves -32768 to -32000 for itself, and does not define this one.",
+            what: "JSON-RPC reserves -32768 to -32000 for itself, and does not define this code.",
             fault: "the sender: it uses a reserved code",
             fix: "use a code outside that range for errors of an application",
             see: "JSON-RPC 2.0, section 5.1",
@@ -49,7 +49,7 @@ pub(super) fn code_topic(code: i64) -> Topic {
     }
 }
 
-/// Returns the topic of a rule about frames. Only the sender of a frame can break it.
+/// Returns the topic of a rule about frames. Only the sender of a frame can break such a rule.
 const fn rule(
     names: &'static [&'static str],
     title: &'static str,
@@ -66,15 +66,15 @@ pub(super) const TOPICS: &[Topic] = &[
     Topic {
         names: &["-32700", "parse-error", "parse error"], title: "Parse error",
         what: "The text is not JSON, or a string in it is not UTF-8. The response has the id null, because an id in \
-            broken text cannot be trusted; it has the id of the request only if just a string is bad.",
+            broken text cannot be trusted. If only a string is bad, the response has the id of the request.",
         fault: "the sender of the line, or code that writes other text to stdout: a print, a banner, a log",
         fix: "barewire read shows the place. On stdio only messages may go to stdout; log to stderr",
         see: "JSON-RPC 2.0, section 5.1; RFC 8259; MCP transports, stdio",
     },
     Topic {
         names: &["-32600", "invalid-request", "invalid request"], title: "Invalid Request",
-        what: "It is JSON, but not a message: a member is missing, duplicate or of the wrong type, or it is too long \
-            or too deep. Or it is a message at the wrong time: before initialize, or a batch where none is allowed.",
+        what: "The frame is JSON, but not a message: a member is missing, duplicate or of the wrong type, or the frame \
+            is too long or too deep. Or it is a message at the wrong time: before initialize, or a forbidden batch.",
         fault: "the sender",
         fix: "look at data.rule and data.offset of the error, or run barewire read --frame N",
         see: "JSON-RPC 2.0, sections 4 and 5.1",
@@ -89,8 +89,8 @@ pub(super) const TOPICS: &[Topic] = &[
     },
     Topic {
         names: &["-32602", "invalid-params", "invalid params"], title: "Invalid params",
-        what: "The method exists, but not with these parameters. In MCP also: an unknown tool, a bad cursor, missing \
-            request metadata (2026-07-28). A tool that ran and failed does not give this error, but a result with \
+        what: "The method exists, but does not take these params. In MCP also: an unknown tool, a bad cursor, missing \
+            request metadata (2026-07-28). A tool that ran and failed does not get this error, but a result with \
             isError.",
         fault: "the caller",
         fix: "compare the params with the definition of the method; for tools/call, with the inputSchema from \
@@ -183,7 +183,7 @@ pub(super) const TOPICS: &[Topic] = &[
             result or an error, never both, and gets no response itself. In MCP a failed tool is also a result, with \
             isError.",
         fault: "none: a regular message",
-        fix: "if it matches no request, its id differs from the request, or the request had a response before",
+        fix: "if it matches no request, compare its id with the request, and look for an earlier response with this id",
         see: "JSON-RPC 2.0, section 5; MCP base protocol, responses",
     },
     Topic {
@@ -205,9 +205,9 @@ pub(super) const TOPICS: &[Topic] = &[
     },
     Topic {
         names: &["invalid"], title: "a frame that is not a message",
-        what: "It is not JSON, or not a request, notification, result, error or batch. If its sender may expect a \
-            response, it gets an error: -32700 for broken text, -32600 for a wrong shape. A frame with the shape of a \
-            notification or a response gets none.",
+        what: "The frame is not JSON, or not a request, notification, result, error or batch. If its sender may expect \
+            a response, the frame gets an error: -32700 for broken text, -32600 for a wrong shape. A frame with the \
+            shape of a notification or a response gets none.",
         fault: "the sender",
         fix: "barewire read --frame N shows the place, the rule and the response",
         see: "docs/rough-edges.md",
@@ -224,15 +224,15 @@ pub(super) const TOPICS: &[Topic] = &[
         "set the encoding of stdout to UTF-8; send bytes as Base64", "RFC 8259, section 8.1; barewire explain -32700"),
     Topic {
         names: &["too-long"], title: "a frame over the limit of bytes",
-        what: "It was skipped in constant memory, and gets an error with its id. The default limit is 64 MiB.",
+        what: "The frame was skipped in constant memory. It gets an error with its id. The default limit is 64 MiB.",
         fault: "the sender, or the limit",
         fix: "send less at once (resource links, pages), or raise the limit",
         see: "docs/limits.md",
     },
     Topic {
         names: &["too-deep"], title: "nested deeper than the limit",
-        what: "Well formed, but refused: many parsers recurse for each bracket and overflow their stack. The \
-            default limit is 128 levels, the outermost object being the first.",
+        what: "The frame is well formed, but refused: many parsers recurse for each bracket and overflow their stack. \
+            The default limit is 128 levels, the outermost object being the first.",
         fault: "the sender, or the limit",
         fix: "send flatter data, or raise the limit",
         see: "docs/limits.md",
@@ -274,7 +274,7 @@ pub(super) const TOPICS: &[Topic] = &[
         "MCP has batches only in 2025-03-26 and, by JSON-RPC, in 2024-11-05; never before the handshake.",
         "send the messages one by one, one per line", "MCP 2025-06-18, changelog"),
     rule(&["duplicate-member"], "a duplicate member of the envelope",
-        "Parsers differ in which of the two they take, so two programs would read two different messages. A \
+        "Parsers differ in which of the two values they use, so two programs would read two different messages. A \
             duplicate id is not an id, so the response has the id null.",
         "write each member once", "RFC 8259, section 4; docs/rough-edges.md"),
     rule(&["no-version"], "\"jsonrpc\" is missing",
@@ -284,19 +284,19 @@ pub(super) const TOPICS: &[Topic] = &[
         "The number 2.0 is not the string, and 1.0 is another protocol.",
         "write \"jsonrpc\":\"2.0\"", "JSON-RPC 2.0, section 4"),
     rule(&["nothing-to-do"], "neither method nor result nor error",
-        "Without one of the three it is neither a request, nor a notification, nor a response.",
-        "an empty result is \"result\":{} in MCP, not left out", "JSON-RPC 2.0, sections 4 and 5"),
+        "A message that has none of the three is neither a request, nor a notification, nor a response.",
+        "write an empty result as \"result\":{}; do not leave it out", "JSON-RPC 2.0, sections 4 and 5"),
     rule(&["bad-method"], "\"method\" is not a string",
         "The name of a method is a string.",
         "write the name in quotes", "JSON-RPC 2.0, section 4"),
     rule(&["method-and-outcome"], "\"method\" beside \"result\" or \"error\"",
         "It has members of both a request and a response, so it is neither.",
-        "leave out the other members: do not write unset fields as null either", "JSON-RPC 2.0, sections 4 and 5"),
+        "leave out the members that do not apply; do not write them as null either", "JSON-RPC 2.0, sections 4 and 5"),
     rule(&["result-and-error"], "\"result\" beside \"error\"",
         "A response has exactly one of the two. \"error\":null beside a result, as in JSON-RPC 1.0, is not allowed.",
         "leave out the one that does not apply", "JSON-RPC 2.0, section 5"),
     rule(&["bad-params"], "\"params\" is neither an object nor an array",
-        "Params are by name or by position, and null is neither.",
+        "Params are an object (by name) or an array (by position); null is neither.",
         "leave params out if there are none; put a single value into an object", "JSON-RPC 2.0, section 4.2"),
     Topic {
         names: &["null-id"], title: "\"id\" is null",
@@ -310,7 +310,7 @@ pub(super) const TOPICS: &[Topic] = &[
         "true, an object or an array cannot be an id.",
         "use an integer or a string", "JSON-RPC 2.0, section 4"),
     rule(&["no-id"], "a result without an id",
-        "Without an id it belongs to no request.",
+        "A result without an id matches no request.",
         "copy the id of the request into the response, as it was written", "JSON-RPC 2.0, section 5"),
     rule(&["bad-error"], "\"error\" is not an error object",
         "It must be an object with an integer code and a string message, each exactly once.",

@@ -29,7 +29,7 @@ pub(crate) fn private_folder() -> DirBuilder {
     builder
 }
 
-/// Whether the metadata is that of a character device, such as /dev/null.
+/// Whether the metadata describes a character device, such as /dev/null.
 pub(crate) fn is_device(metadata: &Metadata) -> bool {
     metadata.file_type().is_char_device()
 }
@@ -50,8 +50,8 @@ pub(crate) fn copy_owner(file: &File, like: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Gives `file` the permissions in `like`. Call it after [`copy_owner`], because changing the owner clears some
-/// permission bits.
+/// Sets the permissions of `file` to those in `like`. Must be called after [`copy_owner`], because changing the owner
+/// clears some permission bits.
 pub(crate) fn copy_permissions(file: &File, like: &Metadata) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(like.mode() & 0o7777))
 }

@@ -11,8 +11,8 @@ use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 
 use super::is_same_file;
 
-/// Duplicates stdin, stdout and stderr of this process for a relay, and replaces its own stdin and stdout by /dev/null.
-/// So the relay holds the only copies of stdin and stdout and can close them.
+/// Duplicates stdin, stdout and stderr of this process for a relay, and then replaces stdin and stdout of this process
+/// by /dev/null. So the relay holds the only copies of the original stdin and stdout, and can close them.
 pub(crate) fn take_stdio() -> io::Result<HostFiles> {
     let copy = |fd| Ok::<File, io::Error>(rustix::io::dup(fd)?.into());
     let files = HostFiles { stdin: copy(stdin())?, stdout: copy(stdout())?, stderr: copy(stderr())? };
@@ -27,7 +27,7 @@ pub(crate) fn is_stdout(metadata: &Metadata) -> bool {
     ours.is_ok_and(|ours| is_same_file(&ours, metadata))
 }
 
-/// Ends this process the same way as a program that has ended: with the same exit code, or by the same signal.
+/// Ends this process in the same way as the program with this `status`: with the same exit code, or by the same signal.
 pub(crate) fn end_like(status: ExitStatus) -> ! {
     if let Some(code) = status.code() {
         std::process::exit(code);
@@ -36,8 +36,8 @@ pub(crate) fn end_like(status: ExitStatus) -> ! {
     if number == Signal::KILL.as_raw() {
         let _ = kill_process(getpid(), Signal::KILL);
     }
-    // A signal that this process catches or that Rust ignores would not end this process. So a shell replaces the
-    // process and is ended by the signal. The shell writes no core dump, because only that of the program is useful.
+    // A signal that this process catches or that Rust ignores would not end this process. So a shell replaces this
+    // process, and the signal ends the shell. The shell writes no core dump: only the program's core dump is useful.
     let script = "ulimit -c 0; kill -\"$1\" $$; exit $((128 + $1))";
     let _ = Command::new("/bin/sh").args(["-c", script, "sh", &number.to_string()]).exec();
     std::process::exit(128 + number)

@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that ask this program to stop. Once caught, they no longer end the process.
+/// The signals that ask this program to stop. After [`Signals::catch`], they no longer end the process.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,

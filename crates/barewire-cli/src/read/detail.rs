@@ -69,7 +69,7 @@ impl<'a> MessageDetail<'a> {
         let detail = |member: Member<'a>| {
             let meaning = match MemberName::of(member.name) {
                 None => "not a member of JSON-RPC: ignored".into(),
-                Some(name) if count[name as usize] > 1 => "duplicate: it is undefined which of the two counts".into(),
+                Some(name) if count[name as usize] > 1 => "duplicate: JSON does not define which one is used".into(),
                 Some(name) => meaning(self.kind, name, member.value),
             };
             (member, self.at + before + member.value_at, meaning)
@@ -108,7 +108,7 @@ fn meaning(kind: &str, name: MemberName, value: Json<'_>) -> String {
         }
         (MemberName::Jsonrpc, _) => "must be the string \"2.0\"".into(),
         (MemberName::Id, Kind::Number | Kind::String) => match kind {
-            "result" | "error" => "the request that this answers".into(),
+            "result" | "error" => "the id of the request that this answers".into(),
             _ => "the response repeats it, byte for byte".into(),
         },
         (MemberName::Id, Kind::Null) => match kind {
@@ -126,7 +126,7 @@ fn meaning(kind: &str, name: MemberName, value: Json<'_>) -> String {
         (MemberName::Params, kind) => {
             format!("must be an object or an array, is {kind}: leave it out if there are none")
         }
-        (MemberName::Result, _) => "the request succeeded with this".into(),
+        (MemberName::Result, _) => "the request succeeded with this result".into(),
         (MemberName::Error, Kind::Object) => "the request failed: code, message, perhaps data".into(),
         (MemberName::Error, kind) => format!("must be an object with code and message, is {kind}"),
     }
@@ -141,13 +141,13 @@ fn consequence(frame: &WireFrame<'_>) -> String {
         }
         Parsed::Message(Message::Notification(_)) => return "It gets no response, not even if it fails.".to_owned(),
         Parsed::Message(Message::Response(Response { outcome: Ok(_), .. })) => {
-            return "It ends its request. It gets no response.".to_owned();
+            return "It completes its request, and gets no response itself.".to_owned();
         }
         Parsed::Message(Message::Response(Response { outcome: Err(error), .. }) | Message::OrphanError(error)) => {
             return format!("It gets no response. More: barewire explain {}", error.code);
         }
         Parsed::Batch(_) => {
-            return "Its responses come in one array, in any order. Where batches are not allowed, it is refused."
+            return "Its responses come in one array, in any order. Where batches are not allowed, the batch is refused."
                 .to_owned();
         }
         Parsed::Invalid(invalid) => invalid,

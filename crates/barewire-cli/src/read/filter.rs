@@ -28,7 +28,7 @@ pub(crate) struct Filter {
     /// Only messages with this id, and progress and cancels of its request; 1 also matches "1"
     #[arg(long, value_name = "ID", value_parser = IdFilter::parse, help_heading = HEADING)]
     id: Option<IdFilter>,
-    /// Only calls of this tool: requests, progress, responses; * and ? as above
+    /// Only calls of this tool: requests, progress, responses; * and ? as in --method
     #[arg(long, value_name = "NAME", value_parser = Glob::parse, help_heading = HEADING)]
     tool: Option<Glob>,
     /// Only responses that took at least this long: 100ms, 1.5s, 250us

@@ -67,7 +67,7 @@ impl Link {
         }
     }
 
-    /// Returns the words to print after the size, latency first. `has_title` says that the line already names the
+    /// Returns the words to print after the size, latency first. `has_title` is true if the line already names the
     /// request.
     pub(super) fn words(&self, has_title: bool) -> Vec<String> {
         let mut words: Vec<String> = self.latency.map(took).into_iter().collect();

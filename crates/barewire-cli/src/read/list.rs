@@ -196,7 +196,7 @@ fn conclude(args: &Args, counts: &FrameCounts, tracker: &OperationTracker) -> io
     if args.filter.is_set() {
         let of = plural(counts.frames, "frame");
         return match counts.shown {
-            0 => writeln!(stderr, "none of {of}"),
+            0 => writeln!(stderr, "none of {of} matches the filters"),
             shown => writeln!(stderr, "{shown} of {of}, {bad}"),
         };
     }

@@ -78,22 +78,22 @@ Examples:
   barewire read --json server.log                    print one JSON object per frame, for scripts";
 
 const NOTES: &str = "\
-For a transcript, a line shows after the size, if it applies: the latency of a response; whether a
-response is late, a second one, or matches no request; the request that a progress or cancel
-notification is about; the round of an operation.
+For a transcript, a line can show, after the size: the latency of a response; whether a response
+is late, a second one, or matches no request; the request that a progress or cancel notification is
+about; the round of an operation.
 
 With --json every object has:
   frame, offset, length   its number from 1, its byte offset in its stream, its size in bytes
   kind                    request, notification, result, error, batch or invalid
-and where it applies:
+and, depending on the frame:
   id                      as the sender wrote it
   method, code            the method; the code of an error, or of the error for an invalid frame
   message                 the message of an error
-  reason, at, detail      the rule an invalid frame breaks, the offset in the frame, a description
+  reason, at, detail      the rule an invalid frame breaks, the offset of the error, a description
   elements                the messages of a batch, in order
-  note, deep_at           that it is nested deeper than --max-depth, and from which offset on
+  note, deep_at           a note that it is nested deeper than --max-depth, and the offset where
   stream, channel, time   its place in a transcript
-  redacted                true if the transcript replaces something in it
+  redacted                true if a secret in it was replaced in the transcript
   tie                     its role: asks, answers, progress, cancels, refuses, again (a second
                           response) or nobody (a response without a request)
   operation               the operation it is part of: number, first frame, method, name, round

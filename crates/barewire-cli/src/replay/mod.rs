@@ -62,7 +62,7 @@ pub(crate) struct Args {
     #[arg(long, short, requires = "serve")]
     quiet: bool,
     /// Do not compare the values at this path in answers. The path is a JSON Pointer in which * matches any step;
-    /// METHOD: before it restricts it to one method. Generated values there are still sent back. Can be given several
+    /// METHOD:PATH limits it to one method. Values that the server generates are still sent back. Can be given several
     /// times
     #[arg(long, value_name = "PATH")]
     ignore: Vec<PathPattern>,
@@ -79,7 +79,7 @@ pub(crate) struct Args {
     /// Wait at most this long for the next expected message; 0 for no limit
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration::parse, allow_negative_numbers = true)]
     timeout: Duration,
-    /// Replay the conversation of this channel; over HTTP, of any exchange of the session
+    /// Replay the conversation on this channel; for HTTP, name the channel of any exchange in the session
     #[arg(long, value_name = "NAME")]
     channel: Option<String>,
     /// Accept frames with redacted secrets
@@ -123,8 +123,8 @@ and the session and version of this server. The headers of the capture are not s
 message that contains no request must be accepted before the next message is sent; a stream that
 ends before the response is resumed. HTTP+SSE, the older transport, is not supported.
 
-If nothing comes within --timeout, the expected messages are reported as missing and the rest is
-sent; after the third timeout in a row the replay ends.
+If no message arrives within --timeout, the expected messages are reported as missing and the rest
+is sent; after the third timeout in a row the replay ends.
 
 With --serve, params are compared without _meta, and --ignore takes paths such as
 /params/arguments/time; any initialize and server/discover match. The messages sent have the ids,
@@ -132,16 +132,16 @@ progress tokens and subscriptions of the client. A request that does not match g
 names the most similar recorded request: -32601 if its method is not in the capture, else -32603. A
 line for each request goes to stderr. The server ends when stdin ends; with --http, on Ctrl-C or
 SIGTERM. With --http the whole capture is available to each session separately, and all requests
-without a session share one; messages that belong to no request go to the session's GET stream.
+without a session count as one session; messages of no request go to the session's GET stream.
 
 With --json every object has:
   kind             answer, unanswered, unexpected-answer, answered-again, answered-once,
                    answer-to-nobody, missing-answer-to-nobody, request, unexpected-request,
                    missing-request, notification, unexpected-notification,
-                   missing-notification, no-message, missing-no-message, ended, exit; the last is
-                   a summary
+                   missing-notification, no-message, missing-no-message, ended, exit; summary in
+                   the last object
   detail           a description
-and where it applies:
+and, depending on the kind:
   method, name, id       the request, and its tool, prompt or resource
   frame, answer_frame    the frames of the capture that hold the request and its answer
   changes                path, recorded value and received value (came)
@@ -214,8 +214,8 @@ impl Args {
 
 fn dialer(url: &str) -> Result<Dialer, Failure> {
     Dialer::new(&Endpoint::new(url)).map_err(|error| match error {
-        FetchError::Url(what) => Failure::new(format!("cannot replay it: the URL {what}")),
-        error => Failure::new(format!("cannot replay it: {error}")),
+        FetchError::Url(what) => Failure::new(format!("cannot replay the capture: the URL {what}")),
+        error => Failure::new(format!("cannot replay the capture: {error}")),
     })
 }
 

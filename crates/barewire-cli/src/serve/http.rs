@@ -22,7 +22,7 @@ pub(super) struct ServeHttpArgs {
     /// Accept requests for these host names, separated by commas; required if other machines can connect
     #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "http")]
     host: Vec<String>,
-    /// Accept requests from pages of these origins, such as https://example.com, separated by commas
+    /// Accept requests from web pages of these origins, such as https://example.com, separated by commas
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',', requires = "http")]
     origin: Vec<String>,
     /// Accept only requests with the token in this environment variable
@@ -52,7 +52,7 @@ async fn serve(server: &Server, http: HttpBuilder, addr: &str, args: &ServeHttpA
     let listener = http.bind(addr).await.map_err(|error| {
         let failure = Failure::new(format!("cannot serve at {addr}: {error}"));
         match error {
-            HttpError::NoHosts(_) => failure.with_hint("--host NAME gives the host name that clients use"),
+            HttpError::NoHosts(_) => failure.with_hint("--host NAME sets the host name that clients use"),
             _ => failure,
         }
     })?;
@@ -82,7 +82,7 @@ fn announce(listener: &HttpListener, args: &ServeHttpArgs) -> io::Result<()> {
         Ok(addr) if addr.ip().to_canonical().is_loopback() => "this machine only",
         _ => "other machines too",
     };
-    writeln!(stderr, "barewire: serving {url}, reachable from {reach}; Ctrl-C ends it")?;
+    writeln!(stderr, "barewire: serving {url}, reachable from {reach}; stop with Ctrl-C")?;
     let (header, entry) = match &args.bearer_env {
         Some(name) => (
             format!(" --bearer-env {name}"),

@@ -14,7 +14,7 @@ use crate::{Exit, Failure, log};
 ///
 /// The server speaks every revision from 2024-11-05 to 2026-07-28. It has tools that echo, add, sleep with progress,
 /// fail, ask the user and draw; resources, one of which changes every second; and a prompt with completion. On stdio it
-/// ends at the end of its stdin; over HTTP, on Ctrl-C or SIGTERM.
+/// stops at the end of its stdin, over HTTP on Ctrl-C or SIGTERM.
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {

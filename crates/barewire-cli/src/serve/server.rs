@@ -1,4 +1,4 @@
-//! The test server: simple tools, resources and a prompt, also meant as an example to copy.
+//! The test server: simple tools, resources and a prompt. It is also an example that users can copy.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -56,7 +56,7 @@ impl HttpArgs {
             }
             ListenError::Open(open) => cannot(&open, &"other machines could connect")
                 .with_hint("use 127.0.0.1 for this machine only, or --host NAME with the name that clients use"),
-            ListenError::Host(bad) => Failure::new(format!("cannot answer to {bad}")),
+            ListenError::Host(bad) => Failure::new(format!("cannot accept requests for the host {bad}")),
             ListenError::Bind(error) => cannot(&address, &error),
             other => cannot(&address, &format_args!("{other:?}")),
         })
@@ -81,13 +81,13 @@ pub(super) fn run(
     redactor: Redactor,
 ) -> Result<Exit, Failure> {
     let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::new(format!("cannot listen here: {error}")))?;
+    let runtime = runtime.map_err(|error| Failure::new(format!("cannot listen: {error}")))?;
     runtime.block_on(async {
         let dialer = args.http.dial()?;
         let relay = args.http.listen(dialer.clone()).await?;
         let mut signals =
             Signals::catch().map_err(|error| Failure::new(format!("cannot wait for signals: {error}")))?;
-        // If the log goes to stderr, it already has the warnings.
+        // If the log goes to stderr, the warnings are already there.
         let to_stderr = matches!(args.log, Some(LogTarget::Stderr)) && outlet.is_some();
         if let Some(outlet) = &outlet {
             outlet.line(&first_line(&clock.started(), &dialer.origin()));
@@ -118,5 +118,5 @@ fn announce(addr: SocketAddr, dial: &Dialer) {
     // A query may contain a token, so it is not printed. Clients still have to send it.
     let (path, query) = path.split_once('?').map_or((path, ""), |(path, _)| (path, "?…"));
     let reach = if is_loopback(&addr) { "this machine" } else { "other machines too" };
-    say(&format!("tapping {}{path}{query} at http://{addr}{path}{query}, for {reach}; Ctrl-C ends it", dial.origin()));
+    say(&format!("tapping {}{path}{query} at http://{addr}{path}{query}, for {reach}; Ctrl-C stops it", dial.origin()));
 }

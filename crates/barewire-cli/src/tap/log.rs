@@ -207,8 +207,8 @@ fn progress(message: &TrackedMessage<'_>, redactor: &mut Redactor) -> String {
     }
 }
 
-/// Returns the text of an invalid message. It may be one line of a private key, so it is redacted with the state of its
-/// stream.
+/// Returns the text of an invalid message, redacted. It may be one line of a private key, so the redactor also uses the
+/// earlier lines of the stream.
 fn noise(message: &TrackedMessage<'_>, text: &[u8], redactor: &mut Redactor) -> String {
     if text.len() > EXCERPT_LIMIT {
         return redactor.shown(text, 60);

@@ -28,7 +28,7 @@ use outlet::{LogTarget, Outlet};
 
 /// Record the messages between a host and its server.
 ///
-/// Put it before the server's command in the host's configuration. It starts PROGRAM and passes everything on
+/// Put barewire tap before the server's command in the host's configuration. It starts PROGRAM and passes everything on
 /// unchanged: the bytes of stdin, stdout and stderr, the end of each, signals, and the exit status. The host cannot
 /// tell the difference. If a file or a log cannot be written, a warning goes to stderr, and everything is still passed
 /// on.
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Write a capture to this file, which only you can read; in its name, %p is the process id and %t the start time
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Write a line forevery message to stderr, to a file, or to a listener at a Unix socket
+    /// Write a line for every message to stderr, to a file, or to a listener at a Unix socket
     #[arg(long, value_name = "stderr|FILE|unix:PATH", value_parser = LogTarget::parse)]
     log: Option<LogTarget>,
     /// Do not replace secrets in the capture and the log
@@ -82,8 +82,8 @@ capture. If another tap is writing to s.wire, this one writes to s-2.wire. A log
 existing file only if the file is empty or a log.
 
 A SPEC is [DIRECTION:]FAULT[=VALUE][@WHICH][%PERCENT]. DIRECTION is > for messages to the server,
-< for messages to the client; without one, both. WHICH is the number of a message in its direction,
-from 1; a range such as 3-5; every5 forevery fifth message; or a method, for its requests or
+< for messages to the client; without it, both. WHICH is the number of a message in its direction,
+from 1; a range such as 3-5; every5 for every fifth message; or a method, for its requests or
 notifications and the responses to them. With PERCENT, the fault is applied at random to this share
 of the messages; the same --seed and the same faults in the same order give the same choices. FAULT
 is:
@@ -99,7 +99,7 @@ is:
   delay=TIME       delay the message and all that follow, by 50ms or 2s for example
   drop             drop the message
   duplicate=N      write the message N times; 2 by default
-  reorder          write the message after the next one, if that comes within 300ms
+  reorder          write the message after the next one, if the next one arrives within 300ms
   half-close       close this direction after the message
   kill             write half of the message, and kill the program
 A message is a line. A line of more than 16 MiB is passed on unchanged. The capture has the bytes
@@ -107,11 +107,11 @@ that were passed on, and before them an event for each fault, such as @ fault < 
 that would change nothing, such as truncating a shorter message, is not applied.
 
 Over HTTP, tap changes only the Host header, to that of the server; see docs/tap-http.md. Ctrl-C or
-SIGTERM stops it.
+SIGTERM stops tap.
 
 Exit codes: that of the program; if a signal ended the program, the same signal ends tap. 127 if
 there is no such program, 126 if it cannot be run, 2 if tap could not start. Over HTTP, 0 when a
-signal stops it.";
+signal stops tap.";
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     http::check(args)?;
@@ -179,7 +179,7 @@ fn tap(
         outlet.line(&outlet::first_line(&clock.started(), &line));
         outlet.flush();
     }
-    let (name, words) = args.program.split_first().expect("clap asks for a program");
+    let (name, words) = args.program.split_first().expect("clap requires a program");
     let program = match Program::start(name, words) {
         Ok(program) => program,
         Err(error) => {

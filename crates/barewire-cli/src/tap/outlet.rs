@@ -136,7 +136,7 @@ const LOG_START: &[u8] = b"# barewire ";
 /// The number of bytes to read to recognize a log: enough for the start of its first line, with the version.
 const LOG_START_LENGTH: u64 = 64;
 
-#[rustfmt::skip] // a variant is a line
+#[rustfmt::skip] // each variant stays on one line
 enum LogWriter {
     Open(Box<dyn Write + Send>),
     /// A socket that has no listener yet.
@@ -221,7 +221,7 @@ impl Write for Reconnecting {
 /// The maximum number of queued bytes.
 const MAX_QUEUED: usize = 1024 * 1024;
 
-/// The maximum time to wait for the log at the end: long enough for most readers to take a mebibyte.
+/// The maximum time to wait for the log at the end: long enough for most readers to read a full queue.
 const FINISH_TIMEOUT: Duration = Duration::from_millis(500);
 
 const RETRY: Duration = Duration::from_secs(1);

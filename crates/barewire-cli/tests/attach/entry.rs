@@ -70,7 +70,7 @@ fn options_for_tap_and_a_relative_file() {
     let place = Place::new();
     place.write("c.json", r#"{"mcpServers":{"s":{"command":"a","args":["b"]}}}"#);
     let (_, said) = place.done(&["attach", "c.json", "s", "--record", "x.wire", "--", "--log", "stderr"]);
-    assert!(said.contains("every start of the server overwrites it"), "{said}");
+    assert!(said.contains("every start of the server overwrites this file"), "{said}");
     let config: Value = serde_json::from_str(&place.read("c.json")).expect("JSON");
     let file = place.path("x.wire");
     assert_eq!(config["mcpServers"]["s"]["args"], json!(["tap", "--record", file, "--log", "stderr", "--", "a", "b"]));
@@ -114,7 +114,7 @@ fn an_added_list_that_was_moved_is_left_empty() {
     place.write("c.json", format!("{{\"mcpServers\":{{\"s\":{{\"args\":{args},\"command\":\"/b/barewire\"}}}}}}"));
     let (_, said) = place.done(&["detach", "c.json", "s"]);
     assert_eq!(place.read("c.json"), r#"{"mcpServers":{"s":{"args":[],"command":"a"}}}"#);
-    assert!(said.contains("an empty args list is left"), "{said}");
+    assert!(said.contains("it now has an empty args list"), "{said}");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn entries_tapped_by_hand_are_not_changed() {
     assert!(place.done(&["attach", "c.json"]).0.contains("s  by hand   a"));
     for verb in ["attach", "detach"] {
         let said = place.failed(&[verb, "c.json", "s"]);
-        assert!(said.contains("s already starts barewire tap, but not as attach"), "{said}");
+        assert!(said.contains("s already starts barewire tap, but its entry was not written by attach"), "{said}");
         assert!(said.contains("hint: edit its args by hand"), "{said}");
     }
     assert_eq!(place.read("c.json"), before);

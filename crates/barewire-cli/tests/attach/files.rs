@@ -110,7 +110,7 @@ fn a_group_that_cannot_be_set_is_reported() {
     };
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("a new file cannot be given to its owner and group, 65534:54321: "), "{said}");
+    assert!(said.contains("the new file cannot get its owner and group, 65534:54321: "), "{said}");
     assert!(said.contains("hint: the file is unchanged; ") && !said.contains("writable"), "{said}");
     assert_eq!(place.read("c.json"), SHAPES[0].1);
     assert_eq!(place.files(), ["c.json"], "what was begun is removed");
@@ -199,7 +199,7 @@ fn claude_code_has_three_scopes() {
         assert!(place.done(&attach("claude-code", server)).1.contains(file), "{server}");
     }
     let said = place.failed(&attach("claude-code", "other"));
-    assert!(said.contains("hint: the folder /elsewhere has one: --project /elsewhere"), "{said}");
+    assert!(said.contains("hint: the folder /elsewhere has this server: --project /elsewhere"), "{said}");
     place.done(&[&attach("claude-code", "other")[..], &["--project", "/elsewhere"]].concat());
     for server in ["all", "local", "user", "shared"] {
         place.done(&["detach", "claude-code", server]);

@@ -85,7 +85,7 @@ fn a_silent_process_left_behind_does_not_block_the_tap() {
         child.stderr.take().expect("piped").read_to_string(&mut said).expect("it can be read");
         end_left(&named[..count]);
         let stdout_and_stderr =
-            "barewire: the program has ended; what others still write to its stdout and stderr is not passed on\n";
+            "barewire: the program has ended; output of other processes to its stdout and stderr is not passed on\n";
         assert_eq!(said, stdout_and_stderr);
         let lines = lines(&record);
         let cut = "@ cut < the program has ended, and somebody still holds its stdout";

@@ -31,12 +31,12 @@ enum ContentLengthState {
     Skip { length: u64, left: u64, scan: Box<OutlineScanner> },
     /// The body is complete and was returned. Its bytes are still in `partial`.
     Delivered,
-    /// Searching for the next `Content-Length:` after a bad header. `matched` is the number of its bytes matched so
-    /// far.
+    /// Searching for the next `Content-Length:` after a bad header. `matched` is the number of bytes of this name that
+    /// were matched so far.
     Lost { matched: usize },
 }
 
-/// The header lines of the current frame that were read so far.
+/// The content of the header lines of the current frame that were read so far.
 #[derive(Debug, Default, Clone, Copy)]
 struct HeaderBlock {
     length: Option<u64>,
@@ -50,7 +50,7 @@ struct HeaderBlock {
 pub enum HeaderFault {
     /// A line without a colon.
     NotAHeader,
-    /// A line that begins like a JSON message: the peer may be using newline-delimited JSON.
+    /// A line that begins like a JSON message: the peer probably uses newline-delimited JSON.
     Json,
     /// The header block ended without a `Content-Length`.
     NoLength,
@@ -111,7 +111,7 @@ impl ContentLength {
     fn header_bytes(&mut self, headers: HeaderBlock, input: &mut &[u8]) -> Result<(), HeaderFault> {
         let room = MAX_HEADER_LINE - self.partial.len();
         let newline = memchr::memchr(b'\n', &input[..room.min(input.len())]);
-        // A peer that uses newline-delimited JSON sends `{` or `[` here. Report it now: the line may be very long.
+        // A peer that uses newline-delimited JSON sends `{` or `[` here. Report it at once: the line can be very long.
         if self.partial.is_empty() && matches!(input.first(), Some(b'{' | b'[')) {
             return Err(HeaderFault::Json);
         }
@@ -166,12 +166,12 @@ impl ContentLength {
         Ok(ContentLengthState::Headers(headers))
     }
 
-    /// Searches for the next `Content-Length:`, where a new header block may begin.
+    /// Searches for the next `Content-Length:`, where a new header block can begin.
     fn find_header(&mut self, mut matched: usize, input: &mut &[u8]) {
         while let [byte, ..] = **input {
             self.take(input, 1);
-            // After a mismatch only this byte can start a new match, because the first letter of the name, `c`, occurs
-            // only once in it.
+            // After a mismatch only this byte can start a new match, because `c`, the first letter of the name, does
+            // not occur again in the name.
             matched = match byte.to_ascii_lowercase() {
                 lower if lower == CONTENT_LENGTH[matched] => matched + 1,
                 lower => usize::from(lower == CONTENT_LENGTH[0]),
@@ -289,5 +289,5 @@ impl Codec for ContentLength {
 /// The header name with its colon, in lower case.
 const CONTENT_LENGTH: &[u8] = b"content-length:";
 
-/// The maximum length of a header line, in bytes. Real headers of this framing are far shorter.
+/// A header line of this many bytes or more is refused. Real headers of this framing are far shorter.
 const MAX_HEADER_LINE: usize = 8 * 1024;

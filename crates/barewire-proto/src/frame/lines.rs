@@ -34,7 +34,7 @@ struct SkippedLine {
     length: u64,
     /// Whether all bytes so far are white space.
     blank: bool,
-    /// Whether the last byte was `\r`. It belongs to the line break if `\n` follows, else to the line.
+    /// Whether the last byte was `\r`. This byte is part of the line break if `\n` follows, otherwise of the line.
     ends_in_cr: bool,
 }
 
@@ -107,7 +107,7 @@ impl Lines {
             let (bytes, rest) = input.split_at(newline.unwrap_or(input.len()));
             *input = rest.get(1..).unwrap_or(rest);
 
-            // One byte over the limit is buffered, because it may be the `\r` of a `\r\n`.
+            // One byte over the limit is buffered, because it can be the `\r` of a `\r\n`.
             let room = self.limit.saturating_add(1);
             if let LinesState::Line = self.state
                 && self.partial.len() + bytes.len() > room
@@ -140,8 +140,8 @@ impl Lines {
             append_bounded(&mut self.partial, bytes, room);
             self.start += self.partial.len() as u64 + 1;
             self.state = LinesState::Delivered;
-            // `frame` checks for a blank line too, but its result cannot be tested here: the borrow checker extends a
-            // borrow that may be returned to the end of the function.
+            // `frame` also returns `None` for a blank line, but its result cannot be tested here: the borrow checker
+            // lets a borrow that is returned on one path last until the end of the function.
             if !is_blank(&self.partial) {
                 return self.frame(&self.partial, offset);
             }

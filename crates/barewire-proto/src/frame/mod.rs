@@ -5,11 +5,11 @@
 //! | [`Lines`] | a line | MCP on stdio and sockets |
 //! | [`Sse`] | the data of a server-sent event | MCP over HTTP |
 //! | [`Body`] | the whole stream | MCP over HTTP |
-//! | [`ContentLength`] | headers and a body whose length they give | the Language Server Protocol |
+//! | [`ContentLength`] | a body, after headers that state its length | the Language Server Protocol |
 //!
-//! A decoder takes the bytes of each read and returns the frames that are complete. A line or body that lies entirely
-//! within one read is borrowed from the input; only an unfinished line or body is copied into the decoder. The frames
-//! do not depend on how the stream was cut into reads.
+//! A decoder receives the bytes of each read and returns the frames that are complete. A line or body that lies
+//! entirely within one read is borrowed from the input; only an unfinished line or body is copied into the decoder. The
+//! frames do not depend on how the stream was cut into reads.
 
 mod body;
 mod content_length;
@@ -76,7 +76,7 @@ setters! { Frame<'a> { event: Option<SseEvent<'a>> } }
 pub enum FrameError {
     /// The frame is longer than the limit. It was skipped, and scanned for its id and method while it was skipped.
     TooLong(Box<TooLong>),
-    /// The headers do not give the length of the body. The stream is skipped up to the next `Content-Length:`.
+    /// The headers do not state the length of the body. The stream is skipped up to the next `Content-Length:`.
     BadHeader {
         /// The offset of the header block in the stream.
         offset: u64,
@@ -100,7 +100,7 @@ pub struct TooLong {
     pub length: u64,
     /// The maximum length that the frame exceeds, in bytes.
     pub limit: usize,
-    /// The id and method of the frame, as far as they are needed to respond to its sender.
+    /// The id and method of the message, for the error response to its sender.
     pub outline: Outline,
     /// The first bytes of the frame, at most 80, for the log.
     pub prefix: Box<[u8]>,
@@ -162,20 +162,19 @@ impl fmt::Display for EncodeError {
 
 impl std::error::Error for EncodeError {}
 
-/// The default maximum length of a frame, in bytes. A file of 45 MiB fits as Base64, and the buffers of the official
-/// SDKs are smaller.
+/// The default maximum length of a frame, in bytes. It is large enough for a file of 45 MiB in Base64, and larger than
+/// the buffers of the official SDKs.
 pub const DEFAULT_LIMIT: usize = 64 * 1024 * 1024;
 
 /// The maximum capacity, in bytes, that a buffer keeps for the next message. A larger buffer is freed as soon as it is
-/// empty. The number leaves room for a message of 1 MiB, whose buffer may be twice as large because buffers grow by
+/// empty. This capacity is enough for a message of 1 MiB, whose buffer can be twice as large because buffers grow by
 /// doubling.
 pub const MAX_KEPT_CAPACITY: usize = 2 * 1024 * 1024 + 1024;
 
 /// The byte order mark, U+FEFF in UTF-8: some editors and shells write it at the start of a stream.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Appends `more` to `buffer`. A full buffer doubles its capacity, but beyond `limit` it grows only as far as the bytes
-/// need.
+/// Appends `more` to `buffer`. A full buffer doubles its capacity, but not beyond `limit`, unless the bytes need more.
 fn append_bounded(buffer: &mut Vec<u8>, more: &[u8], limit: usize) {
     let needed = buffer.len() + more.len();
     if needed > buffer.capacity() {

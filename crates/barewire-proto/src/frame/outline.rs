@@ -1,15 +1,15 @@
 //! Finds the id and method, which an error response needs, in a frame that is too long to keep.
 //!
-//! The scanner takes the frame in pieces, cut anywhere, and keeps only the id and the method. It finds them at any
-//! position, because some SDKs write the id last. It parses only the outermost object and counts brackets inside nested
-//! values. It does not validate the JSON, because the frame is refused in any case.
+//! The scanner receives the frame in pieces, cut anywhere, and keeps only the id and the method, at any position: some
+//! SDKs write the id last. It parses only the outermost object and counts brackets inside nested values. It does not
+//! validate the JSON, because the frame is refused in any case.
 
 use super::{FrameError, TooLong};
 use crate::json::{self, Json};
 
 /// The parts of a skipped frame that an error response needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a frame is an object or it is not")]
+#[expect(clippy::exhaustive_enums, reason = "a frame is either an object or not an object")]
 pub enum Outline {
     /// A JSON object, with the members that tell requests, notifications and responses apart.
     Object {
@@ -26,14 +26,14 @@ pub enum Outline {
 
 /// The member `id` or `method` of a skipped frame.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a member is absent, readable or neither")]
+#[expect(clippy::exhaustive_enums, reason = "a member is absent, readable or unreadable")]
 pub enum OutlineMember {
     /// The object has no such member.
     #[default]
     Absent,
-    /// The JSON text of the member, which occurs once in the object. The text is not checked for valid JSON.
+    /// The text of the member's value. The member occurs once. The text was not checked for valid JSON.
     Text(Box<[u8]>),
-    /// The member occurs twice, is longer than 2 MiB, or is an object or array.
+    /// The member occurs twice, or its value is longer than 2 MiB, an object or an array.
     Unreadable,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct OutlineScanner {
     state: ScanState,
     /// The member whose value is being read.
     member: ScannedMember,
-    /// The text of the current member name or value, if it is kept.
+    /// The text of the current member name or value; empty for a value that is not kept.
     text: Vec<u8>,
     /// Whether `text` has reached its limit and is incomplete.
     overflow: bool,
@@ -58,8 +58,7 @@ pub(super) struct OutlineScanner {
 enum ScanState {
     #[default]
     Start,
-    /// Before a member name. If `first` is set, this is directly after the opening brace, where the object may also
-    /// end.
+    /// Before a member name. If `first` is set, directly after the opening brace, where the object can also end.
     Name {
         first: bool,
     },
@@ -176,7 +175,7 @@ impl OutlineScanner {
         | ScanState::InString { escaped }
         | ScanState::InNestedString { escaped, .. }) = &mut self.state
         else {
-            unreachable!("called inside a string only");
+            unreachable!("in_string is called only inside a string");
         };
         // Skip the byte after a backslash, then search for the next quote or backslash.
         let from = usize::from(std::mem::take(escaped));
@@ -267,7 +266,7 @@ const MAX_PREFIX_BYTES: usize = 80;
 const MAX_NAME_BYTES: usize = 38;
 
 /// The maximum length, in bytes, of an id or method that is kept, which bounds the memory for a skipped frame. Ids of 1
-/// MiB must be echoed, and their quotes and escapes need room too.
+/// MiB must be echoed; the rest is room for their quotes and escapes.
 const MAX_VALUE_BYTES: usize = 2 * 1024 * 1024;
 
 #[cfg(test)]

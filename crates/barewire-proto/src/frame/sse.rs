@@ -121,7 +121,7 @@ impl Sse {
         &self.last_event_id
     }
 
-    /// Returns the time that the server asked the client to wait before it reconnects, if any.
+    /// Returns the time that the client must wait before it reconnects, or `None` if the server sent no `retry` field.
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }
@@ -244,7 +244,7 @@ impl Sse {
                 scan.feed(value);
                 *length += value.len() as u64;
             }
-            (Field::Data, EventData::None | EventData::Delivered(_)) => unreachable!("begin_field comes first"),
+            (Field::Data, EventData::None | EventData::Delivered(_)) => unreachable!("begin_field sets the data"),
             (Field::Event | Field::Id | Field::Retry, _) => {
                 // One byte over the limit is enough for `end_field` to see that the value is too long.
                 let room = (MAX_FIELD_VALUE + 1).saturating_sub(self.value.len());
@@ -253,7 +253,7 @@ impl Sse {
         }
     }
 
-    /// Applies a field whose value is complete. A value that is too long is ignored, like an unknown field.
+    /// Stores the value of a field that is complete. A value that is too long is ignored, like an unknown field.
     fn end_field(&mut self, field: Field) {
         if let Field::Data | Field::Ignored = field {
             return;
@@ -347,7 +347,7 @@ impl Codec for Sse {
 }
 
 impl Sse {
-    /// Returns the event that was just completed by a blank line.
+    /// Returns the event that a blank line has completed.
     fn deliver(&mut self) -> Result<Frame<'_>, FrameError> {
         let offset = self.event.start.unwrap_or_default();
         let data = match std::mem::take(&mut self.event.data) {
@@ -359,7 +359,7 @@ impl Sse {
             EventData::None => Vec::new(),
         };
         self.event.data = EventData::Delivered(data);
-        let EventData::Delivered(data) = &self.event.data else { unreachable!("it was set just now") };
+        let EventData::Delivered(data) = &self.event.data else { unreachable!("the data was set above") };
         let name = match self.event.event.as_str() {
             "" => "message",
             name => name,

@@ -56,16 +56,16 @@ enum Port {
 }
 
 impl Access {
-    /// Allows `localhost`, `127.0.0.1` and `[::1]` as hosts and as origins, at any port. Meant for a server that is
-    /// used only from its own machine.
+    /// Allows `localhost`, `127.0.0.1` and `[::1]` as hosts and as origins, at any port: for a server that is used only
+    /// from its own machine.
     pub fn loopback() -> Self {
         let hosts = Host::loopback().map(|host| AllowedHost { host, port: None });
         let origins = Host::loopback().map(|host| AllowedOrigin::Tuple { scheme: Scheme::Web, host, port: Port::Any });
         Self { hosts: Some(hosts.to_vec()), origins: Some(origins.to_vec()) }
     }
 
-    /// Allows no host and no origin. A request without an `Origin` does not come from a web page, so it needs only an
-    /// allowed host.
+    /// Allows no host and no origin. A request without an `Origin` header needs only an allowed host, because it does
+    /// not come from a web page.
     pub fn deny_all() -> Self {
         Self { hosts: Some(Vec::new()), origins: Some(Vec::new()) }
     }
@@ -98,8 +98,8 @@ impl Access {
     /// Checks the `Host` and `Origin` headers, and `target`: the `:authority` of HTTP/2, or the host of a request line
     /// with an absolute URL.
     ///
-    /// Every host in a request must be allowed, because a proxy may have used any of them. There must be at least one
-    /// host, and the `Host` header may occur only once.
+    /// Every host in a request must be allowed, because a proxy could have used any of them. A request must have at
+    /// least one host, and at most one `Host` header.
     pub fn check(&self, target: Option<&[u8]>, headers: &(impl Headers + ?Sized)) -> Result<(), Rejection> {
         let host = single(headers, "host")
             .map_err(|_| refused(RejectionRule::Host, "Host stands more than once".to_owned()))?;

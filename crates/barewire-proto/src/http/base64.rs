@@ -9,14 +9,14 @@ pub(super) fn encode(out: &mut String, bytes: &[u8]) {
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for at in 0..4 {
             let six = bits >> (18 - 6 * at) & 63;
-            // Three bytes are written as four letters, two bytes as three, one byte as two. `=` fills up to four.
+            // Three bytes become four letters, two bytes three, one byte two. `=` fills the group up to four letters.
             out.push(if at <= three.len() { char::from(ALPHABET[six as usize]) } else { '=' });
         }
     }
 }
 
-/// Decodes `text`. Returns `None` if [`encode`] would never write this text: wrong padding, an invalid letter, or
-/// unused bits that are set.
+/// Decodes `text`. Returns `None` for a text that [`encode`] never writes: wrong padding, an invalid letter, or unused
+/// bits that are set.
 pub(super) fn decode(text: &[u8]) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(4) {
         return None;

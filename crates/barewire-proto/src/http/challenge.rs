@@ -83,7 +83,7 @@ impl Bearer<'_> {
     }
 }
 
-/// The error for a parameter that a challenge cannot hold: it contains quotes, backslashes or line breaks, or is not
+/// The error for a parameter that a challenge cannot hold: it contains quotes, backslashes, or characters that are not
 /// printable ASCII.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -94,7 +94,7 @@ pub struct BadValue {
 
 impl fmt::Display for BadValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of a challenge must be plain ASCII, without quotes and backslashes", self.name)
+        write!(f, "{} of a challenge must be printable ASCII, without quotes and backslashes", self.name)
     }
 }
 
@@ -124,7 +124,7 @@ impl Challenge {
     }
 }
 
-/// The maximum number of bytes of a header that are read.
+/// The maximum number of bytes of one `WWW-Authenticate` header that are read.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
 /// The maximum number of challenges that are read, and of parameters per challenge.
@@ -132,13 +132,13 @@ const MAX_ITEMS: usize = 32;
 
 /// Returns the challenges of a response, in order.
 ///
-/// A syntax error ends the parsing of the header in which it occurs. The challenges before it are kept, because many
-/// servers send malformed headers. At most 32 challenges with 32 parameters each and 16 KiB of each header are read.
+/// A syntax error ends the parsing of its header. The challenges before the error are kept, because many servers send
+/// malformed headers. At most 32 challenges with 32 parameters each and 16 KiB of each header are read.
 pub fn parse(headers: &(impl Headers + ?Sized)) -> Vec<Challenge> {
     let mut found = Vec::new();
     for value in headers.values(WWW_AUTHENTICATE) {
         let mut reader = ChallengeReader { rest: &value[..value.len().min(MAX_HEADER_BYTES)] };
-        // `None` means a syntax error. The challenges before it are already in `found`.
+        // `None` means a syntax error. The challenges before the error are already in `found`.
         let _ = reader.challenges(&mut found);
     }
     found
@@ -197,7 +197,7 @@ impl<'a> ChallengeReader<'a> {
         }
     }
 
-    /// Consumes a comma and the empty elements after it. At the end of the header, consumes nothing.
+    /// Consumes the comma after a challenge and the empty elements after it; at the end of the header, nothing.
     fn end_of_element(&mut self) -> Option<()> {
         self.spaces();
         if !self.rest.is_empty() && self.rest.first() != Some(&b',') {
@@ -212,7 +212,7 @@ impl<'a> ChallengeReader<'a> {
         (!token.is_empty()).then(|| String::from_utf8_lossy(token).into_owned())
     }
 
-    /// Consumes a token68 (letters, then any number of `=`) if the challenge ends after it; otherwise consumes nothing.
+    /// Consumes a token68 (RFC 9110, section 11.2) if the challenge ends after it; otherwise consumes nothing.
     fn token68(&mut self) -> Option<String> {
         let before = self.rest;
         let letters = self.take(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte));

@@ -9,7 +9,7 @@ use crate::rpc::Code;
 
 /// An attempt to find the era of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the specification has these")]
+#[expect(clippy::exhaustive_enums, reason = "the specification defines these attempts")]
 pub enum Attempt {
     /// A request of the modern era.
     Modern,
@@ -21,10 +21,10 @@ pub enum Attempt {
 
 /// The next step of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a client must act on each")]
+#[expect(clippy::exhaustive_enums, reason = "a client must handle every variant")]
 pub enum NextStep {
-    /// Stay with the era that was tried, because the server supports it. An error response is about the request, not
-    /// the era.
+    /// Stay with the era that was tried, because the server supports it. If the response is an error, the error is
+    /// about the request, not about the era.
     Stay,
     /// Read the JSON-RPC response in the body, then call [`next_after_response`].
     Read,
@@ -53,8 +53,8 @@ pub enum NextStep {
 /// | HTTP+SSE | events | stay |
 /// | HTTP+SSE | any other | fail |
 ///
-/// A 400 with -32602 may come from a modern server that got an incomplete `_meta`, or from a legacy server that does
-/// not know the parameters. Our `_meta` is always complete, so the server is legacy.
+/// A modern server sends 400 with -32602 if `_meta` is incomplete; a legacy server sends it if it does not know the
+/// parameters. Our `_meta` is always complete, so the server is legacy.
 pub fn fall_back(tried: Attempt, answer: &ResponseKind) -> NextStep {
     let status = match answer {
         ResponseKind::Unauthorized => return NextStep::Authorize,
@@ -84,7 +84,7 @@ pub fn fall_back(tried: Attempt, answer: &ResponseKind) -> NextStep {
 /// Returns the next step after a JSON-RPC response with a success status. `error` is the error code, or `None` for a
 /// result.
 ///
-/// A modern server sends its errors with an error status. So an error that has a success status, and no code of the
+/// A modern server sends its errors with an error status. So an error with a success status, whose code is not of the
 /// modern era, comes from a legacy server that does not know the method.
 pub fn next_after_response(tried: Attempt, error: Option<Code>) -> NextStep {
     match (tried, error) {

@@ -29,22 +29,22 @@ impl<N: AsRef<str>, V: AsRef<[u8]>> Headers for [(N, V)] {
     }
 }
 
-/// The error for a header that occurs more than once although it may occur only once.
+/// The error for a header that occurs more than once although it must occur at most once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepeatedHeader;
 
 impl fmt::Display for RepeatedHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the header stands more than once")
+        f.write_str("the header occurs more than once")
     }
 }
 
 impl std::error::Error for RepeatedHeader {}
 
-/// Returns the value of a header that may occur only once, without the white space around it (RFC 9110, section 5.5).
+/// Returns the value of a header that must not be repeated, without the white space around it (RFC 9110, section 5.5).
 ///
-/// Two values are refused even if they are equal, because an intermediary may have read only one of them.
+/// Two values are refused even if they are equal, because an intermediary could have read only one of them.
 pub fn single<'a>(headers: &'a (impl Headers + ?Sized), name: &str) -> Result<Option<&'a [u8]>, RepeatedHeader> {
     let mut values = headers.values(name);
     let value = values.next();
@@ -62,7 +62,7 @@ pub(super) fn trim(value: &[u8]) -> &[u8] {
     &value[start..end]
 }
 
-/// Whether the byte may occur in a token, such as the name of a header or parameter: RFC 9110, section 5.6.2.
+/// Whether the byte can occur in a token, such as the name of a header or parameter: RFC 9110, section 5.6.2.
 pub(super) fn is_tchar(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

@@ -1,7 +1,7 @@
 //! Parses the `Host` header or the authority of a URL into a host and port, which are compared exactly, never by
 //! substring.
 
-// Imported from `core`, which has only the address types and cannot open a connection.
+// Imported from `core`: unlike `std::net`, `core::net` has only the address types and cannot open a connection.
 use core::net::{Ipv4Addr, Ipv6Addr};
 use std::fmt;
 
@@ -23,14 +23,14 @@ pub enum Host {
 pub struct Authority {
     /// The host.
     pub host: Host,
-    /// The port, if one was written.
+    /// The port; `None` if the text has no port.
     pub port: Option<u16>,
 }
 
 /// The reason why a text is not a valid authority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "each has its sentence in Display")]
+#[allow(missing_docs, reason = "Display describes each variant")]
 pub enum BadAuthority {
     Empty,
     Userinfo,
@@ -70,7 +70,7 @@ fn number(digits: &[u8]) -> Option<u16> {
 }
 
 impl Host {
-    /// Returns the three hosts that stand for this machine: `localhost`, `127.0.0.1` and `[::1]`.
+    /// Returns the three hosts that mean the local machine: `localhost`, `127.0.0.1` and `[::1]`.
     pub fn loopback() -> [Self; 3] {
         [Self::Name("localhost".to_owned()), Self::V4(Ipv4Addr::LOCALHOST), Self::V6(Ipv6Addr::LOCALHOST)]
     }
@@ -80,7 +80,7 @@ impl Host {
             return Err(BadAuthority::Empty);
         }
         let text = std::str::from_utf8(text).map_err(|_| BadAuthority::Name)?.to_ascii_lowercase();
-        // One dot at the end is allowed: it stands for the DNS root and does not count towards the length.
+        // One dot at the end is allowed. It means the DNS root and does not count towards the length.
         let name = text.strip_suffix('.').unwrap_or(&text);
         let is_label = |label: &str| {
             let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');

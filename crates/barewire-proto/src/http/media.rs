@@ -38,7 +38,7 @@ impl Media {
     }
 }
 
-/// Checks that the body of a POST is JSON and has no `Content-Encoding`.
+/// Checks by its headers that the body of a POST is JSON and has no `Content-Encoding` other than `identity`.
 pub(super) fn content_type(headers: &(impl Headers + ?Sized)) -> Result<(), Rejection> {
     let refuse =
         |why: String| Rejection::new(RejectionRule::ContentType, format!("{why}: send application/json in UTF-8"));
@@ -58,15 +58,15 @@ pub(super) fn content_type(headers: &(impl Headers + ?Sized)) -> Result<(), Reje
 /// Checks that the client accepts all media types in `media`.
 ///
 /// A request without an `Accept` header accepts everything: RFC 9110, section 12.5.1. MCP requires clients to send the
-/// header, but a rejection would only affect people who try a server by hand, and they can read both media types.
+/// header. A rejection would only affect people who try a server by hand, and they can read both media types.
 pub(super) fn accept(headers: &(impl Headers + ?Sized), media: &[Media]) -> Result<(), Rejection> {
     let mut values = headers.values("accept");
     if values.next() == Some(USUAL_ACCEPT) && values.next().is_none() {
         return Ok(());
     }
     let mut listed = false;
-    // For each of our media types, the specificity and weight of the most specific range that matches it. A weight of 0
-    // means that the media type is not accepted.
+    // For each media type of MCP: the specificity and weight of the most specific range that matches it. A weight of 0
+    // means that the client does not accept the media type.
     let mut best = [(0, 0); 2];
     for element in headers.values("accept").flat_map(|value| split(value, b',')) {
         listed |= !element.is_empty();

@@ -1,7 +1,7 @@
 //! Encodes a string from the body as the value of a header that repeats it, and decodes such a value.
 //!
 //! MCP 2026-07-28, basic/transports/streamable-http, "Value Encoding": printable ASCII is sent unchanged, everything
-//! else as Base64 between the marks `=?base64?` and `?=`. Only `Mcp-Name` and `Mcp-Param-*` use this encoding.
+//! else as Base64 between `=?base64?` and `?=`. Only `Mcp-Name` and `Mcp-Param-*` use this encoding.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,11 +22,11 @@ const CLOSE: &str = "?=";
 /// # Ok::<(), barewire_proto::http::mirror::MirrorError>(())
 /// ```
 pub fn encode(value: &str) -> Cow<'_, str> {
-    // HTTP allows a tab, but an intermediary may replace it with a space.
+    // A tab counts as not plain: HTTP allows it, but an intermediary might replace it with a space.
     let plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     let padded = value.starts_with(' ') || value.ends_with(' ');
-    // `=?base64?=` is not an encoded value, because its two marks share a `?`. It is encoded nevertheless: a receiver
-    // that only checks prefix and suffix would decode it.
+    // This is also true for `=?base64?=`, which is not an encoded value, because prefix and suffix share a `?`. A
+    // receiver that checks the prefix and the suffix separately would decode it.
     let marked = value.starts_with(OPEN) && value.ends_with(CLOSE);
     if plain && !padded && !marked {
         return Cow::Borrowed(value);
@@ -40,7 +40,7 @@ pub fn encode(value: &str) -> Cow<'_, str> {
 
 /// Decodes a header value. The caller has already stripped the white space around it.
 pub fn decode(value: &[u8]) -> Result<Cow<'_, str>, MirrorError> {
-    // The bytes that HTTP allows in a value, including the tab, which `encode` never writes.
+    // HTTP allows these bytes in a value. `encode` never writes a tab.
     let plain = value.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
     let text = std::str::from_utf8(value).ok().filter(|_| plain).ok_or(MirrorError::NotPrintableAscii)?;
     match text.strip_prefix(OPEN).and_then(|rest| rest.strip_suffix(CLOSE)) {
@@ -54,7 +54,7 @@ pub fn decode(value: &[u8]) -> Result<Cow<'_, str>, MirrorError> {
 
 /// The reason why a header value cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each has its sentence in Display")]
+#[allow(missing_docs, reason = "Display describes each variant")]
 #[non_exhaustive]
 pub enum MirrorError {
     NotPrintableAscii,
@@ -118,7 +118,7 @@ mod tests {
         ] {
             assert_eq!(decode(value), Err(bad), "{}", value.escape_ascii());
         }
-        // A value with marks in upper case, or with only one of the two marks, is not decoded.
+        // A value with the prefix in upper case, or without the prefix or the suffix, is not decoded.
         for value in ["=?BASE64?SGVsbG8=?=", "=?base64?SGVsbG8=", "SGVsbG8=?=", "=?base64?=", "a\tb"] {
             assert_eq!(decode(value.as_bytes()).as_deref(), Ok(value));
         }

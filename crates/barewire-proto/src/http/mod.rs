@@ -6,7 +6,7 @@
 //! client:  mirror::encode, HeaderParams::headers  ->  …  ->  ResponseKind::classify(status, body)  ->  fall_back
 //! ```
 //!
-//! This module does no I/O and depends on no HTTP library: a library only has to implement [`Headers`]. The rules are
+//! This module depends on no HTTP library: the header map of a library only has to implement [`Headers`]. The rules are
 //! those of MCP 2026-07-28, basic/transports/streamable-http, and for sessions those of 2025-11-25, basic/transports.
 
 mod access;

@@ -17,13 +17,13 @@ pub enum Origin {
         scheme: String,
         /// The host.
         host: Host,
-        /// The port; if none was written, the default port of the scheme.
+        /// The port. If the origin has no port, the default port of the scheme.
         port: Option<u16>,
     },
 }
 
 impl Origin {
-    /// Parses `null` or `scheme://host[:port]`, with nothing after it.
+    /// Parses `null` or `scheme://host[:port]`, and nothing else.
     pub fn parse(text: &[u8]) -> Result<Self, BadAuthority> {
         if text == b"null" {
             return Ok(Self::Null);
@@ -35,7 +35,7 @@ impl Origin {
     }
 }
 
-/// Returns the scheme in lower case, and the text after `://`.
+/// Returns the scheme in lower case, and the text after `://`; `None` if `text` does not begin with a scheme.
 pub(super) fn split_scheme(text: &[u8]) -> Option<(String, &[u8])> {
     let at = text.windows(3).position(|three| three == b"://")?;
     let (scheme, rest) = (&text[..at], &text[at + 3..]);
@@ -45,7 +45,7 @@ pub(super) fn split_scheme(text: &[u8]) -> Option<(String, &[u8])> {
     Some((scheme.to_ascii_lowercase(), rest))
 }
 
-/// Returns the default port of a scheme.
+/// Returns the default port of a scheme, or `None` if it is not known.
 pub(super) fn default_port(scheme: &str) -> Option<u16> {
     match scheme {
         "http" | "ws" => Some(80),

@@ -44,7 +44,7 @@ impl HeaderParams {
         self.params.is_empty()
     }
 
-    /// Returns the headers that a client sends with these arguments. An argument that is absent or null has no header.
+    /// Returns the headers that a client sends with these arguments. Absent and null arguments have no header.
     pub fn headers(&self, arguments: Option<Json<'_>>) -> Result<Vec<(String, String)>, BadArgument> {
         let mut headers = Vec::new();
         for param in &self.params {
@@ -124,7 +124,7 @@ impl AnnotatedProperty {
 }
 
 /// Returns the value at a path of member names, or `None` if it is absent or null. If a name occurs twice, the last
-/// value is used, as in a map.
+/// value is used, as in a serde_json map.
 fn find<'a>(arguments: Option<Json<'a>>, path: &[Box<[u8]>]) -> Option<Json<'a>> {
     let mut json = arguments?;
     for name in path {
@@ -175,7 +175,7 @@ impl<'a> ArgumentValue<'a> {
     }
 }
 
-/// The error for an argument that must be repeated in a header but cannot be.
+/// The error for an argument that must be repeated in a header, but whose value a header cannot hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadArgument {
     property: String,

@@ -11,7 +11,7 @@ use crate::rpc::{Batch, Message, Parsed, Request};
 
 /// The way in which a server handles the message of a POST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a server must act on each")]
+#[expect(clippy::exhaustive_enums, reason = "a server must handle every variant")]
 pub enum Plan<'h> {
     /// As a modern request, without a session. Its `_meta` is complete, and its headers match its body.
     Modern(Revision),
@@ -21,8 +21,8 @@ pub enum Plan<'h> {
     Session {
         /// The id of the session.
         id: &'h str,
-        /// The revision in the header. It should be the revision that the session agreed on, but any other revision
-        /// that the server supports is accepted as well.
+        /// The revision in the header. It should be the revision that the session agreed on, but any revision that the
+        /// server supports is accepted.
         revision: Option<Revision>,
     },
     /// The message is accepted but not handled: it is a modern notification, and over HTTP no modern notification has
@@ -33,7 +33,7 @@ pub enum Plan<'h> {
 /// Decides how to handle the message of a POST. `supported` are the revisions that the server supports.
 ///
 /// The body is checked first: if it is not a message, the request is rejected with 400, regardless of the headers. Then
-/// `MCP-Protocol-Version` is compared with the revision in the `_meta` of the message, if it has one. If the header
+/// `MCP-Protocol-Version` is compared with the revision in the `_meta` of the message, if there is one. If the header
 /// occurs more than once, the request is rejected with 400.
 ///
 /// | `MCP-Protocol-Version` | `_meta` | message | decision |
@@ -48,7 +48,7 @@ pub enum Plan<'h> {
 /// | modern | | batch | [`RejectionRule::Batch`], -32600 |
 /// | legacy | the same revision | request | [`RejectionRule::UnsupportedVersion`], -32022: `_meta` is of the modern era |
 /// | legacy | incomplete | request | [`RejectionRule::Meta`], -32602 |
-/// | absent, legacy | none | `initialize` | [`Plan::Initialize`], whatever session it names |
+/// | absent, legacy | none | `initialize` | [`Plan::Initialize`], even with an `Mcp-Session-Id` |
 /// | absent, legacy | none | other, with a session | [`Plan::Session`] |
 /// | absent, legacy | none | other, without a session | [`RejectionRule::NoSession`], -32600 |
 /// | absent, legacy | none | batch with `initialize` or a modern message, or without a session | [`RejectionRule::Batch`], -32600 |
@@ -148,7 +148,7 @@ fn plan_batch<'h>(
     Ok(in_session(id, version))
 }
 
-/// Returns the version in the header, if it matches `_meta` and is supported.
+/// Returns `version`, the value of the header, if it matches `_meta` and is supported; otherwise a rejection.
 fn checked_version<'h>(
     version: Version<'h>,
     meta: &RequestMeta<'_>,
@@ -177,8 +177,8 @@ fn is_modern(meta: &RequestMeta<'_>) -> bool {
     meta.protocol_version.is_some() || meta.client_capabilities.is_some()
 }
 
-/// Returns the rejection of a message without the version header. Its text may be all that the user of a legacy client
-/// sees.
+/// Returns the rejection of a message without the version header. Its message can be all that the user of a legacy
+/// client sees.
 fn no_version(supported: &[Revision]) -> Rejection {
     let served = list(supported);
     Rejection::new(

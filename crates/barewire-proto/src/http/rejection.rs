@@ -11,11 +11,11 @@ use crate::rpc::{self, Code, ErrorObject, Id, Invalid};
 #[must_use = "a rejected request must be answered"]
 #[non_exhaustive]
 pub struct Rejection {
-    /// The rule that the request breaks. It determines the HTTP status.
+    /// The rule that the request breaks. The rule determines the HTTP status.
     pub rule: RejectionRule,
     /// The JSON-RPC error in the body.
     pub error: ErrorObject,
-    /// The id of the request; if `None`, the body has no `id`.
+    /// The id of the request; if `None`, the body of the response has no `id`.
     pub id: Option<Id<'static>>,
     /// The value of the `Allow` header, which a 405 must have.
     pub allow: Option<&'static str>,
@@ -37,7 +37,7 @@ pub enum RejectionRule {
     Accept,
     /// The client is not authenticated, or its token has expired.
     Unauthorized,
-    /// The client is not allowed to do this.
+    /// The client is authenticated, but not allowed to send this request.
     Forbidden,
     /// The body has more bytes than the limit.
     TooLong,
@@ -49,11 +49,11 @@ pub enum RejectionRule {
     Busy,
     /// The path does not exist.
     Path,
-    /// The stream cannot be resumed: its last event is unknown, or the events after it are gone.
+    /// The stream cannot be resumed: the event in `Last-Event-ID` is unknown, or the events after it were dropped.
     EventGone,
     /// The body is not a message.
     Body(rpc::Rule),
-    /// A batch is not allowed here.
+    /// A batch is not allowed in this request.
     Batch,
     /// The body is a response, but the server sends no requests.
     Response,
@@ -236,8 +236,8 @@ impl fmt::Display for Rejection {
 
 impl std::error::Error for Rejection {}
 
-/// Quotes text from a client for an error message: on one line, and truncated to a length that is enough to recognize
-/// it.
+/// Quotes text from a client for an error message: on one line, and truncated to a length at which people still
+/// recognize the text.
 pub(super) fn quoted(text: &[u8]) -> String {
     const MAX_QUOTED_CHARS: usize = 60;
     let text = String::from_utf8_lossy(text);

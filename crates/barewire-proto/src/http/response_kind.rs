@@ -6,7 +6,7 @@ use crate::rpc::{DEFAULT_DEPTH, ErrorObject, Id, Message, Parsed, Response, pars
 
 /// The meaning of an HTTP response for a client.
 #[derive(Debug, Clone)]
-#[expect(clippy::exhaustive_enums, reason = "a client must act on each")]
+#[expect(clippy::exhaustive_enums, reason = "a client must handle every variant")]
 pub enum ResponseKind {
     /// The body is one message or a batch.
     Json,
@@ -14,7 +14,7 @@ pub enum ResponseKind {
     Events,
     /// The server has accepted the message, and there is no body.
     Accepted,
-    /// The session has ended. The client must start a new one, without a session id.
+    /// The session has ended. The client must start a new session with a request that has no session id.
     SessionGone,
     /// A JSON-RPC error in a response with an error status.
     Error {
@@ -44,8 +44,8 @@ pub enum ResponseKind {
 impl ResponseKind {
     /// Classifies a response. `in_session` is whether the request had an `Mcp-Session-Id`.
     ///
-    /// The body is read only if the status is an error, and regardless of its `Content-Type`, because a JSON-RPC error
-    /// can be recognized without it. If the body is long, its beginning is enough.
+    /// The body is parsed only if the status is an error. Its `Content-Type` is then ignored, because a JSON-RPC error
+    /// can be recognized without it. The caller can pass only the first bytes of a long body.
     pub fn classify(status: u16, content_type: Option<&[u8]>, body: Option<&[u8]>, in_session: bool) -> Self {
         match (status, content_type.and_then(Media::parse)) {
             (202 | 204, _) => return Self::Accepted,
@@ -55,7 +55,7 @@ impl ResponseKind {
                 return Self::Accepted;
             }
             (401, _) => return Self::Unauthorized,
-            // The body does not matter, because a request with a session id is never modern.
+            // The body is not checked for a modern error, because a request with a session id is never modern.
             (404, _) if in_session => return Self::SessionGone,
             _ => {}
         }

@@ -1,5 +1,5 @@
-//! Finds the properties in the `inputSchema` of a tool that are repeated in headers, or the reason why the tool is not
-//! valid.
+//! Finds the properties in the `inputSchema` of a tool that are repeated in headers, or the annotation that makes the
+//! tool invalid.
 //!
 //! MCP 2026-07-28, basic/transports/streamable-http, "Schema Extension".
 
@@ -13,8 +13,8 @@ use crate::json::{Json, Kind, Text};
 /// The JSON Schema keyword of the annotation.
 const ANNOTATION: &str = "x-mcp-header";
 
-/// The maximum nesting depth of a schema. Each level is scanned once forevery level above it, so deep schemas are
-/// slow. No message that we read is nested deeper.
+/// The maximum nesting depth of a schema. Each level is scanned once for every level above it, so deep schemas are
+/// slow. By default no message is nested deeper.
 const MAX_SCHEMA_DEPTH: usize = 128;
 
 /// The maximum number of header parameters of one tool. Few HTTP implementations accept more than a hundred headers in
@@ -31,7 +31,7 @@ pub(super) struct AnnotatedProperty {
 }
 
 /// A fault in an `x-mcp-header` annotation of a schema. A tool with this fault is not valid, and an HTTP client omits
-/// it.
+/// the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BadAnnotation {
@@ -45,7 +45,7 @@ pub enum BadAnnotation {
     Twice(String),
     /// The property is not a string, integer or boolean. Holds the name of the property.
     NotPrimitive(String),
-    /// The annotation is at a place that is not reached through `properties` alone. Holds the annotation.
+    /// The annotation is not at a property that is reached through `properties` alone. Holds the annotation.
     Elsewhere(String),
     /// The schema is nested too deep.
     TooDeep,
@@ -58,7 +58,7 @@ pub enum BadAnnotation {
 enum SchemaPosition {
     /// The root: the schema of the arguments object.
     Root,
-    /// A property that is reached through `properties` alone. Holds the index of the last step of its path.
+    /// A property that is reached only through `properties`. Holds the index of the last step of its path.
     Property(usize),
     /// Any other position.
     Elsewhere,
@@ -147,7 +147,7 @@ impl<'a> SchemaWalk<'a> {
                 "patternProperties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies" => {
                     WalkItem::Properties(SchemaPosition::Elsewhere)
                 }
-                // All other keywords, including unknown ones, because a `$ref` may point into them.
+                // All other keywords, including unknown keywords, because a `$ref` can point into their values.
                 _ => WalkItem::Other,
             };
             self.push(member.value, todo, depth)?;
@@ -217,8 +217,8 @@ impl<'a> SchemaWalk<'a> {
     }
 }
 
-/// Whether the type is `string`, `integer` or `boolean`, or one of them together with `null`: the specification defines
-/// how a null argument is handled.
+/// Whether the type is `string`, `integer` or `boolean`, or one of these together with `null`. `null` is allowed
+/// because the specification defines how to handle a null argument.
 fn is_primitive(kind: Json<'_>) -> bool {
     let named = |json: Json<'_>, names: &[&str]| {
         Text::from_json(json).is_some_and(|text| names.iter().any(|name| text == *name))
@@ -236,16 +236,16 @@ impl fmt::Display for BadAnnotation {
         match self {
             Self::NotAString(property) => write!(f, "x-mcp-header of {property} must be a string"),
             Self::Empty(property) => write!(f, "x-mcp-header of {property} must not be empty"),
-            Self::NotAToken(name) => write!(f, "x-mcp-header {name} cannot stand in the name of a header"),
-            Self::Twice(name) => write!(f, "x-mcp-header {name} stands at two properties"),
+            Self::NotAToken(name) => write!(f, "x-mcp-header {name} has characters that a header name cannot have"),
+            Self::Twice(name) => write!(f, "two properties have the x-mcp-header {name}"),
             Self::NotPrimitive(property) => {
                 write!(f, "{property} has an x-mcp-header, so its type must be string, integer or boolean")
             }
             Self::Elsewhere(name) => {
-                write!(f, "x-mcp-header {name} must stand at a property that only properties lead to")
+                write!(f, "x-mcp-header {name} must be at a property that is reached only through \"properties\"")
             }
             Self::TooDeep => write!(f, "the schema is nested deeper than {MAX_SCHEMA_DEPTH} levels"),
-            Self::TooMany => write!(f, "the schema has more than {MAX_HEADER_PARAMS} x-mcp-header"),
+            Self::TooMany => write!(f, "the schema has more than {MAX_HEADER_PARAMS} x-mcp-header annotations"),
         }
     }
 }
@@ -281,7 +281,7 @@ mod tests {
                 r#"{"properties":{"a":{"type":"object","properties":{"b":{"properties":{"c":{"type":"string","x-mcp-header":"Deep"}}}}}}}"#,
                 &[("Deep", "a.b.c")],
             ),
-            // The keyword may be written with escapes.
+            // The keyword can be written with escapes.
             (r#"{"properties":{"\u0061":{"type":"string","x-mcp-heade\u0072":"\u0041"}}}"#, &[("A", "a")]),
             (r#"{"properties":{"a":{"type":["string","null"],"x-mcp-header":"A"}}}"#, &[("A", "a")]),
             (

@@ -1,7 +1,7 @@
 //! `Mcp-Method` and `Mcp-Name`: the headers of a modern request must match its body.
 //!
-//! An intermediary acts on the headers, and the server acts on the body. If they differed, the two would see different
-//! requests: MCP 2026-07-28, basic/transports/streamable-http, "Server Validation".
+//! An intermediary acts on the headers, and the server acts on the body. If headers and body differed, intermediary and
+//! server would handle different requests: MCP 2026-07-28, basic/transports/streamable-http, "Server Validation".
 
 use super::header::{METHOD, NAME};
 use super::mirror::decode;

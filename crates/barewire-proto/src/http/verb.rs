@@ -9,11 +9,11 @@ use crate::mcp::Revision;
 
 /// The purpose of an HTTP request, determined by its method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a server must act on each")]
+#[expect(clippy::exhaustive_enums, reason = "a server must handle every variant")]
 pub enum Verb<'h> {
     /// POST: handles the message in the body, see [`plan`](super::plan()).
     Post,
-    /// GET: opens the stream of a session, or resumes a broken one.
+    /// GET: opens the stream of a session, or resumes a broken stream.
     Get {
         /// The id of the session.
         session: &'h str,
@@ -28,7 +28,7 @@ pub enum Verb<'h> {
     },
 }
 
-/// Decides by method and headers whether a request is admitted.
+/// Decides by its method and headers whether a request is admitted.
 ///
 /// | check, in this order | status of the rejection |
 /// |---|---|
@@ -66,7 +66,7 @@ pub fn admit<'h>(
     }
 }
 
-/// Returns the session of a GET or DELETE, which only the legacy era has.
+/// Returns the session id of a GET or DELETE. Only the legacy era has these two methods.
 fn session<'h>(
     method: &str,
     headers: &'h (impl Headers + ?Sized),

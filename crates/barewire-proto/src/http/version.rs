@@ -6,7 +6,7 @@ use super::{Headers, Rejection, RejectionRule, single};
 use crate::mcp::Revision;
 use crate::mcp::modern::BadMeta;
 
-/// The version in the header, compared with the supported revisions.
+/// The value of `MCP-Protocol-Version`, compared with the supported revisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version<'h> {
     /// The request has no `MCP-Protocol-Version` header.
@@ -57,7 +57,7 @@ pub(super) fn has_legacy(supported: &[Revision]) -> bool {
     supported.iter().any(|revision| !revision.is_modern())
 }
 
-/// Returns the rejection of an unsupported revision, in the form that belongs to the newest supported era.
+/// Returns the rejection of an unsupported revision. The newest era that the server supports decides its rule and code.
 pub(super) fn unsupported(requested: &str, supported: &[Revision]) -> Rejection {
     if has_modern(supported) {
         let supported = supported.iter().copied().filter(|revision| revision.is_modern()).collect();

@@ -28,12 +28,12 @@ pub struct Json<'a> {
 }
 
 impl<'a> Json<'a> {
-    /// Creates the value at the span `value`, which the scanner has accepted and which holds no invalid UTF-8.
+    /// Borrows the value at the span `value` of `text`. The scanner has accepted it and found no invalid UTF-8.
     pub(crate) fn scanned(text: &'a [u8], value: ValueSpan) -> Self {
         Self { text: &text[value.start..value.end], kind: value.kind }
     }
 
-    /// Checks that `text` is one JSON value, nested to any depth, and borrows it without the white space around it.
+    /// Checks that `text` is one JSON value of any depth, and borrows the value without the white space around it.
     pub fn parse(text: &'a [u8]) -> Result<Self, SyntaxError> {
         let mut scanner = Scanner::new(text, usize::MAX);
         let value = scanner.only_value()?;
@@ -60,11 +60,11 @@ impl<'a> Json<'a> {
 
     /// Deserializes the value.
     pub fn to<T: Deserialize<'a>>(self) -> Result<T, serde_json::Error> {
-        // `from_str` checks UTF-8 once; `from_slice` would check each string.
+        // `as_str` checks UTF-8 once for the whole text; `from_slice` would check it for each string.
         serde_json::from_str(self.as_str())
     }
 
-    /// Returns the members of an object in the order they were written. A value that is not an object has none.
+    /// Returns the members of an object in the order they were written. A value that is not an object has no members.
     pub fn members(self) -> Members<'a> {
         let mut scanner = Scanner::new(self.text, usize::MAX);
         let ahead = (self.kind == Kind::Object).then(|| {
@@ -74,7 +74,7 @@ impl<'a> Json<'a> {
         Members { text: self.text, scanner, ahead }
     }
 
-    /// Returns the elements of an array. A value that is not an array has none.
+    /// Returns the elements of an array. A value that is not an array has no elements.
     pub fn elements(self) -> Elements<'a> {
         let mut scanner = Scanner::new(self.text, usize::MAX);
         let ahead = (self.kind == Kind::Array).then(|| {
@@ -160,8 +160,8 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// The panic message of a second scan, which cannot fail because the first one succeeded.
-const SCANNED: &str = "a Json was scanned when it was made";
+/// The panic message if the second scan of a `Json` fails. It cannot fail, because the first scan succeeded.
+const SCANNED: &str = "a Json was scanned without an error when it was made";
 
 /// A JSON string as the peer wrote it, with quotes and escapes. Strings are compared by value: `"a"` equals `"\u0061"`.
 #[derive(Clone, Copy)]
@@ -171,7 +171,7 @@ pub struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// Returns `json` as a string, or `None` if it is another kind of value.
+    /// Returns `json` as a string, or `None` if `json` is not a string.
     pub fn from_json(json: Json<'a>) -> Option<Self> {
         (json.kind == Kind::String).then_some(Self { raw: json.text })
     }
@@ -189,8 +189,8 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns the string's value, or the text between its quotes if a Rust string cannot hold the value. Meant for
-    /// names: the text between the quotes then matches no known name, but can still be shown.
+    /// Returns the string's value, or the raw text between its quotes if the value holds an unpaired surrogate. Use
+    /// this for names: such a raw text equals no known name, but it can be shown in a message.
     pub fn to_name(self) -> Cow<'a, str> {
         self.to_str().unwrap_or_else(|| {
             let raw = self.raw();
@@ -204,7 +204,7 @@ impl<'a> Text<'a> {
         unescape(self.inner())
     }
 
-    /// Returns the item of `known` whose name equals this string, written with or without escapes.
+    /// Returns the item of `known` whose name equals the value of this string. The string can contain escapes.
     #[inline]
     pub(crate) fn find<T: Copy>(self, known: &[(&[u8], T)]) -> Option<T> {
         match_name(self.inner(), known)
@@ -226,8 +226,8 @@ impl Eq for Text<'_> {}
 
 impl PartialEq<str> for Text<'_> {
     fn eq(&self, other: &str) -> bool {
-        // A character takes at most six bytes when it is escaped, so a longer text cannot be equal and is not
-        // unescaped.
+        // An escape has at most six bytes for each byte of its value. A text of more than six times the length is not
+        // equal.
         let inner = self.inner();
         inner.len() <= 6 * other.len() && *unescape(inner) == *other.as_bytes()
     }

@@ -1,7 +1,7 @@
 //! The stack of open braces and brackets, one bit per level.
 
-/// A stack that stores for each level whether it is an object or an array, in one bit: a million levels take 128 KiB,
-/// and 64 levels allocate nothing.
+/// A stack with one bit per level: whether the level is an object or an array. A million levels take 128 KiB, and up to
+/// 64 levels allocate nothing.
 #[derive(Default)]
 pub(super) struct Nesting {
     pub(super) depth: usize,
@@ -26,7 +26,7 @@ impl Nesting {
         self.depth -= 1;
         self.window >>= 1;
         if self.depth > 0 && self.depth.is_multiple_of(64) {
-            self.window = self.outer.pop().expect("one entry was pushed per 64 levels");
+            self.window = self.outer.pop().expect("push added one entry per 64 levels");
         }
     }
 

@@ -18,8 +18,8 @@ pub struct Decimal {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Exponent {
     Exact(i128),
-    /// An exponent of more than 36 digits, kept as text. The shift from normalizing the digits is not added to it, so
-    /// two equal numbers with different shifts compare as different. Such numbers do not occur in practice.
+    /// An exponent of more than 36 digits, kept as text. The `shift` from normalizing the digits is not added to it, so
+    /// equal numbers with different shifts compare as different. Such numbers do not occur in practice.
     Huge {
         negative: bool,
         digits: Vec<u8>,
@@ -42,7 +42,7 @@ impl Decimal {
     }
 
     /// Returns the integer as text, without decimal point and exponent. Returns `None` if the number is not an integer
-    /// or has more than 39 digits, which no integer type holds.
+    /// or has more than 39 digits, which is too many for every integer type.
     pub fn to_integer(&self) -> Option<String> {
         let Exponent::Exact(exponent) = self.exponent else { return None };
         let zeros = usize::try_from(exponent).ok()?;
@@ -55,7 +55,8 @@ impl Decimal {
         Some(if text.is_empty() { "0".to_owned() } else { text })
     }
 
-    /// Whether `self` is `step` times an integer; `None` if `step` is zero or has more than 19 digits.
+    /// Whether `self` is `step` times an integer; `None` if `step` is zero, its digits do not fit in 64 bits, or an
+    /// exponent has more than 36 digits.
     pub fn is_multiple_of(&self, step: &Self) -> Option<bool> {
         let divisor = step
             .digits
@@ -68,8 +69,8 @@ impl Decimal {
         let (Exponent::Exact(ours), Exponent::Exact(theirs)) = (&self.exponent, &step.exponent) else {
             return None;
         };
-        // `digits` x 10^`shift` must be a multiple of the divisor. With a negative shift it is not even an integer: the
-        // digits do not end in zero, so no power of ten divides them.
+        // `digits` x 10^`shift` must be a multiple of the divisor. With a negative shift the product is not even an
+        // integer, because the digits do not end in zero.
         let Ok(mut shift) = u128::try_from(ours - theirs) else { return Some(false) };
         let mut rest =
             self.digits.iter().fold(0, |rest, digit| (rest * 10 + u128::from(digit - b'0')) % divisor);
@@ -144,7 +145,7 @@ impl PartialOrd for Decimal {
 }
 
 impl Exponent {
-    /// Returns a sort key for the magnitude of a number with this exponent and this many digits: a larger number has a
+    /// Returns a sort key for the magnitude of a number with this exponent and `digits` digits: a larger number has a
     /// greater key.
     fn scale(&self, digits: usize) -> (i8, i128, i128, Vec<u8>, i128) {
         match self {
@@ -182,8 +183,8 @@ impl fmt::Display for Decimal {
     }
 }
 
-/// Returns the value of a valid JSON number as an integer, or `None` if it is not an integer or does not fit. -32600.0
-/// is an integer too, because JSON does not distinguish it from -32600.
+/// Returns the value of a valid JSON number, or `None` if the value is not an integer or does not fit in an `i64`.
+/// -32600.0 is an integer too, because JSON does not distinguish it from -32600.
 pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     let written = std::str::from_utf8(text).ok()?;
     if let Ok(integer) = written.parse() {
@@ -238,7 +239,7 @@ mod tests {
                 }
             }
         }
-        // All pairs are different numbers, although the first three are equal as doubles.
+        // The numbers of each pair are different, although those of the first three pairs are equal as doubles.
         for (a, b) in [
             ("9007199254740992", "9007199254740993"),
             ("1e400", "1e401"),
@@ -247,7 +248,7 @@ mod tests {
         ] {
             assert_ne!(Decimal::new(a.as_bytes()), Decimal::new(b.as_bytes()), "{a} {b}");
         }
-        // With exponents of more than 36 digits, equal texts are equal, and different numbers are different.
+        // Exponents of more than 36 digits: equal numbers with equal shifts are equal, different numbers are not.
         let nines = "9".repeat(50);
         let huge = |form: &str| Decimal::new(form.replace('H', &nines).as_bytes());
         assert_eq!(huge("1eH"), huge("1.0e+00H"));

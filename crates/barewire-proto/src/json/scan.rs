@@ -1,7 +1,7 @@
 //! Bytes -> spans: a strict RFC 8259 scanner that reads the text once, without recursion and without building a tree.
 //!
 //! The scanner checks every byte, including values that its caller does not look at. Invalid UTF-8 inside a string does
-//! not stop it, because the structure stays intact: the scanner notes the offset and continues.
+//! not stop the scanner, because the structure of the JSON stays intact: it notes the offset and continues.
 
 use super::nesting::Nesting;
 use super::{Expected, Kind, SyntaxError};
@@ -21,7 +21,7 @@ pub(crate) enum Place {
     Next,
 }
 
-/// A position in a JSON text, moved forward by the grammar's rules.
+/// A scanner at one position of a JSON text. Its methods consume text and check it against the grammar.
 #[derive(Debug)]
 pub(crate) struct Scanner<'a> {
     text: &'a [u8],
@@ -49,7 +49,7 @@ impl<'a> Scanner<'a> {
         self.too_deep
     }
 
-    /// Returns the offset of the first byte that is not UTF-8, inside a string. Outside strings such a byte is a syntax
+    /// Returns the offset of the first invalid UTF-8 inside a string. Outside a string, invalid UTF-8 is a syntax
     /// error.
     pub(crate) fn bad_utf8(&self) -> Option<usize> {
         self.bad_utf8
@@ -106,8 +106,8 @@ impl<'a> Scanner<'a> {
         self.at += 1;
     }
 
-    /// Inside an object: consumes the next member's name and colon, so that the caller can consume the value; or
-    /// consumes the closing brace and returns `None`.
+    /// Inside an object: consumes the next member's name and colon, and the caller consumes the value next. If no
+    /// member follows, consumes the closing brace and returns `None`.
     #[inline]
     pub(crate) fn member(&mut self, place: Place) -> Result<Option<ValueSpan>, SyntaxError> {
         match (self.peek(), place) {
@@ -124,8 +124,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Inside an array: returns true if an element follows, which the caller consumes next; or consumes the closing
-    /// bracket and returns false.
+    /// Inside an array: returns true if an element follows, and the caller consumes the element next. If no element
+    /// follows, consumes the closing bracket and returns false.
     pub(crate) fn element(&mut self, place: Place) -> Result<bool, SyntaxError> {
         match (self.peek(), place) {
             (Some(b']'), _) => {
@@ -269,7 +269,7 @@ impl<'a> Scanner<'a> {
         if self.text[self.at] == b'-' {
             self.at += 1;
         }
-        // No digit may follow a leading zero. Such a digit is reported as a missing comma.
+        // A digit after a leading zero is not consumed. It is reported as a missing comma or as text after the value.
         if self.text.get(self.at) == Some(&b'0') {
             self.at += 1;
         } else {
@@ -301,8 +301,8 @@ impl<'a> Scanner<'a> {
     #[inline]
     fn string(&mut self) -> Result<(), SyntaxError> {
         let mut rest = &self.text[self.at + 1..];
-        // Eight bytes at a time: most strings are plain ASCII and end within a few iterations. `rest_of_string` handles
-        // all other strings.
+        // Scan eight bytes at a time: most strings are plain ASCII and end within a few iterations. `rest_of_string`
+        // handles all other strings.
         for _ in 0..SHORT_STRING_TURNS {
             let Some((eight, tail)) = rest.split_first_chunk::<8>() else { break };
             let special = special_bytes(u64::from_le_bytes(*eight));
@@ -340,8 +340,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Consumes the rest of a string, starting with its first non-ASCII byte: finds the end, then checks all bytes for
-    /// UTF-8 at once.
+    /// Consumes the rest of a string, starting with its first non-ASCII byte: finds the end of the string, then checks
+    /// all its bytes for UTF-8 at once.
     #[cold]
     fn string_beyond_ascii(&mut self, start: usize) -> Result<(), SyntaxError> {
         let text = self.text;
@@ -396,7 +396,7 @@ fn escape(text: &[u8], i: usize) -> Result<usize, SyntaxError> {
 
 /// Returns the number of bytes at the start of `text` that are printable ASCII other than quote and backslash.
 fn plain_prefix(text: &[u8]) -> usize {
-    // The text between two escapes is often too short for the two vectorised passes to pay off.
+    // Try eight bytes at a time first: the text between two escapes is often too short for `long_plain_prefix`.
     let mut rest = text;
     while let Some((eight, tail)) = rest.split_first_chunk::<8>() {
         let special = special_bytes(u64::from_le_bytes(*eight));
@@ -419,7 +419,7 @@ fn long_plain_prefix(text: &[u8]) -> usize {
         let end = memchr::memchr2(b'"', b'\\', chunk).unwrap_or(chunk.len());
         if chunk[..end].iter().fold(false, |special, &b| special | is_control_or_non_ascii(b)) {
             let special = chunk[..end].iter().position(|&b| is_control_or_non_ascii(b));
-            return plain + special.expect("the fold has just met one");
+            return plain + special.expect("the fold found a special byte");
         }
         plain += end;
         if end < chunk.len() {
@@ -450,10 +450,10 @@ fn control_byte(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns a mask with the high bit set forevery byte of `eight` that is special: see [`is_special`].
+/// Returns a mask with the high bit set for every byte of `eight` that is special: see [`is_special`].
 ///
-/// The borrow of a subtraction can wrongly mark a byte above a marked one, but never below. So the lowest mark is
-/// exact.
+/// A subtraction can borrow from the next higher byte and mark that byte wrongly, but only above a special byte. So the
+/// lowest marked byte is always special.
 #[inline]
 fn special_bytes(eight: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -468,15 +468,15 @@ fn special_bytes(eight: u64) -> u64 {
         & HIGH
 }
 
-/// The maximum number of 8-byte iterations before a string counts as long and costs a function call: enough for names,
-/// words and short sentences.
+/// The number of 8-byte iterations before `string` calls `rest_of_string`. 64 bytes are enough for names, words and
+/// short sentences.
 const SHORT_STRING_TURNS: usize = 8;
 
-/// The number of plain bytes after which a run counts as long, so that the two vectorised passes repay their start-up
-/// cost.
+/// The number of plain bytes after which `plain_prefix` calls `long_plain_prefix`, whose two vectorised passes are
+/// faster only for long runs.
 const LONG_RUN: usize = 64;
 
-/// The size of a chunk, in bytes. A chunk must still be in the first-level cache when the second pass reads it.
+/// The size of a chunk, in bytes. A chunk must still be in the first-level cache when the second pass over it begins.
 const CHUNK_BYTES: usize = 16 * 1024;
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 /// Returns the value of a valid JSON string, given the bytes between its quotes.
 ///
 /// The value is UTF-8, except that an unpaired surrogate becomes three bytes as in WTF-8. So two strings are equal
-/// exactly if these bytes are equal.
+/// exactly if the returned bytes are equal.
 pub(crate) fn unescape(inner: &[u8]) -> Cow<'_, [u8]> {
     let Some(first) = memchr::memchr(b'\\', inner) else {
         return Cow::Borrowed(inner);
@@ -35,7 +35,7 @@ pub(crate) fn unescape(inner: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Returns the item of `known` whose name equals the string `inner`, written with or without escapes.
+/// Returns the item of `known` whose name equals the string between the quotes, `inner`, which can contain escapes.
 #[inline]
 pub(crate) fn match_name<T: Copy>(inner: &[u8], known: &[(&[u8], T)]) -> Option<T> {
     let find = |name: &[u8]| known.iter().find(|(spelled, _)| *spelled == name).map(|(_, which)| *which);
@@ -48,7 +48,7 @@ pub(crate) fn match_name<T: Copy>(inner: &[u8], known: &[(&[u8], T)]) -> Option<
     })
 }
 
-/// Appends one UTF-16 code unit. A high surrogate is joined with the escaped low surrogate that follows it, if any.
+/// Appends one UTF-16 code unit. A high surrogate is joined with an escaped low surrogate at the start of `rest`.
 fn push_unit(out: &mut Vec<u8>, unit: u32, rest: &mut &[u8]) {
     let mut point = unit;
     if let (0xd800..=0xdbff, [b'\\', b'u', tail @ ..]) = (unit, *rest) {

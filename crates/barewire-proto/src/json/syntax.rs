@@ -30,13 +30,13 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A syntax error: the offset, and what was expected there.
+/// A syntax error: its offset in the text, and the part of the grammar that was expected there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SyntaxError {
     /// The offset of the first wrong byte; the length of the text if it ends too early.
     pub at: usize,
-    /// The requirement of the grammar at that offset.
+    /// The part of the grammar that was expected at that offset.
     pub expected: Expected,
 }
 
@@ -48,10 +48,10 @@ impl fmt::Display for SyntaxError {
 
 impl std::error::Error for SyntaxError {}
 
-/// A requirement of the grammar that a text does not meet.
+/// A part of the JSON grammar that was expected but not found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "each has its sentence in Display")]
+#[allow(missing_docs, reason = "Display describes each variant")]
 pub enum Expected {
     Value,
     MemberName,

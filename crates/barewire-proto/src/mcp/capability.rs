@@ -1,4 +1,4 @@
-//! Capabilities: the objects in which clients and servers declare them, and a name for each capability.
+//! Capabilities: the objects in which clients and servers declare capabilities, and a name for each capability.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +48,7 @@ impl ClientCapabilities {
         }
     }
 
-    /// Returns capabilities that declare only this one, for `data.requiredCapabilities` of an error.
+    /// Returns capabilities that declare only `capability`, for `data.requiredCapabilities` of an error.
     pub fn only(capability: ClientCapability) -> Self {
         let mut only = Self::default();
         only.declare(capability);
@@ -111,11 +111,11 @@ setters! { RootsCapability { list_changed: bool } }
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SamplingCapability {
-    /// Set if a server may offer tools to the model. Since 2025-11-25.
+    /// Set if a server can offer tools to the model. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Object>,
-    /// Set if the context of servers may be included in the prompt. Since 2025-11-25; earlier revisions allow it
-    /// without this declaration.
+    /// Set if the context of servers can be included in the prompt. Since 2025-11-25; earlier revisions allow this
+    /// without a declaration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Object>,
 }
@@ -157,8 +157,8 @@ pub struct ServerCapabilities {
     /// Set if the server has prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompts: Option<ListCapability>,
-    /// Set if the server completes arguments. Since 2025-03-26; before, clients could request completions without this
-    /// declaration.
+    /// Set if the server completes arguments. Since 2025-03-26; in 2024-11-05, clients can request completions without
+    /// this declaration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completions: Option<Object>,
     /// Set if the server sends log messages.
@@ -260,7 +260,7 @@ impl Capability {
 /// A capability that a client can declare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the names say what they are")]
+#[allow(missing_docs, reason = "the names are the paths of the capabilities")]
 pub enum ClientCapability {
     Roots,
     RootsListChanged,
@@ -309,7 +309,7 @@ impl ClientCapability {
 /// A capability that a server can declare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the names say what they are")]
+#[allow(missing_docs, reason = "the names are the paths of the capabilities")]
 pub enum ServerCapability {
     Tools,
     ToolsListChanged,

@@ -5,7 +5,7 @@ use crate::rpc::Code;
 
 /// A header is missing, invalid, or differs from the body.
 pub const HEADER_MISMATCH: Code = Code::received(-32020);
-/// The request needs a capability that the client did not declare. `data.requiredCapabilities` names it.
+/// The request needs a capability that the client did not declare. `data.requiredCapabilities` names the capability.
 pub const MISSING_CLIENT_CAPABILITY: Code = Code::received(-32021);
 /// The server does not support the revision of the request. `data.supported` and `data.requested` hold the revisions.
 pub const UNSUPPORTED_PROTOCOL_VERSION: Code = Code::received(-32022);
@@ -26,8 +26,8 @@ pub struct KnownCode {
     pub message: &'static str,
     /// The first revision that has the code.
     pub since: Revision,
-    /// The last revision that has the code. A client of a later revision still understands the code, but a server must
-    /// not send it.
+    /// The last revision that has the code. A client of a later revision still understands the code, but a server of a
+    /// later revision must not send it.
     pub until: Revision,
 }
 

@@ -125,7 +125,7 @@ setters! { CompleteResult { meta: Option<Meta> } }
 pub struct Completion {
     /// The best proposals, at most [`Self::MAX_VALUES`].
     pub values: Vec<String>,
-    /// The total number of proposals, which may be larger than the number of `values`.
+    /// The total number of proposals, which can be larger than the number of `values`.
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
     /// Whether there are more proposals than those in `values`.

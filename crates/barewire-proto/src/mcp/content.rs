@@ -73,8 +73,8 @@ impl From<String> for Content {
     }
 }
 
-/// Reads the `type` first, and then the members of that type. An untagged enum would try one type after another
-/// instead.
+/// Reads the `type` first, and then the members of that type. A derived untagged enum would try one type after another
+/// instead, and lose the error of the right type.
 impl<'de> Deserialize<'de> for Content {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(from)?;
@@ -222,7 +222,7 @@ impl ResourceContents {
         self
     }
 
-    /// Returns the URI of this part of the resource, which may be a sub-resource of the requested one.
+    /// Returns the URI of this part of the contents, which can be a sub-resource of the requested resource.
     pub fn uri(&self) -> &str {
         match self {
             Self::Text(contents) => &contents.uri,
@@ -291,7 +291,7 @@ impl BlobResourceContents {
 
 setters! { BlobResourceContents { mime_type: Option<impl Into<String>>, meta: Option<Meta> } }
 
-/// The members of both text and binary contents. The members that are present decide which kind it is.
+/// The members of text contents and of binary contents. Text contents have `text`, binary contents have `blob`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ContentsMembers {

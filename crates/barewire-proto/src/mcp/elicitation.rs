@@ -12,7 +12,7 @@ use super::{Meta, Object};
 pub enum ElicitParams {
     /// A form to fill in.
     Form(ElicitForm),
-    /// A web page to open: for secrets, payments and consent, which must not pass through the client. Since 2025-11-25.
+    /// A web page to open, for secrets and other data that must not pass through the client. Since 2025-11-25.
     Url(ElicitUrl),
 }
 
@@ -85,7 +85,7 @@ impl ElicitParams {
     }
 }
 
-/// Writes a form without the member `mode`: 2025-06-18 does not have it, and later revisions allow omitting it.
+/// Writes a form without the member `mode`, which 2025-06-18 does not have and which later revisions do not require.
 impl Serialize for ElicitParams {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -142,7 +142,7 @@ pub struct ElicitResult {
 }
 
 impl ElicitResult {
-    /// Creates a result without values. An accepted page has no values either.
+    /// Creates a result without values. Only an accepted form has values.
     pub fn new(action: ElicitAction) -> Self {
         Self { action, content: None, meta: None }
     }

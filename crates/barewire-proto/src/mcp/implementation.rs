@@ -19,7 +19,7 @@ pub struct Implementation {
     /// The description. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The URL of its website. Since 2025-11-25.
+    /// The URL of the website of the client or server. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub website_url: Option<String>,
     /// Icons. Since 2025-11-25.
@@ -39,7 +39,7 @@ setters! { Implementation {
     website_url: Option<impl Into<String>>, icons: Option<impl Into<Vec<Icon>>>,
 } }
 
-/// An icon. A program that shows it must treat it as untrusted data.
+/// An icon. A program that shows the icon must treat it as untrusted data.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

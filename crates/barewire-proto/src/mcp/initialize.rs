@@ -10,7 +10,7 @@ use super::{ClientCapabilities, Implementation, Meta, Revision, ServerCapabiliti
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct InitializeParams {
-    /// The revision that the client requests, which this crate may not know.
+    /// The revision that the client requests. It can be a revision that this crate does not know.
     pub protocol_version: String,
     /// The capabilities of the client.
     #[serde(deserialize_with = "object")]
@@ -29,7 +29,7 @@ impl InitializeParams {
         Self { protocol_version: revision.as_str().into(), capabilities, client_info, meta: None }
     }
 
-    /// Returns the requested revision, or `None` if this crate does not know it.
+    /// Returns the requested revision, or `None` if this crate does not know the revision.
     pub fn revision(&self) -> Option<Revision> {
         Revision::parse(&self.protocol_version)
     }

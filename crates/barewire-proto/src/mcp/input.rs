@@ -1,5 +1,5 @@
-//! The input that a modern server may need before it can respond: its result holds input requests, and the client
-//! retries the request with input responses.
+//! Input that a modern server needs before it can answer a request: its result holds input requests, and the client
+//! sends the request again with input responses.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! The handshake of the legacy era, as one table that maps state and event to an effect.
 //!
-//! `initialize` agrees on a revision for the connection, and `notifications/initialized` completes the handshake: MCP
+//! By `initialize` client and server agree on a revision, and `notifications/initialized` completes the handshake: MCP
 //! 2025-11-25, basic/lifecycle. No other code decides which request is allowed in which state.
 
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::rpc::{Code, ErrorObject};
 
 /// The state of a connection's handshake, as the server sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(clippy::exhaustive_enums, reason = "the legacy handshake is finished: no later revision has one")]
+#[expect(clippy::exhaustive_enums, reason = "no later revision has a handshake, so it will not change")]
 pub enum Handshake {
     /// No revision is agreed on yet.
     #[default]
@@ -25,7 +25,7 @@ pub enum Handshake {
 
 /// A message from the client, reduced to the facts that the handshake depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the legacy handshake is finished: no later revision has one")]
+#[expect(clippy::exhaustive_enums, reason = "no later revision has a handshake, so it will not change")]
 pub enum HandshakeEvent<'a> {
     /// `initialize` with this requested revision.
     Initialize(&'a str),
@@ -39,7 +39,7 @@ pub enum HandshakeEvent<'a> {
 
 /// The effect of a message from the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a server must act on each")]
+#[expect(clippy::exhaustive_enums, reason = "a server must handle every variant")]
 pub enum HandshakeEffect {
     /// Serve the message in this revision.
     Serve(Revision),
@@ -61,7 +61,7 @@ pub enum HandshakeRule {
     SecondInitialize,
     /// The server supports no revision that has a handshake.
     NoHandshake,
-    /// The server supports only modern revisions, and the request lacks the `_meta` members that they require.
+    /// The server supports only modern revisions, and the request lacks the `_meta` members that they all require.
     NoMeta,
 }
 
@@ -109,7 +109,7 @@ impl Handshake {
         }
     }
 
-    /// Returns the agreed revision, if there is one.
+    /// Returns the revision that client and server agreed on, if there is one.
     pub fn revision(self) -> Option<Revision> {
         match self {
             Self::Fresh => None,
@@ -129,7 +129,7 @@ impl<'a> HandshakePolicy<'a> {
 setters! { HandshakePolicy<'a> { lenient: bool } }
 
 impl HandshakePolicy<'_> {
-    /// Returns the requested revision if it is supported, else the latest supported revision with a handshake.
+    /// Returns the requested revision if it is legacy and supported, else the latest supported legacy revision.
     fn agree(self, requested: &str) -> Option<Revision> {
         let requested = Revision::parse(requested).filter(|requested| !requested.is_modern() && self.supported.contains(requested));
         requested.or_else(|| self.latest())
@@ -158,7 +158,7 @@ impl HandshakeRule {
         let (code, more) = match self {
             Self::NoHandshake => (Code::METHOD_NOT_FOUND, ""),
             Self::NoMeta => (Code::INVALID_PARAMS, ""),
-            // The request may also be a modern one that lacks its metadata, so the error message mentions `_meta`.
+            // The request might be a modern request that lacks its metadata, so the error message mentions `_meta`.
             Self::BeforeInitialize if supported.iter().any(|it| it.is_modern()) => {
                 (Code::INVALID_REQUEST, ", unless _meta says the protocol version")
             }

@@ -1,15 +1,15 @@
 //! Matches a URI against a template, in time linear in the length of the URI and without backtracking.
 //!
 //! The parts of a template become steps, and each step leads only to later steps. The first pass goes from the last
-//! step to the first. For each step it computes the offsets in the URI at which the step can begin so that the rest
-//! matches: one bit per offset, one walk over the URI per step. The second pass goes from the first step to the last
-//! and extracts the values.
+//! step to the first. For each step it walks over the URI once and computes the offsets at which the step can begin so
+//! that the rest of the URI matches, as one bit per offset. The second pass goes from the first step to the last and
+//! extracts the values.
 
 use std::ops::Range;
 
 use super::template::{Operator, TemplatePart, encode, triplet};
 
-/// The steps of a template. After each step comes the next one in the list, unless the step names another.
+/// The steps of a template. Each step continues with the next step in the list, unless it names another step.
 #[derive(Clone)]
 pub(super) struct MatchProgram {
     steps: Vec<MatchStep>,
@@ -19,7 +19,7 @@ pub(super) struct MatchProgram {
 enum MatchStep {
     /// Matches these bytes. `borders` is the table that [`occurrences`] needs.
     Literal { bytes: Vec<u8>, borders: Vec<usize> },
-    /// Matches a value that consists of allowed characters other than the byte `except`. The value may be empty if
+    /// Matches a value that consists of allowed characters other than the byte `except`. The value can be empty if
     /// `empty` is set.
     Value { index: usize, allowed: AllowedChars, except: Option<u8>, empty: bool },
     /// Continues with the next step, or with the step at this index if the next step does not match.
@@ -28,7 +28,7 @@ enum MatchStep {
     Then(usize),
 }
 
-/// The characters that a value may contain besides percent-encoded bytes.
+/// The characters that a value can contain besides percent-encoded bytes.
 #[derive(Debug, Clone, Copy)]
 enum AllowedChars {
     Nothing,
@@ -99,7 +99,7 @@ impl MatchProgram {
         }
     }
 
-    /// Adds the steps for `{/a,b}`: values at the end of the list may be absent.
+    /// Adds the steps for `{/a,b}`: values at the end of the list can be absent.
     fn trailing(&mut self, operator: Operator, names: &[String], index: usize) {
         let mut placeholders = Vec::new();
         for at in 0..names.len() {
@@ -112,9 +112,9 @@ impl MatchProgram {
         }
     }
 
-    /// Adds the steps for `{?a,b}`: each value may be absent, and their order is fixed. The separator before the first
-    /// value differs from the later ones, so there are two rows of steps: one used before the first value is found, and
-    /// one used after it.
+    /// Adds the steps for `{?a,b}`: each value can be absent, and the order is fixed. The separator before the first
+    /// value differs from the separator before later values, so there are two rows of steps: one until the first value
+    /// is found, and one after that.
     fn named(&mut self, operator: Operator, names: &[String], index: usize) {
         let mut found = Vec::new();
         for (at, name) in names.iter().enumerate() {
@@ -135,7 +135,7 @@ impl MatchProgram {
         self.steps[nothing] = MatchStep::Then(self.steps.len());
     }
 
-    /// Adds the steps for `?a=` and a value, or for `;a` without a value.
+    /// Adds the steps for one name and its value: `?a=` and a value, or `;a` without a value.
     fn pair(&mut self, operator: Operator, before: &str, name: &str, index: usize) {
         self.bytes(&format!("{before}{name}"));
         if operator != Operator::Parameter {
@@ -156,7 +156,7 @@ impl MatchProgram {
         self.steps.push(MatchStep::Literal { borders: borders(&bytes), bytes });
     }
 
-    /// Adds the step for a value. If other values follow in the same list, the value cannot contain their separator.
+    /// Adds the step for a value. If `others` follow in the same list, the value cannot contain the separator.
     fn value(&mut self, index: usize, operator: Operator, others: bool, empty: bool) {
         let allowed = match operator {
             Operator::Reserved | Operator::Fragment => AllowedChars::Anything,
@@ -176,10 +176,10 @@ impl MatchProgram {
 }
 
 impl MatchProgram {
-    /// Returns the ranges of the values in the URI, with the index of their names in the template; or `None` if the URI
+    /// Returns the range of each value in the URI, with the index of its name in the template; or `None` if the URI
     /// does not match.
     pub(super) fn run(&self, uri: &str) -> Option<Vec<(usize, Range<usize>)>> {
-        // Check the start first: most URIs that do not match already differ there.
+        // Check the first literal before all else: most URIs that do not match differ there.
         if let Some(MatchStep::Literal { bytes, .. }) = self.steps.first()
             && !uri.as_bytes().starts_with(bytes)
         {
@@ -189,7 +189,7 @@ impl MatchProgram {
         fits.get(0, 0).then(|| self.values(uri, &fits))
     }
 
-    /// Returns the values in a URI that matches. Each value, beginning with the first, is as long as possible.
+    /// Returns the values in a URI that matches. The first value is as long as possible, then the second, and so on.
     fn values(&self, uri: &str, fits: &FitTable) -> Vec<(usize, Range<usize>)> {
         let mut values = Vec::new();
         let (mut step, mut at) = (0, 0);
@@ -215,7 +215,7 @@ impl MatchProgram {
                             end = true;
                         }
                     }
-                    debug_assert!(end, "a value that matches has an end");
+                    debug_assert!(end, "a value that matches must have an end");
                     values.push((*index, start..at));
                 }
             }
@@ -224,7 +224,7 @@ impl MatchProgram {
     }
 }
 
-/// Returns the end of the character or percent-encoded byte at this offset, or `None` if the value cannot contain it.
+/// Returns the end of the character or percent-encoded byte at offset `at`; `None` if the value cannot contain it.
 fn unit(uri: &[u8], at: usize, allowed: AllowedChars, except: Option<u8>) -> Option<usize> {
     let byte = *uri.get(at)?;
     match byte {
@@ -233,11 +233,11 @@ fn unit(uri: &[u8], at: usize, allowed: AllowedChars, except: Option<u8>) -> Opt
     }
 }
 
-/// A table of the offsets in a URI at which each step can begin so that the rest of the URI matches.
+/// A table with, for each step, the offsets in a URI at which the step can begin so that the rest of the URI matches.
 struct FitTable {
-    /// The rows of the table, with a bit for each offset and for the end of the URI. There is a row for each step, one
-    /// for the end of the template, and one for the edges: the offsets at which a value can begin or end, because they
-    /// are not inside a character, percent-encoded or not.
+    /// The rows of the table, with a bit for each offset and for the end of the URI. There is a row for each step, a
+    /// row for the end of the template, and a row for the edges. Edges are the offsets that are not inside a plain or
+    /// percent-encoded character, so a value can begin or end there.
     bits: Vec<u64>,
     words: usize,
     edges: usize,
@@ -281,7 +281,7 @@ impl FitTable {
         while at < uri.len() {
             count_turn();
             let encoded = triplet(uri.as_bytes(), at);
-            // A byte like `%A9` continues a UTF-8 character that began at an earlier byte.
+            // An encoded byte such as `%A9` continues a UTF-8 character that began at an earlier byte.
             if encoded.is_none_or(|byte| byte & 0xc0 != 0x80) {
                 self.set(self.edges, at);
             }
@@ -293,10 +293,10 @@ impl FitTable {
         self.set(self.edges, at);
     }
 
-    /// Fills the row of a value step: a value can begin before each character that it can contain, and where an empty
-    /// value can end.
+    /// Fills the row of a value step: a value can begin before an allowed character if a longer value matches, and at
+    /// an offset where the next step can begin if the value can be empty.
     fn value(&mut self, step: usize, uri: &[u8], empty: bool, unit: impl Fn(usize) -> Option<usize>) {
-        // Whether a value that extends to the next edge can match.
+        // Whether a value that extends at least to the next edge can match.
         let mut can_continue = false;
         for at in (0..=uri.len()).rev() {
             count_turn();
@@ -325,8 +325,8 @@ impl FitTable {
     }
 }
 
-/// Calls `found` with every offset at which the needle occurs, including overlapping ones, in one walk (Knuth, Morris,
-/// Pratt).
+/// Calls `found` with every offset at which the needle occurs, including overlapping occurrences, in one walk over
+/// `hay` (Knuth, Morris, Pratt).
 fn occurrences(needle: &[u8], borders: &[usize], hay: &[u8], mut found: impl FnMut(usize)) {
     let mut same = 0;
     for (at, byte) in hay.iter().enumerate() {
@@ -342,7 +342,7 @@ fn occurrences(needle: &[u8], borders: &[usize], hay: &[u8], mut found: impl FnM
     }
 }
 
-/// Returns, for each prefix of the needle, the length of its longest proper suffix that is also a prefix.
+/// Returns, for each prefix of the needle, the length of its longest proper suffix that is also a prefix of the needle.
 fn borders(needle: &[u8]) -> Vec<usize> {
     let mut borders = vec![0; needle.len()];
     for at in 1..needle.len() {
@@ -362,7 +362,7 @@ impl super::Template {
     }
 }
 
-/// Counts the iterations of all loops over a URI, for a test.
+/// Counts the iterations of all loops over a URI. A test uses the count to check that matching takes linear time.
 #[cfg(test)]
 fn count_turn() {
     tests::TURNS.set(tests::TURNS.get() + 1);
@@ -388,7 +388,7 @@ mod tests {
         TURNS.get() - before
     }
 
-    /// Tests templates that can match in many ways, with URIs that match in none. A backtracking matcher would need
+    /// Tests templates that can be split in many ways, with URIs that do not match. A backtracking matcher would need
     /// years.
     #[test]
     fn the_time_to_match_is_linear_in_the_uri() {
@@ -407,8 +407,8 @@ mod tests {
             for times in [10, 100, 1000, 10_000] {
                 let uri = repeated.repeat(times) + end;
                 let turns = turns(template, &uri);
-                // There are two passes: one for the table, including the backward steps of the search, and one for the
-                // values.
+                // Each step walks over the URI at most twice, including the backward steps of the search. One more walk
+                // marks the edges.
                 let most = (2 * steps + 1) * (uri.len() + 1);
                 assert!(turns <= most, "{template}: {turns} turns for {} bytes, {steps} steps", uri.len());
             }
@@ -419,6 +419,6 @@ mod tests {
     fn a_uri_over_the_limit_is_refused_without_a_walk() {
         assert_eq!(turns("{+a}", &"a".repeat(Template::MAX_URI_BYTES + 1)), 0);
         assert!(turns("{+a}", &"a".repeat(Template::MAX_URI_BYTES)) > 0);
-        assert_eq!(turns("file:///{a}", &"a".repeat(1000)), 0, "its beginning tells");
+        assert_eq!(turns("file:///{a}", &"a".repeat(1000)), 0, "the first literal does not match");
     }
 }

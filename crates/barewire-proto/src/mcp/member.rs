@@ -7,19 +7,19 @@ use serde::{Deserialize, Deserializer, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// For `skip_serializing_if`: a false flag is omitted, because an absent member means false.
+/// Used in `skip_serializing_if`: a flag that is false is omitted, because an absent member means false.
 pub(super) fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// Reads null as the default value, like an absent member, because some serializers write all their fields.
+/// Reads null as the default value, like an absent member, because some serializers write absent members as null.
 pub(super) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     from: D,
 ) -> Result<T, D::Error> {
     Option::deserialize(from).map(Option::unwrap_or_default)
 }
 
-/// Reads an object. A derived `Deserialize` would also accept an array of the member values.
+/// Reads an object, and refuses an array. A derived `Deserialize` would also accept an array of the member values.
 pub(super) fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<T, D::Error> {
     let members = serde_json::Map::deserialize(from)?;
     serde_json::from_value(Value::Object(members)).map_err(D::Error::custom)
@@ -33,23 +33,23 @@ pub(super) fn optional_object<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     members.map(|members| serde_json::from_value(Value::Object(members)).map_err(D::Error::custom)).transpose()
 }
 
-/// Reads null as a value that is present, to tell it apart from an absent member.
+/// Reads null as a value that is present, to tell null apart from an absent member.
 pub(super) fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(from).map(Some)
 }
 
-/// Reads an enum. An unknown value, such as one from a later revision, is read as absent, because an unknown hint must
-/// not make the whole message invalid.
+/// Reads an enum. A value that this crate does not know, for example of a later revision, is read as absent, because an
+/// unknown hint must not make the whole message invalid.
 pub(super) fn known<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<T>, D::Error> {
     Ok(serde_json::from_value(Value::deserialize(from)?).ok())
 }
 
-/// Reads an integer that is not negative. It may be written as `1e3` or `5.0`.
+/// Reads an integer that is not negative. It can be written as `1e3` or `5.0`.
 pub(super) fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     from.deserialize_option(WholeNumberVisitor { negative_is_zero: false })
 }
 
-/// Like [`whole`], but a negative number is read as zero: MCP 2026-07-28, caching, "ignore it and treat it as 0".
+/// Does the same as [`whole`], but reads negative numbers as 0: MCP 2026-07-28, caching, "ignore it and treat it as 0".
 pub(super) fn whole_or_zero<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     from.deserialize_option(WholeNumberVisitor { negative_is_zero: true })
 }
@@ -93,7 +93,7 @@ impl<'de> Visitor<'de> for WholeNumberVisitor {
         if number < 0.0 && self.negative_is_zero {
             return Ok(Some(0));
         }
-        // The number is formatted and parsed again, because a cast would silently clamp a number that does not fit.
+        // The number is formatted and parsed again, because a cast to `u64` would silently clamp it to the range.
         let whole = (number.fract() == 0.0).then(|| format!("{number:.0}").parse().ok()).flatten();
         whole.map(Some).ok_or_else(|| E::invalid_value(Unexpected::Float(number), &self))
     }
@@ -117,8 +117,8 @@ pub(super) mod id {
     }
 }
 
-/// Reads and writes a list that is a single value or an array on the wire. A single value is written without an array,
-/// as revisions before 2025-11-25 require.
+/// Reads and writes a list that is a single value or an array on the wire. A list of one value is written as this
+/// value, because revisions before 2025-11-25 do not allow an array.
 pub(super) mod one_or_many {
     use serde::Serialize;
 

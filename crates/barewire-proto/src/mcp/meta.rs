@@ -15,19 +15,19 @@ pub mod key {
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
     /// The name and version of the server that sent a modern result.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-    /// The id of the `subscriptions/listen` request that a notification belongs to.
+    /// The id of the `subscriptions/listen` request that asked for a notification.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
     /// The token for progress notifications.
     pub const PROGRESS_TOKEN: &str = "progressToken";
-    /// The W3C trace context. By exception the name has no prefix.
+    /// The W3C trace context. MCP allows this name without a prefix.
     pub const TRACEPARENT: &str = "traceparent";
-    /// The W3C trace state. By exception the name has no prefix.
+    /// The W3C trace state. MCP allows this name without a prefix.
     pub const TRACESTATE: &str = "tracestate";
-    /// The W3C baggage. By exception the name has no prefix.
+    /// The W3C baggage. MCP allows this name without a prefix.
     pub const BAGGAGE: &str = "baggage";
 }
 
-/// The params of a request. If a member occurs twice, the last one is used, as in a map.
+/// The params of a request. If a member occurs twice, the last value is used, as in a serde_json map.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct RequestParams<'a> {
@@ -41,7 +41,7 @@ pub struct RequestParams<'a> {
     pub cursor: Option<Json<'a>>,
     /// The responses to the input requests of the previous result.
     pub input_responses: Option<Json<'a>>,
-    /// The state that the server sent with its input requests, returned by the client.
+    /// The state that the server sent with its input requests, and that the client sends back.
     pub request_state: Option<Json<'a>>,
     /// The `_meta` member.
     pub meta: RequestMeta<'a>,

@@ -12,13 +12,13 @@ pub struct Method {
     pub kind: MethodKind,
     /// The purpose of the method, in one line.
     pub summary: &'static str,
-    /// The revisions in which the client may send the method; `None` if it never may.
+    /// The revisions in which the client may send the method; `None` if the client must never send it.
     pub by_client: Option<Availability>,
-    /// The revisions in which the server may send the method; `None` if it never may.
+    /// The revisions in which the server may send the method; `None` if the server must never send it.
     pub by_server: Option<Availability>,
-    /// The replacement in later revisions, if the method was removed.
+    /// If the method was removed: what replaces it in later revisions.
     pub instead: Option<&'static str>,
-    /// The recommended replacement, if the method is deprecated in 2026-07-28.
+    /// If the method is deprecated in 2026-07-28: what to do instead.
     pub deprecated: Option<&'static str>,
     /// The party that may send the method from 2026-07-28 on, if both parties have declared the extension [`TASKS`].
     pub extension: Option<Side>,
@@ -44,7 +44,7 @@ pub enum Side {
     Server,
 }
 
-/// The revisions in which a party may send a method, and the capability that is required for it.
+/// The revisions in which a party may send a method, and the capability that the method requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Availability {
@@ -72,8 +72,8 @@ impl Availability {
         (self.since..=self.until).contains(&revision)
     }
 
-    /// Returns the capability that the method requires in this revision. Some capabilities are newer than their
-    /// methods.
+    /// Returns the capability that the method requires in this revision. A capability that is newer than its method is
+    /// not required in older revisions.
     pub fn needs_in(&self, revision: Revision) -> Option<Capability> {
         self.needs.filter(|capability| capability.is_in(revision))
     }
@@ -85,7 +85,7 @@ impl Method {
         METHODS.iter().find(|method| method.name == name)
     }
 
-    /// Returns the revisions in which this party may send the method; `None` if it never may.
+    /// Returns the revisions in which this party may send the method; `None` if the party must never send it.
     pub const fn by(&self, side: Side) -> Option<Availability> {
         match side {
             Side::Client => self.by_client,
@@ -93,7 +93,7 @@ impl Method {
         }
     }
 
-    /// Returns the availability for this party in this revision; `None` if the party must not send the method.
+    /// Returns the availability for this party; `None` if the party must not send the method in this revision.
     pub fn availability(&self, side: Side, revision: Revision) -> Option<Availability> {
         self.by(side).filter(|sent| sent.is_in(revision))
     }
@@ -108,16 +108,16 @@ impl Method {
         [self.by_client, self.by_server].into_iter().flatten().map(|sent| sent.until).max()
     }
 
-    /// Whether a modern server may send the method in `inputRequests`.
+    /// Whether a modern server may send the method as an entry of `inputRequests`.
     pub fn is_input_request(&self) -> bool {
         INPUT_REQUESTS.contains(&self.name)
     }
 }
 
-/// The methods that a legacy server sends as requests, and a modern server as entries of `inputRequests`.
+/// The methods that a legacy server sends as requests, and that a modern server sends as entries of `inputRequests`.
 pub const INPUT_REQUESTS: [&str; 3] = ["elicitation/create", "sampling/createMessage", "roots/list"];
 
-/// The name of the extension to which tasks belong from 2026-07-28 on.
+/// The name of the extension that defines tasks from 2026-07-28 on.
 pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 const fn request(name: &'static str, summary: &'static str) -> Method {
@@ -198,7 +198,7 @@ pub const METHODS: &[Method] = &[
     request("resources/templates/list", "lists the URI templates of resources").client(ALL.needs(OfServer(S::Resources))),
     request("resources/read", "reads the contents of a resource").client(ALL.needs(OfServer(S::Resources))),
     request("resources/subscribe", "subscribes to changes of a resource").client(LEGACY.needs(OfServer(S::ResourcesSubscribe))).instead(LISTEN),
-    request("resources/unsubscribe", "ends a subscription to a resource").client(LEGACY.needs(OfServer(S::ResourcesSubscribe))).instead("the end of the subscriptions/listen"),
+    request("resources/unsubscribe", "ends a subscription to a resource").client(LEGACY.needs(OfServer(S::ResourcesSubscribe))).instead("ending the subscriptions/listen request"),
     request("prompts/list", "lists the prompts").client(ALL.needs(OfServer(S::Prompts))),
     request("prompts/get", "returns the messages of a prompt, with its arguments filled in").client(ALL.needs(OfServer(S::Prompts))),
     request("completion/complete", "proposes values for an argument of a prompt or template").client(ALL.needs(OfServer(S::Completions))),
@@ -208,10 +208,10 @@ pub const METHODS: &[Method] = &[
     request("roots/list", "asks for the folders in which the client works").server(LEGACY.needs(OfClient(C::Roots))).instead(INPUT).deprecated("take folders and files as arguments of tools, as URIs of resources or from a configuration"),
     request("elicitation/create", "asks the user for input").server(JUNE_2025.needs(OfClient(C::Elicitation))).instead(INPUT),
     request("tasks/get", "returns the state of a long-running task").client(NOVEMBER_2025.needs(OfServer(S::Tasks))).server(NOVEMBER_2025.needs(OfClient(C::Tasks))).instead(TASKS_EXTENSION).extension(Side::Client),
-    request("tasks/result", "waits for the result of a task").client(NOVEMBER_2025.needs(OfServer(S::Tasks))).server(NOVEMBER_2025.needs(OfClient(C::Tasks))).instead("tasks/get, whose result holds it, in the extension io.modelcontextprotocol/tasks"),
+    request("tasks/result", "waits for the result of a task").client(NOVEMBER_2025.needs(OfServer(S::Tasks))).server(NOVEMBER_2025.needs(OfClient(C::Tasks))).instead("tasks/get of the extension io.modelcontextprotocol/tasks, which also returns the result of the task"),
     request("tasks/list", "lists the tasks").client(NOVEMBER_2025.needs(OfServer(S::TasksList))).server(NOVEMBER_2025.needs(OfClient(C::TasksList))).instead("nothing: the requestor of a task knows its id"),
     request("tasks/cancel", "ends a task").client(NOVEMBER_2025.needs(OfServer(S::TasksCancel))).server(NOVEMBER_2025.needs(OfClient(C::TasksCancel))).instead(TASKS_EXTENSION).extension(Side::Client),
-    request("tasks/update", "gives a task the input that it waits for").extension(Side::Client),
+    request("tasks/update", "sends a task the input that it waits for").extension(Side::Client),
     notification("notifications/cancelled", "the sender no longer wants the response to one of its requests").client(ALL).server(ALL),
     notification("notifications/progress", "reports the progress of a request that has a progressToken").client(LEGACY).server(ALL),
     notification("notifications/message", "a log message").server(ALL.needs(OfServer(S::Logging))).deprecated("log to stderr on stdio, or use OpenTelemetry"),
@@ -219,11 +219,11 @@ pub const METHODS: &[Method] = &[
     notification("notifications/prompts/list_changed", "the list of prompts has changed").server(ALL.needs(OfServer(S::PromptsListChanged))),
     notification("notifications/resources/list_changed", "the list of resources has changed").server(ALL.needs(OfServer(S::ResourcesListChanged))),
     notification("notifications/resources/updated", "a resource with a subscription has changed").server(ALL.needs(OfServer(S::ResourcesSubscribe))),
-    notification("notifications/roots/list_changed", "the client's folders have changed").client(LEGACY.needs(OfClient(C::RootsListChanged))).instead("nothing: the server asks when it needs them"),
-    notification("notifications/elicitation/complete", "an elicitation by URL is done").server(NOVEMBER_2025.needs(OfClient(C::ElicitationUrl))).instead("nothing: the client sends the request again"),
+    notification("notifications/roots/list_changed", "the client's folders have changed").client(LEGACY.needs(OfClient(C::RootsListChanged))).instead("nothing: the server asks for the folders when it needs them"),
+    notification("notifications/elicitation/complete", "an elicitation by URL is complete").server(NOVEMBER_2025.needs(OfClient(C::ElicitationUrl))).instead("nothing: the client sends its request again"),
     notification("notifications/tasks/status", "the state of a task has changed").client(NOVEMBER_2025.needs(OfClient(C::Tasks))).server(NOVEMBER_2025.needs(OfServer(S::Tasks))).instead("notifications/tasks, in the extension io.modelcontextprotocol/tasks"),
     notification("notifications/tasks", "the state of a task with a subscription has changed").extension(Side::Server),
-    notification("notifications/subscriptions/acknowledged", "the first message of a subscription: the notifications that the server will send").server(MODERN),
+    notification("notifications/subscriptions/acknowledged", "begins a subscription: lists the notifications that the server will send").server(MODERN),
 ];
 
 #[cfg(test)]
@@ -243,7 +243,7 @@ mod tests {
             assert_eq!(method.kind == MethodKind::Notification, method.name.starts_with("notifications/"));
             assert!(method.since().is_some() || method.extension.is_some(), "{} is sent", method.name);
             let gone = method.until().is_some_and(|until| until < Revision::LATEST);
-            assert_eq!(gone, method.instead.is_some(), "{}: what is gone says where", method.name);
+            assert_eq!(gone, method.instead.is_some(), "{}: a removed method names its replacement", method.name);
         }
         assert!(INPUT_REQUESTS.iter().all(|name| Method::find(name).is_some()));
     }

@@ -4,7 +4,7 @@
 //! [`legacy`] is the handshake of the legacy era as one table. [`modern`] checks the `_meta` of modern requests.
 //!
 //! [`Revision`] tells which features a revision has. [`METHODS`] and [`CODES`] are the tables of methods and error
-//! codes, with the revisions and parties that use them. [`Template`] matches and expands URI templates.
+//! codes. They list the revisions that have each method or code. [`Template`] matches and expands URI templates.
 //!
 //! The message types are owned and use serde. Unknown members are ignored on reading; optional members without a value
 //! are omitted on writing. Schemas and other JSON of unknown shape are kept as text
@@ -12,7 +12,7 @@
 //! exists from that revision on.
 //!
 //! Every revision adds members, so the types are `#[non_exhaustive]`: `new` takes the required members, and each
-//! optional member is set by a method with its name. Types without required members have `default`.
+//! optional member has a setter method of the same name. Types without required members implement `Default`.
 //!
 //! ```
 //! use barewire_proto::mcp::{ClientCapabilities, SamplingCapability, Tool, ToolAnnotations};

@@ -1,7 +1,7 @@
-//! The modern era: checks by the `_meta` of a request whether the request is modern, and whether it can be served.
+//! The modern era: checks the `_meta` of a request to decide whether the request is modern and can be served.
 //!
 //! The modern era has no handshake and no state between requests: MCP 2026-07-28, basic/index, "Statelessness". Each
-//! request carries its revision and the capabilities of the client.
+//! request states its revision and the capabilities of the client.
 
 use serde::Serialize;
 
@@ -25,9 +25,9 @@ pub struct ModernMeta<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BadMeta {
-    /// A required member is missing.
+    /// A required member is missing. Holds its name.
     Missing(&'static str),
-    /// A member has a wrong type or value. Holds its name and the expected value.
+    /// A member has a wrong type or value. Holds the name of the member, and a description of valid values.
     Wrong(&'static str, &'static str),
     /// The revision is not supported.
     Unsupported {

@@ -1,4 +1,4 @@
-//! A frame together with its parsed message and the members of its params, so that both are read only once.
+//! A frame together with its parsed message and the members of its params, so that frame and params are read only once.
 
 use super::{RequestMeta, RequestParams};
 use crate::json::{Json, ValueSpan};
@@ -42,7 +42,7 @@ impl<B: AsRef<[u8]>> ParsedMessage<B> {
 }
 
 impl ParsedMessage<Box<[u8]>> {
-    /// Copies a frame that was parsed, and the positions of its params if they were read.
+    /// Copies `frame`, and keeps the result of parsing it and the positions of its params if they were read.
     ///
     /// # Panics
     ///
@@ -53,7 +53,7 @@ impl ParsedMessage<Box<[u8]>> {
     }
 }
 
-/// Converts a frame whose params were not read.
+/// Converts a parsed frame to a message whose params are not read.
 impl<B> From<ParsedFrame<B>> for ParsedMessage<B> {
     fn from(frame: ParsedFrame<B>) -> Self {
         Self { frame, params: None }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::member::{known, whole, whole_or_zero};
 use super::{Annotations, CacheScope, Icon, Meta, ResourceContents};
 
-/// A resource of a server. As a piece of content, it is a link to the resource.
+/// A resource of a server. The type is also used as content: there it is a link to the resource.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -65,7 +65,7 @@ pub struct ResourceTemplate {
     /// The description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The media type, if all resources of the template have the same one.
+    /// The media type, if all resources of the template have the same media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// Hints about the intended audience and the priority.
@@ -158,7 +158,7 @@ setters! { ListResourceTemplatesResult {
     meta: Option<Meta>,
 } }
 
-/// The result of `resources/read`: the contents, in one part or, for example for a folder, in several.
+/// The result of `resources/read`: the contents, in one part or in several parts, for example for a folder.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -189,7 +189,7 @@ setters! { ReadResourceResult { ttl_ms: Option<u64>, cache_scope: Option<CacheSc
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResourceUpdated {
-    /// The URI of the changed resource, which may be a sub-resource of the subscribed one.
+    /// The URI of the changed resource, which can be a sub-resource of the resource with the subscription.
     pub uri: String,
     /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

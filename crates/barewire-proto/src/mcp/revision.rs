@@ -1,4 +1,4 @@
-//! The revisions of MCP: an enum for the dates that name them on the wire, and the features of each revision.
+//! The revisions of MCP, which have dates as names on the wire, and the features of each revision.
 
 use std::fmt;
 use std::str::FromStr;
@@ -73,8 +73,8 @@ impl Revision {
 
 /// The features of a revision. Code that writes a message must check that the revision has a feature before using it.
 impl Revision {
-    /// Whether the revision has batches. 2024-11-05 does not mention them, so JSON-RPC applies, which has them;
-    /// 2025-03-26 requires them; later revisions do not have them.
+    /// Whether the revision has batches. 2024-11-05 does not mention batches, so the rules of JSON-RPC apply, which has
+    /// batches; 2025-03-26 requires batches; later revisions have none.
     pub fn has_batches(self) -> bool {
         self <= Self::V2025_03_26
     }
@@ -89,12 +89,12 @@ impl Revision {
         self >= Self::V2025_03_26
     }
 
-    /// Whether the revision has `annotations` of tools. Content and resources have had them from the beginning.
+    /// Whether the revision has `annotations` of tools. Content and resources have `annotations` in all revisions.
     pub fn has_annotations(self) -> bool {
         self >= Self::V2025_03_26
     }
 
-    /// Whether the revision has the server capability `completions`. Before, `completion/complete` needed no
+    /// Whether the revision has the server capability `completions`. In 2024-11-05, `completion/complete` needs no
     /// capability.
     pub fn has_completions_capability(self) -> bool {
         self >= Self::V2025_03_26
@@ -125,8 +125,8 @@ impl Revision {
         self >= Self::V2025_06_18
     }
 
-    /// Whether the revision has `_meta` in tools, resources, prompts, roots and content. Params and results have had it
-    /// from the beginning.
+    /// Whether the revision has `_meta` in tools, resources, prompts, roots and content. Params and results have
+    /// `_meta` in all revisions.
     pub fn has_item_meta(self) -> bool {
         self >= Self::V2025_06_18
     }
@@ -157,20 +157,20 @@ impl Revision {
         self >= Self::V2025_11_25
     }
 
-    /// Whether the revision has tasks as part of the protocol, an experiment of 2025-11-25: `tasks/*`,
-    /// `execution.taskSupport`.
+    /// Whether the revision has tasks as a part of the protocol: `tasks/*` and `execution.taskSupport`. They are an
+    /// experimental feature of 2025-11-25.
     pub fn has_tasks(self) -> bool {
         self == Self::V2025_11_25
     }
 
     /// Whether the revision has polling of HTTP streams: a stream begins with an event that has only an id, and the
-    /// server may close the connection so that the client reconnects.
+    /// server can close the connection so that the client reconnects later.
     pub fn has_polling(self) -> bool {
         self == Self::V2025_11_25
     }
 
     /// Whether invalid arguments of a tool are reported in a result with `isError`, so that the model can correct them.
-    /// Before, they were reported with the error -32602.
+    /// Earlier revisions report invalid arguments with the error -32602.
     pub fn bad_arguments_are_tool_errors(self) -> bool {
         self >= Self::V2025_11_25
     }
@@ -196,14 +196,14 @@ impl Revision {
         self.is_modern()
     }
 
-    /// Whether the server may send requests to the client. From 2026-07-28 on they are entries of `inputRequests`
-    /// instead.
+    /// Whether the server may send requests to the client. From 2026-07-28 on the server sends entries of
+    /// `inputRequests` instead.
     pub fn has_server_requests(self) -> bool {
         !self.is_modern()
     }
 
-    /// Whether the revision has `subscriptions/listen`. Before, there were `resources/subscribe` and notifications
-    /// without a subscription.
+    /// Whether the revision has `subscriptions/listen`. Earlier revisions have `resources/subscribe`, and notifications
+    /// that need no subscription.
     pub fn has_listen(self) -> bool {
         self.is_modern()
     }

@@ -18,10 +18,10 @@ pub struct CreateMessageParams {
     /// The preferences for a model. The client decides which model it uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_preferences: Option<ModelPreferences>,
-    /// The system prompt. The client may change it.
+    /// The system prompt. The client can change it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// The servers whose context should be included. The client decides.
+    /// The servers whose context should be included in the prompt. The client decides whether to include it.
     #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub include_context: Option<IncludeContext>,
     /// The temperature of the model.
@@ -35,7 +35,7 @@ pub struct CreateMessageParams {
     /// Metadata for the provider of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
-    /// Tools that the model may use. Since 2025-11-25.
+    /// The tools that the model can use. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<Tool>>,
     /// Whether the model must use tools. Since 2025-11-25.
@@ -66,7 +66,7 @@ setters! { CreateMessageParams {
 pub struct SamplingMessage {
     /// The role of the speaker.
     pub role: Role,
-    /// The content. On the wire it is a single piece, or since 2025-11-25 also an array.
+    /// The content. On the wire it is a single piece of content; since 2025-11-25 it can also be an array.
     #[serde(with = "one_or_many")]
     pub content: Vec<SamplingContent>,
     /// The `_meta` member.
@@ -140,7 +140,7 @@ impl From<String> for SamplingContent {
     }
 }
 
-/// Reads the `type` first, as [`Content`] does.
+/// Reads the member `type` first, and then the members of that type, as [`Content`] does.
 impl<'de> Deserialize<'de> for SamplingContent {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(from)?;
@@ -292,7 +292,7 @@ pub enum ToolChoiceMode {
 pub struct CreateMessageResult {
     /// The role of the speaker.
     pub role: Role,
-    /// The content. On the wire it is a single piece, or since 2025-11-25 also an array.
+    /// The content. On the wire it is a single piece of content; since 2025-11-25 it can also be an array.
     #[serde(with = "one_or_many")]
     pub content: Vec<SamplingContent>,
     /// The name of the model that wrote the content.

@@ -36,8 +36,8 @@ setters! { SubscriptionFilter {
     resource_subscriptions: impl Into<Vec<String>>,
 } }
 
-/// The parameters of `subscriptions/listen`, with the notifications that the client wants, and of
-/// `notifications/subscriptions/acknowledged`, with those that the server will send.
+/// The parameters of `subscriptions/listen`, with the notifications that the client wants; also of
+/// `notifications/subscriptions/acknowledged`, with the notifications that the server will send.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SubscriptionParams {

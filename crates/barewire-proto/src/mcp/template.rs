@@ -1,4 +1,4 @@
-//! URI templates (RFC 6570 up to level 3): expands a template with values to a URI, and extracts the values from a URI.
+//! URI templates (RFC 6570 up to level 3): builds a URI from a template and values, and extracts the values from a URI.
 //!
 //! The operator at the start of an expression decides how its values are written, and which text they match:
 //!
@@ -6,16 +6,16 @@
 //! |---|---|---|
 //! | `{a,b}` | `1,2` | anything but `/`, `?` and `#`, at least one character |
 //! | `{+a}` | `1` | anything, at least one character |
-//! | `{#a}` | `#1` | anything; may be absent |
-//! | `{.a,b}` | `.1.2` | anything but `/`, `?` and `#`; values at the end of the list may be absent |
+//! | `{#a}` | `#1` | anything; can be absent |
+//! | `{.a,b}` | `.1.2` | anything but `/`, `?` and `#`; values at the end of the list can be absent |
 //! | `{/a,b}` | `/1/2` | the same as `{.a,b}` |
-//! | `{;a,b}` | `;a=1;b=2` | anything but `/`, `?`, `#` and `;`; each may be absent |
-//! | `{?a,b}` | `?a=1&b=2` | anything but `&` and `#`; each may be absent |
+//! | `{;a,b}` | `;a=1;b=2` | anything but `/`, `?`, `#` and `;`; each value can be absent |
+//! | `{?a,b}` | `?a=1&b=2` | anything but `&` and `#`; each value can be absent |
 //! | `{&a,b}` | `&a=1&b=2` | the same as `{?a,b}` |
 //!
 //! In a list, every value except the last ends at the first separator, such as `,` or `.`. If a URI can still be split
-//! in several ways, the first value is as long as possible. Values are percent-decoded, so they can contain any
-//! character, including `/` and `..`: check a value before you use it as a path.
+//! into values in several ways, the first value is as long as possible. Values are percent-decoded, so they can contain
+//! any character, including `/` and `..`: check a value before you use it as a path.
 
 use std::fmt;
 
@@ -106,10 +106,10 @@ impl Operator {
 }
 
 impl Template {
-    /// The maximum number of names in a template, because the time to match a URI grows with this number.
+    /// The maximum number of names in a template. It is limited because the time to match a URI grows with this number.
     pub const MAX_NAMES: usize = 64;
-    /// The maximum length, in bytes, of a URI that is matched, because the memory to match a URI grows with its length.
-    /// RFC 9110 recommends supporting at least 8000 bytes.
+    /// The maximum length, in bytes, of a URI to match. It is limited because the memory to match a URI grows with its
+    /// length. RFC 9110 recommends supporting at least 8000 bytes.
     pub const MAX_URI_BYTES: usize = 64 << 10;
 
     /// Parses a template.
@@ -132,7 +132,7 @@ impl Template {
     /// Returns the names and values with which the template expands to this URI, in the order of the template; or
     /// `None` if the URI does not match or a value is not UTF-8.
     ///
-    /// The time is proportional to the length of the URI times the number of parts of the template.
+    /// The time is proportional to the length of the URI multiplied by the number of parts of the template.
     ///
     /// ```
     /// use barewire_proto::mcp::Template;
@@ -231,7 +231,7 @@ impl std::str::FromStr for Template {
     }
 }
 
-/// The error for a text that is not a valid template, or not a supported one.
+/// The error for a text that is not a valid template, or uses a feature that is not supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TemplateError {
@@ -253,9 +253,9 @@ pub enum TemplateFault {
     NoName,
     /// A character that is not allowed in a name.
     InName(char),
-    /// `{name*}`, which stands for several values. It is not supported.
+    /// `{name*}`, which means several values. It is not supported.
     Explode,
-    /// `{name:3}`, which stands for the beginning of a value. It is not supported.
+    /// `{name:3}`, which means the first three characters of a value. It is not supported.
     Prefix,
     /// An operator that RFC 6570 reserves.
     Operator(char),
@@ -393,7 +393,7 @@ pub(super) fn encode(uri: &mut String, text: &str, keep: bool) {
     }
 }
 
-/// Percent-decodes a piece of a URI, or returns `None` if the result is not UTF-8.
+/// Percent-decodes a part of a URI. Returns `None` if the result is not UTF-8.
 fn decoded(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());

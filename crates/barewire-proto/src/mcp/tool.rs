@@ -72,7 +72,7 @@ pub struct ToolAnnotations {
     /// Whether the tool only reads and changes nothing. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
-    /// Whether the tool may delete or overwrite data. Default: true.
+    /// Whether the tool can delete or overwrite data. Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
     /// Whether a second call with the same arguments has no further effect. Default: false.
@@ -93,21 +93,21 @@ setters! { ToolAnnotations {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolExecution {
-    /// Whether a call may run as a task; forbidden if absent.
+    /// Whether a call can run as a task. If absent, a call must not run as a task.
     #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub task_support: Option<TaskSupport>,
 }
 
 setters! { ToolExecution { task_support: Option<TaskSupport> } }
 
-/// Whether a call of a tool may run as a task.
+/// Whether a call of a tool can or must run as a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum TaskSupport {
     /// A call must not run as a task.
     Forbidden,
-    /// A call may run as a task.
+    /// A call can run as a task.
     Optional,
     /// A call must run as a task.
     Required,
@@ -146,7 +146,7 @@ setters! { ListToolsResult {
     meta: Option<Meta>,
 } }
 
-/// The result of `tools/call`. A tool that fails returns a result too, so that the model can see the reason.
+/// The result of `tools/call`. A failed call also has a result, so that the model can see the reason.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -154,8 +154,8 @@ pub struct CallToolResult {
     /// The content for the model and the user.
     #[serde(default, deserialize_with = "or_default")]
     pub content: Vec<Content>,
-    /// The structured content for use by programs, which follows `outputSchema`: an object, or any JSON from 2026-07-28
-    /// on. Since 2025-06-18.
+    /// The structured content, for use by programs. It must match `outputSchema`. Since 2025-06-18 it is an object;
+    /// since 2026-07-28 it can be any JSON value.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Box<RawValue>>,
     /// Whether the tool failed. If it failed, the content holds the reason.
@@ -182,7 +182,7 @@ impl CallToolResult {
         Self { is_error: true, ..Self::text(text) }
     }
 
-    /// Deserializes the structured content, if there is any.
+    /// Deserializes the structured content. Returns `None` if the result has none.
     pub fn structured<'de, T: Deserialize<'de>>(&'de self) -> Option<serde_json::Result<T>> {
         self.structured_content.as_ref().map(|raw| serde_json::from_str(raw.get()))
     }

@@ -5,7 +5,7 @@ use super::parse::{Parsed, element};
 use super::{Invalid, Message, Shape};
 use crate::json::{Place, Scanner, SyntaxError};
 
-/// A batch: a JSON array that is not empty. Its elements may be any JSON values.
+/// A batch: a JSON array that is not empty. Its elements can be any JSON values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch<'a> {
     frame: &'a [u8],
@@ -35,7 +35,7 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// Returns the batch in a frame that was scanned before.
+    /// Creates the batch of a frame that [`Self::scan`] has accepted before.
     pub(super) fn scanned(frame: &'a [u8], len: usize, max_depth: usize) -> Self {
         Self { frame, len, max_depth }
     }
@@ -46,7 +46,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Returns the number of elements, which is at least one.
-    #[allow(clippy::len_without_is_empty, reason = "an empty batch is refused as a whole")]
+    #[allow(clippy::len_without_is_empty, reason = "a Batch is never empty")]
     pub fn len(self) -> usize {
         self.len
     }
@@ -72,8 +72,8 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// Returns the refusal of a batch that has more than `limit` elements. There is one refusal for the whole batch,
-    /// because a response to each element would be as large as the batch.
+    /// Returns the refusal of this batch if it has more than `limit` elements. One refusal covers the whole batch,
+    /// because the responses to all elements would be as large as the batch.
     pub fn over(self, limit: usize) -> Option<Invalid<'a>> {
         (self.len > limit).then(|| Invalid::shapeless(Rule::BatchTooLong { limit }, self.start()))
     }
@@ -113,7 +113,7 @@ impl<'a> Iterator for BatchElements<'a> {
     type Item = Result<Message<'a>, Invalid<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // Once the scanner has left the array, no element follows.
+        // After the scanner has left the array, no element follows.
         if !self.scanner.is_inside() || !self.scanner.element(self.place).ok()? {
             return None;
         }

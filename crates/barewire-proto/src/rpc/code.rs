@@ -1,4 +1,4 @@
-//! Error codes: any integer, some with names.
+//! Error codes: any integer is valid, and some integers have names.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ impl Code {
     /// The sender cancelled the request. LSP defines this code, which is outside the reserved range.
     pub const REQUEST_CANCELLED: Self = Self(-32800);
 
-    /// Creates a code from a received number, which may be any integer. For a code of your own, use
+    /// Creates a code from a received number, which can be any integer. For an error that your application defines, use
     /// [`Self::application`].
     pub const fn received(code: i64) -> Self {
         Self(code)
@@ -44,7 +44,7 @@ impl Code {
         matches!(self.0, -32099..=-32000)
     }
 
-    /// Returns the message that JSON-RPC 2.0, section 5.1, or LSP defines for the code.
+    /// Returns the message that JSON-RPC 2.0 (section 5.1) or LSP defines for the code; `None` for other codes.
     pub const fn message(self) -> Option<&'static str> {
         Some(match self {
             Self::PARSE_ERROR => "Parse error",
@@ -71,7 +71,7 @@ pub struct ReservedCode(pub i64);
 
 impl fmt::Display for ReservedCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error code {} is reserved by JSON-RPC: use one outside -32768..=-32000", self.0)
+        write!(f, "error code {} is reserved by JSON-RPC: use a code outside -32768..=-32000", self.0)
     }
 }
 

@@ -26,7 +26,7 @@ impl ErrorRef<'_> {
         let message = self.message.to_str().map_or_else(|| self.message.raw().to_owned(), Into::into);
         let data = self
             .data
-            .map(|data| RawValue::from_string(data.as_str().to_owned()).expect("what was scanned as JSON is JSON"));
+            .map(|data| RawValue::from_string(data.as_str().to_owned()).expect("a Json is checked when it is made"));
         ErrorObject { code: self.code, message, data }
     }
 }
@@ -49,12 +49,12 @@ impl ErrorObject {
         Self { code, message: message.into(), data: None }
     }
 
-    /// Creates a standard error, with the message that JSON-RPC defines for its code.
+    /// Creates an error with the standard message of its code, or `Server error` if the code has none.
     pub fn standard(code: Code) -> Self {
         Self::new(code, code.message().unwrap_or("Server error"))
     }
 
-    /// Sets the data. Data that cannot be serialized is omitted, because the error itself matters more.
+    /// Sets the data. Data that cannot be serialized is omitted, because the code and message matter more.
     #[must_use]
     pub fn with_data(mut self, data: &impl Serialize) -> Self {
         self.data = serde_json::value::to_raw_value(data).ok();

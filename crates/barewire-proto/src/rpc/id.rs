@@ -17,12 +17,12 @@ pub struct Id<'a> {
 }
 
 impl<'a> Id<'a> {
-    /// Returns `json` as an id, or `None` if it is not a string or a number.
+    /// Returns `json` as an id, or `None` if `json` is neither a string nor a number.
     pub fn from_json(json: Json<'a>) -> Option<Self> {
         matches!(json.kind(), Kind::String | Kind::Number).then(|| Self { text: Cow::Borrowed(json.as_str()) })
     }
 
-    /// Returns `text` as an id, or `None` if it is not a JSON string or number.
+    /// Returns `text` as an id, or `None` if `text` is neither a JSON string nor a JSON number.
     pub fn parse(text: &'a [u8]) -> Option<Self> {
         Self::from_json(Json::parse(text).ok()?)
     }
@@ -37,13 +37,13 @@ impl<'a> Id<'a> {
         Id { text: Cow::Owned(self.text.into_owned()) }
     }
 
-    /// Returns a copy of the id that borrows its text from this one.
+    /// Returns a copy of the id that borrows its text from `self`.
     pub fn borrow(&self) -> Id<'_> {
         Id { text: Cow::Borrowed(&self.text) }
     }
 
-    /// Returns the id as an integer, or `None` if it is not an integer or does not fit. 1, 1.0 and 1e0 are the same
-    /// integer.
+    /// Returns the id as an integer, or `None` if the id is not an integer or does not fit in an `i64`. 1, 1.0 and 1e0
+    /// are the same integer.
     pub fn integer(&self) -> Option<i64> {
         match self.text.as_bytes() {
             [b'"', ..] => None,
@@ -63,7 +63,7 @@ impl<'a> Id<'a> {
     }
 }
 
-/// The value of an id. Each number has only one form here, so the derived comparison compares by value.
+/// The value of an id. Each number has only one form in this type, so the derived comparison compares by value.
 #[derive(PartialEq, Eq, Hash)]
 enum IdValue<'a> {
     String(Cow<'a, [u8]>),

@@ -15,19 +15,19 @@ pub struct Invalid<'a> {
     pub rule: Rule,
     /// The offset in the frame of the first byte that breaks the rule.
     pub at: usize,
-    /// The id of the message, if a valid one could be read.
+    /// The id of the message; `None` if no valid id could be read.
     pub id: Option<Id<'a>>,
-    /// The method of the message, if one could be read.
+    /// The method of the message; `None` if no method could be read.
     pub method: Option<Text<'a>>,
     /// The kind of message that the members of the frame suggest.
     pub shape: Shape,
 }
 
-/// The kind of message that the members of an invalid frame suggest. It decides whether the frame is answered.
+/// The kind of message that the members of an invalid frame suggest. The kind decides whether the frame is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the kinds are those of JSON-RPC 2.0")]
 pub enum Shape {
-    /// A request, or a frame that may be meant as one. It is answered.
+    /// A request, or a frame that might be meant as a request. It is answered.
     Request,
     /// A notification. It is never answered.
     Notification,
@@ -37,7 +37,7 @@ pub enum Shape {
     Unknown,
 }
 
-/// A rule that frames and messages must follow, named after the way in which it is broken.
+/// A rule that frames and messages must follow. Each variant is named after a violation of the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rule {
@@ -55,7 +55,7 @@ pub enum Rule {
         /// The maximum nesting depth.
         limit: usize,
     },
-    /// The headers of the frame do not give its length.
+    /// The headers of the frame do not state the length of its body.
     BadHeader(HeaderFault),
     /// The stream ended inside the frame.
     Truncated,
@@ -101,7 +101,7 @@ pub enum Rule {
 /// A fault in an error object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "each has its sentence in Display")]
+#[allow(missing_docs, reason = "Display describes each variant")]
 pub enum ErrorFault {
     NotAnObject,
     NoCode,
@@ -125,7 +125,7 @@ pub enum MemberName {
 }
 
 impl<'a> Invalid<'a> {
-    /// Creates an invalid frame whose kind of message is unknown.
+    /// Creates an `Invalid` for a frame whose kind of message is unknown.
     pub fn shapeless(rule: Rule, at: usize) -> Self {
         Self { rule, at, id: None, method: None, shape: Shape::Unknown }
     }
@@ -158,7 +158,7 @@ impl<'a> Invalid<'a> {
         ErrorObject::standard(self.rule.code()).with_data(&data)
     }
 
-    /// Returns the invalid frame that describes an error of the decoder.
+    /// Converts an error of the decoder to an `Invalid`.
     pub fn from_frame(error: &'a FrameError) -> Self {
         match error {
             FrameError::TooLong(long) => Self::from_too_long(long),
@@ -305,7 +305,7 @@ impl MemberName {
     /// All members, each at the index that equals its discriminant.
     pub const ALL: [Self; 6] = [Self::Jsonrpc, Self::Id, Self::Method, Self::Params, Self::Result, Self::Error];
 
-    /// Returns the member with this name, or `None` if JSON-RPC does not define it. Undefined members are ignored.
+    /// Returns the member with this name, or `None` if JSON-RPC does not define one. Undefined members are ignored.
     pub fn of(name: Text<'_>) -> Option<Self> {
         Self::ALL.into_iter().find(|known| name == known.as_str())
     }

@@ -51,7 +51,7 @@ pub struct Notification<'a> {
 pub struct Params<'a>(Json<'a>);
 
 impl<'a> Params<'a> {
-    /// Returns `json` as parameters, or `None` if it is not an object or an array.
+    /// Returns `json` as parameters, or `None` if `json` is neither an object nor an array.
     pub fn from_json(json: Json<'a>) -> Option<Self> {
         matches!(json.kind(), Kind::Object | Kind::Array).then_some(Self(json))
     }

@@ -1,8 +1,8 @@
 //! Frames <-> messages: JSON-RPC 2.0. The members of a frame decide which kind of message it is.
 //!
-//! [`parse`] reads a frame once. A frame that is not a message becomes an [`Invalid`]: the rule it breaks, the offset
-//! of the fault, and whether and with which id it is answered. [`Reply`] and the functions of [`mod@write`] write
-//! messages.
+//! [`parse`] reads a frame once. A frame that is not a message becomes an [`Invalid`]: the rule that the frame breaks,
+//! the offset of the fault, and the error response to the sender, if there must be one. [`Reply`] and the functions of
+//! [`mod@write`] write messages.
 
 mod batch;
 mod code;

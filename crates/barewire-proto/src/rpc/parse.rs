@@ -1,5 +1,5 @@
-//! Parses a frame into a message, a batch or an error: reads the members once, then one table decides by the members
-//! that are present.
+//! Parses a frame into a message, a batch or an error. The members are read once; then one `match` over the members
+//! that are present decides.
 
 use super::invalid::{ErrorFault, MemberName, Rule, Shape};
 use super::{Batch, Code, ErrorRef, Id, Invalid, Message, Notification, Params, Request, Response};
@@ -14,7 +14,7 @@ pub const DEFAULT_DEPTH: usize = 128;
 pub enum Parsed<'a> {
     /// One message.
     Message(Message<'a>),
-    /// An array whose elements may be messages. The caller decides whether batches are allowed.
+    /// An array whose elements are not parsed yet. The caller decides whether batches are allowed.
     Batch(Batch<'a>),
     /// The frame is not a valid message.
     Invalid(Invalid<'a>),
@@ -59,7 +59,7 @@ pub(super) fn element<'a>(
     scanner: &mut Scanner<'a>,
     max_depth: usize,
 ) -> Result<Message<'a>, Invalid<'a>> {
-    let again = "the batch was scanned before";
+    let again = "the batch was scanned without an error before";
     scanner.forget_faults();
     if scanner.peek() == Some(b'{') {
         return Envelope::scan(frame, scanner).expect(again).classify(max_depth);
@@ -121,8 +121,8 @@ impl<'a> Envelope<'a> {
         Ok(Self { frame, at, members, repeated, first_duplicate, too_deep, bad_utf8 })
     }
 
-    /// Decides by the members that are present which kind of message the object is. A member whose value is null is
-    /// present.
+    /// Decides by the members that are present which kind of message the object is. A member whose value is null counts
+    /// as present.
     fn classify(&self, max_depth: usize) -> Result<Message<'a>, Invalid<'a>> {
         use MemberName::{Error, Id as IdName, Jsonrpc, Method, Params as ParamsName, Result as ResultName};
 
@@ -135,7 +135,7 @@ impl<'a> Envelope<'a> {
         match self.get(Jsonrpc) {
             None => return Err(self.refuse(Rule::NoVersion, self.at)),
             Some(version) if version.as_bytes() == br#""2.0""# => {}
-            // The version may be written with escapes.
+            // The version can be written with escapes.
             Some(version) if Text::from_json(version).is_some_and(|version| version == "2.0") => {}
             Some(_) => return Err(self.refuse_at(Rule::BadVersion, Jsonrpc)),
         }
@@ -167,7 +167,7 @@ impl<'a> Envelope<'a> {
                 }
             }
         };
-        // This rule is checked last, so that a message refused as too deep is valid otherwise.
+        // The depth is checked last, so that a message that is refused as too deep has no other fault.
         if let Some(at) = self.too_deep {
             return Err(self.refuse(Rule::TooDeep { limit: max_depth }, at));
         }

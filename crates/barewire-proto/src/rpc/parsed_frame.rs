@@ -1,10 +1,10 @@
-//! A frame together with the positions of its members, so that it is parsed only once.
+//! A frame together with the positions of its members, so that the frame is parsed only once.
 
 use super::{Batch, Code, ErrorRef, Id, Invalid, Message, Notification, Params, Parsed, Request, Response};
 use super::{Rule, Shape, parse};
 use crate::json::{Json, Kind, Text, ValueSpan};
 
-/// A frame with the result of [`parse`], for a frame that waits in a queue or is passed to a handler.
+/// A frame with the result of [`parse`]. It can wait in a queue or be passed to a handler without being parsed again.
 ///
 /// ```
 /// use barewire_proto::rpc::{DEFAULT_DEPTH, ParsedFrame, Message, Parsed};
@@ -58,7 +58,7 @@ impl<B: AsRef<[u8]>> ParsedFrame<B> {
 }
 
 impl ParsedFrame<Box<[u8]>> {
-    /// Copies a frame that was parsed.
+    /// Copies `frame`, and keeps the result of parsing it.
     ///
     /// # Panics
     ///

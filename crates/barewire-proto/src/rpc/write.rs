@@ -28,12 +28,12 @@ fn call(out: &mut Vec<u8>, method: &str, params: Option<Params<'_>>) {
     out.push(b'}');
 }
 
-/// A response that is still to be written. It can only be created from the request or invalid frame that it answers, so
-/// its id is always the right one. Writing consumes it.
+/// A response that is not written yet. It can only be created from the request or invalid frame that it answers, so its
+/// id is always the right one. Writing consumes the reply.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "every request gets exactly one response"]
 pub struct Reply<'a> {
-    /// The id of the request; `None` if it could not be read.
+    /// The id of the request; `None` if the id could not be read.
     id: Option<Id<'a>>,
 }
 
@@ -46,7 +46,7 @@ impl<'a> Reply<'a> {
         Self { id: None }
     }
 
-    /// Returns the id exactly as the request has it; `None` if it could not be read, in which case null is sent.
+    /// Returns the id exactly as the request has it; `None` if the id could not be read, in which case null is sent.
     pub fn id(&self) -> Option<&Id<'a>> {
         self.id.as_ref()
     }
@@ -56,7 +56,7 @@ impl<'a> Reply<'a> {
         Reply { id: self.id.as_ref().map(Id::borrow) }
     }
 
-    /// Returns the reply with the id null instead, for a request whose id is already used by another request in flight.
+    /// Replaces the id with null, for a request whose id is already used by another request in flight.
     pub fn unnamed(self) -> Reply<'static> {
         Reply { id: None }
     }
@@ -85,7 +85,7 @@ impl<'a> Reply<'a> {
         let value = out.len();
         match serde_json::to_writer(&mut *out, result) {
             Ok(()) => {
-                // A raw value inside the result may contain line breaks.
+                // A raw value inside the result can contain line breaks.
                 crate::json::flatten(&mut out[value..]);
                 out.push(b'}');
                 Ok(())
@@ -152,7 +152,7 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// Appends an error response. Without an id the member `id` is omitted, as MCP requires; JSON-RPC would send null.
+/// Appends an error response. If `id` is `None`, the member `id` is omitted, as MCP requires; JSON-RPC would send null.
 pub fn error(out: &mut Vec<u8>, id: Option<&Id<'_>>, error: &ErrorObject) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","#);
     if let Some(id) = id {
@@ -179,9 +179,9 @@ fn error_object(out: &mut Vec<u8>, error: &ErrorObject) {
 }
 
 fn string(out: &mut Vec<u8>, text: &str) {
-    serde_json::to_writer(out, text).expect("a string is always JSON, and a Vec takes all of it");
+    serde_json::to_writer(out, text).expect("a string is always JSON, and writing to a Vec cannot fail");
 }
 
 fn integer(out: &mut Vec<u8>, code: Code) {
-    serde_json::to_writer(out, &code.get()).expect("an integer is always JSON, and a Vec takes all of it");
+    serde_json::to_writer(out, &code.get()).expect("an integer is always JSON, and writing to a Vec cannot fail");
 }

@@ -1,4 +1,4 @@
-//! Our outstanding calls, which wait for a response, and their timeouts.
+//! The requests that we have sent and that wait for a response, with their timeouts.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -16,16 +16,16 @@ impl CallId {
         Id::from(self.0)
     }
 
-    /// Returns the call id that `id` represents, or `None` if `id` is not an integer. A call with this id need not
-    /// exist.
+    /// Returns the call id that `id` represents, or `None` if `id` is not an integer. A call with the returned id need
+    /// not exist.
     pub fn from_id(id: &Id<'_>) -> Option<Self> {
         id.integer().map(Self)
     }
 }
 
-/// The number of a batch that we send, chosen by the driver.
+/// The number of a batch that we send. The driver, which does the I/O for the session, chooses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[expect(clippy::exhaustive_structs, reason = "a number and nothing else")]
+#[expect(clippy::exhaustive_structs, reason = "a batch id is only a number")]
 pub struct BatchId(pub u64);
 
 /// The timeouts of a call.
@@ -47,10 +47,10 @@ pub(super) struct OutstandingCalls {
     waiting: HashMap<CallId, OutstandingCall>,
     /// The deadlines of the outstanding calls, soonest first.
     deadlines: BTreeSet<(Duration, CallId)>,
-    /// The abandoned calls, remembered to tell a late response from one that matches no call. When there are too many,
-    /// the oldest are dropped.
+    /// The abandoned calls, remembered to tell a late response from a response that matches no call. The oldest are
+    /// dropped when there are more than [`MAX_ABANDONED_CALLS`].
     abandoned: BTreeSet<CallId>,
-    /// The batches of ours to which the batch being read contains a response; `None` while no batch is being read.
+    /// While a batch from the peer is being read: our batches to which it contains a response. `None` at other times.
     answered: Option<BTreeSet<BatchId>>,
     minted: i64,
 }
@@ -103,14 +103,14 @@ impl OutstandingCalls {
         }
     }
 
-    /// Starts to record which of our batches are answered. Only a batch shows that responses are missing; a single
-    /// response does not.
+    /// Starts to record which of our batches the peer's batch answers. Only a batch can show that responses are
+    /// missing; a single response cannot.
     pub(super) fn start_of_batch(&mut self) {
         self.answered = Some(BTreeSet::new());
     }
 
-    /// Removes and returns one call that has no response, although the batch that has just ended answered other calls
-    /// of its batch.
+    /// Removes and returns one call that has no response, although the peer's batch, which has ended, answered other
+    /// calls of the same batch of ours.
     pub(super) fn take_missing(&mut self) -> Option<CallId> {
         // If no batch of ours was answered, there is no need to search the outstanding calls.
         let answered = self.answered.take().filter(|answered| !answered.is_empty())?;
@@ -122,9 +122,9 @@ impl OutstandingCalls {
             .min();
         if let Some(id) = missing {
             self.remove(id);
-            // The response may still arrive, from a peer that answers the requests of a batch one by one.
+            // The response can still arrive, from a peer that answers the requests of a batch one by one.
             self.abandon(id);
-            // The responses to more calls may be missing.
+            // Keep the record, because the responses to more calls can be missing.
             self.answered = Some(answered);
         }
         missing

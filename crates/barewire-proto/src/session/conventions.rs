@@ -62,7 +62,7 @@ impl Conventions {
     );
 }
 
-/// Returns the meaning of a notification in these conventions.
+/// Returns the meaning of a notification under `conventions`.
 #[inline]
 pub fn signal<'a>(conventions: &Conventions, notification: &Notification<'a>) -> Signal<'a> {
     let Conventions { cancel, progress, .. } = conventions;
@@ -82,21 +82,21 @@ pub fn signal<'a>(conventions: &Conventions, notification: &Notification<'a>) ->
 
 /// The meaning of a notification for the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a driver must act on each")]
+#[expect(clippy::exhaustive_enums, reason = "a driver must handle every variant")]
 pub enum Signal<'a> {
     /// The notification neither cancels a request nor reports progress.
     None,
     /// The peer cancels its request with this id.
     Cancel(Id<'a>),
-    /// The peer reports progress on our call with this id, if there is one.
+    /// The peer reports progress on our call with this id, which need not exist.
     Progress(CallId),
     /// A cancel notification without a valid id.
     Stray,
 }
 
 impl CancelConvention {
-    /// Creates a convention with this notification method, whose params hold the id in the member `id`. Cancelled
-    /// requests are not answered.
+    /// Creates a convention with the notification `method`. `id` is the name of the member of its params that holds the
+    /// request id. Cancelled requests are not answered.
     pub const fn new(method: &'static str, id: &'static str) -> Self {
         Self { method, id, answer: None }
     }
@@ -117,8 +117,8 @@ pub fn write_cancel(convention: &CancelConvention, out: &mut Vec<u8>, call: Call
 }
 
 impl ProgressConvention {
-    /// Creates a convention with this notification method, whose params hold the token in the member `token`, beside
-    /// the members of the value.
+    /// Creates a convention with the notification `method`. `token` is the name of the member of its params that holds
+    /// the token, beside the members of the value.
     pub const fn new(token_path: &'static [&'static str], method: &'static str, token: &'static str) -> Self {
         Self { token_path, method, token, value: None }
     }
@@ -143,7 +143,7 @@ pub fn progress_params(convention: &ProgressConvention, token: &Id<'_>, value: J
     }
 }
 
-/// Returns the reported value in the params of a notification.
+/// Returns the reported value in the params of a progress notification.
 pub fn progress_value<'a>(convention: &ProgressConvention, params: Json<'a>) -> Json<'a> {
     convention.value.and_then(|name| member(params, name)).unwrap_or(params)
 }
@@ -177,12 +177,12 @@ impl ProgressTokenFinder {
         Self { token_path: progress.token_path, finder: memchr::memmem::Finder::new(name.as_bytes()) }
     }
 
-    /// Returns the token in these params, if there is one.
+    /// Returns the progress token in `params`, or `None` if there is no token.
     #[inline]
     pub fn find<'a>(&self, params: Option<Params<'a>>) -> Option<Id<'a>> {
         let params = params?.json();
         let text = params.as_bytes();
-        // The name may be written with escapes, so a text with a backslash is read too.
+        // The name can be written with escapes, so a text with a backslash is searched too.
         let may_have_token = self.finder.find(text).is_some() || memchr::memchr(b'\\', text).is_some();
         if may_have_token { self.find_in_members(params) } else { None }
     }
@@ -219,7 +219,7 @@ fn nested(path: &[&str], token: &Id<'_>) -> String {
     path.iter().rfold(token.to_string(), |inner, name| format!(r#"{{"{name}":{inner}}}"#))
 }
 
-/// Returns the member of an object. If it occurs twice, the last one is used, as in a serde_json map.
+/// Returns the value of the member `name`. If the member occurs twice, the last value is used, as in a serde_json map.
 fn member<'a>(object: Json<'a>, name: &str) -> Option<Json<'a>> {
     object.members().filter(|member| member.name == name).last().map(|member| member.value)
 }

@@ -1,9 +1,9 @@
 //! Tracks the outstanding requests in both directions: our calls to the peer, and the peer's requests to us.
 //!
 //! A session is one state and one transition function: [`Session::step`] takes an event and returns the effect that the
-//! driver has to carry out. Clients and servers use this same type. Ids are scoped per sender, so our ids and the
-//! peer's never collide. A session does no I/O and reads no clock: the driver writes, and passes the time as an
-//! argument.
+//! caller must carry out. The caller is the driver: it does the I/O and passes the time as an argument, because a
+//! session does no I/O and reads no clock. Clients and servers use the same type. Ids are scoped per sender, so our ids
+//! and the peer's never collide.
 //!
 //! ```
 //! use barewire_proto::rpc::Id;
@@ -62,11 +62,11 @@ pub struct Settings {
 /// The phase of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Both peers may send requests.
+    /// Both peers can send requests.
     Open,
     /// The peer has closed its stream. Messages received before that are still handled.
     Ended,
-    /// The session is closing: requests in flight are finished, and no new ones are started.
+    /// The session is closing: requests in flight are finished, and no new requests are started.
     Closing,
 }
 
@@ -92,7 +92,7 @@ impl Session {
         Self { settings, calls: OutstandingCalls::default(), requests, phase: Phase::Open }
     }
 
-    /// Applies an event and returns the effect that the driver has to carry out.
+    /// Applies an event and returns the effect that the caller must carry out.
     #[inline]
     pub fn step(&mut self, event: SessionEvent<'_>) -> Effect {
         match event {
@@ -153,7 +153,7 @@ impl Session {
         }
     }
 
-    /// Returns the time at which the next call times out, when [`SessionEvent::Tick`] is due.
+    /// Returns the time at which the next call times out. The driver must pass [`SessionEvent::Tick`] then.
     pub fn next_deadline(&self) -> Option<Duration> {
         self.calls.next_deadline()
     }
@@ -163,18 +163,19 @@ impl Session {
         self.calls.is_waiting()
     }
 
-    /// Whether a response to an abandoned call may still arrive.
+    /// Whether a response to an abandoned call can still arrive.
     pub fn expects_late_response(&self) -> bool {
         self.calls.expects_late_response()
     }
 
-    /// Whether a request of this many bytes would be accepted now, and not held back because too much is in flight.
+    /// Whether a request of this many bytes would be started, parked or refused now, and not held back because too much
+    /// is in flight.
     pub fn has_room_for(&self, bytes: usize, stalled: bool) -> bool {
         stalled || self.calls.is_waiting() || !self.requests.is_full(bytes)
     }
 
-    /// Whether a request of the peer with this id is in flight. A second request with the same id must not be answered
-    /// with that id.
+    /// Whether a request of the peer with this id is in flight. A second request with the same id must be answered with
+    /// the id null.
     pub fn is_in_flight(&self, id: &Id<'_>) -> bool {
         self.requests.is_in_flight(id)
     }

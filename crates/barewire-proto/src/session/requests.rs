@@ -1,4 +1,4 @@
-//! The peer's requests in flight, by id.
+//! The peer's requests in flight, stored by id.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -19,14 +19,14 @@ pub struct SessionLimits {
     /// The maximum total length of the frames of requests in flight, in bytes. A single request is always accepted,
     /// however long it is.
     pub bytes: usize,
-    /// The maximum total length, in bytes, of the frames of parked requests, which wait for room in the output.
+    /// The maximum total length, in bytes, of the frames of parked requests, which wait for room in the output buffer.
     pub parked: usize,
 }
 
 impl Default for SessionLimits {
     fn default() -> Self {
-        // 1024 is ten times the number of requests of a host with a hundred agents. 128 MiB is two frames of the
-        // maximum length.
+        // A host with a hundred agents has about a hundred requests in flight; 1024 is ten times that number. 128 MiB
+        // is two frames of the maximum length.
         Self { requests: 1024, bytes: 128 * 1024 * 1024, parked: 4 * 1024 * 1024 }
     }
 }
@@ -38,7 +38,7 @@ pub(super) struct InFlightRequests {
     limits: SessionLimits,
     in_flight: HashMap<RequestId, InFlightRequest>,
     bytes: usize,
-    /// The part of `bytes` that parked requests take.
+    /// The part of `bytes` that is in parked requests.
     parked: usize,
     next: u64,
 }
@@ -74,9 +74,9 @@ impl InFlightRequests {
     }
 
     /// Decides whether to start a new request. The request is started if there is room for its response and not too
-    /// much is in flight. Otherwise, if none of our calls is outstanding, the driver stops reading. If a call is
-    /// outstanding, its response may arrive after this request, so the driver must continue to read, and the request is
-    /// parked or refused.
+    /// much is in flight. Otherwise the driver stops reading, unless `waiting` is set: then the driver must continue to
+    /// read, because a response to one of our calls can follow or the peer is stalled, and the request is parked or
+    /// refused.
     pub(super) fn request(&mut self, id: &Id<'_>, bytes: usize, room: bool, waiting: bool) -> Effect {
         if self.is_in_flight(id) {
             return Effect::Refuse(Refusal::Duplicate);
@@ -129,15 +129,15 @@ impl InFlightRequests {
         }
     }
 
-    /// Removes a request that is being answered. The id is freed before the response is written, because the peer may
-    /// reuse the id immediately.
+    /// Removes a request that is being answered. The id is freed before the response is written, because the peer can
+    /// reuse the id as soon as it reads the response.
     pub(super) fn answer(&mut self, ticket: Ticket, id: &Id<'_>) -> Effect {
         match self.in_flight.get(id) {
             Some(entry) if entry.ticket == ticket => {
                 self.remove(id);
                 Effect::Answer
             }
-            // The request was cancelled in the meantime; its id may already belong to another request.
+            // The request was cancelled in the meantime. Another request can already have its id.
             _ => Effect::Nothing,
         }
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::{BatchId, CallId, CallTimeout, Ticket};
 use crate::rpc::{Code, ErrorObject, Id, Invalid};
 
-/// An event that the driver passes to a session.
+/// An event that the driver, which does the I/O, passes to a session.
 ///
-/// The variants have public fields and no constructors: a new field is a fact that every driver must provide.
+/// The variants have public fields and no constructors, so that every driver must provide a new field.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum SessionEvent<'a> {
@@ -19,8 +19,8 @@ pub enum SessionEvent<'a> {
         bytes: usize,
         /// Whether there is room for the response, because the output buffer is below its limit.
         room: bool,
-        /// Whether the peer has not read our output for a while. We must then continue to read, because the peer may be
-        /// blocked on writing to us.
+        /// Whether the peer has not read our output for a while. We must then continue to read, because the peer might
+        /// be blocked on writing to us.
         stalled: bool,
     },
     /// The request that was started last is not answered immediately. From now on that request is in flight.
@@ -47,7 +47,7 @@ pub enum SessionEvent<'a> {
         now: Duration,
         /// The timeout of the call.
         timeout: CallTimeout,
-        /// The batch that the request is part of.
+        /// The batch that the request is part of; `None` if it is sent alone.
         batch: Option<BatchId>,
     },
     /// The peer has sent a response with this id.
@@ -75,24 +75,25 @@ pub enum SessionEvent<'a> {
     Close,
 }
 
-/// The effect of an event: what the driver has to do.
+/// The effect of an event: the action that the driver must carry out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Effect {
     /// Do nothing.
     Nothing,
-    /// Run the request's handler. The driver must answer before the next event, or send [`SessionEvent::Defer`].
+    /// Run the request's handler. The driver must answer the request before the next event, or pass
+    /// [`SessionEvent::Defer`].
     Start(Ticket),
     /// Keep the request, and run its handler when there is room for the response. The request counts as in flight.
     Park(Ticket),
-    /// Do not accept the request yet, and do not read past it. Offer it again when the state of the session or the
+    /// Do not accept the request yet, and do not read past it. Pass it again when the state of the session or the
     /// output has changed.
     Hold,
     /// Refuse the request.
     Refuse(Refusal),
     /// Refuse the invalid frame with [`Invalid::reply`] and [`Invalid::error`].
     RejectFrame,
-    /// Write the response. The id may be used again.
+    /// Write the response. The peer can then reuse the id.
     Answer,
     /// Stop the handler of this request, which is no longer in flight.
     #[non_exhaustive]
@@ -114,7 +115,7 @@ pub enum Effect {
     Late,
     /// Report and drop the response, because its id matches no call.
     Unknown,
-    /// Complete this call with an error, because the batch that has just ended lacks its response.
+    /// Complete this call with an error, because the batch that has ended contains no response to it.
     Missing(CallId),
     /// Send the peer a cancel notification for this call.
     SendCancel(CallId),
@@ -136,7 +137,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// Returns the error for a request with this id. For a duplicate, the data holds the id, because the response is
-    /// sent [without it](crate::rpc::Reply::unnamed): the id belongs to the other request.
+    /// sent [with the id null](crate::rpc::Reply::unnamed): the other request has this id.
     pub fn error(self, id: &Id<'_>) -> ErrorObject {
         #[derive(serde::Serialize)]
         #[serde(untagged)]

@@ -24,18 +24,18 @@ pub enum Entry {
 
 /// The first line of a capture: the version of the format, and facts as `key=value`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs, reason = "anything else is a fact")]
+#[allow(clippy::exhaustive_structs, reason = "new properties of a capture become facts")]
 pub struct Header {
     /// The version of the format.
     pub version: u32,
-    /// The facts in the order they were written. The values may be any bytes. `started` is the wall-clock time at time
-    /// 0, in RFC 3339.
+    /// The facts in the order they were written. The values can be any bytes. The fact `started` is the wall-clock time
+    /// at the start of the capture, in RFC 3339.
     pub facts: Vec<(Word, Vec<u8>)>,
 }
 
 /// Bytes of a stream: one line, or a piece of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs, reason = "the parts of a line are those of the format; anything else is a mark")]
+#[allow(clippy::exhaustive_structs, reason = "the format fixes the parts of a line; new properties become marks")]
 pub struct Bytes {
     /// The stream.
     pub stream: Stream,
@@ -52,7 +52,7 @@ pub struct Bytes {
 /// The name of a connection, if a transcript has several; empty otherwise.
 pub type Channel = Word;
 
-/// A word of ASCII letters, digits, `.`, `_` and `-`. It may be empty.
+/// A word of ASCII letters, digits, `.`, `_` and `-`. It can be empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Word(String);
 
@@ -85,7 +85,7 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Returns the character that stands for the stream in a transcript.
+    /// Returns the character that represents the stream in a transcript.
     pub const fn sigil(self) -> char {
         match self {
             Self::ToServer => '>',
@@ -106,7 +106,7 @@ impl Stream {
 
 /// The line break at the end of a line of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "a line ends in one of these ways")]
+#[allow(clippy::exhaustive_enums, reason = "a line has no other ends")]
 pub enum End {
     /// `\n`
     Lf,
@@ -142,7 +142,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Returns marks with only the time, if it is known.
+    /// Creates marks that hold only the time, which can be unknown.
     pub fn at(time: Option<Duration>) -> Self {
         Self { time, ..Self::default() }
     }
@@ -150,7 +150,7 @@ impl Marks {
 
 /// The length and hash of a payload before it was truncated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs, reason = "the mark has these two values")]
+#[allow(clippy::exhaustive_structs, reason = "the mark `truncated` has these two values")]
 pub struct Truncated {
     /// The length of the whole payload in bytes.
     pub length: u64,
@@ -160,7 +160,7 @@ pub struct Truncated {
 
 /// An event on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs, reason = "the parts of a line are those of the format; anything else is a mark")]
+#[allow(clippy::exhaustive_structs, reason = "the format fixes the parts of a line; new properties become marks")]
 pub struct Event {
     /// The name of the connection, if the transcript has several; empty otherwise.
     pub channel: Channel,
@@ -187,7 +187,7 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// Returns the word that stands for the framing in a transcript.
+    /// Returns the word that represents the framing in a transcript.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Lines => "lines",

@@ -6,8 +6,8 @@ use std::fmt::Write;
 /// Whether `bytes` can be shown as they are: UTF-8 without control characters, and without characters that are
 /// invisible or change how other characters are shown.
 pub fn is_clean(bytes: &[u8]) -> bool {
-    // Most bytes are printable ASCII, which needs no decoding. The check of a piece has no early exit, so that it can
-    // be vectorised.
+    // Most bytes are printable ASCII, which needs no decoding. The check of a chunk has no early exit, so that the
+    // compiler can vectorise it.
     let is_plain = |piece: &[u8]| piece.iter().fold(true, |plain, b| plain & matches!(b, b' '..=b'~'));
     bytes.chunks(256).all(is_plain) || std::str::from_utf8(bytes).is_ok_and(|text| !text.chars().any(must_escape))
 }
@@ -55,12 +55,11 @@ fn push_escaped(out: &mut String, bytes: &[u8], double_backslash: bool) {
 
 fn push_hex(out: &mut String, bytes: &[u8]) {
     for byte in bytes {
-        write!(out, "\\x{byte:02x}").expect("a String takes everything");
+        write!(out, "\\x{byte:02x}").expect("writing to a String cannot fail");
     }
 }
 
-/// Returns the bytes that [`push_exact`] wrote as `text`, or the offset of an escape that [`push_exact`] would not
-/// write.
+/// Returns the bytes that [`push_exact`] wrote as `text`, or the offset of the first invalid escape.
 pub(super) fn unescape(text: &str) -> Result<Vec<u8>, usize> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

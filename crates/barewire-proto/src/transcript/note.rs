@@ -16,7 +16,7 @@ pub enum Note {
     Framing(Framing),
     /// `head > …`: one line of an HTTP head. The first line is the request line or status line.
     Head(Stream, Vec<u8>),
-    /// `changed > …`: a line of the request's head as the client sent it, if the server received a different one.
+    /// `changed > …`: a line of the request's head as the client sent it, if the server received a different line.
     Changed(Vec<u8>),
     /// `informational < …`: the status line of an informational response such as `100 Continue`, before the final
     /// response.
@@ -57,8 +57,8 @@ pub enum Note {
     ExitCode(i32),
     /// `exit signal N`: a signal ended the program.
     ExitSignal(i32),
-    /// An event that this version of the crate does not know, unchanged. Only the reader of a transcript creates such
-    /// events.
+    /// An event that this version of the crate does not know, kept unchanged. Only the reader of a transcript creates
+    /// such events.
     Other(UnknownNote),
 }
 
@@ -81,7 +81,7 @@ pub enum StreamClose {
     Pipe {
         /// The stream. Its receiver is the party that closed it.
         stream: Stream,
-        /// The error of writing to the pipe; `None` if the pipe was simply closed.
+        /// The error of writing to the pipe; `None` if the pipe was closed without an error.
         error: Option<Vec<u8>>,
     },
     /// `the client closed the connection`: over HTTP, before the client received its response.
@@ -112,23 +112,23 @@ impl StreamClose {
 pub enum CutReason {
     /// Over HTTP, the client closed the connection.
     ClientClosed {
-        /// The error that showed the closing, if there was one.
+        /// The I/O error by which the tap noticed that the connection was closed, if there was one.
         error: Option<Vec<u8>>,
     },
     /// Over HTTP, the client sent something that the tap did not pass on, for this reason.
     ClientRefused(Vec<u8>),
     /// Over HTTP, the server closed the connection.
     ServerClosed {
-        /// The error that showed the closing, if there was one.
+        /// The I/O error by which the tap noticed that the connection was closed, if there was one.
         error: Option<Vec<u8>>,
-        /// The status that the client received instead of the response, if any.
+        /// The status that the client received instead of the response; `None` if it received none.
         client_status: Option<Vec<u8>>,
     },
     /// Over HTTP, another failure.
     Failed {
         /// The failure.
         error: Vec<u8>,
-        /// The status that the client received instead of the response, if any.
+        /// The status that the client received instead of the response; `None` if it received none.
         client_status: Option<Vec<u8>>,
     },
     /// Over HTTP, the tap was stopped before the exchange ended.
@@ -182,8 +182,8 @@ pub enum InjectedFault {
         /// The values that the fault chose, such as the positions of a `split`. Empty for most faults.
         detail: Vec<u8>,
     },
-    /// `< N reorder undone`: this message was held back so that the next one could overtake it, but no other message
-    /// came.
+    /// `< N reorder undone`: this message was held back so that the next message could overtake it, but no message
+    /// followed.
     ReorderUndone {
         /// The stream of the message.
         stream: Stream,
@@ -192,8 +192,8 @@ pub enum InjectedFault {
     },
 }
 
-/// The text of an event that this version of the crate does not know. Only the reader of a transcript creates one; a
-/// new event needs a variant of [`Note`].
+/// The text of an event that this version of the crate does not know. Only the reader of a transcript creates an
+/// `UnknownNote`; a new event needs a variant of [`Note`].
 ///
 /// ```compile_fail
 /// use barewire_proto::transcript::{Note, UnknownNote};

@@ -30,8 +30,7 @@ impl Note {
         }
     }
 
-    /// Parses the text of an event. Returns `None` if the first word requires a certain form and the text does not have
-    /// it.
+    /// Parses the text of an event. Returns `None` if the text does not have the form that its first word requires.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         let (word, rest) = split_word(text);
         let (second, behind) = split_word(rest);
@@ -47,8 +46,7 @@ impl Note {
             b"exit" if second == b"signal" => Self::ExitSignal(number(behind)?),
             b"exit" | b"" => return None,
             _ => match Self::parse_tap_event(word, rest) {
-                // If a number was written in another form, such as with a leading zero, the original text is kept
-                // instead.
+                // If the text differs, for example because a number has a leading zero, the original text is kept.
                 Some(note) if note.text() == text => note,
                 _ => Self::Other(UnknownNote(text.to_vec())),
             },
@@ -168,8 +166,8 @@ fn with_error(what: &str, error: Option<&[u8]>) -> Vec<u8> {
     error.map_or_else(|| what.into(), |error| [what.as_bytes(), b": ", error].concat())
 }
 
-/// Strips `what` from `text` and returns the error message after it, if any. Returns `None` if `text` does not have
-/// this form.
+/// Strips `what` from `text` and returns the error message after it: `Some(None)` if nothing follows, `None` if `text`
+/// does not have this form.
 fn split_error(text: &[u8], what: &str) -> Option<Option<Vec<u8>>> {
     match text.strip_prefix(what.as_bytes())? {
         b"" => Some(None),

@@ -20,10 +20,10 @@ pub struct WireError {
     pub fault: WireFault,
 }
 
-/// A fault in a line.
+/// A fault in a line of a transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "each has its sentence in Display")]
+#[allow(missing_docs, reason = "Display describes each variant")]
 pub enum WireFault {
     NotUtf8,
     UnknownSigil,
@@ -57,7 +57,7 @@ impl fmt::Display for WireFault {
             Self::BadEscape => "expected an escape as \\\\ or \\xNN",
             Self::BadHeader => "expected a header as wire VERSION KEY=VALUE …",
             Self::NewerVersion => "unknown version of the format: this program reads version 1",
-            Self::BadNote => "malformed event",
+            Self::BadNote => "the event does not have the form that its first word requires",
         })
     }
 }
@@ -81,8 +81,8 @@ pub fn read_line(line: &[u8], number: u64) -> Result<Entry, WireError> {
 type LineFault = (usize, WireFault);
 
 fn parse(line: &[u8]) -> Result<Entry, LineFault> {
-    // A version control checkout may have turned the line ends into CRLF. No content ends in a bare CR, so it can be
-    // stripped.
+    // A checkout by version control can turn the line ends into CRLF. Content never ends in an unescaped CR, so the CR
+    // can be stripped.
     let returns = line.iter().rev().take_while(|b| **b == b'\r').count();
     let line = &line[..line.len() - returns];
     let line = std::str::from_utf8(line).map_err(|bad| (bad.valid_up_to(), WireFault::NotUtf8))?;
@@ -167,7 +167,7 @@ fn parts(line: &str) -> Result<LineParts, LineFault> {
     } else {
         content.as_bytes().to_vec()
     };
-    let channel = Channel::new(channel).expect("split at the first character that is not allowed");
+    let channel = Channel::new(channel).expect("the line was split at the first character not allowed");
     Ok(LineParts { channel, marks, end, payload, at })
 }
 

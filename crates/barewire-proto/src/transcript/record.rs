@@ -22,7 +22,7 @@ impl Recorder {
         Self { stream, channel, partial: Vec::new(), limit: limit.max(1) }
     }
 
-    /// Takes the bytes of one read and appends the entries that are complete.
+    /// Records the bytes of one read, and appends the entries that are complete to `out`.
     pub fn push(&mut self, mut bytes: &[u8], time: Option<Duration>, out: &mut Vec<Entry>) {
         while let Some(newline) = memchr::memchr(b'\n', bytes) {
             self.append(&bytes[..newline], time, out);

@@ -76,7 +76,7 @@ fn text_line(out: &mut String, sigil: char, text: &str) {
     }
 }
 
-/// Formats a time in seconds with six decimals, or with nine if it is not a whole number of microseconds.
+/// Formats a time in seconds with six decimals, or with nine if the time is not a whole number of microseconds.
 fn seconds(time: Duration) -> String {
     let nanos = time.subsec_nanos();
     if nanos.is_multiple_of(1000) {
@@ -87,5 +87,5 @@ fn seconds(time: Duration) -> String {
 }
 
 fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("a String takes everything");
+    out.write_fmt(text).expect("writing to a String cannot fail");
 }

@@ -37,8 +37,8 @@ impl CaptureClock {
     }
 }
 
-/// Returns the year, month and day that is this many days after 1970-01-01. Years begin in March here, so that the leap
-/// day is the last day of a year; 400 years have 146097 days.
+/// Returns the date that is `days` days after 1970-01-01, as year, month and day. In the calculation, years begin in
+/// March, so that the leap day is the last day of a year; 400 years have 146097 days.
 fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);

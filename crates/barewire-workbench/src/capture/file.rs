@@ -1,4 +1,4 @@
-//! A path -> the file of a capture: only its owner reads it, one process writes it, and only captures are overwritten.
+//! Opens the file for a capture. Only its owner can read it, one process writes it, and only captures are replaced.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -10,9 +10,9 @@ use crate::{Error, platform};
 
 /// Opens the file for a capture, and returns it with its actual path.
 ///
-/// An existing file is overwritten only if it is empty or a capture. If another tap is writing to the file, as when a
-/// host starts a server twice, the name of the second capture ends in `-2`. In a name, `%p` is the id of this process,
-/// `%t` the time, and `%%` a percent sign.
+/// An existing file is overwritten only if it is empty or a capture. If another process is writing to the file, as when
+/// a host starts a server twice, the name of the second capture ends in `-2`. In a name, `%p` is the id of this
+/// process, `%t` the start time, and `%%` a percent sign.
 pub(super) fn create(path: &Path, clock: CaptureClock) -> Result<(File, PathBuf), Error> {
     let path = expand_name(path, clock);
     for number in 1..=MAX_NUMBERED {
@@ -21,13 +21,13 @@ pub(super) fn create(path: &Path, clock: CaptureClock) -> Result<(File, PathBuf)
             return Ok((file, path));
         }
     }
-    Err(Error::new(format!("cannot record to {}: {MAX_NUMBERED} other processes do already", path.display())))
+    Err(Error::new(format!("cannot record to {}: {MAX_NUMBERED} processes already record there", path.display())))
 }
 
-/// Opens a file for writing; `None` if another process is writing to it.
+/// Opens a file for writing. Returns `None` if another process is writing to it.
 fn open(path: &Path) -> Result<Option<File>, Error> {
     let cannot = |why: &dyn std::fmt::Display| Error::new(format!("cannot record to {}: {why}", path.display()));
-    // The file is not truncated until its content is checked.
+    // The file is truncated only after its content was checked.
     let mut options = platform::private_options();
     options.read(true).write(true).create(true).truncate(false);
     let opened = options.open(path).or_else(|error| match error.kind() {

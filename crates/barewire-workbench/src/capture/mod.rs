@@ -14,5 +14,5 @@ pub use barewire_proto::transcript::{Bytes, Channel, End, Entry, Event, Framing,
 pub use clock::CaptureClock;
 pub use writer::{CaptureWriter, event};
 
-/// The maximum length of a line in one piece: a longer line is written in pieces of this many bytes.
+/// A line of a stream that is longer than this many bytes is recorded in pieces of this size.
 pub const PIECE: usize = 256 * 1024;

@@ -1,4 +1,4 @@
-//! Redacts entries and writes them to a file. While the file cannot be written, the missed bytes are counted as gaps.
+//! Redacts entries and writes them to a file. Bytes that are missed while the file cannot be written become gaps.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ pub struct CaptureWriter {
     file: File,
     path: PathBuf,
     redactor: Redactor,
-    /// Redacted entries that are not formatted yet; empty between calls.
+    /// A buffer for redacted entries. It is empty between calls.
     entries: Vec<Entry>,
     /// Complete lines that are not written to the file yet.
     text: String,
@@ -28,7 +28,7 @@ enum FileState {
     Writing,
     /// A write has failed. Since then, bytes are only counted.
     Failed {
-        /// The rest of the line that the failed write cut off.
+        /// The unwritten rest of the line in which the write failed.
         rest: Vec<u8>,
         missed: BTreeMap<(char, String), (Stream, Channel, u64)>,
         next_try: Instant,
@@ -36,7 +36,7 @@ enum FileState {
 }
 
 impl CaptureWriter {
-    /// Creates the file, and prepares a header with our own facts followed by `facts`.
+    /// Creates the file, and prepares its header: the start time, the version of this crate, and `facts`.
     pub fn create(path: &Path, clock: CaptureClock, redactor: Redactor, facts: &[(&str, &str)]) -> Result<Self, Error> {
         let (file, path) = file::create(path, clock)?;
         let started = clock.started();
@@ -49,7 +49,7 @@ impl CaptureWriter {
         Ok(capture)
     }
 
-    /// The path of the file, which may differ from the requested path.
+    /// Returns the path of the file, which may differ from the requested path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -72,7 +72,7 @@ impl CaptureWriter {
         self.put(&Entry::Event(Event { channel, note, marks }));
     }
 
-    /// Takes an entry. The next [`Self::flush`] writes it to the file.
+    /// Redacts an entry. The next [`Self::flush`] writes it to the file.
     pub fn write(&mut self, entry: Entry) {
         let mut entries = std::mem::take(&mut self.entries);
         self.redactor.entry(entry, &mut entries);
@@ -103,8 +103,8 @@ impl CaptureWriter {
         self.text.len()
     }
 
-    /// Writes all pending lines to the file. Returns the first error. After an error, the write is retried every second
-    /// without reporting further errors, and the missed bytes become a gap.
+    /// Writes all pending lines to the file. Only the first of several failures in a row is returned as an error. Later
+    /// calls retry at most once per second; after a success, the bytes that were missed are recorded as gaps.
     pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.state {
             FileState::Writing => {}
@@ -139,8 +139,8 @@ impl CaptureWriter {
         if was_failed { Ok(()) } else { Err(error) }
     }
 
-    /// Handles a write that failed after `done` bytes. The rest of the cut line is kept, so that later lines start on a
-    /// new line; the bytes of all other lines are counted.
+    /// Handles a write that failed after `done` bytes. Keeps the rest of a line that was written in part, so that it
+    /// can be completed; counts the bytes of all other lines as missed.
     fn fail(&mut self, done: usize) {
         let text = std::mem::take(&mut self.text);
         let (_, left) = text.as_bytes().split_at(done);
@@ -166,7 +166,7 @@ fn count_missed(
     bytes: u64,
 ) {
     let key = (stream.sigil(), channel.as_str().to_owned());
-    // Over HTTP there may be any number of channels. Beyond the maximum, missed bytes are not counted.
+    // Over HTTP there can be any number of channels. Missed bytes are counted for at most this many channels.
     if missed.len() < MAX_MISSED_CHANNELS || missed.contains_key(&key) {
         let entry = missed.entry(key).or_insert((stream, channel.clone(), 0));
         entry.2 = entry.2.saturating_add(bytes);
@@ -192,13 +192,13 @@ pub fn event(channel: Channel, note: Note, time: Option<Duration>) -> Entry {
     Entry::Event(Event { channel, note, marks: Marks::at(time) })
 }
 
-/// The time between retries: short enough to continue soon after a disk has room again.
+/// The time between two attempts to write: short enough to continue soon after a disk has room again.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The maximum capacity of the line buffer that is kept between flushes.
 const MAX_IDLE_CAPACITY: usize = 1 << 20;
 
-/// The maximum length of event text that is kept while the file cannot be written.
+/// The maximum length of the event lines, in bytes, that are kept while the file cannot be written.
 const MAX_EVENT_TEXT: usize = 64 * 1024;
 
 const MAX_MISSED_CHANNELS: usize = 1024;

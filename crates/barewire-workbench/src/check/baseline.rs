@@ -23,7 +23,7 @@ pub(super) struct KnownFinding {
     party: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     path: String,
-    /// Numbers are replaced by `#`, except for error codes and revisions.
+    /// The detail of the finding, with numbers replaced by `#`, except error codes and revisions.
     pub(super) detail: String,
 }
 
@@ -54,7 +54,7 @@ impl Baseline {
 
     /// Writes the baseline to a file.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
-        let mut text = serde_json::to_string_pretty(self).expect("strings are always JSON");
+        let mut text = serde_json::to_string_pretty(self).expect("strings and numbers can always be written as JSON");
         text.push('\n');
         std::fs::write(path, text)
             .map_err(|error| Error::new(format!("cannot write the baseline {}: {error}", path.display())))

@@ -7,7 +7,7 @@ use crate::frames::WireItem;
 use crate::operations::{OperationTracker, TrackedMessage};
 use crate::pipeline::Observer;
 
-/// The passive checks as an observer, and their findings.
+/// An observer that runs the passive checks on traffic, and collects their findings.
 pub struct Inspector {
     pub(super) checks: PassiveChecks,
     pub(super) ledger: Ledger,
@@ -15,28 +15,28 @@ pub struct Inspector {
 }
 
 impl Inspector {
-    /// Checks both the client and the server.
+    /// Returns an inspector that checks both the client and the server.
     pub fn new() -> Self {
         Self { checks: PassiveChecks::new(), ledger: Ledger::default(), frames: 0 }
     }
 
-    /// Checks both the client and the server, and collects new findings for [`Self::take_findings`].
+    /// Returns an inspector that checks both sides, and that collects new findings for [`Self::take_findings`].
     pub fn incremental() -> Self {
         Self { ledger: Ledger::incremental(), ..Self::new() }
     }
 
-    /// Checks only the server, because the client is `barewire check` itself.
+    /// Returns an inspector that checks only the server, because the client is `barewire check` itself.
     pub(super) fn of_our_own() -> Self {
         Self { checks: PassiveChecks::of_our_own(), ..Self::new() }
     }
 
-    /// Takes the findings since the last call. Only the first findings of each check are kept; the rest are only
-    /// counted.
+    /// Takes the new findings since the last call. Each check keeps only its first findings; [`Self::omitted`] counts
+    /// the others.
     pub fn take_findings(&mut self) -> Vec<Finding> {
         self.ledger.take_findings()
     }
 
-    /// Returns the id of each check with findings that were only counted, and their number.
+    /// Returns the id of each check that has findings which were only counted, and the number of these findings.
     pub fn omitted(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.ledger.omitted()
     }

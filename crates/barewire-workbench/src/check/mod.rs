@@ -1,8 +1,7 @@
 //! A server or a capture -> findings, each with its location, its severity and a fix.
 //!
 //! [`catalogue`] has every check as data. [`Checks`] has the settings, and runs the checks on a [`Target`]; the result
-//! is a [`Report`]. [`Inspector`] runs the passive checks on observed traffic. The [crate] documentation has an
-//! example.
+//! is a [`Report`]. [`Inspector`] runs the passive checks on observed traffic. The [crate] docs have an example.
 
 mod baseline;
 pub mod catalogue;
@@ -50,33 +49,33 @@ enum TargetKind {
     Server(Box<Server>),
     Program(Vec<OsString>),
     Url(String),
-    /// `None` is stdin.
+    /// The path of the `.wire` file; `None` means stdin.
     Capture(Option<PathBuf>),
 }
 
 impl Target {
-    /// A server in this process, checked over an in-memory connection. The server is cloned. Checks of the process
-    /// (exit, children, stderr) are skipped.
+    /// Targets a clone of a server in this process, over an in-memory connection. Checks of the server process (its
+    /// exit, its child processes, its stderr) are skipped.
     pub fn server(server: &Server) -> Self {
         Self(TargetKind::Server(Box::new(server.clone())))
     }
 
-    /// A program and its arguments. The program is started about a dozen times.
+    /// Targets a program with its arguments. A run starts the program about a dozen times.
     pub fn program<T: Into<OsString>>(argv: impl IntoIterator<Item = T>) -> Self {
         Self(TargetKind::Program(argv.into_iter().map(Into::into).collect()))
     }
 
-    /// A server at a URL, over HTTP.
+    /// Targets a server at a URL, over HTTP.
     pub fn url(url: impl Into<String>) -> Self {
         Self(TargetKind::Url(url.into()))
     }
 
-    /// A capture, a `.wire` file. Only the passive checks run on it.
+    /// Targets a capture, which is a `.wire` file. Only the checks that send nothing run on a capture.
     pub fn capture(file: impl Into<PathBuf>) -> Self {
         Self(TargetKind::Capture(Some(file.into())))
     }
 
-    /// A capture on stdin.
+    /// Targets a capture that is read from stdin.
     pub fn stdin() -> Self {
         Self(TargetKind::Capture(None))
     }
@@ -90,7 +89,7 @@ impl Target {
     }
 }
 
-/// The checks to run, and their permissions.
+/// The settings of a run: the selected checks, their permissions and the time limits.
 ///
 /// By default, tools are called only if they declare `readOnlyHint`, and a server at a URL gets no hostile input. A
 /// server in this process and a program always get hostile input.
@@ -112,7 +111,7 @@ pub struct Checks {
     advice_text: fn(&Advice) -> String,
 }
 
-/// A callback that gets the subject of the current probe, and the number of connections so far.
+/// A callback that receives the subject of the current probe and the number of connections opened so far.
 type OnProgress = Box<dyn Fn(&str, u32) + Send>;
 
 impl Checks {
@@ -154,7 +153,7 @@ impl Checks {
         self
     }
 
-    /// Permits one call of a tool, with these arguments.
+    /// Permits one call of this tool, with these arguments.
     pub fn call(mut self, tool: impl Into<String>, arguments: Value) -> Self {
         self.calls.push((tool.into(), arguments));
         self
@@ -166,25 +165,25 @@ impl Checks {
         self
     }
 
-    /// Permits hostile input for a server at a URL.
+    /// Permits hostile input, such as broken JSON, for a server at a URL.
     pub fn hostile(mut self, allow: bool) -> Self {
         self.hostile = allow;
         self
     }
 
-    /// Sends a header with every request to a URL. Reports and captures redact its value.
+    /// Sends a header with every request to a URL. Reports and captures redact the header's value.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Sets the time limit of one response; the first response gets six times as long. 5 seconds by default.
+    /// Sets the time limit for each response, 5 seconds by default. The first response may take six times as long.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Sets the time limit of the whole run; 300 seconds by default.
+    /// Sets the time limit for the whole run, 300 seconds by default.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
@@ -196,26 +195,26 @@ impl Checks {
         self
     }
 
-    /// Sets whether the report and the capture are redacted; true by default.
+    /// Sets whether secrets in the report and in the capture are redacted; true by default.
     pub fn redact(mut self, redact: bool) -> Self {
         self.redacts = redact;
         self
     }
 
-    /// Sets a function that gets the subject of each probe, and the number of connections so far.
+    /// Sets a function that is called before each probe, with the probe's subject and the number of connections so far.
     pub fn on_progress(mut self, call: impl Fn(&str, u32) + Send + 'static) -> Self {
         self.on_progress = Some(Box::new(call));
         self
     }
 
-    /// Sets a function that gets an error for each part of a capture that cannot be read.
+    /// Sets a function that is called with an error for each part of a capture that cannot be read.
     pub fn on_warning(mut self, call: fn(&Error)) -> Self {
         self.warn = call;
         self
     }
 
-    /// Sets the function that words advice in reports. By default advice names methods of this type; a command line
-    /// names its options instead.
+    /// Sets the function that turns advice into text for reports. The default text names methods of this type; a
+    /// command-line program names its options instead.
     pub fn advice_text(mut self, text: fn(&Advice) -> String) -> Self {
         self.advice_text = text;
         self
@@ -242,7 +241,7 @@ impl Checks {
         sender: oneshot::Sender<Result<Report, Error>>,
     ) -> Result<thread::JoinHandle<()>, Error> {
         let run = move || {
-            // The caller may have stopped waiting.
+            // The send fails if the future of `run_async` was dropped. Then nobody needs the report.
             let _ = sender.send(self.report(target));
         };
         let thread = thread::Builder::new().name("barewire-check".to_owned()).spawn(run);

@@ -13,7 +13,7 @@ impl Schema {
         SchemaValidator::new(schema, MAX_DEPTH).map(Self).map_err(|error| error.to_string())
     }
 
-    /// Checks that a value matches the schema; the error names the place in the value and the reason.
+    /// Checks that a value matches the schema; the error contains the JSON Pointer of the wrong part and the reason.
     pub(super) fn check(&self, value: &Value) -> Result<(), String> {
         if self.0.is_valid(value) {
             return Ok(());
@@ -21,12 +21,12 @@ impl Schema {
         Err(match self.0.violation(value) {
             None => "the value does not match the schema".to_owned(),
             Some(Violation { pointer, reason, .. }) if pointer.is_empty() => reason,
-            // The reason quotes the value, which may be a secret.
+            // `reason` quotes the value, which may be a secret; `masked` does not.
             Some(Violation { pointer, masked, .. }) if is_secret_name(&pointer) => format!("{pointer}: {masked}"),
             Some(Violation { pointer, reason, .. }) => format!("{pointer}: {reason}"),
         })
     }
 }
 
-/// The maximum nesting depth, which is the same for messages.
+/// The maximum nesting depth of a schema: the same limit as for messages.
 const MAX_DEPTH: usize = 128;

@@ -19,7 +19,7 @@ impl Selection {
             .map(|check| check.id)
             .collect::<Vec<_>>();
         if ids.is_empty() {
-            return Err(Error::new("no check is selected: all ids of the selection are skipped"));
+            return Err(Error::new("there is no check to run: all selected checks are skipped"));
         }
         Ok(Self { ids, omitted })
     }
@@ -28,7 +28,7 @@ impl Selection {
     pub(super) fn for_place(&self, place: CheckPlace) -> Result<(), Error> {
         match all().any(|check| self.has(check) && check.places.contains(&place)) {
             true => Ok(()),
-            false => Err(Error::new("none of the selected checks can run here").with_advice(Advice::ExplainCheck)),
+            false => Err(Error::new("no selected check can run on this target").with_advice(Advice::ExplainCheck)),
         }
     }
 

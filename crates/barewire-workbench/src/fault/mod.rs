@@ -1,7 +1,7 @@
-//! Injects faults into the messages of one direction, and decides when they are written.
+//! Injects faults into the messages of one direction: decides which bytes are written, and when.
 //!
-//! Messages are assembled before they are relayed only if faults are injected. The result depends only on the seed, the
-//! order of the faults and the bytes of one direction, so that it can be repeated.
+//! Without faults, bytes are relayed as they are read; with faults, they are first assembled into messages. The result
+//! depends only on the seed, the order of the faults and the messages, so that it can be repeated.
 
 mod random;
 mod spec;
@@ -52,9 +52,9 @@ pub(crate) enum FaultAction {
 
 #[derive(Default)]
 struct HeldFrames {
-    /// A message, with its number, that is written after the next one.
+    /// A message that will be written after the next message, and its number.
     late: Option<(u64, Vec<u8>)>,
-    /// Messages that are written together: `count` are held so far, and `wanted` are needed.
+    /// Messages that will be written together when there are `wanted` of them; `count` is their number now.
     together: Vec<u8>,
     count: usize,
     wanted: usize,
@@ -82,7 +82,7 @@ impl FaultInjector {
             let ours = specs.iter().enumerate().filter(|(_, spec)| spec.stream.is_none_or(|it| it == stream));
             let specs: Vec<_> =
                 ours.map(|(index, spec)| (spec.clone(), SeededRandom::new(seed, part(index)))).collect();
-            // A direction without faults is still read for the methods of its requests.
+            // A direction without faults is still read, to learn the methods of its requests.
             (!specs.is_empty() || by_method).then(|| {
                 let (requests, partial, held) = (requests.clone(), Vec::new(), HeldFrames::default());
                 Self { stream, specs, requests, number: 0, partial, passing: false, held, closed: false }
@@ -122,13 +122,13 @@ impl FaultInjector {
         actions
     }
 
-    /// The time at which held messages are released at the latest: a peer that waits for a response may send nothing
-    /// more.
+    /// Returns the time at which held messages must be released. Without a limit, a peer that waits for a response to
+    /// a held message would send nothing more, and the message would never be released.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.held.since.map(|since| since + MAX_HOLD)
     }
 
-    /// Releases held messages, although the message that they wait for has not come.
+    /// Releases held messages without waiting any longer for the next message.
     pub(crate) fn release(&mut self) -> Vec<FaultAction> {
         let mut actions = Vec::new();
         if let Some((message, _)) = self.held.late {
@@ -157,8 +157,8 @@ impl FaultInjector {
         let mut chosen: Vec<&mut (FaultSpec, SeededRandom)> = Vec::new();
         for one in &mut self.specs {
             let (spec, chance) = &mut *one;
-            // A random number is drawn forevery fault that matches the message, so that the choices for one fault do
-            // not depend on the others.
+            // Each fault has its own random numbers, and draws one for every message that it matches, so that its
+            // choices do not depend on other faults.
             if spec.which.fits(number, method.as_deref()) && spec.percent.is_none_or(|percent| chance.percent(percent))
             {
                 chosen.push(one);
@@ -252,7 +252,7 @@ enum Hold {
 }
 
 impl FramePlan {
-    /// Applies one fault. Returns the chosen values as text, or `None` if the fault cannot be applied to this message.
+    /// Applies one fault. Returns the values that it used, as text, or `None` if it cannot be applied to this message.
     fn apply(&mut self, kind: &FaultKind, chance: &mut SeededRandom, frame: &mut Vec<u8>) -> Option<String> {
         // The length without the line break; 0 if the message was dropped.
         let content = frame.len().saturating_sub(1);
@@ -318,8 +318,8 @@ impl FramePlan {
 }
 
 impl FaultKind {
-    /// The order in which faults are applied: whether there is a message at all, its content, its time, the end of the
-    /// stream, and its writing.
+    /// Returns the place of this fault in the order in which faults are applied: faults that drop the message, change
+    /// its content, delay or hold it, end the stream, and split the writing.
     fn step(&self) -> u8 {
         match self {
             Self::Drop => 0,
@@ -362,16 +362,16 @@ impl RequestMethods {
     }
 }
 
-/// The maximum length of a line with faults: a longer line is relayed unchanged.
+/// The maximum length of a line into which faults are injected. A longer line is relayed unchanged.
 const MAX_FRAME: usize = 16 * 1024 * 1024;
 
-/// The maximum number of outstanding requests that are kept: more than any host has.
+/// The maximum number of outstanding requests whose methods are kept: more than any host has.
 const MAX_OUTSTANDING: usize = 4096;
 
 /// The pause between two pieces, long enough that the receiver reads them separately.
 const PIECE_PAUSE: Duration = Duration::from_millis(2);
 
-/// The maximum time that a message is held back for another one.
+/// The maximum time that a message is held back to wait for the next message.
 const MAX_HOLD: Duration = Duration::from_millis(300);
 
 #[cfg(test)]

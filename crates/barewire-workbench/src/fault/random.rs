@@ -1,4 +1,4 @@
-//! A pseudorandom number generator, SplitMix64, which gives the same numbers for the same seed.
+//! A pseudorandom number generator, SplitMix64, which returns the same numbers for the same seed.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ impl SeededRandom {
     /// Returns a random number in the range, which must not be empty.
     pub(crate) fn within(&mut self, range: Range<usize>) -> usize {
         let width = (range.end - range.start) as u64;
-        range.start + usize::try_from(self.next() % width).expect("it is less than a usize")
+        range.start + usize::try_from(self.next() % width).expect("less than the width, a usize")
     }
 
     /// Returns `true` with a probability of `percent` in a hundred.

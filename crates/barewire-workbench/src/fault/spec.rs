@@ -10,7 +10,7 @@ use crate::duration;
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaultSpec {
     name: &'static str,
-    /// The direction; `None` for both.
+    /// The direction of the messages; `None` for both directions.
     pub(super) stream: Option<Stream>,
     pub(super) kind: FaultKind,
     pub(super) which: MessageSelector,
@@ -77,7 +77,7 @@ impl FaultSpec {
         Ok(Self { name, stream, kind: FaultKind::parse(name, value)?, which, percent })
     }
 
-    /// The name of the fault, as in captures.
+    /// Returns the name of the fault, as in captures.
     pub fn name(&self) -> &'static str {
         self.name
     }

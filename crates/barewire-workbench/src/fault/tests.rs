@@ -4,10 +4,10 @@ use super::*;
 
 fn to_client(spec: &str, seed: u64) -> FaultInjector {
     let ordered = FaultInjector::by_direction(&[FaultSpec::parse(spec).expect(spec)], Some(seed));
-    ordered.to_client.expect("they are for the client")
+    ordered.to_client.expect("the fault is for the client")
 }
 
-/// The actions for four messages to the client.
+/// Returns the actions for four messages to the client.
 fn actions(spec: &str, seed: u64) -> Vec<FaultAction> {
     let mut faults = to_client(spec, seed);
     let mut actions = faults.push("first\nsécond\nthi".as_bytes());
@@ -96,7 +96,7 @@ fn the_size_of_reads_changes_nothing() {
 #[test]
 fn responses_are_selected_by_the_method_of_their_request() {
     let ordered = FaultInjector::by_direction(&[FaultSpec::parse("<:drop@tools/call").expect("a spec")], Some(1));
-    let (mut up, mut down) = (ordered.to_server.expect("it sees requests"), ordered.to_client.expect("some"));
+    let (mut up, mut down) = (ordered.to_server.expect("it sees requests"), ordered.to_client.expect("faults"));
     for (id, method) in [(1, "tools/list"), (2, "tools/call")] {
         let request = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\"}}\n");
         assert_eq!(up.push(request.as_bytes()), [FaultAction::Write(request.clone().into_bytes())]);

@@ -11,7 +11,7 @@ use crate::{Advice, Error};
 
 /// The maximum size and nesting of frames.
 #[derive(Debug, Clone, Copy)]
-#[expect(clippy::exhaustive_structs, reason = "frames are limited in both directions: length and depth")]
+#[expect(clippy::exhaustive_structs, reason = "only the length and the depth of a frame are limited")]
 pub struct FrameLimits {
     /// The maximum length of a frame, in bytes.
     pub frame: usize,
@@ -34,7 +34,7 @@ pub(super) fn read(
     sink: &mut dyn Sink,
 ) -> Result<ReadEnd, Error> {
     let name = input.name.clone();
-    // An escaped byte takes four bytes; the marks take some more.
+    // In a transcript, an escaped byte takes four bytes, and the marks of a line take some more.
     let max_length = limits.frame.saturating_mul(4).saturating_add(64 * 1024);
     let mut lines = TextLines { held: Vec::new(), number: 0, max_length };
     let mut streams = Streams::new(limits);

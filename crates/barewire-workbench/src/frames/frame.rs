@@ -20,9 +20,9 @@ pub struct WireFrame<'a> {
     pub bytes: Option<&'a [u8]>,
     /// The message or batch in the frame, or the reason why it is invalid.
     pub parsed: Parsed<'a>,
-    /// The place where the frame is nested deeper than the limit. Such a frame is otherwise well formed.
+    /// The place where the frame is nested deeper than the limit. Such a frame was parsed again without the limit.
     pub too_deep: Option<TooDeep>,
-    /// The position of the frame in a transcript; `None` outside of one.
+    /// The position of the frame in a transcript; `None` if the frame is not from a transcript.
     pub place: Option<FramePosition<'a>>,
 }
 
@@ -42,11 +42,11 @@ pub struct TooDeep {
 pub struct FramePosition<'a> {
     /// The stream that the frame is part of.
     pub stream: Stream,
-    /// The channel; empty if the transcript has only one.
+    /// The name of the channel; empty if the transcript has only one channel.
     pub channel: &'a str,
     /// The time since the start of the capture.
     pub time: Option<Duration>,
-    /// The number of bytes of the stream that are missing before the frame.
+    /// The number of earlier bytes of the stream that the decoder of this frame did not see.
     pub before: u64,
     /// Whether a secret in the frame was replaced.
     pub redacted: bool,
@@ -116,7 +116,7 @@ impl<'a> WireFrame<'a> {
 /// A message, or the reason why it is invalid.
 pub type MessageResult<'a> = Result<Message<'a>, Invalid<'a>>;
 
-/// Parses a frame. If it is only nested too deeply, parses it again without the depth limit.
+/// Parses a frame. If the frame is nested too deeply, parses it again without the depth limit.
 fn parse_frame(bytes: &[u8], max_depth: usize) -> (Parsed<'_>, Option<TooDeep>) {
     let too_deep = |invalid: &Invalid<'_>| match invalid.rule {
         Rule::TooDeep { limit } => Some(TooDeep { limit, at: invalid.at }),

@@ -39,7 +39,7 @@ pub trait Sink {
     /// Takes one item. Returns `false` to stop the reading.
     fn take(&mut self, item: &WireItem<'_>) -> Result<bool, Error>;
 
-    /// Called when everything read so far was passed on.
+    /// Called after all items that were read so far were taken.
     fn caught_up(&mut self) -> Result<(), Error> {
         Ok(())
     }

@@ -14,7 +14,7 @@ use super::{FrameLimits, Sink, capture};
 use crate::{Advice, Error, platform};
 
 /// Reads the frames of a file or of stdin.
-#[expect(clippy::exhaustive_structs, reason = "every caller has to choose all of it")]
+#[expect(clippy::exhaustive_structs, reason = "every caller must choose every field")]
 pub struct FrameReader<'a> {
     /// The file to read; `None` for stdin.
     pub file: Option<&'a Path>,
@@ -263,7 +263,7 @@ impl FollowedFile {
     }
 }
 
-/// The length of the file's start that is compared: enough of a transcript's header to include the time.
+/// The number of bytes at the start of a followed file that are compared: a transcript's header up to the time.
 const COMPARED_START: usize = 64;
 
 /// The interval at which a followed file is checked: short enough for a person who is watching, with almost no load.

@@ -48,8 +48,8 @@ impl Streams {
         Self { open, framing, half_closed, frames, max_frame: limits.frame, held: 0 }
     }
 
-    /// Takes one entry and passes the items in it to the sink. Returns `false` if the sink wants no more. A frame is
-    /// passed on before the event that ends it.
+    /// Takes one entry and passes the items in it to the sink. Returns `false` if the sink did. If an event ends a
+    /// frame, the frame is passed on before the event.
     pub fn entry(&mut self, entry: &Entry, sink: &mut dyn Sink) -> Result<bool, Error> {
         match entry {
             Entry::Header(header) => sink.take(&WireItem::Header(header)),
@@ -215,7 +215,7 @@ struct ChannelStream {
 }
 
 impl ChannelStream {
-    /// The number of bytes of the stream so far.
+    /// Returns the number of bytes of the stream so far.
     fn offset(&self) -> u64 {
         self.before.saturating_add(self.taken)
     }
@@ -319,8 +319,8 @@ impl FrameEmitter {
         place: Option<FramePosition<'_>>,
         sink: &mut dyn Sink,
     ) -> Result<bool, Error> {
-        // Only events named `message` carry messages, and an event without data only sets the position for resuming a
-        // stream.
+        // Only SSE events named `message` carry messages, and an event without data only sets the position for
+        // resuming a stream.
         if let Ok(Frame { event: Some(event), bytes, .. }) = &frame
             && (event.name != "message" || bytes.is_empty())
         {

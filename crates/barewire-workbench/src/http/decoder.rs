@@ -13,7 +13,7 @@ pub struct HttpDecoder {
 enum DecoderState {
     /// A head, which may not have begun yet. No empty line ends before `searched`.
     Head { searched: usize },
-    /// Unknown until the user sets the length of the body.
+    /// After a head, until the user sets the length of the body.
     BodyUnknown,
     /// A body with this many bytes left.
     Length(u64),
@@ -64,7 +64,7 @@ pub enum HttpPart<'a> {
     Head(Vec<u8>),
     /// Bytes of a body.
     Body(&'a [u8]),
-    /// Bytes that belong to neither a head nor a body: chunk sizes and trailers.
+    /// Bytes outside heads and bodies: chunk sizes, trailers, and empty lines before a head.
     Framing(&'a [u8]),
     /// The message is complete.
     End,
@@ -112,7 +112,7 @@ impl HttpDecoder {
         };
     }
 
-    /// Whether the last message is complete and no byte of the next one has come.
+    /// Whether the last message is complete and no byte of the next message was decoded.
     pub fn is_between(&self) -> bool {
         matches!(self.state, DecoderState::Head { .. }) && self.head.is_empty()
     }
@@ -178,7 +178,7 @@ impl HttpDecoder {
         let room = (MAX_HEAD + 1).saturating_sub(before);
         self.head.extend_from_slice(&input[..input.len().min(room)]);
         let Some(end) = end_of_head(&self.head, *searched) else {
-            // The last three bytes may be the beginning of the empty line.
+            // The last three bytes may be the beginning of the empty line that ends the head.
             *searched = self.head.len().saturating_sub(3);
             *input = &[];
             return if self.head.len() > MAX_HEAD { Err(HttpFramingError::LongHead) } else { Ok(None) };
@@ -191,7 +191,7 @@ impl HttpDecoder {
 }
 
 impl ChunkState {
-    /// Handles a byte that is not chunk data. Returns `true` if it ended the body.
+    /// Handles a byte that is not chunk data. Returns `true` if this byte ends the body.
     fn step(&mut self, byte: u8) -> Result<bool, HttpFramingError> {
         match (&mut *self, byte) {
             (Self::Size { size, digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
@@ -237,15 +237,15 @@ fn end_of_head(head: &[u8], searched: usize) -> Option<usize> {
     })
 }
 
-/// The maximum length of a head, the same as in our client. Cookies and policies take kilobytes, but not more than
-/// this.
+/// The maximum length of a head, the same as in our client. Cookies and security policies can take some kilobytes, but
+/// not more than this.
 const MAX_HEAD: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Decodes all pieces and returns the parts, with adjacent body parts joined. `bodies` has a body length forevery
+    /// Decodes all pieces and returns the parts, with adjacent body parts joined. `bodies` has a body length for every
     /// head.
     fn decode(pieces: &[&[u8]], bodies: &[BodyLength]) -> Result<Vec<String>, HttpFramingError> {
         let (mut decoder, mut bodies, mut all) = (HttpDecoder::new(), bodies.iter(), Vec::<String>::new());

@@ -9,12 +9,12 @@ use super::decoder::BodyLength;
 
 /// Rewrites the heads of a client's requests for the server.
 pub(crate) struct HeadRewriter {
-    /// The host names that clients may use for us. The server checks origins.
+    /// The host names by which clients may address us. Only the server checks the `Origin` header.
     pub(crate) access: Access,
     pub(crate) host: String,
     /// Whether to request uncompressed bodies, regardless of the encodings that the client accepts.
     pub(crate) uncompressed: bool,
-    /// The proxy between us and the server, if there is one that parses requests.
+    /// The proxy between us and the server; `None` without a proxy, or if the proxy does not parse requests.
     pub(crate) proxy: Option<ForwardProxy>,
 }
 
@@ -38,10 +38,10 @@ pub(crate) struct RequestHead {
     pub(crate) kind: RequestKind,
 }
 
-/// The kind of a request, if it matters for its response.
+/// The kind of a request, which decides how its response is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestKind {
-    /// A HEAD: its response has no body.
+    /// A HEAD request: its response has no body.
     Head,
     /// A POST with a JSON body, which is most likely an MCP message.
     Message,
@@ -55,11 +55,11 @@ pub(crate) struct ResponseHead {
     pub(crate) body: BodyKind,
 }
 
-/// Whether the content of a body can be read.
+/// The content of a body: readable or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BodyKind {
     Readable(Framing),
-    /// Not readable because it has this `Content-Encoding`, which hides messages and secrets.
+    /// Not readable because the body has this `Content-Encoding`, which hides messages and secrets.
     Encoded(String),
 }
 
@@ -157,8 +157,8 @@ impl HeadRewriter {
             request_head.lines.push(recorded_line);
             request_head.head.extend_from_slice(&passed);
             request_head.head.extend_from_slice(&whole[line.len()..]);
-            // The request line contained a whole URL, which named the host; only its path is passed on: RFC 9112,
-            // section 3.2.2.
+            // Without a `Host` header, the URL in the request line named the host. Only the path of the URL is passed
+            // on, so the header is added: RFC 9112, section 3.2.2.
             if index == 0 && !has_host {
                 let host = format!("Host: {}", self.host).into_bytes();
                 request_head.head.extend_from_slice(&host);
@@ -169,7 +169,7 @@ impl HeadRewriter {
     }
 }
 
-/// Splits the target of a request line into host and path. Only proxies get whole URLs, but all must accept them.
+/// Splits the target of a request line into host and path. A whole URL, as for a proxy, must also be accepted.
 fn split<'a>(method: &str, target: &'a str) -> Result<(Option<&'a str>, &'a str), RequestRefusal> {
     if target.starts_with('/') || (method == "OPTIONS" && target == "*") {
         return Ok((None, target));
@@ -217,7 +217,7 @@ pub(crate) fn response(head: &[u8], to: RequestKind) -> Result<ResponseHead, &'s
     let framing = match (media(response.headers), to) {
         (ContentType::Known(Media::Events), _) => Framing::Sse,
         (ContentType::Known(Media::Json), RequestKind::Message) => Framing::Body,
-        // The response to a message has another content type.
+        // A success response to a message is decoded even if its content type is wrong.
         (_, RequestKind::Message) if (200..=299).contains(&status) => Framing::Body,
         _ => Framing::None,
     };
@@ -242,7 +242,7 @@ enum LengthHeaders {
     Absent,
     Known(u64),
     Chunked,
-    /// Both a `Content-Length` and chunks.
+    /// Both `Content-Length` and `Transfer-Encoding: chunked`.
     Both,
     OtherCoding,
 }

@@ -19,7 +19,7 @@ pub(crate) use request::{HttpRequest, is_modern};
 
 use head::RequestKind;
 
-/// Closes a connection so that the last bytes arrive: closing with unread input would reset it, and drop them.
+/// Closes a connection after the client has read the last bytes. Closing it with unread input could drop those bytes.
 pub(crate) async fn linger(mut client: TcpStream) {
     if client.shutdown().await.is_err() {
         return;
@@ -29,5 +29,5 @@ pub(crate) async fn linger(mut client: TcpStream) {
     let _ = tokio::time::timeout(LINGER_TIMEOUT, drained).await;
 }
 
-/// Long enough for a client on this machine to read its response.
+/// The maximum wait for the client to close: long enough for a client on this machine to read its response.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);

@@ -129,7 +129,7 @@ impl HttpRequest {
 pub(crate) struct ToolHeaders(HashMap<String, HeaderParams>);
 
 impl ToolHeaders {
-    /// Reads the headers of all tools from a response to `tools/list`.
+    /// Reads from a response to `tools/list` which arguments of each tool are repeated in headers.
     pub(crate) fn learn(&mut self, bytes: &[u8]) {
         // Most servers have no tools with such headers.
         if memchr::memmem::find(bytes, b"x-mcp-header").is_none() {

@@ -2,7 +2,7 @@
 //! responses.
 //!
 //! Each exchange runs in a task. The client keeps the session id, the revision, and the tool arguments that are
-//! repeated in headers. Recording, decoding and retrying are left to the caller.
+//! repeated in headers. The caller records, decodes and retries.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,12 +35,12 @@ impl HttpTarget {
         Self { dialer, headers, agent, exchanges: AtomicU64::new(0) }
     }
 
-    /// The number of exchanges so far, which is also the number of the last exchange.
+    /// Returns the number of exchanges so far, which is also the number of the last exchange.
     pub(crate) fn exchanges(&self) -> u64 {
         self.exchanges.load(Ordering::Relaxed)
     }
 
-    /// Returns the lines of a request's head, without the headers in `headers`.
+    /// Returns the lines of a request's head, without the headers in `self.headers`.
     pub(crate) fn head(&self, request: &HttpRequest) -> Vec<String> {
         request.head(&self.dialer, self.agent)
     }
@@ -80,8 +80,8 @@ impl SessionClient {
         }
     }
 
-    /// Makes the GET request for the stream of messages that belong to no request, or for the rest of a stream after
-    /// this event.
+    /// Makes a GET request: for the stream of messages that are not responses, or, if `last_event_id` is given, for the
+    /// rest of a stream after that event.
     pub(crate) fn listen(&self, last_event_id: Option<&str>) -> HttpRequest {
         let request = HttpRequest::of_session("GET", self.session.as_deref(), self.revision);
         request.with("last-event-id", last_event_id)

@@ -30,13 +30,13 @@ pub enum ConnectFailure {
     Client(ClientError),
     /// No request to send to this server could be found.
     Request(Error),
-    /// The server closed the connection. The exit status is that of a program that has ended.
+    /// The server closed the connection. If the server is a program that has ended, its exit status is known.
     Closed(Option<Exit>),
     /// The first request was not answered in time.
     TimedOut {
         /// The method of the request.
         method: String,
-        /// The maximum time that was waited.
+        /// The time after which the wait was given up.
         timeout: Duration,
     },
     /// The first answer is not a success, so other answers cannot be compared with it.
@@ -52,9 +52,9 @@ pub enum ConnectFailure {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Disconnect {
-    /// The server closed the connection. The exit status is that of a program that has ended.
+    /// The server closed the connection. If the server is a program that has ended, its exit status is known.
     Closed(Option<Exit>),
-    /// No connection to the URL can be opened any more.
+    /// No connection to the URL can be opened any more, for this reason if it is known.
     Unreachable(Option<String>),
 }
 

@@ -31,7 +31,7 @@ impl Default for Histogram {
 
 impl Histogram {
     pub(super) fn record(&mut self, time: Duration) {
-        // Times above 500 years count as 500 years.
+        // Times above 2^64 nanoseconds, or 584 years, are recorded as 584 years.
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.counts[bucket(nanos)] += 1;
         self.count += 1;
@@ -40,7 +40,7 @@ impl Histogram {
         self.max = self.max.max(nanos);
     }
 
-    /// The number of recorded times.
+    /// Returns the number of recorded times.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -63,23 +63,24 @@ impl Histogram {
         Some(Duration::from_nanos(largest_in(at).clamp(self.min, self.max)))
     }
 
-    /// The shortest time.
+    /// Returns the shortest time.
     pub fn min(&self) -> Option<Duration> {
         (self.count > 0).then(|| Duration::from_nanos(self.min))
     }
 
-    /// The longest time.
+    /// Returns the longest time.
     pub fn max(&self) -> Option<Duration> {
         (self.count > 0).then(|| Duration::from_nanos(self.max))
     }
 
-    /// The mean of all times.
+    /// Returns the mean of all times.
     pub fn mean(&self) -> Option<Duration> {
         let mean = self.sum.checked_div(u128::from(self.count))?;
         Some(Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX)))
     }
 
-    /// Returns the counts in steps of 1, 2, 5, 10 and so on, with their upper limits, without empty ones at both ends.
+    /// Returns the counts of times up to 1, 2, 5, 10 ns and so on, each with its upper limit, from the first to the
+    /// last count that is not zero.
     pub fn rows(&self) -> Vec<(Duration, u64)> {
         let mut rows: Vec<(Duration, u64)> = edges().map(|edge| (Duration::from_nanos(edge), 0)).collect();
         for (at, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
@@ -93,7 +94,7 @@ impl Histogram {
     }
 }
 
-/// Returns 1, 2, 5, 10, 20, 50 and so on, in nanoseconds, and finally the largest number.
+/// Returns 1, 2, 5, 10, 20, 50 and so on, in nanoseconds, and finally the largest 64-bit number.
 fn edges() -> impl Iterator<Item = u64> {
     (0..19).flat_map(|power| [1, 2, 5].map(|step| step * 10u64.pow(power))).chain([u64::MAX])
 }
@@ -106,7 +107,7 @@ fn bucket(nanos: u64) -> usize {
     // The leading bit selects the power of two, and the next seven bits select the step within it.
     let step = (nanos >> (power - STEP_BITS)) - STEPS;
     let at = (u64::from(power - STEP_BITS + 1) << STEP_BITS) + step;
-    usize::try_from(at).expect("no more than there are buckets")
+    usize::try_from(at).expect("less than the number of buckets")
 }
 
 fn largest_in(bucket: usize) -> u64 {

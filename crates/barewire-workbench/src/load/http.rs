@@ -1,4 +1,4 @@
-//! Loads a server at a URL. Each open request is a task with its own connection; all share one client.
+//! Loads a server at a URL. Each open request is a task with its own connection; all requests share one client.
 
 use std::time::{Duration, Instant};
 
@@ -69,7 +69,7 @@ impl HttpLoad {
             Some(template) => {
                 let mut bytes = Vec::with_capacity(template.len());
                 template.append(number, &mut bytes);
-                let text = String::from_utf8(bytes).expect("digits instead of letters");
+                let text = String::from_utf8(bytes).expect("the digits are ASCII");
                 Some(RawValue::from_string(text).expect("JSON with another number in a string"))
             }
         };
@@ -170,7 +170,7 @@ fn count(done: FinishedRequest, judge: &mut AnswerJudge, tally: &mut Tally) -> O
             tally.lost += 1;
             return Some(shown(error.to_string().as_bytes(), MAX_REASON_LENGTH));
         }
-        // Servers may close connections between requests: one on its way is lost, the next may be answered.
+        // A server may close a connection at any time: the request on it is lost, but the next can be answered.
         ClientError::TimedOut { .. }
         | ClientError::Http {
             failure:

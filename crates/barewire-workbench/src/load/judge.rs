@@ -1,4 +1,4 @@
-//! Judges each answer as good or as a kind of wrong answer, by comparison with the first one.
+//! Judges each answer as good or as a kind of wrong answer, by comparison with the first answer.
 
 use barewire_proto::json::{Json, Kind as JsonKind, Text};
 use barewire_proto::rpc::ErrorRef;
@@ -15,7 +15,7 @@ pub(super) struct AnswerJudge {
     echo: Echo,
 }
 
-/// The properties that all successful results share.
+/// The properties of a result that are the same in all good answers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct ResultKind {
     json: JsonKind,
@@ -30,7 +30,7 @@ enum Echo {
     /// The payload, which is different in every request: the text after its number, and the offset at which it was last
     /// found.
     Payload { tail: Vec<u8>, at: usize },
-    /// Texts that are the same in every request; empty if the answer repeated none of them.
+    /// Texts that are the same in every request; empty if the first answer repeated none of them.
     Fixed(Vec<Vec<u8>>),
 }
 

@@ -76,7 +76,7 @@ enum Connection {
 
 impl MeasuredServer {
     /// Connects, gets the request from `source`, and sends it once to find out what a good answer looks like. If
-    /// `revision` is given, uses only that one.
+    /// `revision` is given, uses only that revision of MCP.
     pub(super) async fn connect<S: RequestSource>(
         target: &LoadTarget,
         source: &S,
@@ -121,7 +121,7 @@ impl MeasuredServer {
         let mut connection = match loan {
             Some(loan) => {
                 let pipes = loan.take();
-                // The shutdown of this client is not measured.
+                // An error here does not matter, because nothing is measured yet.
                 let _ = client.shutdown().await;
                 let stdio = StdioLoad::new(pipes).ok_or(ConnectFailure::Closed(None))?;
                 Connection::Stdio { stdio: Box::new(stdio), template }
@@ -153,7 +153,7 @@ impl MeasuredServer {
         self.disconnect.is_none() && self.tally.is_clean()
     }
 
-    /// The server's CPU time per good answer.
+    /// Returns the server's CPU time per good answer, if it is known.
     pub fn cpu_per_answer(&self) -> Option<Duration> {
         self.tally.per_answer(self.usage?.cpu?)
     }
@@ -163,7 +163,7 @@ impl MeasuredServer {
         self.connection.finish().await;
     }
 
-    /// Discards the counts of the warm-up.
+    /// Discards the counts of the warm-up, and starts to measure the usage.
     pub(super) fn begin(&mut self) {
         self.tally = Tally::default();
         self.usage_at_start = self.pid.and_then(usage);
@@ -200,7 +200,7 @@ impl MeasuredServer {
 }
 
 impl Connection {
-    /// Ends the connection, and waits until a started program has ended. Returns the reason if the connection was lost.
+    /// Ends the connection and waits for a started program to end. Returns the reason to report for a lost connection.
     async fn finish(&mut self) -> Option<Disconnect> {
         match std::mem::replace(self, Self::Closed) {
             Self::Stdio { stdio, .. } => Some(Disconnect::Closed(stdio.finish().await)),

@@ -133,7 +133,7 @@ pub async fn measure(
     Ok(ending)
 }
 
-/// Gives every server one turn for each of the amounts.
+/// Runs one turn of every server for each of the amounts.
 async fn turns(run: &mut LoadRun<'_>, servers: &mut [MeasuredServer], amounts: &[Amount]) -> LoadEnd {
     for (round, amount) in amounts.iter().enumerate() {
         for at in 0..servers.len() {

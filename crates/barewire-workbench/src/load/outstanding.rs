@@ -71,7 +71,7 @@ impl OutstandingRequests {
         self.expire(Instant::now(), Duration::ZERO)
     }
 
-    /// The number of open requests.
+    /// Returns the number of open requests.
     pub(super) fn len(&self) -> usize {
         self.open.len()
     }

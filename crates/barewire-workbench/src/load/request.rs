@@ -54,7 +54,7 @@ pub trait RequestSource {
     }
 }
 
-/// Uses the same request forevery server.
+/// Uses the same request for every server.
 impl RequestSource for LoadRequest {
     async fn request(&self, _: &LoadTarget, _: &Client) -> Result<LoadRequest, Error> {
         Ok(self.clone())

@@ -28,7 +28,7 @@ pub struct Progress<'a> {
     pub tally: &'a Tally,
 }
 
-/// A handle that ends a load early, from any task or thread. All clones of a handle belong to the same load.
+/// A handle that ends a load early, from any task or thread. All clones of a handle end the same load.
 #[derive(Clone, Debug, Default)]
 pub struct StopHandle(watch::Sender<bool>);
 

@@ -32,7 +32,7 @@ pub(super) struct StdioLoad {
     out: WriteBuffer,
     chunk: Vec<u8>,
     outstanding: OutstandingRequests,
-    /// The largest request id in the handshake. The answer to it may still come.
+    /// The largest request id in the handshake. Answers to requests of the handshake can still arrive.
     last_handshake_id: u64,
     /// Whether the next bytes are the rest of a line whose beginning was read during the handshake.
     is_mid_line: bool,
@@ -48,7 +48,7 @@ struct WriteBuffer {
 enum Transfer {
     /// The number of bytes that were read.
     Read(usize),
-    /// There is room for more requests.
+    /// Bytes were written, and the buffer has room for more requests.
     Wrote,
 }
 
@@ -170,7 +170,7 @@ impl StdioLoad {
         end
     }
 
-    /// Counts the answers that come after the last expected one: duplicate, late and wrong answers.
+    /// Counts the answers that arrive after the last expected answer: duplicate, late and wrong answers.
     pub(super) async fn wait_for_stray_answers(&mut self, judge: &mut AnswerJudge, tally: &mut Tally) {
         let until = tokio::time::Instant::now() + STRAY_ANSWER_WAIT;
         while let Ok(Ok(Transfer::Read(count))) = tokio::time::timeout_at(until, self.transfer(false)).await {
@@ -198,7 +198,7 @@ impl StdioLoad {
         ending.await
     }
 
-    /// Writes and reads as much as the pipes take and have. With `wants_more`, only until there is room for requests.
+    /// Writes bytes until some bytes are read. With `wants_more`, stops earlier if the buffer has room for requests.
     async fn transfer(&mut self, wants_more: bool) -> io::Result<Transfer> {
         let Self { reader, writer, out, chunk, .. } = self;
         poll_fn(|cx| {
@@ -248,7 +248,7 @@ impl FrameHandler<'_> {
                 }
             }
             Parsed::Invalid(invalid) => {
-                // A malformed answer still counts as the answer, because no other one will come.
+                // A malformed answer ends its request, because no other answer will follow.
                 if let Some(number) = invalid.id.as_ref().and_then(request_number) {
                     self.outstanding.answer(number);
                 }
@@ -305,7 +305,7 @@ impl WriteBuffer {
     }
 
     /// Answers a request from the server: a ping with a result, and any other request with an error, because the client
-    /// has declared no capabilities. If the server does not read these answers, further requests are not answered.
+    /// has declared no capabilities. If too many bytes wait to be written, does not answer.
     fn reply_to(&mut self, request: &Request<'_>) {
         if self.waiting() > MAX_UNREAD_REPLIES {
             return;
@@ -320,7 +320,7 @@ impl WriteBuffer {
     }
 }
 
-/// Returns the number of the request that an id refers to, if it can be one.
+/// Returns an id as the number of a request, or `None` if the id cannot be such a number.
 fn request_number(id: &Id<'_>) -> Option<u64> {
     u64::try_from(id.integer()?).ok()
 }
@@ -342,7 +342,7 @@ fn skip_partial_line<'a>(is_mid_line: &mut bool, bytes: &'a [u8]) -> &'a [u8] {
 /// The capacity of a pipe: the maximum size of a read, and the number of bytes that are prepared before a write.
 const PIPE_SIZE: usize = 64 * 1024;
 
-/// The time to wait for answers after the last expected one: longer than a server takes between two lines.
+/// The time to wait for answers after the last expected answer: longer than a server takes between two lines.
 const STRAY_ANSWER_WAIT: Duration = Duration::from_millis(50);
 
 /// The number of unwritten bytes above which requests from the server are not answered.

@@ -65,12 +65,12 @@ pub struct WrongAnswers {
 }
 
 impl WrongAnswer {
-    /// The name of this kind in JSON.
+    /// Returns the name of this kind in JSON.
     pub fn name(self) -> &'static str {
         self.words().0
     }
 
-    /// The description of this kind for a report.
+    /// Returns the description of this kind for a report.
     pub fn description(self) -> &'static str {
         self.words().1
     }
@@ -104,12 +104,12 @@ impl Tally {
         example.count += 1;
     }
 
-    /// The total number of wrong answers.
+    /// Returns the total number of wrong answers.
     pub fn wrong_answers(&self) -> u64 {
         self.wrong.values().map(|example| example.count).sum()
     }
 
-    /// The number of good answers.
+    /// Returns the number of good answers.
     pub fn good_answers(&self) -> u64 {
         self.latency.count()
     }
@@ -119,21 +119,21 @@ impl Tally {
         self.lost + self.late + self.duplicated + self.wrong_answers() == 0
     }
 
-    /// The number of good answers per second.
+    /// Returns the number of good answers per second.
     pub fn throughput(&self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53")]
+        #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53 answers")]
         let answers = self.good_answers() as f64;
         if self.time.is_zero() { 0.0 } else { answers / self.time.as_secs_f64() }
     }
 
-    /// The CPU time of the load generator per good answer, if it is known.
+    /// Returns the CPU time of the load generator per good answer, if it is known.
     pub fn own_cpu_per_answer(&self) -> Option<Duration> {
         self.per_answer(self.own_cpu).filter(|time| !time.is_zero())
     }
 
     pub(super) fn per_answer(&self, time: Duration) -> Option<Duration> {
         let answers = self.good_answers();
-        #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53")]
+        #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53 answers")]
         let each = (answers > 0).then(|| time.div_f64(answers as f64));
         each
     }

@@ -33,7 +33,7 @@ impl LoadTarget {
         Self { name: name.into(), address: TargetAddress::Url { endpoint: Box::new(endpoint), pid } }
     }
 
-    /// The name of the server in the results.
+    /// Returns the name of the server in the results.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::outstanding::{DIGITS, FIRST_ID};
 
-/// The bytes of a request, and the places of the numbers that are different in every request.
+/// The bytes of a request, and the offsets of the numbers that are different in every request.
 pub(super) struct Template {
     bytes: Vec<u8>,
     numbers: Vec<usize>,
@@ -24,7 +24,7 @@ impl Template {
         let params = params.and_then(|params| Json::parse(params.get().as_bytes()).ok());
         write::request(&mut bytes, &id, method, params.and_then(Params::from_json));
         bytes.push(b'\n');
-        let at = memmem::find(&bytes, id.as_str().as_bytes()).expect("it was just written");
+        let at = memmem::find(&bytes, id.as_str().as_bytes()).expect("the id was just written");
         Self::of(bytes, vec![at])
     }
 

@@ -16,7 +16,7 @@ pub(super) struct Turn {
     last_answer: Instant,
     /// The time since which fewer than the maximum number of requests are open.
     room_since: Instant,
-    /// The time of the next action if no answer comes.
+    /// The time of the next action, unless an answer arrives earlier.
     pub(super) wake: Instant,
     /// The time of the next check for lost requests.
     next_check: Instant,
@@ -112,8 +112,8 @@ impl Turn {
         is_due
     }
 
-    /// Notes that requests were answered or lost: `before` is the number of open requests before, and `now` the number
-    /// after.
+    /// Notes that requests were answered or lost at this time. `before` is the number of open requests before that
+    /// time, and `now` the number after it.
     pub(super) fn settled(&mut self, at: Instant, before: usize, now: usize) {
         if before >= self.settings.in_flight && now < self.settings.in_flight {
             self.room_since = at;

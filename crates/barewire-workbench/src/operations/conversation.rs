@@ -14,7 +14,7 @@ pub struct Conversation {
     pub over_http: bool,
     /// The revision that the client proposed in `initialize`.
     pub proposed: Option<String>,
-    /// The negotiated revision, or that of the last modern request. It may be a revision that we do not know.
+    /// The negotiated revision, or that of the last modern request. It may be a revision that barewire does not know.
     pub version: Option<String>,
     /// The state of the legacy handshake.
     pub handshake: Handshake,
@@ -30,7 +30,7 @@ pub struct Conversation {
 
 /// The state of the handshake in the legacy revisions.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(clippy::exhaustive_enums, reason = "the legacy handshake has three messages and gets no more")]
+#[expect(clippy::exhaustive_enums, reason = "the legacy handshake has three messages and does not change")]
 pub enum Handshake {
     /// No `initialize` was sent.
     #[default]
@@ -54,12 +54,12 @@ pub struct Participant {
 }
 
 impl Conversation {
-    /// The revision, if we know it.
+    /// Returns the revision, if barewire knows it.
     pub fn revision(&self) -> Option<Revision> {
         self.version.as_deref().and_then(Revision::parse)
     }
 
-    /// The era, if it can already be determined.
+    /// Returns the era, if the messages so far determine it.
     pub fn era(&self) -> Option<Era> {
         match self.handshake {
             Handshake::None => self.revision().map(Revision::era),
@@ -71,7 +71,7 @@ impl Conversation {
         if asker != Side::Client {
             return;
         }
-        // With modern metadata, `initialize` is not a handshake but a method that no longer exists.
+        // With modern metadata, `initialize` is not a handshake, but a request for a removed method.
         if request.method == "initialize" && meta.protocol_version.is_none() {
             let version = member(request.params.map(Params::json), "protocolVersion").and_then(text);
             self.proposed = version;
@@ -81,8 +81,7 @@ impl Conversation {
             self.client_capabilities = member(params, "capabilities").and_then(short);
             return;
         }
-        // The metadata of a modern request applies only to that request; the last request is the best guess for the
-        // conversation.
+        // The metadata of a modern request is valid only for that request. The conversation keeps the last metadata.
         if let Some(version) = meta.protocol_version.and_then(text) {
             self.version = Some(version);
             self.client = meta.client_info.and_then(participant).or(self.client.take());
@@ -134,12 +133,12 @@ fn participant(info: Json<'_>) -> Option<Participant> {
     Some(Participant { name, version })
 }
 
-/// Returns the text of a value, unless it is unreasonably long.
+/// Returns the JSON text of a value, unless the text is longer than any real capabilities.
 fn short(json: Json<'_>) -> Option<String> {
     (json.as_str().len() <= MAX_CAPABILITIES_LENGTH).then(|| json.as_str().to_owned())
 }
 
-/// The maximum length of a name: longer than any real name.
+/// The maximum length of a name, in bytes: longer than any real name.
 pub(super) const MAX_NAME_LENGTH: usize = 1024;
-/// The maximum length of capabilities, which usually take a few hundred bytes.
+/// The maximum length of capabilities, in bytes. Real capabilities have a few hundred bytes.
 const MAX_CAPABILITIES_LENGTH: usize = 64 * 1024;

@@ -16,10 +16,10 @@ pub struct HttpExchange {
     pub request_headers: Vec<(String, String)>,
     /// The headers of the response, with names in lower case.
     pub response_headers: Vec<(String, String)>,
-    /// The session id, once it is known. Over HTTP+SSE, the channel of the stream that carries the responses.
+    /// The session id; `None` until it is known. Over HTTP+SSE, the channel of the stream that carries the responses.
     pub session: Option<String>,
-    /// Whether the exchange belongs to HTTP+SSE, the transport of 2024-11-05: it is a stream that has sent an
-    /// `endpoint` event, or a POST to such an endpoint.
+    /// Whether the exchange uses HTTP+SSE, the transport of 2024-11-05: it is a stream with an `endpoint` event, or a
+    /// POST to the endpoint that such an event names.
     pub is_sse_transport: bool,
 }
 
@@ -34,18 +34,18 @@ impl HttpExchange {
         find(&self.response_headers, name)
     }
 
-    /// The method, such as `POST`.
+    /// Returns the HTTP method, such as `POST`.
     pub fn method(&self) -> Option<&str> {
         self.request.split(' ').next().filter(|method| !method.is_empty())
     }
 
-    /// The path and the query of the request.
+    /// Returns the path and the query of the request.
     pub fn target(&self) -> Option<&str> {
         self.request.split(' ').nth(1).map(without_origin)
     }
 
-    /// Whether this may be a POST of HTTP+SSE. If no `endpoint` event was seen, status 202 is a sign of one, for a
-    /// request that accepts no event stream and names no session.
+    /// Whether this may be a POST over HTTP+SSE. If no `endpoint` event was seen, status 202 is a sign of such a POST,
+    /// provided that the request accepts no event stream and has neither a session id nor `Mcp-Method`.
     pub fn may_be_sse_post(&self) -> bool {
         let has = |name: &str| self.request_header(name).is_some();
         let wants_events = self.request_header("accept").is_some_and(|it| it.contains("text/event-stream"));
@@ -53,7 +53,7 @@ impl HttpExchange {
         self.method() == Some("POST") && (self.is_sse_transport || looks_like_it)
     }
 
-    /// The status code.
+    /// Returns the status code.
     pub fn code(&self) -> Option<u16> {
         self.status.split(' ').nth(1)?.parse().ok()
     }
@@ -81,7 +81,7 @@ impl OpenExchanges {
         self.open.get(channel)
     }
 
-    /// Takes one line of a head. Returns `true` if the line names the session for the first time.
+    /// Handles one line of a request or response head. Returns `true` if the line is the first to name the session.
     pub(super) fn head(&mut self, channel: &str, stream: Stream, line: &[u8]) -> bool {
         if self.open.len() >= MAX_EXCHANGES && !self.open.contains_key(channel) {
             return false;
@@ -112,7 +112,7 @@ impl OpenExchanges {
         is_first
     }
 
-    /// Takes the target for messages that an HTTP+SSE stream names in its `endpoint` event.
+    /// Stores the target for messages that an HTTP+SSE stream names in its `endpoint` event.
     pub(super) fn endpoint(&mut self, channel: &str, uri: &str) {
         let Some(exchange) = self.open.get_mut(channel) else { return };
         exchange.is_sse_transport = true;

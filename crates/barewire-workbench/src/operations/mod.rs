@@ -1,7 +1,6 @@
-//! Groups frames and events into operations: requests with their responses, rounds, progress and cancellations, in
-//! conversations.
+//! Groups frames and events into conversations and operations: requests with responses, rounds, progress, cancellation.
 //!
-//! Nothing is checked here. A request and the response with its id belong together, even if one of them is malformed;
+//! Nothing is checked here. A request is paired with the response that has its id, even if one of them is malformed;
 //! the checks report such errors.
 
 mod conversation;
@@ -30,7 +29,7 @@ pub use http::HttpExchange;
 use http::OpenExchanges;
 pub use operation::{MessagePosition, Operation, OperationResponse, ResponseOutcome, Round};
 
-/// Pairs messages as they come, and keeps the unfinished operations.
+/// Pairs messages as they arrive, and keeps the unfinished operations.
 #[derive(Default)]
 pub struct OperationTracker {
     conversations: HashMap<String, ConversationState>,
@@ -41,28 +40,28 @@ pub struct OperationTracker {
     suspended: VecDeque<u64>,
     /// The numbers of operations that were not answered within their HTTP exchange, which has ended.
     left: VecDeque<u64>,
-    /// The exchange that the last item ended, with its channel.
+    /// The exchange that ended with the last item, and its channel.
     ended: Option<(String, HttpExchange)>,
-    /// The operations in that exchange, if its response has an error status.
+    /// The operations in the `ended` exchange, if its response has an error status.
     refused: Vec<Operation>,
     /// The number of the last operation.
     last: u64,
 }
 
-/// One message and its context. It is a whole frame, or one element of a batch.
+/// A message and its context. The message is a whole frame, or one element of a batch.
 #[non_exhaustive]
 pub struct TrackedMessage<'a> {
     /// The frame that contains the message.
     pub frame: &'a WireFrame<'a>,
     /// The index in the batch, from 0; `None` if the message is not in a batch.
     pub element: Option<usize>,
-    /// The text of this message alone; `None` if it was too long to keep.
+    /// The text of this message alone; `None` if the message was too long to keep.
     pub text: Option<&'a [u8]>,
     /// The message, or the reason why it is invalid.
     pub message: &'a MessageResult<'a>,
     /// The side that sent the message.
     pub sender: Side,
-    /// The conversation that the message is part of, with this message already taken into account.
+    /// The conversation of the message; its state already includes this message.
     pub conversation: &'a Conversation,
     /// The HTTP exchange that the message was sent in.
     pub exchange: Option<&'a HttpExchange>,
@@ -72,11 +71,11 @@ pub struct TrackedMessage<'a> {
 
 /// The relation of a message to earlier messages.
 #[derive(Clone, Copy)]
-#[expect(clippy::exhaustive_enums, reason = "a consumer of messages has to handle every relation")]
+#[expect(clippy::exhaustive_enums, reason = "code that receives messages must handle every relation")]
 pub enum Relation<'a> {
     /// The message is related to no earlier message.
     None,
-    /// The message begins an operation, or the next round of one.
+    /// The message begins an operation, or the next round of an operation.
     Request {
         /// The operation.
         operation: &'a Operation,
@@ -116,7 +115,7 @@ impl OperationTracker {
         Self::default()
     }
 
-    /// Takes the next item, and calls `each` with every message in it.
+    /// Handles the next item, and calls `each` with every message in the item.
     pub fn take(&mut self, item: &WireItem<'_>, each: &mut dyn FnMut(&TrackedMessage<'_>)) {
         self.ended = None;
         self.refused.clear();
@@ -141,7 +140,7 @@ impl OperationTracker {
         self.open.values()
     }
 
-    /// Returns the HTTP exchange of a channel, including one that has just ended.
+    /// Returns the HTTP exchange of a channel, even if the exchange has just ended.
     pub fn exchange(&self, channel: &str) -> Option<&HttpExchange> {
         let ended = self.ended.as_ref().filter(|(name, _)| name == channel).map(|(_, exchange)| exchange);
         self.exchanges.get(channel).or(ended)
@@ -202,5 +201,5 @@ impl OperationTracker {
     }
 }
 
-/// The maximum number of conversations. Clients seldom end sessions, so beyond this number idle ones are forgotten.
+/// The maximum number of conversations before idle ones are forgotten. Few clients end their sessions.
 const MAX_CONVERSATIONS: usize = 4096;

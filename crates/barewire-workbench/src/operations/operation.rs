@@ -6,7 +6,8 @@ use barewire_proto::json::Text;
 use barewire_proto::mcp::Side;
 use barewire_proto::rpc::{Id, Response};
 
-/// A request with all that belongs to it. If a modern server asks for input, the next request is its next round.
+/// A request with its response, progress and cancellation. Each time a modern server asks for input, the client sends a
+/// further request, which begins the next round of the same operation.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Operation {
@@ -96,7 +97,7 @@ impl Operation {
         self.method == "subscriptions/listen"
     }
 
-    /// The progress token of the operation.
+    /// Returns the progress token of the operation.
     pub fn token(&self) -> Option<&Id<'static>> {
         self.token.as_ref()
     }
@@ -128,8 +129,7 @@ impl Operation {
 }
 
 impl Round {
-    /// Returns the id in the response if it differs from that in the request: in its type, or in the spelling of an
-    /// integer.
+    /// Returns the id in the response if its type, or the spelling of an integer, differs from the id in the request.
     pub fn other_id(&self) -> Option<&Id<'static>> {
         let (asked, answered) = (&self.id, &self.answered.as_ref()?.id);
         let is_integer = |id: &Id<'_>| id.as_str().bytes().all(|b| b.is_ascii_digit() || b == b'-');
@@ -149,7 +149,7 @@ impl ResponseOutcome {
         let result = match response.outcome {
             Ok(result) => result,
             Err(error) => {
-                // Messages are sentences; a longer one is data in the wrong place.
+                // An error message should be one sentence. 200 characters are enough for a sentence.
                 let message = error.message.to_name().chars().take(200).collect();
                 return Self::Error { code: error.code.get(), message };
             }

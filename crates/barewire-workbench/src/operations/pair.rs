@@ -64,8 +64,7 @@ impl OperationTracker {
         }
     }
 
-    /// Pairs an invalid message, which may still be a request that gets an error response, or the response to a
-    /// request.
+    /// Pairs an invalid message. It may still be a request that gets an error response, or the response to a request.
     fn invalid(&mut self, context: PairingContext<'_>, invalid: &Invalid<'_>) -> PairResult {
         match (invalid.shape, &invalid.id) {
             (Shape::Request, Some(id)) => {
@@ -115,7 +114,7 @@ impl OperationTracker {
         };
         let id_in_use = self.conversation(name).begin((asker, request.id), request.token, number);
         if self.open.len() > MAX_OPEN {
-            let oldest = *self.open.keys().next().expect("there are many");
+            let oldest = *self.open.keys().next().expect("more than MAX_OPEN operations are open");
             self.forget(oldest);
         }
         PairResult::Request { number, id_in_use }
@@ -208,11 +207,11 @@ impl OperationTracker {
     }
 
     fn conversation(&mut self, name: &str) -> &mut ConversationState {
-        self.conversations.get_mut(name).expect("it was entered")
+        self.conversations.get_mut(name).expect("the tracker has already added the conversation")
     }
 }
 
-/// The maximum number of open operations: more than any client has. Beyond it the oldest operation is forgotten.
+/// The maximum number of open operations: more than any client has. A further request removes the oldest operation.
 const MAX_OPEN: usize = 65_536;
 /// The maximum number of operations that wait for input at once.
 const MAX_SUSPENDED: usize = 1024;

@@ -12,9 +12,9 @@ pub(super) struct RequestFacts {
     /// The tool, prompt or resource that the request names.
     pub(super) about: Option<String>,
     pub(super) token: Option<Id<'static>>,
-    /// Whether the request sends the input that the server asked for.
+    /// Whether the request contains the input that the server asked for.
     pub(super) is_retry: bool,
-    /// The `requestState` in such a request, as JSON text.
+    /// The `requestState` of the request, as JSON text.
     pub(super) state: Option<Box<str>>,
 }
 
@@ -29,7 +29,7 @@ impl RequestFacts {
     }
 }
 
-/// Returns a name with its escapes resolved, cut if it is unreasonably long.
+/// Returns a name with its escapes resolved, shortened if it is longer than `MAX_NAME_LENGTH`.
 pub(super) fn name_of(text: Text<'_>) -> String {
     let name = text.to_name();
     if name.len() <= MAX_NAME_LENGTH { name.into_owned() } else { name.chars().take(MAX_NAME_LENGTH / 4).collect() }

@@ -8,10 +8,10 @@ use barewire_proto::transcript::{Event, Note, Party, Stream, StreamClose};
 use super::state::RequestKey;
 use super::{HttpExchange, MessagePosition, OperationTracker};
 
-/// The request in another exchange that a response belongs to.
+/// The request in another exchange that a response answers.
 pub(super) enum OtherExchange {
     Operation(u64),
-    /// Several outstanding requests have this id.
+    /// Several outstanding requests have the id of the response.
     Ambiguous,
     None,
 }
@@ -39,8 +39,7 @@ impl OperationTracker {
         }
     }
 
-    /// Forgets the operations in an exchange with an error status: they will not be answered, and their ids can be
-    /// reused.
+    /// Forgets the operations in an exchange with an error status. They get no response, and their ids can be reused.
     fn refuse(&mut self, channel: &str, conversation: &str) {
         let Some(conversation) = self.conversations.get(conversation) else { return };
         let is_here = |number: &u64| self.open.get(number).is_some_and(|it| it.channel == channel);
@@ -48,8 +47,8 @@ impl OperationTracker {
         self.refused = here.into_iter().filter_map(|number| self.forget(number)).collect();
     }
 
-    /// Marks the operations in an exchange as cancelled because the client closed its connection. This is a
-    /// cancellation only in the modern era.
+    /// Marks the operations in an exchange as cancelled, because the client closed the connection. Only modern clients
+    /// cancel by closing the connection.
     fn cancel_on_close(&mut self, channel: &str, time: Option<Duration>) {
         let is_modern = |exchange: &HttpExchange| exchange.request_header("mcp-method").is_some();
         if !self.exchanges.get(channel).is_some_and(is_modern) {
@@ -64,8 +63,7 @@ impl OperationTracker {
         }
     }
 
-    /// Ends the conversation of an exchange without a session. Its operations may still be answered in another
-    /// exchange.
+    /// Ends the conversation of an exchange without a session. Another exchange may still answer its operations.
     fn end_conversation(&mut self, channel: &str) {
         let Some(conversation) = self.conversations.remove(channel) else { return };
         self.left.extend(conversation.numbers());
@@ -93,9 +91,9 @@ impl OperationTracker {
         }
     }
 
-    /// Finds the request for a response in the stream of a GET: over HTTP+SSE, the request was posted in another
-    /// exchange. The `endpoint` event tells which POSTs belong to the stream; if it was not seen, only one outstanding
-    /// request may have the id.
+    /// Finds the request that a response in the stream of a GET answers. Over HTTP+SSE, the request was posted in
+    /// another exchange. If no `endpoint` event connects the POST with the stream, the id must belong to only one
+    /// outstanding request.
     pub(super) fn other_exchange(&mut self, channel: &str, key: &RequestKey) -> OtherExchange {
         let is_stream =
             |exchange: &HttpExchange| exchange.session.is_none() && matches!(exchange.method(), None | Some("GET"));
@@ -128,5 +126,5 @@ impl OperationTracker {
     }
 }
 
-/// The maximum number of unanswered operations from ended exchanges. A response comes soon after its POST or never.
+/// The maximum number of unanswered operations from ended exchanges. A response arrives soon after its POST, or never.
 const MAX_LEFT: usize = 1024;

@@ -8,14 +8,14 @@ use barewire_proto::rpc::Id;
 
 use super::Conversation;
 
-/// The side that sent a request, and its id or progress token.
+/// The side that sent a request, and the id or the progress token of the request.
 pub(super) type RequestKey = (Side, Id<'static>);
 
 /// A conversation with its outstanding requests.
 #[derive(Default)]
 pub(super) struct ConversationState {
     pub(super) facts: Conversation,
-    /// Maps each id to its operations, in order: more than one if the id was reused before it was answered.
+    /// Maps each id to its operations, the oldest first: more than one if the id was reused before it was answered.
     outstanding: HashMap<RequestKey, VecDeque<u64>>,
     /// Maps each progress token to its operation.
     tokens: HashMap<RequestKey, u64>,
@@ -25,7 +25,7 @@ pub(super) struct ConversationState {
     unreadable: [u64; 2],
 }
 
-/// The request that a response belongs to.
+/// The request that a response answers.
 pub(super) enum ResponseTarget {
     Operation(u64),
     /// The request was already answered.
@@ -55,7 +55,7 @@ impl ConversationState {
         same.len() > 1
     }
 
-    /// Takes the operation that a response under this id answers, or else under the id as another type: 1 and `"1"`.
+    /// Takes the operation that a response with this id answers. The id may have the wrong type: 1 also answers `"1"`.
     pub(super) fn answer(&mut self, key: &RequestKey) -> ResponseTarget {
         let by_other_type =
             |state: &mut Self| other_types(&key.1).into_iter().flatten().find_map(|id| state.take(&(key.0, id)));
@@ -122,7 +122,7 @@ impl ConversationState {
         self.unreadable[sender as usize] += 1;
     }
 
-    /// Whether an error without an id can refer to a message from this side. Each such message is used only once.
+    /// Whether an error without an id can refer to an unreadable message from this side. Uses each message only once.
     pub(super) fn take_unreadable(&mut self, sender: Side) -> bool {
         let count = &mut self.unreadable[sender as usize];
         let is_one = *count > 0;
@@ -154,5 +154,5 @@ fn other_types(id: &Id<'_>) -> [Option<Id<'static>>; 2] {
     [Some(Id::from(id.as_str())), id.integer().map(|integer| Id::from(integer.to_string().as_str()))]
 }
 
-/// The maximum number of answered requests that are remembered. A duplicate response comes soon after the first.
+/// The maximum number of answered requests that are remembered. A duplicate response arrives soon after the first.
 const MAX_SETTLED: usize = 1024;

@@ -1,4 +1,4 @@
-//! Tests the relation of each message in a transcript to the others.
+//! Tests the relation of each message in a transcript to earlier messages.
 
 use barewire_proto::mcp::Side;
 use barewire_proto::transcript::read;
@@ -226,7 +226,7 @@ fn a_duplicate_response_does_not_answer_another_session() {
             "@x2 head < HTTP/1.1 200 OK\n@x2 framing sse\n<x2 data: {ANSWER}\n<x2\n<x2 data: {ANSWER}\n<x2\n@x2 eof <\n"
         ),
         format!("@x1 head < HTTP/1.1 200 OK\n<x1(noeol) {ANSWER}\n@x1 eof <\n"),
-        // A response in an exchange without a session is not matched either.
+        // A response also does not answer the request of another exchange without a session.
         post("x3", "/mcp", &[], ASK),
         post("x4", "/mcp", &[], &ASK.replace("\"id\":5", "\"id\":6")),
         format!("@x4 head < HTTP/1.1 200 OK\n<x4(noeol) {ANSWER}\n@x4 eof <\n"),
@@ -328,7 +328,7 @@ fn http_sse_posts_are_answered_in_their_stream() {
     ];
     let log = relations(&named.concat());
     assert_eq!(log.lines[2..], ["2 Some(Result)", "1 Some(Result)"]);
-    // Without an endpoint, the id decides, if only one outstanding request has it.
+    // Without an endpoint event, a response is paired by its id if only one outstanding request has this id.
     let unnamed = [stream("x1", None), stream("x2", None), asked.concat(), accepted("x3"), accepted("x4")].concat();
     assert_eq!(relations(&format!("{unnamed}{}", answer("x1"))).lines[2..], ["-"]);
     let one = [stream("x1", None), asked[0].clone(), accepted("x3"), answer("x1"), answer("x1")].concat();

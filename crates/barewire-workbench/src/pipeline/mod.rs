@@ -20,19 +20,19 @@ pub use read::read_operations;
 
 /// A consumer of messages and events.
 pub trait Observer {
-    /// Called with each message and its relation to those before it.
+    /// Called with each message and its relation to earlier messages.
     fn message(&mut self, message: &TrackedMessage<'_>);
 
-    /// Called with every item; for a frame, after the messages in it.
+    /// Called with every item. For a frame, `message` is called first, with each message in it.
     fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker);
 
-    /// Called when everything received so far was passed on.
+    /// Called after `item` was called with all items that were received so far.
     fn caught_up(&mut self) {}
 
     /// Called at the end. `operations` holds the unfinished operations.
     fn end(&mut self, operations: &OperationTracker);
 
-    /// Whether this observer needs to be called at all. If not, frames are neither decoded nor parsed.
+    /// Whether this observer needs to be called at all. If `false`, frames are neither decoded nor parsed.
     fn is_active(&self) -> bool {
         true
     }
@@ -61,7 +61,7 @@ impl<O: Observer + ?Sized> Observer for Vec<Box<O>> {
     }
 }
 
-/// The end of the pipeline, also for frames from a file: tracks operations, and passes them to an observer.
+/// The last stage of the pipeline, also for frames from a file: tracks operations, and calls an observer.
 pub struct ObserverSink<O> {
     operations: OperationTracker,
     /// The observer.
@@ -101,7 +101,7 @@ pub struct Pipeline<O> {
     recorders: HashMap<(Channel, Stream), Recorder>,
     streams: Streams,
     observed: ObserverSink<O>,
-    /// The error after which the observer is no longer called: it exceeded a limit that no well-behaved peer reaches.
+    /// The error after which the observer is no longer called: a peer exceeded a limit that well-behaved peers respect.
     observer_error: Option<Error>,
     capture: Option<CaptureWriter>,
     entries: Vec<Entry>,
@@ -139,7 +139,7 @@ impl<O: Observer> Pipeline<O> {
         self.pass_on(entries);
     }
 
-    /// Takes an entry that is complete in itself.
+    /// Takes an entry as it is. Bytes in it are not joined with other bytes of their stream.
     pub fn entry(&mut self, entry: Entry) {
         let mut entries = std::mem::take(&mut self.entries);
         entries.push(entry);
@@ -184,17 +184,17 @@ impl<O: Observer> Pipeline<O> {
         }
     }
 
-    /// The observer.
+    /// Returns the observer.
     pub fn observer(&mut self) -> &mut O {
         &mut self.observed.observer
     }
 
-    /// The capture, if there is one. The file is complete after [`CaptureWriter::flush`].
+    /// Returns the capture, if there is one. Its file is complete after [`CaptureWriter::flush`].
     pub fn capture(&mut self) -> Option<&mut CaptureWriter> {
         self.capture.as_mut()
     }
 
-    /// The error because of which the observer is no longer called, if there is one.
+    /// Returns the error after which the observer is no longer called, if there was one.
     pub fn observer_error(&self) -> Option<&Error> {
         self.observer_error.as_ref()
     }

@@ -17,7 +17,7 @@ pub fn read_operations(file: impl AsRef<Path>) -> Result<Vec<Operation>, Error> 
         format: Format::Wire,
         limits: FrameLimits::default(),
         follow: false,
-        // An incomplete last line belongs to no complete message.
+        // The only warning is about an incomplete last line, which has no complete message.
         warn: &|_| {},
     };
     let mut observed = ObserverSink::new(OperationCollector::default());

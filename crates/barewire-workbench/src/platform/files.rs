@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
-/// Writes a file that only its owner can read. Like a capture, it may contain secrets that were not recognized.
+/// Writes a file that only its owner can read. The file may contain secrets that were not recognized, like a capture.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = private_options().write(true).create(true).truncate(true).open(path)?;
     if file.metadata()?.is_file() {
@@ -43,8 +43,8 @@ pub(crate) fn lock(file: &File) -> bool {
     !matches!(flock(file, FlockOperation::NonBlockingLockExclusive), Err(rustix::io::Errno::WOULDBLOCK))
 }
 
-/// Whether both describe the same file. Two different files that exist at the same time differ in at least one of the
-/// two numbers.
+/// Whether the metadata is of the same file. No two files that exist at the same time have the same numbers of device
+/// and inode.
 pub(crate) fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }

@@ -1,4 +1,4 @@
-//! All code that differs between operating systems. The rest of the crate is independent of them.
+//! All code that differs between operating systems. The rest of the crate is the same on all systems.
 
 mod files;
 pub(crate) mod output;

@@ -1,4 +1,4 @@
-//! Makes it possible to write to an output without blocking.
+//! Writes to an output without blocking, if that is possible.
 //!
 //! One thread relays all streams, so no stream may block another. But other processes may share an output that we were
 //! given, such as a terminal or the pipe of a shell script, and making it non-blocking would also affect those
@@ -31,7 +31,7 @@ enum WriteMode {
 }
 
 impl NonBlockingOutput {
-    /// Takes the end of a pipe that only we use.
+    /// Takes the writing end of a pipe that no other process writes to.
     pub(crate) fn own(end: ChildStdin) -> io::Result<Self> {
         let fd = OwnedFd::from(end);
         rustix::io::ioctl_fionbio(&fd, true)?;
@@ -76,7 +76,7 @@ impl NonBlockingOutput {
     }
 }
 
-/// Opens the same pipe again, which Linux allows. Its flags are then independent of the original.
+/// Opens the same pipe again, which Linux allows. The flags of the new file are independent of the original file.
 fn reopen(fd: &OwnedFd) -> Option<File> {
     use std::os::fd::AsRawFd;
     let path = format!("/proc/self/fd/{}", fd.as_raw_fd());

@@ -29,7 +29,7 @@ impl ProcessInfo {
         let (pid, rest) = line.split_once(" (")?;
         let (name, rest) = rest.rsplit_once(") ")?;
         let fields: Vec<&str> = rest.split(' ').collect();
-        // Field numbers in proc(5) start at 1, and the pid and the name come before these fields.
+        // Fields are numbered as in proc(5): the pid is field 1, the name is field 2, and `fields` begins with field 3.
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         let small = |field: usize| u32::try_from(number(field)?).ok();
         Some(Self {

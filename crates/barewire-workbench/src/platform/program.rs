@@ -35,7 +35,7 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
 }
 
 /// Returns the path if the program is a script without an interpreter line. Most hosts run such a script in a shell, as
-/// shells do. A file with zero bytes in it is a binary for another machine.
+/// shells do. A file that contains null bytes is a binary for another machine.
 fn script(name: &OsString) -> Option<PathBuf> {
     let path = match name.as_encoded_bytes().contains(&b'/') {
         true => PathBuf::from(name),

@@ -63,7 +63,7 @@ impl Signals {
     }
 }
 
-/// The program that signals are forwarded to, and the callbacks that are notified.
+/// The program that signals are forwarded to, and callbacks for signals.
 pub(crate) trait SignalTarget: Send + Sync + 'static {
     fn program(&self) -> &RunningProgram;
 
@@ -93,7 +93,7 @@ fn pass<T: SignalTarget>(signal: Signal, target: &Arc<T>) {
         () => send(signal, &**target),
     }
     if signal == Signal::TSTP {
-        // Because this signal is caught, it does not stop us by default.
+        // Because this signal is caught, it does not stop us; so we stop ourselves.
         let _ = kill_process(getpid(), Signal::STOP);
     }
 }

@@ -1,4 +1,4 @@
-//! Measures the CPU time and memory of a process and its descendants, from /proc. Without /proc they are unknown.
+//! Reads the CPU time and memory of a process and its descendants from /proc. Without /proc, both are unknown.
 
 use std::time::Duration;
 
@@ -46,14 +46,14 @@ mod linux {
     use super::Usage;
     use crate::platform::processes::{ProcessInfo, list_processes};
 
-    /// Returns the current usage of a process; `None` if the process does not exist or the system does not report it.
+    /// Returns the current usage of a process and its descendants, or `None` if the process does not exist.
     pub fn usage(root: u32) -> Option<Usage> {
         let all = list_processes();
         if !all.iter().any(|process| process.pid == root) {
             return None;
         }
-        // The tree includes descendants, and orphans that are still in the process group, because each program that we
-        // start has its own process group.
+        // The tree includes the descendants. It also includes orphans that are still in the process group, because each
+        // program that we start has its own process group.
         let mut tree = vec![root];
         let mut at = 0;
         while let Some(parent) = tree.get(at).copied() {

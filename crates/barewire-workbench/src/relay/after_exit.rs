@@ -1,22 +1,22 @@
 //! Decides how long streams are still relayed after the program has ended.
 //!
-//! A process that the program started and that still has its stdin and stdout may be the real server: a launcher may
-//! end while the server that it launched keeps running. Without a tap, the host would see the exit immediately and
-//! could keep talking to the server. A tap cannot both exit and relay, so it relays as long as the host can talk to a
-//! process. When that is no longer possible, or the host has asked us to end, the host may be waiting for our exit, so
-//! there is a time limit. The program's own output is always relayed.
+//! A process that has inherited the program's stdin and stdout may be the real server: a launcher may end while the
+//! server that it launched keeps running. Without a tap, the host would see the exit immediately and could keep talking
+//! to the server. A tap cannot both exit and relay, so it relays as long as the host can talk to a process. When the
+//! host cannot talk to any process, or has asked us to end, it may be waiting for our exit, so there is a time limit.
+//! The output that the program itself has written is always relayed.
 
 use std::time::{Duration, Instant};
 
 pub(super) struct AfterExit {
     /// The number of bytes on stdout and stderr that the program itself has written and we have not read yet; `None`
-    /// once all of them are relayed.
+    /// after all of them were relayed.
     unread: [Option<u64>; 2],
     /// The last time at which bytes were relayed.
     moved: Instant,
-    /// The time limit that applies now, and the time since when it applies.
+    /// The current time limit, and the time at which it began.
     limit: Option<(Limit, Instant)>,
-    /// Whether a process that is still running after the exit was already reported.
+    /// Whether [`ExitAction::ReportLeft`] was returned.
     reported: bool,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct OutputStatus {
 
 #[derive(Debug, PartialEq)]
 pub(super) enum ExitAction {
-    /// Relay until this time (if there is one), or until something happens.
+    /// Keep relaying. Ask for the next action at this time, if there is one, or when a file is ready.
     Wait(Option<Instant>),
     /// Keep relaying, and record that the program has left a process behind. Returned only once.
     ReportLeft,
@@ -52,7 +52,7 @@ pub(super) enum ExitAction {
 
 #[derive(Clone, Copy, PartialEq)]
 struct Limit {
-    /// The maximum time without any bytes.
+    /// The maximum time without relayed bytes.
     silent: Duration,
     /// The maximum time in total.
     in_all: Duration,
@@ -115,7 +115,7 @@ impl AfterExit {
     }
 }
 
-/// The maximum silence: long enough for a process that has output ready.
+/// A process that has output ready writes it within this time.
 const BRIEF_SILENCE: Duration = Duration::from_millis(100);
 
 /// The limit after a signal: a host that has sent a signal will soon send a stronger one.
@@ -124,8 +124,8 @@ const END_REQUESTED_LIMIT: Limit = Limit { silent: BRIEF_SILENCE, in_all: Durati
 /// The limit if only stderr is open: without stdout the conversation is over.
 const STDERR_ONLY_LIMIT: Limit = Limit { silent: BRIEF_SILENCE, in_all: Duration::from_secs(1) };
 
-/// The limit if only stdout is open. A host that has closed stdin gives a server two seconds before it sends a signal;
-/// a host that sends no signal is not kept waiting much longer.
+/// The limit if stdin is closed and stdout is open. After closing stdin, a host usually waits two seconds before it
+/// sends a signal; a host that sends no signal is not kept waiting much longer.
 const STDOUT_ONLY_LIMIT: Limit = Limit { silent: Duration::from_secs(1), in_all: Duration::from_secs(5) };
 
 #[cfg(test)]

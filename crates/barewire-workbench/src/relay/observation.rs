@@ -155,10 +155,10 @@ pub const STILL_RELAYED: &str = "everything is still passed on";
 /// The maximum length of a frame that is parsed. Longer frames are still recorded completely.
 const MAX_OBSERVED_FRAME: usize = 16 * 1024 * 1024;
 
-/// The number of pending bytes that are written to the file before the whole batch is processed.
+/// The number of pending bytes above which they are written to the file, even in the middle of a batch.
 const FLUSH_BYTES: usize = 256 * 1024;
 
-/// The maximum wait at the end for a slow disk.
+/// The maximum time in which a slow disk can finish the capture.
 const SLOW_DISK: Duration = Duration::from_secs(5);
 
 /// The maximum wait for a disk that makes no progress. Hosts wait longer than this before they kill a server.

@@ -1,4 +1,4 @@
-//! Relays the bytes and the end of each stream, for all streams on one thread.
+//! Relays the bytes of all streams, and the ends of these streams, on one thread.
 //!
 //! There is only one thread because, on one processor, a request and its response took twice as long through two
 //! threads as through one. So only `poll` may block here. Bytes that cannot be written are kept, and nothing more is
@@ -30,7 +30,7 @@ pub(super) struct Pump {
 
 pub(super) struct RelayLane {
     stream: Stream,
-    /// The input and output files; `None` once the stream is closed.
+    /// The input and output files; `None` after the stream was closed.
     ends: Option<LaneFiles>,
     /// Bytes that were read and not written yet.
     unsent: Vec<u8>,
@@ -115,7 +115,7 @@ impl Pump {
         }
         if !cut.is_empty() {
             (self.say)(&format!(
-                "the program has ended; what others still write to its {} is not passed on",
+                "the program has ended; output of other processes to its {} is not passed on",
                 cut.join(" and ")
             ));
         }
@@ -133,8 +133,8 @@ impl Pump {
         RelayStatus { has_listener, stdout, stderr, moved, end_requested: self.shared.should_end() }
     }
 
-    /// Waits until a file is ready, at most until `wake_at`. A closed output is noticed even if there is nothing to
-    /// write, as it would be without a tap; except on stderr, where it does not matter and polling costs time.
+    /// Waits until a file is ready, at most until `wake_at`. Also notices that an output was closed while there is
+    /// nothing to write, because without a tap the writer would notice. Stderr is left out to save time.
     fn wait(&self, wake_at: Option<Instant>) -> io::Result<ReadyFiles> {
         // The first polled file is the wake pipe.
         let (mut files, mut slots, mut count) =
@@ -237,7 +237,7 @@ impl RelayLane {
             let count = match ends.from.read(buffer) {
                 Ok(count) => count,
                 Err(error) if is_temporary(&error) => return Ok(()),
-                // The input is a terminal that was closed.
+                // For example, the input is a terminal that was closed.
                 Err(_) => 0,
             };
             self.read += count as u64;

@@ -65,7 +65,7 @@ impl ObservationQueue {
         let mut state = self.lock();
         // The last bytes may exceed the maximum, because a fault may write a piece that alone is larger.
         if state.batch.bytes.len() >= MAX_QUEUED_BYTES || state.batch.marks.len() >= MAX_QUEUED_MARKS {
-            // Over HTTP there may be any number of exchanges. Beyond the maximum, missed bytes are not counted.
+            // Over HTTP there can be any number of exchanges. Missed bytes are counted for at most this many streams.
             if state.missed.len() < MAX_MISSED_STREAMS || state.missed.contains_key(&(exchange, stream)) {
                 *state.missed.entry((exchange, stream)).or_default() += bytes.len() as u64;
             }
@@ -176,11 +176,11 @@ impl ObservationBatch {
 /// The time that the observation thread waits for more bytes: too short for a person to notice.
 const BATCH_WAIT: Duration = Duration::from_millis(10);
 
-/// The number of bytes that are processed without waiting for more.
+/// The number of queued bytes at which the observation thread no longer waits for more bytes.
 const BATCH_BYTES: usize = 256 * 1024;
 
-/// The maximum number of queued bytes: some milliseconds of output from the fastest peer. There are two buffers of this
-/// size.
+/// The maximum number of queued bytes: some milliseconds of output from the fastest peer. There are two such buffers:
+/// one is filled while the other is processed.
 const MAX_QUEUED_BYTES: usize = 16 * 1024 * 1024;
 const MAX_QUEUED_MARKS: usize = 256 * 1024;
 const MAX_MISSED_STREAMS: usize = 64 * 1024;

@@ -111,7 +111,7 @@ fn pump(
 /// The state that the threads of a relay share.
 pub(super) struct RelayShared {
     pub(super) clock: CaptureClock,
-    /// Sends to the observation; `None` if there is none.
+    /// Sends to the observation; `None` if the relay is not observed.
     sender: Option<ObservationSender>,
     pub(super) program: RunningProgram,
     /// Wakes the pump after one of the flags below has changed.

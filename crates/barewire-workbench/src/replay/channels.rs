@@ -26,7 +26,7 @@ impl Channels {
             }
             Some(wanted) if all.streams.contains(wanted) => Ok(Self::stream(wanted)),
             Some(wanted) => {
-                let hint = format!("it has: {}", all.list());
+                let hint = format!("its channels: {}", all.list());
                 Err(Error::new(format!("it has no channel {wanted}")).with_hint(hint))
             }
             None => match (all.streams.len(), all.sessions().len()) {
@@ -137,7 +137,7 @@ impl CaptureChannels {
         }
     }
 
-    /// Among the exchanges that `includes` accepts, returns the first one of every session.
+    /// Returns the first exchange of every session, among the exchanges that `includes` accepts.
     fn first_of_each_session(&self, includes: impl Fn(&RecordedExchange) -> bool) -> Vec<&str> {
         let mut all: Vec<(&String, &RecordedExchange)> = self.exchanges.iter().filter(|(_, it)| includes(it)).collect();
         all.sort_by_key(|(_, exchange)| exchange.number);

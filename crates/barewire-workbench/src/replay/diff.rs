@@ -19,17 +19,17 @@ pub struct Change {
 }
 
 impl Change {
-    /// The JSON Pointer of the place; empty if it is the whole message.
+    /// Returns the JSON Pointer of the place; empty if the place is the whole message.
     pub fn pointer(&self) -> String {
         pointer(&self.path)
     }
 
-    /// The JSON text of the recorded value; `None` if the place exists only in the received message.
+    /// Returns the JSON text of the recorded value, or `None` if the place exists only in the received message.
     pub fn recorded(&self) -> Option<String> {
         self.recorded.as_ref().map(Value::to_string)
     }
 
-    /// The JSON text of the received value; `None` if the place exists only in the recorded message.
+    /// Returns the JSON text of the received value, or `None` if the place exists only in the recorded message.
     pub fn received(&self) -> Option<String> {
         self.received.as_ref().map(Value::to_string)
     }
@@ -52,7 +52,7 @@ pub(super) fn diff_messages(recorded: &Message, received: &Message, accept: &mut
     }
 }
 
-/// Returns the places where two values differ unacceptably. Recurses: a `Value` is at most 128 levels deep.
+/// Returns the places where two values differ unacceptably. Recursion is safe: a `Value` has at most 128 levels.
 fn diff(recorded: &Value, received: &Value, accept: &mut AcceptDifference<'_>) -> Vec<Change> {
     let mut walk = DiffWalk { path: Vec::new(), changes: Vec::new(), accept };
     walk.values(recorded, received);

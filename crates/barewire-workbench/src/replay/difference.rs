@@ -38,7 +38,7 @@ pub struct Difference {
 /// The kind of a [`Difference`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "each has its sentence in Display")]
+#[allow(missing_docs, reason = "Display describes each kind in a sentence")]
 pub enum DifferenceKind {
     Answer,
     /// No response came, for this reason.
@@ -69,7 +69,7 @@ pub enum DifferenceKind {
 }
 
 impl DifferenceKind {
-    /// The name of this kind in JSON.
+    /// Returns the name of this kind in JSON.
     pub fn as_str(&self) -> &'static str {
         self.words().0
     }

@@ -1,4 +1,4 @@
-//! Replaces values that the recorded server generated and the client returned with the values of the live server.
+//! Finds values that the server generates and the client sends back, and replaces the recorded ones with the live ones.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,8 +11,8 @@ use super::script::Script;
 use super::value::Value;
 use crate::secrets::REPLACEMENT_PREFIX as REDACTED;
 
-/// The live server's values for recorded ones. Values are kept as JSON text; a number always has the same spelling as a
-/// key.
+/// Maps values that the recorded server generated to the values of the live server. Values are kept as JSON text; as a
+/// key, a number always has the same spelling.
 #[derive(Debug)]
 pub(super) struct GeneratedValues {
     /// The strings in the capture that the server sent first and the client sent later.
@@ -23,7 +23,7 @@ pub(super) struct GeneratedValues {
     live: HashMap<(Option<&'static str>, String), String>,
 }
 
-/// The server's members with values that are opaque to the client, each with the member that returns the value.
+/// Members whose values are opaque to the client, each with the member in which the client sends the value back.
 const OPAQUE_MEMBERS: [(&str, &str); 6] = [
     ("nextCursor", "cursor"),
     ("requestState", "requestState"),

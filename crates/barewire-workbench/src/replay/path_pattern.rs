@@ -5,7 +5,7 @@ use std::str::FromStr;
 /// A JSON Pointer in which `*` matches any one member or element. The pattern also covers everything below the place.
 #[derive(Debug, Clone)]
 pub struct PathPattern {
-    /// The method of the request, if the pattern applies only to messages about that method.
+    /// The method of the messages that the pattern covers, including their responses; `None` for all methods.
     method: Option<String>,
     steps: Vec<PathStep>,
 }

@@ -25,7 +25,7 @@ pub(super) struct PlayPlan {
 #[derive(Debug)]
 pub(super) struct PlannedSend {
     pub(super) frame: usize,
-    /// The number of expected messages that came before this frame in the capture, and must come before it is sent.
+    /// The number of expected messages before this frame in the capture. They must be received before it is sent.
     pub(super) needs: usize,
     /// The responses in this frame: for each, its position in the frame, and the index of the server's request (among
     /// the expected messages) that it answers.
@@ -83,8 +83,8 @@ impl PlayPlan {
                     (Side::Client, MessageKind::OrphanError | MessageKind::Invalid) => {}
                     (Side::Server, MessageKind::Response { id }) => {
                         match plan.answered_request(id, &recorded.exchange, script) {
-                            // A response after a cancellation notification is not expected; a response before the
-                            // client closed the connection is.
+                            // A response after a cancellation notification is not expected. A response that came
+                            // before the client closed the connection is expected.
                             Some(request) if plan.is_cancelled_by_message(request, script) => {}
                             Some(request) => {
                                 plan.requests[request].answers.push(plan.expected.len());

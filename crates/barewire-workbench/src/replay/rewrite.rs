@@ -6,7 +6,7 @@ use barewire_proto::json::{Json, Kind, Text};
 
 use super::value::MAX_DEPTH;
 
-/// Calls `replacement` forevery string and number in a text, with its path and value, and replaces the value with the
+/// Calls `replacement` with the path and value of every string and number in a text, and replaces the value with the
 /// returned text.
 ///
 /// Returns `None` if nothing is replaced or the text is not JSON.

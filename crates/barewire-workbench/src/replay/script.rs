@@ -64,7 +64,7 @@ pub enum ExitStatus {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ScriptOptions<'a> {
-    /// The channel of the conversation; over HTTP that of any exchange of the session. `None` if there is only one.
+    /// The channel of the conversation, or of any of its HTTP exchanges; `None` if there is only one conversation.
     pub channel: Option<&'a str>,
     /// Whether frames with redacted secrets are accepted. If so, any received value matches a redacted one.
     pub allow_redacted: bool,
@@ -79,7 +79,7 @@ impl Default for ScriptOptions<'_> {
 }
 
 impl Script {
-    /// Reads one conversation from a capture file. Calls `warn` forevery part that cannot be read and is left out.
+    /// Reads one conversation from a capture file. Calls `warn` for every part that cannot be read and is left out.
     pub fn load(file: &Path, options: ScriptOptions<'_>, warn: &dyn Fn(&Error)) -> Result<Self, Error> {
         let name = file.display();
         let cannot = |why: &dyn Display| Error::new(format!("cannot read {name}: {why}"));
@@ -88,7 +88,7 @@ impl Script {
         opened.take(MAX_CAPTURE + 1).read_to_end(&mut text).map_err(|error| cannot(&error))?;
         if text.len() as u64 > MAX_CAPTURE {
             return Err(cannot(&format_args!("it is longer than {MAX_CAPTURE} bytes"))
-                .with_hint("a capture is replayed from memory: shorten it"));
+                .with_hint("the whole capture must fit in memory: shorten it"));
         }
         let entries = read_entries(&name.to_string(), &text, warn).map_err(|error| {
             cannot(&error).with_hint("a .wire capture is expected; docs/wire-format.md describes the format")
@@ -155,7 +155,7 @@ impl<'a> FrameCollector<'a> {
             Entry::Bytes(bytes) if self.channels.has(bytes.channel.as_str()) => {
                 if bytes.stream != Stream::Stderr && bytes.marks.truncated.is_some() {
                     let what = format!("frame {} is truncated", self.next_number());
-                    return Err(Error::new(what).with_hint("capture it again without a limit"));
+                    return Err(Error::new(what).with_hint("record the capture again without a limit"));
                 }
                 if bytes.stream == Stream::ToServer && !self.channels.over_http {
                     self.sent.extend_from_slice(&bytes.payload);
@@ -166,7 +166,7 @@ impl<'a> FrameCollector<'a> {
                 Note::Gap(stream, missing) => {
                     let (to, number) = (stream.sigil(), self.next_number());
                     let what = format!("{missing} bytes of {to} are missing before frame {number}");
-                    let hint = "capture it again: what follows a gap cannot be replayed";
+                    let hint = "record the capture again: messages after a gap cannot be replayed";
                     return Err(Error::new(what).with_hint(hint));
                 }
                 Note::Closed(StreamClose::Connection) => {
@@ -192,8 +192,8 @@ impl<'a> FrameCollector<'a> {
         Ok(())
     }
 
-    /// Returns the number of the next frame. With several channels it is approximate, because it ignores the frames in
-    /// the other channels.
+    /// Returns the number of the next frame. If the capture has several channels, the number may be too low, because
+    /// the frames in other channels are not counted.
     fn next_number(&self) -> u64 {
         self.frames.last().map_or(1, |frame| frame.number + 1)
     }

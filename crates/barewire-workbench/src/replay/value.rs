@@ -23,7 +23,7 @@ pub(super) enum Value {
 pub(super) struct Number(String);
 
 impl Value {
-    /// Returns `None` if the text is not JSON, has half of a surrogate pair, or more than [`MAX_DEPTH`] levels.
+    /// Parses JSON. Returns `None` if the text is invalid, has half of a surrogate pair, or exceeds [`MAX_DEPTH`].
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         Self::of(Json::parse(text).ok()?, MAX_DEPTH)
     }
@@ -100,7 +100,7 @@ fn text(text: Text<'_>) -> Option<String> {
     Some(text.to_str()?.into_owned())
 }
 
-/// The maximum number of levels in a value, the same as in serde_json. Each level scans the text below it again.
+/// The maximum number of levels in a value, as in serde_json. Deep texts take long: each level is scanned again.
 pub(super) const MAX_DEPTH: usize = 128;
 
 #[cfg(test)]

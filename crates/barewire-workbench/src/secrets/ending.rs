@@ -23,7 +23,7 @@ pub(super) enum SecretEnd {
 }
 
 impl SecretEnd {
-    /// Returns where a secret that begins at `start` ends, or `None` if the text does not contain its end.
+    /// Returns the end of the secret that begins at `start`, or `None` if the text does not contain the end.
     pub(super) fn find(self, text: &[u8], start: usize) -> Option<usize> {
         let rest = &text[start..];
         let end = match self {
@@ -55,7 +55,7 @@ fn without_slashes(text: &[u8], end: usize) -> usize {
     end - text[..end].iter().rev().take_while(|b| **b == b'\\').count()
 }
 
-/// Whether another array element follows a string, or another cookie follows a cookie.
+/// Says whether another array element follows a string, or another cookie follows a cookie.
 pub(super) enum NextElement {
     /// The next element or cookie value begins at this offset.
     Begins(usize),

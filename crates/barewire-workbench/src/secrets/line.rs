@@ -2,7 +2,7 @@
 //!
 //! A line that is too long to be kept in memory comes in pieces, and a secret may begin in one piece and end in
 //! another. So the end of each piece is held back until the next piece comes: enough to contain a name with its value,
-//! or a whole token. Once a secret has begun, its parts are reported until its end is found, however many pieces it
+//! or a whole token. After a secret has begun, its parts are reported until its end is found, however many pieces it
 //! spans.
 //!
 //! If a text has several lines, each line is reported immediately, without waiting for the next. But the end of the
@@ -26,7 +26,7 @@ pub(crate) trait SecretVisitor {
     /// Called at the end of a secret.
     fn end(&mut self, kind: SecretKind);
 
-    /// Called with a whole secret that is a number. Its replacement is not a number, so it needs these quotes around
+    /// Called with a whole secret that is a number. Its replacement is a string, which needs a `quote` before and after
     /// it.
     fn number(&mut self, quote: &[u8], number: &[u8], kind: SecretKind);
 }
@@ -38,7 +38,7 @@ pub(crate) enum Continuation {
     Piece,
     /// Another line of the same text.
     Line,
-    /// Nothing that belongs to the same text.
+    /// No more of the same text.
     Nothing,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct LineScanner {
     held: Vec<u8>,
     /// The progress within `held`.
     cursor: Cursor,
-    /// Hits in text that is already reported that were undecided when their line ended.
+    /// Hits that were undecided when their line ended. The text of that line is already reported.
     undecided: Vec<Hit>,
     /// The offsets in `held` of colons whose values are secrets.
     colons: Vec<usize>,
@@ -63,7 +63,7 @@ struct Cursor {
     reported: usize,
     /// The offset up to which the text was searched for hits.
     examined: usize,
-    /// The end of the last secret: the text before it is not searched again, but a name in it may belong to a value
+    /// The end of the last secret. The text before it is not searched again, but it may contain the name of a value
     /// that follows.
     floor: usize,
 }
@@ -86,7 +86,7 @@ enum ScanState {
 }
 
 impl LineScanner {
-    /// Takes the next piece of the line, and reports all text that is decided.
+    /// Takes the next piece of the line, and reports all text that is known to be plain or secret.
     pub(crate) fn push(
         &mut self,
         piece: &[u8],
@@ -230,7 +230,7 @@ impl LineScanner {
         }
     }
 
-    /// Examines the hits again that were undecided when their line ended. Returns the first secret that is not reported
+    /// Examines again the hits that were undecided when their line ended. Returns the first secret that is not reported
     /// yet.
     fn decide(&mut self, hits: &Hits<'_>, next: Continuation) -> Option<SecretMatch> {
         let mut first = None;

@@ -4,7 +4,7 @@
 //! a `SecretVisitor` with the plain and the secret parts. The [`Redactor`] uses such a visitor, and so does the check
 //! that reports secrets on the wire, so both find secrets by the same rules.
 //!
-//! In the order of the data: `hits` finds places that may be the start or the name of a secret. `named` and
+//! The modules in the order of use: `hits` finds places that may be the start or the name of a secret. `named` and
 //! `parameters` decide by name, with the table in `names`; `tokens` decides by shape, with the table in `shapes`. All
 //! of them read the text through a `view`. `words` recognizes values that are harmless in spite of their name. `ending`
 //! finds the end of a secret, and `line` combines these steps.
@@ -37,7 +37,7 @@ pub(crate) enum SecretKind {
     Named(NameContext),
     /// The shape of the text: a description of such secrets, and the public prefix that all of them have.
     Shaped { what: &'static str, begins: &'static str },
-    /// The text is the value of one of our environment variables, whose name is that of a secret.
+    /// The value is known: the caller named it, or an environment variable with the name of a secret has it.
     Known,
 }
 

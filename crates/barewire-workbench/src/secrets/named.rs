@@ -96,7 +96,7 @@ impl TextView<'_> {
     /// Returns the class of the value in `{"name": "API_KEY", "value": …}`. `quote` is the offset of the quote before
     /// `value`; `slashes` is the number of backslashes before every quote.
     fn sibling(&self, quote: usize, slashes: usize) -> Option<SecretClass> {
-        // `API_KEY` may contain a secret itself, and is still a name.
+        // The name may contain a secret that was already found, so the text before `floor` is read too.
         let view = TextView { floor: 0, ..*self };
         let sign = |end: usize, byte: u8| {
             let end = view.back_json_space(end);
@@ -208,7 +208,7 @@ impl TextView<'_> {
             }
         }
         let start = if let SecretClass::Authorization = secret { start + scheme(rest) } else { start };
-        // A value that is a complete replacement text was redacted before, and stays.
+        // A value that is a complete replacement text was redacted before, and is not replaced again.
         let rest = &self.text[start..];
         let window = &rest[..rest.len().min(MAX_PLACEHOLDER)];
         let end = ending.find(window, 0).unwrap_or(window.len());
@@ -254,8 +254,8 @@ impl TextView<'_> {
         self.run(start, part, fits, found)
     }
 
-    /// Examines `Cookie: name=…; name=…`. The names stay. In a Set-Cookie header only the first value is a secret;
-    /// attributes such as Path and Domain follow it.
+    /// Examines `Cookie: name=…; name=…`. The names are not secrets. In a Set-Cookie header only the first value is a
+    /// secret; attributes such as Path and Domain follow it.
     fn cookies(&self, start: usize, name: &[u8]) -> Option<SecretMatch> {
         let is = |cookie: &[u8]| name.eq_ignore_ascii_case(cookie);
         let ending = match () {

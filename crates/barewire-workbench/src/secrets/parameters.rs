@@ -15,8 +15,8 @@ enum Parameter {
 }
 
 impl TextView<'_> {
-    /// Examines `Digest username="…", response="…"`: all parameters after the scheme are one secret. An unknown scheme
-    /// may be prose, so it needs at least two parameters.
+    /// Examines `Digest username="…", response="…"`: all parameters after the scheme are one secret. A word that is not
+    /// a known scheme may be prose, so at least two parameters must follow it.
     pub(super) fn parameters(&self, start: usize, scheme: usize) -> Option<SecretMatch> {
         let most = self.text.len().min(start + MAX_RUN);
         let view = TextView { text: &self.text[..most], floor: self.floor, more: self.more && most < start + MAX_RUN };

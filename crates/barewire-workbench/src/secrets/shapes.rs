@@ -45,7 +45,7 @@ const fn token(begins: &'static str, what: &'static str, least: usize) -> TokenS
 /// Returns the shape whose prefix (a word and a separator) ends this text.
 pub(super) fn prefixed_shape(text: &[u8]) -> Option<&'static TokenShape> {
     let [.., first, second, _] = text else { return None };
-    // Quick test: this function runs forevery separator, and almost none ends a prefix.
+    // Quick test: this function runs for every separator, and almost no separator ends a prefix.
     if !PREFIX_LETTERS[0][usize::from(*first)] || !PREFIX_LETTERS[1][usize::from(*second)] {
         return None;
     }
@@ -153,7 +153,7 @@ pub(super) fn is_path(value: &[u8]) -> bool {
     matches!(value, [b'/' | b'~' | b'.', ..] | [_, b':', b'\\' | b'/', ..])
 }
 
-/// Whether one of the words in the text has a digit and is longer than such words are in ordinary names.
+/// Whether a word in the text has a digit and at least ten characters, which is rare in ordinary names.
 pub(super) fn has_random_word(run: &[u8]) -> bool {
     run.split(|b| matches!(b, b'-' | b'_' | b'/' | b'.')).any(is_long_with_digit)
 }
@@ -189,7 +189,7 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
 /// The maximum length of a placeholder.
 pub(super) const MAX_PLACEHOLDER: usize = 64;
 
-/// Whether the word after an option is prose, as in `--token is missing`, or describes the option's value.
+/// Whether the word after an option is prose, as in `--token is missing`, or a placeholder, as in `--token TOKEN`.
 pub(super) fn is_prose(word: &[u8]) -> bool {
     let word = word.trim_ascii_end();
     let end = word.iter().rposition(u8::is_ascii_alphanumeric).map_or(0, |last| last + 1);

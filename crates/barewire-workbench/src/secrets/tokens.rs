@@ -24,7 +24,7 @@ impl TextView<'_> {
         }
     }
 
-    /// Examines `user:password@` in a URL. The user name stays, unless it looks like a token.
+    /// Examines `user:password@` in a URL. A user name without a password is a secret only if it looks like a token.
     pub(super) fn userinfo(&self, start: usize) -> SecretMatch {
         let end = self.skip(start, MAX_RUN, |b| !matches!(b, b'/' | b'?' | b'#' | b'"' | b'\\') && b > b' ');
         if end == self.text.len() && self.more && end - start < MAX_RUN {
@@ -38,7 +38,7 @@ impl TextView<'_> {
             None => return SecretMatch::Nothing,
         };
         let value = &authority[from..at];
-        // In a list of hosts, this is a port and the next host.
+        // In a list of hosts, the text after a colon is a port and the next host.
         let is_port = value.split(|b| *b == b',').next().is_some_and(|port| port.iter().all(u8::is_ascii_digit));
         if value.contains(&b',') && is_port || shapes::is_placeholder(value) || matches!(value[0], b'$' | b'{') {
             return SecretMatch::Nothing;

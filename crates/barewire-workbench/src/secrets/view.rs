@@ -1,5 +1,5 @@
-//! Examines a place in a text for a secret. The rules by name and the rules by shape both read the text through this
-//! view.
+//! Reads a text around a place that may be a secret. The rules by name and the rules by shape both read the text
+//! through this view.
 
 use super::SecretKind;
 use super::ending::SecretEnd;
@@ -19,7 +19,7 @@ pub(super) enum SecretMatch {
     Open { start: usize, ending: SecretEnd, in_array: bool, kind: SecretKind },
     /// The secret is the value of the member with this colon, in an object with a secret name.
     Inside { colon: usize },
-    /// Undecided until more of the text has come.
+    /// Undecided: more of the text is needed.
     Wait,
 }
 
@@ -36,7 +36,7 @@ impl SecretMatch {
     }
 }
 
-/// A text that is read from `floor` on. `more` means that the text is not complete.
+/// A text, of which only the part from `floor` on is read. `more` means that the text is not complete.
 pub(super) struct TextView<'a> {
     pub(super) text: &'a [u8],
     pub(super) floor: usize,
@@ -44,7 +44,7 @@ pub(super) struct TextView<'a> {
 }
 
 impl TextView<'_> {
-    /// The result if the text ends too early for a decision.
+    /// Returns the result if the text ends too early for a decision.
     pub(super) fn wait(&self) -> SecretMatch {
         if self.more { SecretMatch::Wait } else { SecretMatch::Nothing }
     }
@@ -159,6 +159,6 @@ pub(super) const MAX_BACKSLASHES: usize = 31;
 /// The maximum length of a token that is read whole. A JWT that lists all groups in a company has 4 KiB.
 pub(super) const MAX_RUN: usize = 8 * 1024;
 
-/// The maximum length of text before a hit that is read: the colon in `"name": "API_KEY", "value":` has five gaps of
-/// white space, a quote with backslashes and a sign before it, and three names.
+/// The maximum number of bytes before a hit that are read. The last colon in `"name": "API_KEY", "value":` needs the
+/// most: before it are three names, and five times white space, a quote with backslashes, and a punctuation mark.
 pub(super) const LOOKBEHIND: usize = 5 * (MAX_JSON_SPACE + MAX_BACKSLASHES + 2) + 3 * names::MAX_WRITTEN_NAME;

@@ -1,4 +1,4 @@
-//! Decides whether a value under a secret name is prose, code or a word of a language instead of a secret.
+//! Decides whether a value under a secret name is prose, program code or a token of a parser instead of a secret.
 
 use super::names::{self, NameContext};
 use super::shapes;
@@ -101,7 +101,7 @@ pub(super) fn is_path_of_words(value: &[u8]) -> bool {
     path.iter().any(is_slash) && path.split(|b| is_slash(b) || is_sign(b)).all(is_word)
 }
 
-/// The maximum length of a word in which capital letters may be anywhere.
+/// Words that are shorter than this may have capital letters anywhere.
 const MAX_UNCHECKED_WORD: usize = 8;
 
 /// Keywords of programming languages that may follow `=`.

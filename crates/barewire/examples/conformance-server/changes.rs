@@ -1,4 +1,4 @@
-//! Tools that change the server's entries, so that subscribed clients get notifications.
+//! Tools that add and remove a tool or a prompt, so that subscribed clients get notifications.
 
 use barewire::Server;
 use barewire::server::{Prompt, Tool};

@@ -1,16 +1,16 @@
-//! The server that the official conformance suite runs against, with one of everything that a server can offer, under
-//! the names that the suite expects. `interop/conformance/run` runs it.
+//! The server that the official conformance suite tests. It has every feature that a server can offer, under the names
+//! that the suite expects. `interop/conformance/run` starts it.
 //!
 //! ```text
 //! conformance-server                       on stdin and stdout
 //! conformance-server --http 127.0.0.1:0    over HTTP, at /mcp; the URL is printed on stderr
 //! ```
 //!
-//! `tools` answer by themselves, `questions` ask the client first, `changes` change the server's entries; then there
-//! are `prompts` and `resources`. Every handler is written once, and serves both eras of the protocol over stdio and
-//! HTTP.
+//! The tools in `tools` answer without asking, those in `questions` and `rounds` ask the client first, and those in
+//! `changes` add and remove tools and prompts. Every handler is written once, and serves both eras of the protocol over
+//! stdio and HTTP.
 
-#![cfg_attr(feature = "http", allow(clippy::print_stderr, reason = "the caller needs the URL"))]
+#![cfg_attr(feature = "http", allow(clippy::print_stderr, reason = "the URL is printed for the conformance suite"))]
 
 mod changes;
 mod prompts;
@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Returns the server with all its entries.
+/// Returns the server with all its tools, resources and prompts.
 fn server() -> Server {
     let server = Server::new("conformance-server", env!("CARGO_PKG_VERSION"))
         .title("What the conformance suite looks for")

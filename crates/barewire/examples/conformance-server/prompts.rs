@@ -1,4 +1,4 @@
-//! Prompts: text, arguments with completion, a resource, an image, and one that asks the user first.
+//! Prompts with text, with arguments and completion, with a resource, with an image, and one that asks the user first.
 
 use barewire::mcp::{Content, PromptMessage, ResourceContents};
 use barewire::server::{Call, CompletionRequest, Elicit, Prompt, image};

@@ -1,4 +1,4 @@
-//! Tools that ask the user or the model behind the client, and return the answer.
+//! Tools that ask the user or the model of the client, and return the answer.
 
 use barewire::Server;
 use barewire::mcp::{CreateMessageParams, ElicitForm, SamplingMessage};
@@ -96,7 +96,7 @@ async fn defaults(call: Call) -> Result<String, ToolError> {
     describe_answer("Elicitation completed", call.ask("profile", Elicit::<Profile>::form("Please check this")).await)
 }
 
-/// A form with a schema written by hand, because a type can express choices in one way only.
+/// Asks with a schema that is written by hand, because a Rust type can express choices in one form only.
 async fn choices(call: Call) -> Result<String, ToolError> {
     let titled = json!([
         { "const": "value1", "title": "First Option" },

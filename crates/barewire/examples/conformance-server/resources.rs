@@ -1,4 +1,4 @@
-//! Resources: text, bytes, a template for many, and one that changes.
+//! Resources: text, bytes, a template for many resources, and a resource that changes.
 
 use barewire::Server;
 use barewire::server::{Resource, Template};

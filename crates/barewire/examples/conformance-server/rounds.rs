@@ -1,7 +1,7 @@
-//! Tools for the modern scenarios of the suite: calls that take several rounds, because the client must answer in
-//! between.
+//! Tools for the modern scenarios of the suite: calls that take several rounds, because the client must answer a
+//! question before there is a result.
 //!
-//! The handlers do not handle rounds themselves: they ask, and continue when there is an answer. The same lines ask
+//! The handlers do not handle rounds themselves: they ask, and continue when there is an answer. The same code asks
 //! legacy clients during the call.
 
 use barewire::Server;
@@ -52,8 +52,8 @@ struct Order {
     number: u32,
 }
 
-/// The stored value travels through the client, sealed. If the client changes it, the request is refused before this
-/// runs again.
+/// Stores a value, which is sealed, sent to the client, and sent back by the client. If the client changes the value,
+/// the request is refused before this handler runs again.
 async fn remember(call: Call) -> Result<String, ToolError> {
     let order = call.state("order")?.unwrap_or(Order { number: 17 });
     call.keep("order", &order)?;
@@ -86,7 +86,7 @@ async fn ask_in_turn(call: Call) -> Result<String, ToolError> {
     Ok(format!("{name} likes {color}"))
 }
 
-/// A question that the client has not declared would end the call, so optional questions are asked only if it has.
+/// Asks only questions that the client has declared, because any other question would end the call.
 async fn ask_what_is_declared(call: Call) -> Result<String, ToolError> {
     let client = call.client_capabilities();
     let mut answers = Vec::new();

@@ -1,4 +1,4 @@
-//! Tools that answer by themselves: each kind of content, a failure, progress, log messages, a schema written by hand.
+//! Tools that answer without asking: each kind of content, a failure, progress, log messages, a schema written by hand.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ async fn several_contents() -> [Content; 3] {
     ]
 }
 
-/// A legacy client gets the messages of the level that it has set, a modern one those of the level in its call.
+/// A legacy client gets log messages of the level that it has set, a modern client those of the level in its call.
 async fn log_three_times(call: Call) -> Result<&'static str, ToolError> {
     call.log(LoggingLevel::Info, "Tool execution started").await?;
     tokio::time::sleep(STEP).await;
@@ -65,7 +65,7 @@ async fn report_progress_three_times(call: Call) -> Result<&'static str, ToolErr
     Ok("Tool with progress executed")
 }
 
-/// The response waits for the client, so nothing is lost. On a transport without streams this has no effect.
+/// Closes the HTTP connection; the client gets the response when it reconnects. Other transports are not affected.
 async fn reconnect(call: Call) -> &'static str {
     call.hang_up(STEP);
     tokio::time::sleep(2 * STEP).await;
@@ -83,7 +83,7 @@ async fn custom_header(CustomHeader { value }: CustomHeader) -> String {
     format!("The header and the body say {value}")
 }
 
-/// A tool with a schema written by hand. Clients get it unchanged.
+/// Returns a tool with a schema that is written by hand. Clients get the schema unchanged.
 fn schema_by_hand() -> Tool {
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -108,7 +108,7 @@ fn schema_by_hand() -> Tool {
         "else": { "required": ["email"] },
         "additionalProperties": false,
     });
-    let schema = to_raw_value(&schema).expect("JSON is JSON");
+    let schema = to_raw_value(&schema).expect("a JSON value can be serialized");
     let mut definition = mcp::Tool::new("json_schema_2020_12_tool", schema);
     definition.description = Some("Has a schema with JSON Schema 2020-12 features".to_owned());
     Tool::unchecked(definition, |arguments: Box<RawValue>| async move {
@@ -117,7 +117,7 @@ fn schema_by_hand() -> Tool {
     })
 }
 
-/// Long enough to be visible, short enough to wait for.
+/// The pause between two messages of a tool: long enough for the suite to see them separately.
 const STEP: Duration = Duration::from_millis(50);
 
 /// A red dot of 1 by 1 pixel.

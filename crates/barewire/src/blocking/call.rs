@@ -29,28 +29,29 @@ impl<'a> IncomingCall<'a> {
         Self { method: method.to_name(), params, is_request, send }
     }
 
-    /// The method's name.
+    /// Returns the name of the method.
     pub fn method(&self) -> &str {
         &self.method
     }
 
-    /// Deserializes the parameters. Absent parameters are read as an empty object.
+    /// Deserializes the parameters. Absent parameters are read as an empty object, an empty array or null, whichever
+    /// `T` accepts.
     pub fn params<T: Deserialize<'a>>(&self) -> Result<T, Failure> {
         crate::params::read(self.params)
     }
 
-    /// The JSON text of the parameters, as the peer wrote it; `None` if there are none.
+    /// Returns the JSON text of the parameters as the peer wrote it; `None` if the call has no parameters.
     pub fn raw_params(&self) -> Option<&'a str> {
         self.params.map(|params| params.json().as_str())
     }
 
-    /// Whether this is a request and not a notification. The result of a notification's handler is dropped.
+    /// Whether this is a request and not a notification. For a notification, the handler's result is dropped.
     pub fn is_request(&self) -> bool {
         self.is_request
     }
 
-    /// Sends a notification immediately, before the answer to the current request. `params` must be an object or an
-    /// array.
+    /// Sends a notification immediately, before the answer to the current request. `params` must serialize as an
+    /// object, an array or null. Null means that the notification has no parameters.
     pub fn notify(&mut self, method: &str, params: &(impl Serialize + ?Sized)) -> io::Result<()> {
         let params = crate::params::write(params)?;
         let mut message = Vec::new();

@@ -65,9 +65,9 @@ impl<R: Read, W: Write> Conn<R, W> {
 
     /// Handles messages in the order of arrival, until the end of the input.
     ///
-    /// Every request is answered once: with the result of `handler`, with its [`Failure`], or with -32603 if it panics.
-    /// The answers to all messages of one read are written together; a notification that a handler sends is written
-    /// immediately. An error is returned only if reading or writing fails.
+    /// Every request is answered once: with the result of `handler`, with its [`Failure`], or with the error code
+    /// -32603 if `handler` panics. Answers to messages that arrived in one read are written together. A notification
+    /// that `handler` sends is written immediately. Returns an error only if reading or writing fails.
     pub fn serve<T: Serialize>(
         self,
         mut handler: impl FnMut(&mut IncomingCall<'_>) -> Result<T, Failure>,
@@ -97,12 +97,11 @@ impl<R: Read, W: Write> Conn<R, W> {
     }
 }
 
-/// Handles the frames of a connection.
 struct FrameHandler<'h, W, H> {
     output: MessageWriter<W>,
     log: Log,
     limits: FrameLimits,
-    /// The buffer for the answer. It is empty between two frames, and is kept so that its memory can be reused.
+    /// The buffer for the answer to the current frame. It is kept between frames so that its memory can be reused.
     answer: Vec<u8>,
     handler: &'h mut H,
 }
@@ -162,7 +161,7 @@ where
             match element {
                 Ok(message) => self.message(frame, message, answer)?,
                 Err(invalid) => {
-                    // A line is logged only once, even if several of its elements are invalid.
+                    // A batch is logged only once, even if several of its elements are invalid.
                     if !std::mem::replace(&mut logged, true) {
                         self.log.refused(frame.offset, frame.bytes, &invalid);
                     }
@@ -179,7 +178,7 @@ where
         Ok(())
     }
 
-    /// Logs an invalid frame, and answers it with an error if it needs an answer.
+    /// Logs an invalid frame, and answers it with an error if the frame needs an answer.
     fn invalid(&mut self, offset: u64, bytes: &[u8], invalid: &Invalid<'_>, answer: &mut Vec<u8>) {
         self.log.refused(offset, bytes, invalid);
         refuse(invalid, answer);
@@ -196,7 +195,7 @@ where
                     written.map_err(|(_, error)| Failure::unserializable(&error))
                 })?;
                 if let Err(failure) = outcome {
-                    // A panic while the result was being written may have left part of it in the buffer.
+                    // A panic while the result was being written can leave a part of the result in `answer`.
                     answer.truncate(start);
                     self.log.failed(&method.to_name(), &failure);
                     request.reply().error(answer, &failure.error(&method.to_name()));
@@ -220,8 +219,8 @@ where
         Ok(())
     }
 
-    /// Runs the handler, and calls `finish` with its result. The outer error means that a notification from the handler
-    /// could not be written.
+    /// Runs the handler, and calls `finish` with its result. The outer `Result` is an error if a notification from the
+    /// handler could not be written.
     fn call(
         &mut self,
         method: Text<'_>,
@@ -252,7 +251,7 @@ fn refuse(invalid: &Invalid<'_>, answer: &mut Vec<u8>) {
 }
 
 /// The default maximum number of elements in a batch, more than any client sends at once. The number is limited because
-/// the answer to an element may be many times as long as the element.
+/// the answer to an element can be many times as long as the element.
 const DEFAULT_BATCH: usize = 1000;
 
 /// The size of the read buffer: the default capacity of a pipe on Linux, so that one read empties a full pipe.

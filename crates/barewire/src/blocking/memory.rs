@@ -3,18 +3,18 @@
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Creates a pipe that holds at most `capacity` bytes. A writer blocks until there is room, a reader until there are
-/// bytes.
+/// Creates a pipe that holds at most `capacity` bytes. Writing blocks while the pipe is full, reading blocks while the
+/// pipe is empty.
 pub fn pipe(capacity: usize) -> (PipeReader, PipeWriter) {
     let shared = Arc::new(PipeShared { capacity: capacity.max(1), ..PipeShared::default() });
     (PipeReader(Arc::clone(&shared)), PipeWriter(shared))
 }
 
-/// The reading end of a pipe. It is at its end once the writer is dropped and everything is read.
+/// The reading end of a pipe. After the writer is dropped and all bytes are read, reading returns 0 bytes.
 #[derive(Debug)]
 pub struct PipeReader(Arc<PipeShared>);
 
-/// The writing end of a pipe. Writing fails once the reader is dropped.
+/// The writing end of a pipe. Writing fails after the reader is dropped.
 #[derive(Debug)]
 pub struct PipeWriter(Arc<PipeShared>);
 
@@ -30,7 +30,7 @@ struct PipeState {
     bytes: Vec<u8>,
     writer_gone: bool,
     reader_gone: bool,
-    /// Whether the reader has read everything and is waiting for more.
+    /// Whether a call of `read` is waiting for bytes.
     reader_waits: bool,
 }
 
@@ -40,7 +40,7 @@ impl PipeShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes the thread at the other end, and waits until `ready` returns true.
+    /// Wakes the thread at the other end of the pipe, and waits until `ready` returns true.
     fn wait_until<'a>(
         &'a self,
         mut state: MutexGuard<'a, PipeState>,
@@ -55,8 +55,8 @@ impl PipeShared {
 }
 
 impl PipeWriter {
-    /// Blocks until the reader has read everything and waits for more, or is dropped. All bytes written so far have
-    /// been handled then.
+    /// Blocks until the reader is dropped, or has read all bytes and waits for more. A reader that waits for more has
+    /// handled everything that was written so far.
     pub fn wait_until_idle(&self) {
         let state = self.0.lock();
         drop(self.0.wait_until(state, |state| state.reader_gone || (state.reader_waits && state.bytes.is_empty())));
@@ -64,7 +64,7 @@ impl PipeWriter {
 }
 
 impl PipeReader {
-    /// The number of bytes that can be read without blocking.
+    /// Returns the number of bytes that can be read without blocking.
     pub fn available(&self) -> usize {
         self.0.lock().bytes.len()
     }

@@ -1,7 +1,7 @@
 //! Connections without an async runtime: messages are handled one after the other, on one thread.
 //!
-//! For small servers: [`serve_stdio`], or [`Conn`] over any `Read` and `Write`. An invalid line, an unknown method or a
-//! failing handler is answered with an error response and never ends the connection.
+//! Small servers can use [`serve_stdio`], or [`Conn`] over any `Read` and `Write`. An invalid line, an unknown method
+//! or a failing handler is answered with an error response and never ends the connection.
 //!
 //! ```
 //! use barewire::blocking::{IncomingCall, Conn, Failure};
@@ -40,6 +40,6 @@ pub use memory::{PipeReader, PipeWriter, pipe};
 pub fn serve_stdio<R: Serialize>(
     handler: impl FnMut(&mut IncomingCall<'_>) -> Result<R, Failure>,
 ) -> Result<(), Error> {
-    // stdout is locked only during each write, so that other threads can still print to it.
+    // stdout is locked only during each write, so that another thread that prints to stdout is not blocked forever.
     Conn::new(io::stdin().lock(), io::stdout()).serve(handler)
 }

@@ -16,7 +16,7 @@ impl<W: Write> MessageWriter<W> {
         Self { writer, waiting: Vec::new() }
     }
 
-    /// Adds one message. It is written at the next flush, or immediately if 64 KiB are waiting.
+    /// Adds one message. The message is written at the next flush, or immediately if at least 64 KiB are waiting.
     pub(super) fn message(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         Lines::encode(&mut self.waiting, write);
         if self.waiting.len() >= FLUSH_SIZE { self.flush() } else { Ok(()) }
@@ -36,6 +36,6 @@ impl<W: Write> MessageWriter<W> {
     }
 }
 
-/// The number of waiting bytes at which they are written: the default capacity of a pipe on Linux, so that a burst of
-/// answers takes few system calls.
+/// The number of waiting bytes that triggers a write: the default capacity of a pipe on Linux. Writing many answers
+/// together saves system calls.
 const FLUSH_SIZE: usize = 64 * 1024;

@@ -81,8 +81,8 @@ impl Builder {
     }
 
     /// Handles `elicitation/create` requests for a form. Fields that are missing from an accepted answer get the form's
-    /// defaults. If the closure fails, a modern server receives the action `cancel`, and a legacy server an error
-    /// response.
+    /// defaults. If the closure fails, a modern server receives the action `cancel`, and a legacy server receives an
+    /// error response.
     pub fn on_elicit<F>(mut self, handle: impl Fn(ElicitForm) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<ElicitResult, Failure>> + Send + 'static,
@@ -100,7 +100,7 @@ impl Builder {
         self
     }
 
-    /// Handles `sampling/createMessage`: requests to the model.
+    /// Handles `sampling/createMessage` requests, with which the server asks for a message from the client's model.
     pub fn on_sample<F>(mut self, handle: impl Fn(CreateMessageParams) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<CreateMessageResult, Failure>> + Send + 'static,
@@ -149,16 +149,16 @@ impl Builder {
         self
     }
 
-    /// Tries this era first: the one that [`Client::era`] returned when this server was last used. For a legacy server
-    /// that saves the `server/discover` request. If the server's era has changed, the client detects the new era.
+    /// Tries this era first. Pass the era that [`Client::era`] returned when this server was last used: for a legacy
+    /// server, the client then sends no `server/discover`. If the server's era has changed, the client detects that.
     pub fn era(mut self, era: Era) -> Self {
         self.settings.preference = RevisionPreference::LastKnownEra(era);
         self
     }
 
     /// Sets how long to wait for the response to `server/discover` before the client tries `initialize`; the default is
-    /// 2 seconds. Some legacy servers never respond to `server/discover`. Servers at a URL always respond, so for them
-    /// the call timeout applies instead.
+    /// 2 seconds. Some legacy servers never respond to `server/discover`. Servers at a URL always respond, so the
+    /// client waits for their response as long as for any call: see [`Self::timeout`].
     pub fn probe_timeout(mut self, timeout: Duration) -> Self {
         self.settings.probe_timeout = timeout;
         self
@@ -170,7 +170,7 @@ impl Builder {
         self
     }
 
-    /// Disables the timeout of calls that do not set their own.
+    /// Disables the timeout of calls that do not set their own timeout.
     pub fn no_timeout(mut self) -> Self {
         self.settings.timeout = None;
         self
@@ -182,11 +182,11 @@ impl Builder {
         self
     }
 
-    /// Restarts a server that was started by [`Self::spawn`] after it has ended. To a server at a URL the client always
-    /// reconnects; for such a server, `restart` sets when and how often.
+    /// Restarts a server process that [`Self::spawn`] started, each time the process ends. To a server at a URL the
+    /// client reconnects even without this setting; then `restart` sets when and how often the client reconnects.
     ///
-    /// Calls in flight fail, because their outcome is unknown; later calls go to the new server. The log level,
-    /// subscriptions and listens are restored.
+    /// Calls in flight fail, because their outcome is unknown; later calls go to the new server. The client restores
+    /// the log level and the subscriptions, and sends open [`Client::listen`] requests again.
     pub fn restart(mut self, restart: Restart) -> Self {
         self.settings.restart = Some(restart);
         self

@@ -1,4 +1,4 @@
-//! The schema of a form -> the default values of its fields.
+//! Adds the default values of form fields to the user's answer.
 
 use barewire_proto::mcp::{Object, Revision};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! A connection -> the server's era, the negotiated revision and the server's capabilities.
+//! The handshake: detects the server's era, negotiates the revision and learns the server's capabilities.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub struct ServerInfo {
 pub(super) enum RevisionPreference {
     /// Any supported revision; start with `server/discover`.
     Any,
-    /// Any supported revision; start with this era, because the server had it last time.
+    /// Any supported revision; start with this era, because the server was of this era last time.
     LastKnownEra(Era),
     /// Only this revision.
     Exactly(Revision),
@@ -51,16 +51,16 @@ pub(super) struct HandshakeSettings<'a> {
 /// The outcome of a `server/discover` request.
 pub(super) enum ProbeResult {
     Modern(Box<ServerInfo>),
-    /// The server is legacy. Holds the error of the request; `None` if the server listed only legacy revisions or sent
-    /// a result that cannot be parsed.
-    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP uses the error"))]
+    /// The server is legacy. The value is the error of `server/discover`; `None` if the server listed only legacy
+    /// revisions or sent a result that cannot be parsed.
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only the HTTP client reads the error"))]
     Legacy(Option<CallError>),
     /// The server closed the connection.
     Closed(ConnectionEnd),
 }
 
 impl RevisionPreference {
-    /// The acceptable revisions.
+    /// Returns the revisions that the client accepts.
     fn revisions(self) -> Vec<Revision> {
         match self {
             Self::Exactly(revision) => vec![revision],
@@ -68,7 +68,7 @@ impl RevisionPreference {
         }
     }
 
-    /// The first revision to offer to a server of this era.
+    /// Returns the first revision to offer to a server of this era.
     fn first_offer(self, era: Era) -> Revision {
         match (self, era) {
             (Self::Exactly(revision), _) => revision,
@@ -81,13 +81,13 @@ impl RevisionPreference {
     fn choose(self, theirs: &[String]) -> Result<Revision, ClientError> {
         let ours = self.revisions();
         let both = theirs.iter().filter_map(|theirs| Revision::parse(theirs)).filter(|it| ours.contains(it));
-        // Modern revisions sort after legacy revisions, so `max` prefers them.
+        // Modern revisions sort after legacy revisions, so `max` prefers modern revisions.
         both.max().ok_or_else(|| ClientError::Version { ours, theirs: theirs.to_vec() })
     }
 }
 
-/// Sends `server/discover`. If the server responds in a way that no modern server would, or not in time, it counts as
-/// legacy.
+/// Sends `server/discover`. A server that does not respond in time, or responds in a way that no modern server would,
+/// is treated as legacy.
 pub(super) async fn probe(
     peer: &Peer,
     preference: RevisionPreference,
@@ -136,7 +136,7 @@ pub(super) async fn probe(
     Err(ClientError::Refused { method: DISCOVER.to_owned(), error })
 }
 
-/// Sends `initialize` and returns the server's response.
+/// Sends `initialize` and returns the server's description of itself.
 pub(super) async fn initialize(
     peer: &Peer,
     preference: RevisionPreference,
@@ -145,8 +145,8 @@ pub(super) async fn initialize(
     let offered = preference.first_offer(Era::Legacy);
     let capabilities = settings.handlers.capabilities(offered);
     let params = InitializeParams::new(offered, capabilities, settings.info.clone());
-    // MCP 2025-11-25, basic/utilities/cancellation: "The initialize request MUST NOT be cancelled by clients". `quiet`
-    // sends no cancellation on a timeout.
+    // MCP 2025-11-25, basic/utilities/cancellation: "The initialize request MUST NOT be cancelled by clients". A
+    // `quiet` call sends no cancellation when it times out.
     let call = peer.call::<InitializeResult>(INITIALIZE, params).quiet();
     let call = match settings.timeout {
         Some(timeout) => call.timeout(timeout),
@@ -191,7 +191,7 @@ impl ServerInfo {
 /// Returns the error for a server that does not support the only revision that the client accepts.
 pub(super) fn revision_not_supported(revision: Revision) -> ClientError {
     let what =
-        format!("its response is not one of a {revision} server; remove .revision(..) to negotiate the revision");
+        format!("its response is not that of a {revision} server; remove .revision(..) to negotiate the revision");
     ClientError::fault(DISCOVER, what)
 }
 

@@ -30,10 +30,10 @@ pub enum ClientError {
     },
     /// The transport was opened, but the handshake failed.
     Handshake {
-        /// The reason.
+        /// The reason why the handshake failed.
         why: Box<ClientError>,
-        /// The end of the connection, with any stdout output of the server that is not a message, and the end of its
-        /// stderr.
+        /// How the connection ended, with any output on the server's stdout that is not a message, and with the last
+        /// lines of the server's stderr.
         closed: ConnectionEnd,
     },
     /// The client and the server have no revision in common.
@@ -65,11 +65,11 @@ pub enum ClientError {
         /// expired.
         after: Option<Duration>,
     },
-    /// The connection has ended. For a server process, the value holds the exit status and the end of stderr.
+    /// The connection has ended. For a server process, the value holds the exit status and the last lines of stderr.
     Closed(ConnectionEnd),
     /// The server ended repeatedly, and the client does not start it again.
     GaveUp {
-        /// The number of starts in a row.
+        /// The number of starts since the server last ran for a minute.
         starts: u32,
         /// The error of the last start.
         last: Box<ClientError>,
@@ -100,7 +100,7 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Converts the error of a call to `method` with the timeout `after`.
+    /// Converts the error of a call to `method`. `after` is the call's timeout.
     pub(super) fn from_call(method: &str, after: Option<Duration>, error: CallError) -> Self {
         let method = method.to_owned();
         #[cfg(feature = "http")]
@@ -145,7 +145,7 @@ impl ClientError {
         false
     }
 
-    /// The code of the server's error response, if there is one.
+    /// Returns the code of the server's error response, if the server sent an error response.
     pub fn code(&self) -> Option<Code> {
         match self {
             Self::Refused { error, .. } => Some(error.code),
@@ -154,7 +154,7 @@ impl ClientError {
         }
     }
 
-    /// The end of the connection, if this error holds it.
+    /// Returns how the connection ended, if this error holds that information.
     pub fn connection_end(&self) -> Option<&ConnectionEnd> {
         match self {
             Self::Closed(closed) | Self::Handshake { closed, .. } => Some(closed),
@@ -178,7 +178,7 @@ impl fmt::Display for ClientError {
                 write!(f, "the handshake with the server failed: {why}")?;
                 if let Some(stray) = closed.stray_output() {
                     let (offset, excerpt) = (stray.offset, &stray.excerpt);
-                    write!(f, "; it wrote something that is not a message at byte {offset}: {excerpt}")?;
+                    write!(f, "; its output at byte {offset} is not a message: {excerpt}")?;
                     f.write_str(" (stdout is for messages only; send other output to stderr)")?;
                 }
                 match closed.exit() {
@@ -244,10 +244,10 @@ impl From<SpawnError> for ClientError {
 }
 
 fn not_in_revision(f: &mut fmt::Formatter<'_>, method: &str, revision: Revision) -> fmt::Result {
-    write!(f, "{} was not sent: the negotiated revision {revision} does not have it", shown(method))?;
+    write!(f, "{} was not sent: the negotiated revision {revision} does not define it", shown(method))?;
     let known = Method::find(method);
     match known.map(|known| (known.since(), known.instead)) {
-        Some((Some(since), _)) if since > revision => write!(f, " (it came with {since})"),
+        Some((Some(since), _)) if since > revision => write!(f, " (it was added in {since})"),
         Some((_, Some(instead))) => write!(f, "; instead: {instead}"),
         _ => Ok(()),
     }
@@ -259,6 +259,6 @@ fn list(f: &mut fmt::Formatter<'_>, names: impl Iterator<Item = String>) -> fmt:
     f.write_str(&names.join(", "))
 }
 
-/// The maximum number of versions in an error message: more than there are MCP revisions. A server may list any number
-/// of versions.
+/// The maximum number of versions in an error message: more than there are MCP revisions. The number is limited because
+/// a server can list any number of versions.
 const MAX_VERSIONS_SHOWN: usize = 12;

@@ -1,4 +1,4 @@
-//! Requests of the server -> the caller's closures -> responses, in either era.
+//! Passes the server's requests to the closures that the user has set, and turns their results into JSON.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -33,19 +33,19 @@ pub fn accept(values: impl Serialize) -> Result<ElicitResult, serde_json::Error>
     Ok(ElicitResult::accept(content))
 }
 
-/// A closure of the caller that handles one kind of request.
+/// A closure that handles one kind of request from the server.
 type RequestHandler<P, T> = Arc<dyn Fn(P) -> AnswerFuture<T> + Send + Sync>;
 pub(super) type AnswerFuture<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
 
-/// The caller's handlers for requests of the server. The client declares exactly the capabilities that these handlers
-/// provide.
+/// The handlers for requests from the server. The client declares exactly the capabilities that these handlers
+/// implement.
 #[derive(Clone, Default)]
 pub(super) struct Handlers {
     pub(super) form: Option<RequestHandler<ElicitForm, ElicitResult>>,
     pub(super) url: Option<RequestHandler<ElicitUrl, ElicitResult>>,
     pub(super) sample: Option<RequestHandler<CreateMessageParams, CreateMessageResult>>,
     pub(super) roots: Option<RequestHandler<(), Vec<Root>>>,
-    /// Whether sampling requests may include tools.
+    /// Whether sampling requests can include tools.
     pub(super) sample_tools: bool,
     pub(super) extensions: Object,
     pub(super) experimental: Object,
@@ -159,8 +159,8 @@ fn to_json(result: &impl Serialize) -> Result<Box<RawValue>, Failure> {
     to_raw_value(result).map_err(|error| Failure::unserializable(&error))
 }
 
-/// Serializes the settings of an extension. Settings that are not an object become an empty object, which declares the
-/// extension without settings.
+/// Serializes the settings of an extension or an experimental capability. Settings that are not an object become an
+/// empty object, which declares the extension without settings.
 pub(super) fn object_or_empty(settings: impl Serialize) -> Value {
     match serde_json::to_value(settings) {
         Ok(Value::Object(settings)) => Value::Object(settings),

@@ -1,5 +1,5 @@
-//! A transport, a program or a URL -> a connection whose handshake is complete. Programs and URLs can be connected to
-//! more than once.
+//! Connects to a server over a transport, by starting a program, or at a URL, and makes the handshake. A program can be
+//! started again, and a URL can be connected to again, but a transport is used only once.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -35,7 +35,7 @@ pub(super) struct Link {
     pub(super) peer: Peer,
     pub(super) server: ServerInfo,
     pub(super) since: Instant,
-    /// Measures the time that the server takes, without the time that the client takes to answer the server's requests.
+    /// Measures the time that the server needs, without the time in which the client answers the server's requests.
     pub(super) stopwatch: Arc<Stopwatch>,
     /// Becomes true when the HTTP session ends. The channel closes when the connection's tasks have finished.
     #[cfg(feature = "http")]
@@ -60,8 +60,8 @@ impl Link {
             tokio::time::timeout(2 * FAREWELL_TIMEOUT, async { while session_ended.changed().await.is_ok() {} }).await;
     }
 
-    /// Returns an error if this method may not be sent to the server: the revision does not define it, or the server
-    /// has not declared its capability.
+    /// Returns an error if this method must not be sent to the server, because the revision does not define the method
+    /// or the server has not declared the capability that the method needs.
     pub(super) fn check_allowed(&self, method: &str) -> Result<(), ClientError> {
         let revision = self.server.revision;
         let Some(known) = Method::find(method) else { return Ok(()) };
@@ -88,7 +88,7 @@ pub(super) enum ConnectionSource {
     /// A URL that can be connected to repeatedly.
     #[cfg(feature = "http")]
     Http(Fetch),
-    /// A transport given by the caller, which can be used once.
+    /// A transport that the user has opened, which can be used only once.
     Once(Mutex<Option<OpenTransport>>),
 }
 
@@ -122,7 +122,7 @@ impl ConnectionSource {
             Self::Program(child) => Ok(setup.connect(child.spawn()?)),
             Self::Once(connect) => {
                 let connect = connect.lock().unwrap_or_else(PoisonError::into_inner).take();
-                Ok(connect.expect("only programs and URLs are connected to again")(setup))
+                Ok(connect.expect("an opened transport is connected only once")(setup))
             }
         }
     }
@@ -136,8 +136,8 @@ impl ConnectionSource {
         }
     }
 
-    /// The restart policy if the caller has set none. For a server at a URL the client never stops retrying, because a
-    /// session can end and a server can be unreachable for a while.
+    /// Returns the restart policy for a client without a restart setting. For a server at a URL the client never stops
+    /// retrying, because a session can end and a server can be unreachable for a while.
     pub(super) fn default_restart(&self) -> Option<Restart> {
         #[cfg(feature = "http")]
         if let Self::Http(_) = self {
@@ -163,7 +163,7 @@ impl ConnectionSetup {
             .service(self.service)
             .limits(self.limits)
             .conventions(Conventions::MCP)
-            // A server that prints a banner to stdout must not receive error responses for it on stdin.
+            // A server that prints a banner to stdout must not receive an error response to the banner on stdin.
             .answer_unreadable(false)
             .log(self.log)
             .open();
@@ -200,12 +200,12 @@ pub(super) struct PendingConnection {
 }
 
 impl ClientShared {
-    /// Connects and negotiates with the server.
+    /// Connects to the server and negotiates the revision.
     pub(super) async fn open(self: &Arc<Self>, preference: RevisionPreference) -> Result<Arc<Link>, ClientError> {
         let mut pending = self.connect()?;
         let negotiated = match self.negotiate(&pending, preference).await {
             Err(NegotiationError::ClosedAtProbe) => {
-                // Some servers exit at the first request they do not know. Start again, without `server/discover`.
+                // Some servers exit at the first request they do not know. Connect again, without `server/discover`.
                 pending = self.connect()?;
                 self.initialize(&pending, preference).await
             }
@@ -314,9 +314,9 @@ impl ClientShared {
         }
     }
 
-    /// Sends `initialize` to a server that seems to be legacy. If the server refuses, it may be modern after all: its
-    /// era may have changed since last time, or it was too slow for the first `server/discover`. So `server/discover`
-    /// is sent with the full call timeout.
+    /// Sends `initialize` to a server that seems to be legacy. If the server refuses, it might be modern after all: its
+    /// era has changed since last time, or it was too slow for the first `server/discover`. In this case the client
+    /// sends `server/discover` with the full call timeout.
     async fn initialize_or_probe(
         &self,
         pending: &PendingConnection,
@@ -354,8 +354,8 @@ impl PendingConnection {
     }
 }
 
-/// Waits until the server ends the session, and then opens a new one at once, so that few unsolicited notifications are
-/// missed. If opening fails, the next call tries again.
+/// Waits until the server ends the session, and then immediately opens a new session, so that few unsolicited
+/// notifications are missed. If the new session cannot be opened, the next call tries again.
 #[cfg(feature = "http")]
 async fn reopen_ended_session(shared: Weak<ClientShared>, number: u64, mut session_ended: watch::Receiver<bool>) {
     if session_ended.wait_for(|ended| *ended).await.is_err() {

@@ -1,4 +1,4 @@
-//! A `subscriptions/listen` request of the modern era (a "listen") -> a stream of its notifications.
+//! Sends `subscriptions/listen` requests of the modern era ("listen requests"), and reads their notifications.
 
 use std::fmt;
 use std::future::{Future, IntoFuture, poll_fn};
@@ -24,35 +24,35 @@ use crate::peer::{CallError, Raw};
 /// An open `subscriptions/listen` request and the notifications that belong to it. Dropping this value cancels the
 /// request.
 ///
-/// [`Client::notifications`] receives the same notifications as well.
+/// The stream of [`Client::notifications`] also yields these notifications.
 pub struct Listen {
     handle: ListenHandle,
     reader: RingReader<ServerNotification>,
     _client: Client,
 }
 
-/// The reason why a listen ended.
+/// The reason why a listen request ended.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ListenEnd {
-    /// The server ended the listen normally, with a response to the request.
+    /// The server ended the listen request normally, with a response.
     Graceful,
-    /// The server cancelled the listen without a response.
+    /// The server cancelled the listen request without a response.
     Cancelled,
-    /// The server refused the listen, for example when the client reopened it after a restart.
+    /// The server refused the listen request, for example when the client sent it again after a restart.
     Refused(ErrorObject),
-    /// The connection ended, or the listen could not be reopened on the next connection.
+    /// The connection ended, or the listen request could not be sent again on the next connection.
     Lost(ClientError),
 }
 
 impl Listen {
-    /// The notifications that the server has agreed to send: the requested filter or a part of it. May change after a
-    /// restart.
+    /// Returns the notifications that the server has agreed to send: the requested filter or a part of it. After a
+    /// restart, the server can agree to another part.
     pub fn acknowledged(&self) -> SubscriptionFilter {
         self.handle.state.progress.borrow().acknowledged.clone().unwrap_or_default()
     }
 
-    /// Waits for the next notification; `None` once the listen has ended.
+    /// Waits for the next notification and returns it; `None` after the listen request has ended.
     pub async fn next(&mut self) -> Option<ServerNotification> {
         match self.reader.next().await? {
             RingRead::Next(notification) => Some(notification),
@@ -60,16 +60,16 @@ impl Listen {
         }
     }
 
-    /// The reason why the listen ended; `None` while it is open.
+    /// Returns the reason why the listen request ended; `None` while the request is open.
     pub fn end(&self) -> Option<ListenEnd> {
         self.handle.state.progress.borrow().end.clone()
     }
 
-    /// Waits for the end of the listen, and returns the reason.
+    /// Waits until the listen request ends, and returns the reason.
     pub async fn ended(&self) -> ListenEnd {
         let mut progress = self.handle.state.progress.subscribe();
         let ended = progress.wait_for(|progress| progress.end.is_some()).await;
-        ended.ok().and_then(|progress| progress.end.clone()).expect("the sender lives in self")
+        ended.ok().and_then(|progress| progress.end.clone()).expect("`self` owns the sender")
     }
 }
 
@@ -82,7 +82,7 @@ impl fmt::Debug for Listen {
     }
 }
 
-/// Keeps a listen open. Dropping the handle cancels the listen.
+/// Keeps a listen request open. Dropping the handle cancels the request.
 pub(super) struct ListenHandle {
     state: Arc<ListenState>,
     task: AbortHandle,
@@ -100,8 +100,8 @@ impl Drop for ListenHandle {
     }
 }
 
-/// The notifications of a listen, and whether it has been acknowledged or has ended. Shared by the listen's task and
-/// its readers.
+/// The notifications of a listen request, and whether the request has been acknowledged or has ended. The request's
+/// task and its readers share this state.
 pub(super) struct ListenState {
     ring: Ring<ServerNotification>,
     progress: watch::Sender<ListenProgress>,
@@ -139,8 +139,8 @@ impl Client {
 }
 
 impl ClientShared {
-    /// Opens a listen, waits for the acknowledgement, and returns the handle, the notifications and the acknowledged
-    /// filter.
+    /// Sends a listen request, waits for the acknowledgement, and returns the handle, the notifications and the
+    /// acknowledged filter.
     pub(super) async fn listen(
         self: &Arc<Self>,
         filter: SubscriptionFilter,
@@ -152,15 +152,15 @@ impl ClientShared {
             None => acknowledged.await,
             Some(after) => match tokio::time::timeout(after, acknowledged).await {
                 Ok(acknowledged) => acknowledged,
-                // Dropping the handle cancels the listen.
+                // Dropping the handle cancels the listen request.
                 Err(_) => Err(ClientError::TimedOut { method: LISTEN.to_owned(), after: Some(after) }),
             },
         }?;
         Ok((handle, reader, acknowledged))
     }
 
-    /// Starts the task of a listen without waiting for the acknowledgement. If `is_awaited` is false, no caller waits
-    /// for the acknowledgement, so the task logs a refusal.
+    /// Starts the task of a listen request without waiting for the acknowledgement. If `is_awaited` is false, no caller
+    /// waits for the acknowledgement, so the task logs a refusal.
     pub(super) fn spawn_listen(
         self: &Arc<Self>,
         link: Arc<Link>,
@@ -191,7 +191,7 @@ impl ListenHandle {
         let mut progress = self.state.progress.subscribe();
         let acknowledged_or_ended =
             progress.wait_for(|progress| progress.acknowledged.is_some() || progress.end.is_some());
-        let progress = acknowledged_or_ended.await.expect("the sender lives in self");
+        let progress = acknowledged_or_ended.await.expect("`self` owns the sender");
         let method = || LISTEN.to_owned();
         match (&progress.acknowledged, &progress.end) {
             (Some(filter), _) => Ok(filter.clone()),
@@ -199,14 +199,14 @@ impl ListenHandle {
                 Err(ClientError::Refused { method: method(), error: error.clone() })
             }
             (None, Some(ListenEnd::Lost(error))) => Err(error.clone()),
-            (None, _) => Err(ClientError::fault(LISTEN, "the listen ended before it was acknowledged")),
+            (None, _) => Err(ClientError::fault(LISTEN, "the request ended before it was acknowledged")),
         }
     }
 }
 
-/// The task that keeps a listen open.
+/// The task that keeps a listen request open.
 struct ListenTask {
-    /// Weak, because an open listen must not keep the client alive.
+    /// A weak reference, because an open listen request must not keep the client alive.
     shared: Weak<ClientShared>,
     link_state: watch::Receiver<LinkState>,
     params: CallParams,
@@ -216,7 +216,7 @@ struct ListenTask {
 }
 
 impl ListenTask {
-    /// Runs the listen to its end, reopening it on each new connection.
+    /// Runs the listen request until it ends, and sends it again on each new connection.
     async fn run(mut self, mut link: Arc<Link>) {
         // The number of consecutive failed attempts.
         #[cfg(feature = "http")]
@@ -241,7 +241,7 @@ impl ListenTask {
                     }
                     None => self.wait_for_loss().await,
                 },
-                // The HTTP stream broke off; proxies often close long-lived streams. Notifications may have been
+                // The HTTP stream broke off; proxies often close long-lived streams. Notifications might have been
                 // missed.
                 #[cfg(feature = "http")]
                 Err(error) if self.has_lost_stream(&error) => {
@@ -262,7 +262,7 @@ impl ListenTask {
         }
     }
 
-    /// Runs the listen over one connection.
+    /// Sends the listen request over one connection, and waits for its end.
     async fn run_once(&mut self, link: &Link) -> Result<Raw, CallError> {
         let closed = |link: &Link| {
             let peer = link.peer.clone();
@@ -283,7 +283,7 @@ impl ListenTask {
         });
         match ended.await {
             Some(ended) => ended,
-            // The client is shutting down, which must not wait for the listen.
+            // The client is shutting down, and the shutdown must not wait for the listen request.
             None => {
                 drop(call);
                 Err(closed(link).await)
@@ -291,7 +291,7 @@ impl ListenTask {
         }
     }
 
-    /// Whether an acknowledged listen has lost its HTTP stream and can be reopened.
+    /// Whether an acknowledged listen request has lost its HTTP stream and can be sent again.
     #[cfg(feature = "http")]
     fn has_lost_stream(&self, error: &CallError) -> bool {
         let is_lost =
@@ -320,14 +320,14 @@ impl ListenTask {
 
 async fn wait_until_ending(state: &mut watch::Receiver<LinkState>) {
     if state.wait_for(LinkState::is_ending).await.is_err() {
-        // The client was dropped. The callers notice that in another way: their call ends, or their weak reference is
-        // dead.
+        // The client was dropped. The functions that wait here notice that in another way: their call ends, or their
+        // weak reference is dead.
         std::future::pending::<()>().await;
     }
 }
 
-/// The pause before a listen that lost its stream is reopened. It doubles with each failure in a row, up to
-/// [`MAX_RETRY_PAUSE`].
+/// The first pause before a listen request that lost its stream is sent again. The pause doubles with each consecutive
+/// failure, up to [`MAX_RETRY_PAUSE`].
 #[cfg(feature = "http")]
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(250);
 #[cfg(feature = "http")]

@@ -23,14 +23,14 @@ impl Client {
         Pages::new(self)
     }
 
-    /// Lists one page of tools: the first, or the one at `cursor`.
+    /// Lists one page of tools: the first page, or the page at `cursor`.
     pub fn list_tools_page(&self, cursor: Option<&str>) -> Request<ListToolsResult> {
         page(self, cursor)
     }
 
     /// Calls a tool. `arguments` must serialize to an object, or be `()`.
     ///
-    /// If the tool itself fails, that is a result and not an `Err`; see [`CallToolResult::is_error`].
+    /// A failure of the tool itself is returned as a result and not as an `Err`; see [`CallToolResult::is_error`].
     pub fn call_tool(&self, name: impl AsRef<str>, arguments: impl Serialize) -> Request<CallToolResult> {
         self.with_arguments("tools/call", name.as_ref(), &arguments)
     }
@@ -49,7 +49,7 @@ impl Client {
         Pages::new(self)
     }
 
-    /// Lists one page of resources: the first, or the one at `cursor`.
+    /// Lists one page of resources: the first page, or the page at `cursor`.
     pub fn list_resources_page(&self, cursor: Option<&str>) -> Request<ListResourcesResult> {
         page(self, cursor)
     }
@@ -59,7 +59,7 @@ impl Client {
         Pages::new(self)
     }
 
-    /// Lists one page of resource templates: the first, or the one at `cursor`.
+    /// Lists one page of resource templates: the first page, or the page at `cursor`.
     pub fn list_resource_templates_page(&self, cursor: Option<&str>) -> Request<ListResourceTemplatesResult> {
         page(self, cursor)
     }
@@ -104,7 +104,7 @@ impl Client {
     /// Ends the subscription to a resource.
     pub async fn unsubscribe(&self, uri: impl AsRef<str>) -> Result<(), ClientError> {
         let uri = uri.as_ref();
-        // Dropping the handle cancels the listen.
+        // Dropping the handle cancels the listen request.
         drop(self.0.subscriptions().remove(uri));
         if self.0.link().await?.server.revision.has_listen() {
             return Ok(());
@@ -121,7 +121,7 @@ impl Client {
         Pages::new(self)
     }
 
-    /// Lists one page of prompts: the first, or the one at `cursor`.
+    /// Lists one page of prompts: the first page, or the page at `cursor`.
     pub fn list_prompts_page(&self, cursor: Option<&str>) -> Request<ListPromptsResult> {
         page(self, cursor)
     }
@@ -139,7 +139,7 @@ impl Client {
 
 /// Logging, ping, roots, and methods by name.
 impl Client {
-    /// Requests log messages of this level and above. They arrive in [`Self::notifications`].
+    /// Requests log messages of this level and above. The messages arrive in [`Self::notifications`].
     ///
     /// A legacy server receives the level once. For a modern server, the client adds the level to every later request,
     /// and the server sends the log messages that belong to that request.
@@ -158,8 +158,8 @@ impl Client {
         Ok(())
     }
 
-    /// Sends `ping` to a legacy server. The modern era has no `ping`; any other request, such as [`Self::discover`],
-    /// serves the same purpose.
+    /// Sends `ping` to a legacy server. The modern era has no `ping`: use any other request, such as
+    /// [`Self::discover`].
     pub fn ping(&self) -> Request<Raw> {
         Request::new(self, "ping", Ok(CallParams::None))
     }
@@ -170,8 +170,8 @@ impl Client {
         Request::new(self, "server/discover", Ok(CallParams::None))
     }
 
-    /// Notifies a legacy server that the roots have changed, so that it requests them again. A modern server requests
-    /// roots when it needs them, so nothing is sent to it.
+    /// Notifies a legacy server that the roots have changed, so that the server requests them again. To a modern server
+    /// nothing is sent, because it requests roots when it needs them.
     pub async fn roots_changed(&self) -> Result<(), ClientError> {
         if self.0.settings.handlers.roots.is_none() {
             let what = "this client has no roots; set them with .roots(..) on the builder";
@@ -183,8 +183,8 @@ impl Client {
         self.notify("notifications/roots/list_changed", ()).await
     }
 
-    /// Sends a request with any method. `params` must serialize to an object, or be `()`. The `_meta` members that the
-    /// revision requires are added.
+    /// Sends a request with any method. `params` must serialize to an object, or be `()`. The client adds the `_meta`
+    /// members that the revision requires.
     pub fn request(&self, method: impl Into<String>, params: impl Serialize) -> Request<Raw> {
         Request::new(self, method.into(), CallParams::from_value(&params))
     }

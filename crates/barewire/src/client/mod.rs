@@ -14,8 +14,8 @@
 //! # client.shutdown().await; Ok(()) }
 //! ```
 //!
-//! The client detects the server's era: it first sends `server/discover`, and then `initialize` if the server turns out
-//! not to be modern. Everything in this module works in both eras, unless its documentation says which era it needs.
+//! The client detects the server's era: it first sends `server/discover`, and then `initialize` if the server is not
+//! modern. Everything in this module works in both eras, unless its documentation says which era it needs.
 //!
 //! ```text
 //! methods ─ request ─ rounds ─┐                       calls: one request, or several until there is a result
@@ -75,7 +75,7 @@ use listen::ListenHandle;
 use notifications::NotificationHub;
 use restart::{LinkState, RestartCount};
 
-/// A connection to a server. Cheap to clone; dropping the last clone ends the connection and the server process that
+/// A connection to a server. Cloning is cheap. Dropping the last clone ends the connection and the server process that
 /// was started for it.
 #[derive(Clone)]
 pub struct Client(Arc<ClientShared>);
@@ -90,7 +90,7 @@ struct ClientShared {
     /// The number of connections opened so far.
     connections: AtomicU64,
     log_level: Mutex<Option<LoggingLevel>>,
-    /// Maps each subscribed resource URI to its open listen; `None` in the legacy era, which has no listens.
+    /// Maps each subscribed resource URI to its listen request; `None` in the legacy era, which has no listen requests.
     subscriptions: Mutex<BTreeMap<String, Option<ListenHandle>>>,
     log: Log,
 }
@@ -139,27 +139,27 @@ impl Client {
         Ok(Self(shared))
     }
 
-    /// The server's description of itself.
+    /// Returns the server's description of itself.
     pub fn server_info(&self) -> ServerInfo {
         self.0.latest_link().server.clone()
     }
 
-    /// The negotiated revision.
+    /// Returns the negotiated revision.
     pub fn revision(&self) -> Revision {
         self.0.latest_link().server.revision
     }
 
-    /// The server's era. Pass it to [`Builder::era`] next time to save the detection.
+    /// Returns the server's era. Pass the era to [`Builder::era`] next time, so that the client need not detect it.
     pub fn era(&self) -> Era {
         self.revision().era()
     }
 
-    /// The server's declared capabilities.
+    /// Returns the capabilities that the server has declared.
     pub fn capabilities(&self) -> ServerCapabilities {
         self.server_info().capabilities
     }
 
-    /// The server's instructions for a model that uses it.
+    /// Returns the server's instructions for a model that uses the server.
     pub fn instructions(&self) -> Option<String> {
         self.server_info().instructions
     }
@@ -178,7 +178,7 @@ impl Client {
     /// earlier.
     pub async fn shutdown(&self) -> Result<(), Error> {
         let link = self.0.latest_link();
-        // This state change ends the open listens, so the shutdown does not wait for them.
+        // This state change ends the open listen requests, so the shutdown does not wait for them.
         self.0.state.send_if_modified(|state| match state {
             LinkState::Open(link) => {
                 *state = LinkState::Closing(Arc::clone(link));
@@ -206,14 +206,14 @@ impl Client {
         }
     }
 
-    /// The end of the latest connection, with its reason; `None` while the connection is open.
+    /// Returns how the latest connection ended; `None` while that connection is open.
     pub fn end(&self) -> Option<ConnectionEnd> {
         self.0.latest_link().peer.end()
     }
 }
 
 impl ClientShared {
-    /// Returns the current connection, or the last one if the client has ended.
+    /// Returns the current connection, or the last connection if the client has ended.
     fn latest_link(&self) -> Arc<Link> {
         let state = self.state.borrow();
         Arc::clone(state.link().expect("a client exists only after its first connection"))
@@ -231,12 +231,10 @@ impl ClientShared {
         self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a message to the log.
     fn log(&self, message: fmt::Arguments<'_>) {
         self.log.report(message);
     }
 
-    /// Logs the failure of a handler.
     fn log_failure(&self, method: &str, failure: &Failure) {
         self.log.failed(method, failure);
     }

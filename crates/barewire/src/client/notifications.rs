@@ -1,4 +1,4 @@
-//! Notifications of the server -> one stream for the whole client, and one for each listen.
+//! Distributes the server's notifications: one stream for the whole client, and one stream for each listen request.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -26,12 +26,12 @@ pub enum ServerNotification {
     ResourcesListChanged,
     /// A subscribed resource has changed.
     ResourceUpdated {
-        /// The URI of the changed resource. It may be a sub-resource of the subscribed URI.
+        /// The URI of the changed resource, which can be a sub-resource of the subscribed resource.
         uri: String,
     },
     /// A log message.
     Message(LogMessage),
-    /// The interaction at an elicitation URL is complete. Only in 2025-11-25.
+    /// The interaction at an elicitation URL is complete. Only 2025-11-25 has this notification.
     ElicitationComplete {
         /// The id of the elicitation.
         elicitation_id: String,
@@ -43,7 +43,7 @@ pub enum ServerNotification {
         /// The params, unchanged.
         params: Raw,
     },
-    /// The client has reconnected: earlier notifications may be outdated. See
+    /// The client has reconnected. Information from earlier notifications can be outdated. See
     /// [`Builder::restart`](super::Builder::restart).
     Restarted,
     /// This many notifications were dropped because they were not read in time.
@@ -54,7 +54,7 @@ pub enum ServerNotification {
 pub struct Notifications(pub(super) RingReader<ServerNotification>);
 
 impl Notifications {
-    /// Waits for the next notification; `None` once the client has ended.
+    /// Waits for the next notification and returns it; `None` after the client has ended.
     pub async fn next(&mut self) -> Option<ServerNotification> {
         match self.0.next().await? {
             RingRead::Next(notification) => Some(notification),
@@ -69,15 +69,15 @@ impl std::fmt::Debug for Notifications {
     }
 }
 
-/// Distributes the server's notifications to their readers. It stays the same when the client reconnects.
+/// Distributes the server's notifications to their readers. A client keeps its hub when it reconnects.
 pub(super) struct NotificationHub {
     ring: Ring<ServerNotification>,
-    /// Holds all notifications from the start, until the first call of `notifications` takes it.
+    /// A reader of all notifications since the client was created. The first call of `notifications` takes it.
     early_reader: Mutex<Option<RingReader<ServerNotification>>>,
     listens: Mutex<Vec<ListenEntry>>,
 }
 
-/// A listen that is open on a connection.
+/// A listen request that is open on a connection.
 struct ListenEntry {
     /// The id of the listen request; empty until the request is written.
     id: Arc<OnceLock<CallId>>,
@@ -96,7 +96,7 @@ impl NotificationHub {
         Notifications(early.unwrap_or_else(|| self.ring.reader()))
     }
 
-    /// Ends all streams.
+    /// Ends all streams that `notifications` has returned.
     pub(super) fn close(&self) {
         self.ring.close();
     }
@@ -109,13 +109,13 @@ impl NotificationHub {
         self.listens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Also delivers the notifications with this subscription id to `state`, until the registration is dropped.
+    /// Also delivers the notifications with this subscription id to `state`, until the returned value is dropped.
     pub(super) fn register(self: &Arc<Self>, id: Arc<OnceLock<CallId>>, state: Arc<ListenState>) -> ListenRegistration {
         self.listens().push(ListenEntry { id: Arc::clone(&id), state });
         ListenRegistration { hub: Arc::clone(self), id }
     }
 
-    /// Whether this call is an open listen.
+    /// Whether this call is an open listen request.
     pub(super) fn is_listen(&self, call: CallId) -> bool {
         self.find(call).is_some()
     }
@@ -126,17 +126,17 @@ impl NotificationHub {
         Some(Arc::clone(&entry.state))
     }
 
-    /// Handles a notification. In the modern era it may belong to a listen.
+    /// Handles a notification. In the modern era, the notification can belong to a listen request.
     pub(super) fn handle(&self, method: &str, params: Option<Params<'_>>, is_modern: bool) -> Result<(), Failure> {
-        // The call has finished, so its progress is dropped. The engine delivers the progress of open calls to their
-        // callers.
+        // The engine delivers the progress of open calls. Progress that arrives here is for a call that has finished,
+        // so it is dropped.
         if method == "notifications/progress" {
             return Ok(());
         }
         let json = params.map(Params::json);
         let bytes = json.map_or(0, |json| json.as_bytes().len()) + method.len() + NOTIFICATION_OVERHEAD;
         let listen = match json.filter(|_| is_modern).and_then(subscription_id) {
-            // A notification of a listen that has ended or never existed is dropped.
+            // A notification for a listen request that has ended or never existed is dropped.
             Some(id) => match CallId::from_id(&id).and_then(|call| self.find(call)) {
                 None => return Ok(()),
                 listen => listen,
@@ -144,7 +144,7 @@ impl NotificationHub {
             None => None,
         };
         if method == ACKNOWLEDGED {
-            let Some(listen) = listen else { return Err(unreadable_params("it names no open listen")) };
+            let Some(listen) = listen else { return Err(unreadable_params("they name no open listen request")) };
             let params: SubscriptionParams = parse_params(json)?;
             listen.acknowledge(params.notifications);
             return Ok(());
@@ -161,7 +161,7 @@ impl NotificationHub {
     }
 }
 
-/// The registration of a listen. Dropping it removes the listen from the hub.
+/// The registration of a listen request. Dropping this value removes the listen request from the hub.
 pub(super) struct ListenRegistration {
     hub: Arc<NotificationHub>,
     id: Arc<OnceLock<CallId>>,
@@ -206,12 +206,12 @@ fn subscription_id(params: Json<'_>) -> Option<Id<'_>> {
 }
 
 fn parse_params<T: serde::de::DeserializeOwned>(params: Option<Json<'_>>) -> Result<T, Failure> {
-    let params = params.ok_or_else(|| unreadable_params("it has no params"))?;
+    let params = params.ok_or_else(|| unreadable_params("they are missing"))?;
     params.to().map_err(|error| unreadable_params(&error.to_string()))
 }
 
-/// Returns the failure for a notification with invalid params. It is only logged, because a notification has no
-/// response.
+/// Returns the failure for a notification with invalid params. The failure is only logged, because a notification has
+/// no response.
 fn unreadable_params(what: &str) -> Failure {
     Failure::internal("Notification", format!("the server's params are not valid: {what}"))
 }

@@ -1,4 +1,4 @@
-//! A paginated list -> all of its items.
+//! Requests all pages of a list, and returns the items of all pages.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -35,7 +35,6 @@ impl<P: sealed::ListPage> Page for P {}
 
 mod sealed {
     pub trait ListPage: crate::peer::FromResult {
-        /// The type of the listed items.
         type Item: Send + 'static;
         const METHOD: &'static str;
         /// Returns the items and the cursor of the next page.
@@ -79,7 +78,7 @@ impl<P: Page> Pages<P> {
     }
 }
 
-/// Requests one page: the first, or the one at `cursor`.
+/// Requests one page: the first page, or the page at `cursor`.
 pub(super) fn page<P: Page>(client: &Client, cursor: Option<&str>) -> Request<P> {
     Request::new(client, P::METHOD, cursor_params(cursor))
 }
@@ -101,8 +100,8 @@ impl<P: Page + FromResult> IntoFuture for Pages<P> {
             let (mut all, mut seen, mut cursor) = (Vec::new(), HashSet::new(), None::<String>);
             let (fault, mut bytes) = (|what: String| Err(ClientError::fault(P::METHOD, what)), 0);
             for _ in 0..MAX_PAGES {
-                // Requested as raw text to count its bytes, because the size of the text cannot be derived from the
-                // parsed page.
+                // The page is requested as raw text to count its bytes, because the size of the text cannot be derived
+                // from the parsed page.
                 let mut call = Request::<Raw>::new(&self.client, P::METHOD, cursor_params(cursor.as_deref()));
                 call.options = self.options.clone();
                 let page = call.await?;
@@ -134,5 +133,5 @@ impl<P> fmt::Debug for Pages<P> {
 pub const MAX_PAGES: usize = 1000;
 
 /// The maximum total size in bytes of the pages of a list, without the last page: two messages of the default maximum
-/// size. It keeps a server with many long pages from using up the client's memory.
+/// size. The limit keeps a server with many long pages from using up the client's memory.
 pub const MAX_LIST_BYTES: usize = 128 * 1024 * 1024;

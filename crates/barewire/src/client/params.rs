@@ -1,4 +1,4 @@
-//! The params of a call -> the text to send, with the `_meta` members of the revision and of the caller.
+//! Serializes the params of a call, with the `_meta` members that the revision requires or that the user adds.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,12 @@ use serde_json::value::{RawValue, to_raw_value};
 /// The members of an object, with their values as unparsed text.
 pub(super) type Members = BTreeMap<String, Box<RawValue>>;
 
-/// The params of a call.
 #[derive(Debug, Clone, Default)]
 pub(super) enum CallParams {
     #[default]
     None,
     Members(Members),
-    /// An array. MCP has no array params, but a test may send them to a server.
+    /// An array. MCP has no array params, but a test can send them to a server.
     Array(Box<RawValue>),
 }
 
@@ -101,7 +100,7 @@ pub(super) fn arguments(arguments: &impl Serialize) -> Result<Box<RawValue>, Str
     }
 }
 
-/// Returns the `_meta` members of a modern request: revision, client, capabilities and, if there is one, the log level.
+/// Returns the `_meta` members of a modern request: revision, client, capabilities and, if it is set, the log level.
 pub(super) fn modern_meta(
     revision: Revision,
     info: &Implementation,
@@ -119,7 +118,7 @@ pub(super) fn modern_meta(
     meta
 }
 
-/// Serializes the caller's own `_meta` members.
+/// Serializes the `_meta` members that the user adds.
 pub(super) fn caller_meta(meta: &impl Serialize) -> Result<Members, String> {
     match CallParams::from_value(meta) {
         Ok(CallParams::Members(meta)) => Ok(meta),
@@ -130,7 +129,7 @@ pub(super) fn caller_meta(meta: &impl Serialize) -> Result<Members, String> {
 
 /// Serializes a value that cannot fail to serialize.
 pub(super) fn to_raw(value: &impl Serialize) -> Box<RawValue> {
-    to_raw_value(value).expect("strings and maps of them are JSON")
+    to_raw_value(value).expect("the value contains nothing that JSON cannot represent")
 }
 
 fn kind(raw: &RawValue) -> Kind {

@@ -1,4 +1,4 @@
-//! Progress notifications of a call -> a callback or a stream.
+//! Passes the progress notifications of a call to a callback or a stream.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,8 +11,8 @@ use crate::peer::Raw;
 pub struct ProgressUpdates(RingReader<ProgressParams>);
 
 impl ProgressUpdates {
-    /// Waits for the next update; `None` once the call has ended. If the reader is too slow, the oldest updates are
-    /// dropped.
+    /// Waits for the next update and returns it; `None` after the call has ended. If the reader is too slow, the oldest
+    /// updates are dropped.
     pub async fn next(&mut self) -> Option<ProgressParams> {
         loop {
             match self.0.next().await? {

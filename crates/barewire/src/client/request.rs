@@ -22,7 +22,7 @@ use crate::peer::{CallError, FromResult, Raw};
 
 /// A request to the server. It is sent when it is awaited.
 ///
-/// Dropping the future cancels the request and notifies the server. Requests that the server sends meanwhile are
+/// Dropping the future cancels the request and notifies the server. Requests that the server sends in the meantime are
 /// answered by the closures of the [`Builder`](super::Builder).
 #[must_use = "nothing is sent until it is awaited"]
 pub struct Request<R> {
@@ -33,7 +33,6 @@ pub struct Request<R> {
     result: PhantomData<fn() -> R>,
 }
 
-/// The options of a call.
 #[derive(Clone, Default)]
 pub(super) struct CallOptions {
     timeout: CallTimeout,
@@ -46,10 +45,9 @@ pub(super) struct CallOptions {
     raw_result: bool,
 }
 
-/// The timeout of a call.
 #[derive(Debug, Clone, Copy, Default)]
 enum CallTimeout {
-    /// The client's setting.
+    /// The timeout that is set for the whole client.
     #[default]
     FromClient,
     After(Duration),
@@ -66,9 +64,9 @@ impl<R> Request<R> {
         Self { client: client.clone(), method: method.into(), params, options, result: PhantomData }
     }
 
-    /// Sets how long to wait for the response, instead of the client's setting. The time that the client takes to
-    /// answer requests of the server does not count. In the modern era, where a call that requires input is sent in
-    /// several rounds, the timeout applies to each round.
+    /// Sets how long to wait for the response, instead of the client's timeout. The time in which the client answers
+    /// requests from the server does not count. In the modern era, a call that requires input is sent in several
+    /// rounds, and each round has this timeout.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.set_timeout(timeout);
         self
@@ -80,14 +78,15 @@ impl<R> Request<R> {
         self
     }
 
-    /// Restarts the timeout with each progress notification, up to `at_most` in total.
+    /// Restarts the timeout at each progress notification, but limits the total time to `at_most`. In the modern era,
+    /// these limits are for each round of the call.
     pub fn reset_by_progress(mut self, at_most: Duration) -> Self {
         self.options.max_total = Some(at_most);
         self
     }
 
-    /// Requests progress notifications and calls `handle` with each. The closure runs on the task that reads messages,
-    /// so it must return quickly.
+    /// Requests progress notifications, and calls `handle` for each of them. The closure runs on the task that reads
+    /// messages, so it must return quickly.
     pub fn on_progress(mut self, handle: impl FnMut(ProgressParams) + Send + 'static) -> Self {
         self.options.progress = Some(ProgressSink::new(handle));
         self
@@ -184,7 +183,6 @@ impl<R: FromResult> IntoFuture for Request<R> {
     }
 }
 
-/// Parses a result into the type `R`.
 pub(super) fn parse_result<R: FromResult>(method: &str, result: Raw) -> Result<R, ClientError> {
     // Without this check, serde would also accept an array with the values of the members.
     let is_typed = TypeId::of::<R>() != TypeId::of::<Raw>();
@@ -209,7 +207,7 @@ impl ActiveCall<'_> {
     /// input responses and the request state.
     pub(super) async fn send_round(&self, round: Option<Members>) -> Result<Raw, ClientError> {
         let options = &self.options;
-        // From the second round on, the caller's own values of these members are left out.
+        // From the second round on, `round` replaces the values that the user has set for these members.
         let params = match &round {
             Some(_) => self.params.without(&rounds::ROUND_MEMBERS),
             None => self.params.clone(),
@@ -221,8 +219,8 @@ impl ActiveCall<'_> {
             CallTimeout::After(timeout) => Some(timeout),
             CallTimeout::Never => None,
         };
-        // A legacy server may send requests before it responds. The time that the client takes to answer them does not
-        // count.
+        // A legacy server can send requests before it responds. The time in which the client answers these requests
+        // does not count.
         let stopwatch = &self.link.stopwatch;
         let limits = Arc::new(TimeLimits::new(stopwatch, timeout, options.max_total));
         let mut call = self.link.peer.call::<Raw>(self.method, params).no_timeout();
@@ -237,14 +235,14 @@ impl ActiveCall<'_> {
         }
         // If a limit expires, the call is dropped, which cancels it.
         let response = stopwatch.within(&limits, call.into_future()).await.unwrap_or(Err(CallError::TimedOut));
-        // With two limits it is unknown which one expired.
+        // If the call has two limits, it is unknown which of them expired.
         let after = timeout.filter(|_| options.max_total.is_none());
         response.map_err(|error| ClientError::from_call(self.method, after, error))
     }
 }
 
 impl ClientShared {
-    /// Returns the connection, if this method may be sent over it.
+    /// Returns the connection, or an error if this method must not be sent over it.
     pub(super) async fn link_for(self: &Arc<Self>, method: &str) -> Result<Arc<Link>, ClientError> {
         let link = self.link().await?;
         if !self.settings.lenient {
@@ -253,8 +251,8 @@ impl ClientShared {
         Ok(link)
     }
 
-    /// Returns the `_meta` members of a request: those that the revision requires, and `more`, the members of the
-    /// caller.
+    /// Returns the `_meta` members of a request: the members that the revision requires, and `more`, which the user has
+    /// set.
     pub(super) fn meta(&self, link: &Link, level: Option<LoggingLevel>, more: &Members) -> Members {
         let revision = link.server.revision;
         let mut meta = Members::new();

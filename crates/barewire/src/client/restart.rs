@@ -1,4 +1,4 @@
-//! Reconnecting after a server or its session has ended: when, how often, and the state to restore.
+//! Reconnects after a server or its session has ended: decides when and how often, and restores the state.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::peer::Raw;
 /// The policy for starting a server again after it has ended.
 ///
 /// The first restart is immediate. Before each further restart there is a pause, which doubles each time. If a server
-/// has run for a minute, the count of restarts begins again. After too many restarts in a row the client gives up.
+/// has run for a minute, the count of restarts is reset to zero. After too many restarts in a row the client gives up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Restart {
     pub(super) at_once: bool,
@@ -66,7 +66,7 @@ impl Restart {
         self
     }
 
-    /// The pause before the next start, after this many starts in a row.
+    /// Returns the pause before the next start, after this many starts in a row.
     fn pause_after(&self, starts: u32) -> Duration {
         match starts.checked_sub(1) {
             None => Duration::ZERO,
@@ -83,11 +83,11 @@ impl Restart {
 pub(super) enum LinkState {
     /// The first connection is being opened.
     Opening,
-    /// The client has a connection. It may have ended without having been replaced yet.
+    /// The client has a connection. The connection can have ended without having been replaced yet.
     Open(Arc<Link>),
     /// The connection is being shut down.
     Closing(Arc<Link>),
-    /// The last connection has ended, and with it the client.
+    /// The last connection has ended, and the client opens no new connection.
     Ended { error: ClientError, link: Arc<Link> },
 }
 
@@ -113,17 +113,17 @@ pub(super) struct RestartCount {
 }
 
 impl ClientShared {
-    /// The restart policy; `None` if an ended connection is not reopened.
+    /// Returns the restart policy; `None` if an ended connection is not reopened.
     pub(super) fn restart(&self) -> Option<Restart> {
         self.settings.restart.filter(|_| self.source.can_reconnect()).or_else(|| self.source.default_restart())
     }
 
-    /// Returns the connection. If it has ended and there is a restart policy, it is reopened first.
+    /// Returns the connection. If the connection has ended and there is a restart policy, reopens it first.
     pub(super) async fn link(self: &Arc<Self>) -> Result<Arc<Link>, ClientError> {
         if let Some(link) = self.usable_link()? {
             return Ok(link);
         }
-        // The connection is reopened in a separate task, because this future may be dropped while other callers wait
+        // The connection is reopened in a separate task, because this future can be dropped while other callers wait
         // for the same connection.
         match tokio::spawn(reopen(Arc::downgrade(self))).await {
             Ok(Some(reopened)) => reopened,
@@ -221,12 +221,12 @@ impl ClientShared {
         error
     }
 
-    /// Handles the end of the connection with this number: reopens it, leaves that to the next call, or ends the
+    /// Handles the end of the connection with this number: reopens it now, lets the next call reopen it, or ends the
     /// client.
     pub(super) fn connection_ended(self: &Arc<Self>, number: u64) {
         let (link, restart) = match self.state.borrow().clone() {
             LinkState::Open(link) => (link, self.restart()),
-            // The future of `Client::shutdown` may have been dropped before it could end the client.
+            // Ends the client, because the future of `Client::shutdown` might have been dropped before it could do so.
             LinkState::Closing(link) => (link, None),
             LinkState::Opening | LinkState::Ended { .. } => return,
         };
@@ -257,8 +257,8 @@ impl ClientShared {
         }
     }
 
-    /// Sends the log level and subscriptions to a restarted legacy server. A modern server does not store them; its
-    /// listens are reopened by their own tasks or by [`Self::restore_subscriptions`].
+    /// Sends the log level and the subscriptions to a restarted legacy server. A modern server does not store them: its
+    /// listen requests are sent again by their own tasks or by [`Self::restore_subscriptions`].
     async fn restore_legacy_state(&self, link: &Link) {
         if link.server.revision.is_modern() {
             return;
@@ -272,8 +272,8 @@ impl ClientShared {
         }
     }
 
-    /// If the server is modern, opens a listen for each subscription that has no open one, for example because the
-    /// server was legacy before. Open listens are reopened by their own tasks.
+    /// If the server is modern, sends a listen request for each subscription that has no open listen request, for
+    /// example because the server was legacy before. Open listen requests are sent again by their own tasks.
     fn restore_subscriptions(self: &Arc<Self>, link: &Arc<Link>) {
         if !link.server.revision.has_listen() {
             return;
@@ -319,8 +319,8 @@ enum NextStart {
     },
 }
 
-/// Reopens the connection; `None` if the client has been dropped. A lock lets only one task at a time reopen it; tasks
-/// that waited for the lock find the new connection.
+/// Reopens the connection and returns it; `None` if the client has been dropped. A lock lets only one task at a time
+/// reopen the connection; tasks that waited for the lock find the new connection.
 pub(super) async fn reopen(shared: Weak<ClientShared>) -> Option<Result<Arc<Link>, ClientError>> {
     let starts = Arc::clone(&shared.upgrade()?.restart_count);
     let mut starts = starts.lock_owned().await;
@@ -336,8 +336,8 @@ pub(super) async fn reopen(shared: Weak<ClientShared>) -> Option<Result<Arc<Link
     Some(shared.reconnect(&mut starts, era).await)
 }
 
-/// Waits until the connection with the number `ended` has been replaced, and returns the new one; `None` if the client
-/// ends instead.
+/// Waits until the connection with the number `ended` has been replaced, and returns the new connection; `None` if the
+/// client ends instead.
 pub(super) async fn next_link(state: &mut watch::Receiver<LinkState>, ended: u64) -> Option<Arc<Link>> {
     let next = state.wait_for(|state| match state {
         LinkState::Open(link) => link.number != ended,
@@ -349,13 +349,13 @@ pub(super) async fn next_link(state: &mut watch::Receiver<LinkState>, ended: u64
     }
 }
 
-/// The default maximum number of starts in a row. Two or three crashes in a row may be coincidence.
+/// The default maximum number of starts in a row: more than three, because three crashes in a row can be a coincidence.
 const DEFAULT_MAX_STARTS: u32 = 5;
 
 /// The default pause before the second restart: long enough for the system to clean up after a crash.
 const DEFAULT_FIRST_PAUSE: Duration = Duration::from_millis(250);
 
-/// The default maximum pause. It is not longer, because a user may be waiting for the server.
+/// The default maximum pause, limited because a user might be waiting for the server.
 const DEFAULT_MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// A server that ran at least this long is considered working, so the count of starts is reset.

@@ -1,12 +1,12 @@
 //! A bounded broadcast buffer: each reader gets every item at its own pace. If the buffer is full, the oldest items are
-//! dropped, and a slow reader is told how many items it has missed.
+//! dropped, and a reader that is too slow gets the number of items that it has missed.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The writing side of the buffer. Dropping it ends the readers' streams.
+/// The writing side of the buffer. Dropping this value ends the readers' streams.
 pub(super) struct Ring<T>(Arc<RingShared<T>>);
 
 /// A reader of every item that is pushed after the reader was created.
@@ -42,14 +42,14 @@ struct RingState<T> {
 }
 
 impl<T: Clone> Ring<T> {
-    /// Returns a buffer that stores the newest items, up to `max_items` and `max_bytes`.
+    /// Returns a buffer that stores the newest items, at most `max_items` items and about `max_bytes` bytes.
     pub(super) fn new(max_items: usize, max_bytes: usize) -> Self {
         let state =
             RingState { items: VecDeque::new(), bytes: 0, next: 0, readers: 0, closed: false, max_items, max_bytes };
         Self(Arc::new(RingShared { state: Mutex::new(state), changed: Notify::new() }))
     }
 
-    /// Returns a reader of the items from now on.
+    /// Returns a reader of all items that are pushed from now on.
     pub(super) fn reader(&self) -> RingReader<T> {
         let mut state = self.0.lock();
         state.readers += 1;
@@ -67,7 +67,7 @@ impl<T: Clone> Ring<T> {
             state.items.push_back((item, bytes));
             state.bytes += bytes;
         }
-        // The newest item is stored even if it is larger than `max_bytes`, because it is in memory already.
+        // The newest item is stored even if it is larger than `max_bytes`, because it is already in memory.
         while state.items.len() > state.max_items || (state.bytes > state.max_bytes && state.items.len() > 1) {
             let Some((_, bytes)) = state.items.pop_front() else { break };
             state.bytes -= bytes;
@@ -84,7 +84,7 @@ impl<T: Clone> Ring<T> {
 }
 
 impl<T: Clone> RingReader<T> {
-    /// Waits for the next item; `None` at the end of the stream.
+    /// Waits for the next item and returns it; `None` at the end of the stream.
     pub(super) async fn next(&mut self) -> Option<RingRead<T>> {
         loop {
             let shared = Arc::clone(&self.shared);

@@ -1,7 +1,6 @@
-//! Answers a result that requires input and sends the call again with the answers, until there is a final result.
+//! Runs the rounds of a call: as long as the result requires input, sends the call again with the input.
 //!
-//! MCP 2026-07-28, basic/patterns/mrtr. The same closures answer these input requests and the requests of a legacy
-//! server.
+//! MCP 2026-07-28, basic/patterns/mrtr. The same closures answer input requests and the requests of a legacy server.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -20,7 +19,7 @@ use crate::Failure;
 use crate::log::quoted;
 use crate::peer::{Raw, shown};
 
-/// The member that distinguishes a final result from one that requires input.
+/// The member that distinguishes a final result from a result that requires input.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ResultTypeMember {
@@ -34,13 +33,13 @@ struct ResultTypeMember {
 struct RequiredInput {
     #[serde(default)]
     input_requests: Option<BTreeMap<String, InputRequest>>,
-    /// The server's state. It is not parsed, because it must be sent back byte for byte.
+    /// The server's state. It is not parsed, because the client must send it back unchanged, byte for byte.
     #[serde(default)]
     request_state: Option<Box<RawValue>>,
 }
 
-/// Sends the request, answers the input requests in its result and sends the request again, until there is a final
-/// result.
+/// Sends the request. If the result contains input requests, answers them and sends the request again, until the result
+/// is final.
 pub(super) async fn run(call: &ActiveCall<'_>) -> Result<Raw, ClientError> {
     let is_modern = call.link.server.revision.has_result_type();
     let [responses, state] = ROUND_MEMBERS;
@@ -79,7 +78,7 @@ pub(super) async fn run(call: &ActiveCall<'_>) -> Result<Raw, ClientError> {
     Err(ClientError::fault(call.method, format!("it has required input {MAX_ROUNDS} times in a row")))
 }
 
-/// Returns the required input; `None` for a final result.
+/// Returns the input that a result requires; `None` for a final result.
 fn input_required(method: &str, result: &Raw) -> Result<Option<RequiredInput>, ClientError> {
     if !result.as_str().is_some_and(|text| text.starts_with('{')) {
         // The result is not an object, which `parse_result` reports later.
@@ -140,7 +139,7 @@ async fn answer(call: &ActiveCall<'_>, request: InputRequest) -> Result<Box<RawV
     let InputRequest { method, params, .. } = request;
     let revision = call.link.server.revision;
     let params = params.as_deref().map(RawValue::get);
-    // The closure may panic before it returns its future; the future may panic too.
+    // The closure can panic before it returns its future, and the future can panic too.
     let started = Failure::catch(|| call.shared.settings.handlers.start(&method, params, revision));
     let outcome = match started {
         Ok(Ok(handling)) => catch_panics(handling).await,
@@ -176,7 +175,7 @@ async fn catch_panics<T>(
     .await
 }
 
-/// The pause before the next round, after `idle` rounds in a row without input requests.
+/// Returns the pause before the next round, after `idle` consecutive rounds without input requests.
 fn idle_pause(idle: u32) -> Duration {
     match idle {
         // MCP 2026-07-28, basic/patterns/mrtr: "the client MAY retry the original request immediately".
@@ -185,10 +184,10 @@ fn idle_pause(idle: u32) -> Duration {
     }
 }
 
-/// The members of a request that apply to one round only.
+/// The members of a request that differ from round to round.
 pub(super) const ROUND_MEMBERS: [&str; 2] = ["inputResponses", "requestState"];
 
-/// The requests whose results may require input.
+/// The methods whose results can require input.
 const METHODS_WITH_INPUT: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
 /// The maximum number of rounds of one call. No user answers so many questions for one call; a server that requires
@@ -199,6 +198,6 @@ pub(super) const MAX_ROUNDS: usize = 32;
 /// questions at once.
 const MAX_INPUT_REQUESTS: usize = 64;
 
-/// The unit of the pauses between rounds without input requests: too short for a user to notice, and long enough that a
-/// server gets at most twenty requests a second.
+/// Half of the first pause between rounds without input requests; each further pause is twice as long, up to 1.6
+/// seconds. With these pauses, a server gets at most ten requests per second.
 const MIN_IDLE_PAUSE: Duration = Duration::from_millis(50);

@@ -1,4 +1,4 @@
-//! Messages from the server -> their receivers: requests to the caller's closures, notifications to the hub.
+//! Passes requests from the server to the user's closures, and notifications to the notification hub.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,7 +21,7 @@ pub(super) struct ClientService {
     pub(super) stopwatch: Arc<Stopwatch>,
 }
 
-/// The revision of a connection, once it is negotiated.
+/// The revision of a connection; empty until the revision is negotiated.
 pub(super) type AgreedRevision = Arc<OnceLock<Revision>>;
 
 impl Service for ClientService {

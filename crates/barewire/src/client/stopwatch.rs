@@ -1,4 +1,4 @@
-//! Measures the time that a server takes, without the time that the client takes to answer the server's requests.
+//! Measures the time that a server needs, without the time in which the client answers the server's requests.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -9,13 +9,13 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// A stopwatch that runs from the start of a connection and is paused while a request of the server is open.
+/// A stopwatch that runs from the start of a connection and is paused while a request from the server is not answered.
 #[derive(Debug)]
 pub(super) struct Stopwatch(watch::Sender<StopwatchTime>);
 
 #[derive(Debug)]
 struct StopwatchTime {
-    /// The number of the server's open requests.
+    /// The number of requests from the server that are not answered yet.
     open_requests: u32,
     /// The elapsed time when the stopwatch was last paused.
     before: Duration,
@@ -42,7 +42,7 @@ impl Stopwatch {
         self.0.borrow().elapsed()
     }
 
-    /// Waits for `response`; `None` if a limit expires first.
+    /// Waits for `response` and returns its output; `None` if a limit expires first.
     pub(super) async fn within<T>(&self, limits: &TimeLimits, response: impl Future<Output = T>) -> Option<T> {
         let (mut response, mut expired) = (pin!(response), pin!(self.expired(limits)));
         poll_fn(|context| match response.as_mut().poll(context) {
@@ -92,7 +92,7 @@ impl Drop for StopwatchPause {
 pub(super) struct TimeLimits {
     stopwatch: Arc<Stopwatch>,
     timeout: Option<Duration>,
-    /// The stopwatch time at which the call times out even if there is progress.
+    /// The stopwatch time at which the call times out, no matter how much progress is reported.
     hard_end: Option<Duration>,
     /// The stopwatch time at which the timeout was started or last restarted.
     since: Mutex<Duration>,
@@ -105,7 +105,7 @@ impl TimeLimits {
         Self { stopwatch: Arc::clone(stopwatch), timeout, hard_end, since: Mutex::new(now) }
     }
 
-    /// Restarts the timeout after progress, if there is a total limit.
+    /// Restarts the timeout after a progress notification, but only if the total time is limited too.
     pub(super) fn reset(&self) {
         if self.hard_end.is_none() {
             return;

@@ -13,9 +13,9 @@ use super::handle::notification;
 use super::queue::{BatchEntry, Command, Queue};
 use super::{CallError, FromResult, OutgoingCall};
 
-/// Calls and notifications that are sent together, in one array. The answers may arrive in any order.
+/// Calls and notifications that are sent together, in one JSON array. The answers may arrive in any order.
 ///
-/// Not every peer accepts batches: only one revision of MCP has them.
+/// Not every peer accepts batches: in MCP, only revisions up to 2025-03-26 have them.
 #[derive(Debug)]
 #[must_use = "nothing is sent until `send` is awaited"]
 pub struct Batch {
@@ -59,8 +59,8 @@ impl Batch {
             return Ok(());
         }
         if entries.len() > queue.batch_limit {
-            // The peer would refuse the whole array with an error response whose id is null, which cannot be matched to
-            // a call.
+            // The peer would refuse the whole array with one error response. The id of that response is null, so it
+            // belongs to no call.
             let (count, limit) = (entries.len(), queue.batch_limit);
             return Err(CallError::Params(format!("the batch has {count} elements, and the limit is {limit}")));
         }
@@ -80,7 +80,7 @@ impl BatchEntry {
 }
 
 /// The future of a call that is part of a batch. Dropping it cancels the call.
-#[must_use = "the answer comes when it is awaited"]
+#[must_use = "the answer is returned only when this future is awaited"]
 pub struct BatchedCall<R> {
     waiting: PendingAnswer,
     result: PhantomData<fn() -> R>,

@@ -19,7 +19,7 @@ use super::queue::{Command, NewCall, OnProgress, Queue};
 use super::{ConnectionEnd, FromResult, Raw};
 
 /// A call to the peer. It is sent when it is awaited.
-#[must_use = "nothing is sent until it is awaited"]
+#[must_use = "nothing is sent until the call is awaited"]
 pub struct OutgoingCall<R> {
     queue: Arc<Queue>,
     method: String,
@@ -91,7 +91,7 @@ impl<R> OutgoingCall<R> {
         self
     }
 
-    /// Returns the cell for the id of the call. The id is set just before the call is written.
+    /// Returns the cell for the id of the call. The id is set immediately before the call is written.
     pub(crate) fn id(&self) -> Arc<OnceLock<CallId>> {
         Arc::clone(&self.id)
     }
@@ -183,9 +183,9 @@ pub enum CallError {
     Fault(String),
     /// The result cannot be deserialized into the expected type.
     Result(String),
-    /// The call was part of a batch, and the answer to the batch has no response for it.
+    /// The call was part of a batch, and the answer to the batch has no response to this call.
     Missing,
-    /// There was no answer before the timeout. A cancellation has been sent to the peer.
+    /// There was no answer before the timeout. A cancellation was sent to the peer, if the protocol allows it.
     TimedOut,
     /// The peer cancelled the call and will not answer it.
     Cancelled,
@@ -237,11 +237,11 @@ pub(crate) fn shown(text: &str) -> String {
     }
 }
 
-/// The maximum number of characters of a peer's text that an error message quotes. Messages for people are shorter.
+/// The maximum number of characters of a peer's text that an error message quotes. Most error messages are shorter.
 const MAX_EXCERPT_CHARS: usize = 500;
 
 /// The maximum number of bytes of error data that are shown: about two lines of a terminal.
 const MAX_DATA_BYTES: usize = 200;
 
-/// The default timeout of the official SDKs.
+/// The default timeout of a call, which is also that of the official SDKs.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! A connection that is being configured: its transport, its methods, its limits.
+//! The settings of a connection (transport, methods, limits), and the functions that start it.
 
 use std::fmt;
 use std::future::Future;
@@ -21,8 +21,8 @@ use crate::transport::{Framing, Parts, Transport};
 
 /// A connection over a [transport](crate::transport).
 ///
-/// [`Self::run`] serves until the peer closes the connection. [`Self::spawn`] returns a [`Peer`] to call.
-/// [`Self::open`] returns both the peer and the future that drives the connection.
+/// [`Self::run`] serves until the peer closes the connection. [`Self::spawn`] serves on a new task, and returns a
+/// [`Peer`] to call. [`Self::open`] returns both the [`Peer`] and the future that drives the connection.
 pub struct Connection<T> {
     transport: T,
     settings: ConnectionSettings,
@@ -97,8 +97,8 @@ impl<T: Transport> Connection<T> {
     }
 
     /// Sets whether invalid frames without a usable id are answered with an error whose id is null, or only logged. By
-    /// default they are answered if the peer opened the connection, and only logged if this side did: a server that
-    /// prints a banner on its stdout must not get error responses on its stdin.
+    /// default they are answered if the peer opened the connection, and only logged if this side opened it: a server
+    /// that prints a banner on its stdout must not get error responses on its stdin.
     #[must_use]
     pub fn answer_unreadable(mut self, answer: bool) -> Self {
         self.settings.answer_unreadable = Some(answer);
@@ -178,7 +178,7 @@ impl<T> fmt::Debug for Connection<T> {
 }
 
 /// The future that drives a connection. Dropping it ends the connection immediately.
-#[must_use = "nothing happens until it is awaited"]
+#[must_use = "the connection does nothing until this future is awaited"]
 pub struct RunningConnection(Driving);
 
 type Driving = Pin<Box<dyn Future<Output = ConnectionEnd> + Send>>;

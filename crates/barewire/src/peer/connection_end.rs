@@ -8,8 +8,7 @@ use std::time::Duration;
 use crate::Error;
 use crate::transport::Exit;
 
-/// The end of a connection: the reason, and details about the peer. Cheap to clone, because every waiting caller gets a
-/// copy.
+/// The end of a connection: the reason, and details about the peer. Cheap to clone: every waiting caller gets a copy.
 #[derive(Clone)]
 pub struct ConnectionEnd(Arc<EndDetails>);
 
@@ -69,7 +68,7 @@ impl ConnectionEnd {
         &self.0.reason
     }
 
-    /// The first output of the peer, if it never sent a valid message.
+    /// The first output of the peer, if the peer never sent a valid message.
     pub fn stray_output(&self) -> Option<&StrayOutput> {
         self.0.stray_output.as_ref()
     }
@@ -113,7 +112,7 @@ impl fmt::Display for ConnectionEnd {
         }
         if let (Some(stray), false) = (self.stray_output(), matches!(self.reason(), EndReason::ContentLength)) {
             let StrayOutput { offset, excerpt } = stray;
-            write!(f, "; it sent something that is not a message at byte {offset}: {excerpt}")?;
+            write!(f, "; its output at byte {offset} is not a message: {excerpt}")?;
         }
         Ok(())
     }

@@ -23,8 +23,8 @@ pub struct Context {
     queue: Arc<Queue>,
 }
 
-/// A message that is being handled. The driver reuses this value for the next message once no handler holds it, so that
-/// its strings need no new allocation.
+/// A message that is being handled. When no handler holds this value, the driver reuses it for the next message, so
+/// that its strings need no new allocation.
 #[derive(Debug)]
 pub(super) struct IncomingMessage {
     pub(super) method: String,
@@ -63,7 +63,7 @@ impl IncomingMessage {
         if Arc::get_mut(&mut this).is_none() {
             this = Arc::new(Self::new(this.progress));
         }
-        let reused = Arc::get_mut(&mut this).expect("it was just checked or created");
+        let reused = Arc::get_mut(&mut this).expect("no handler holds it: this was checked, or it is new");
         *reused.finished.get_mut() = false;
         reused.method.clear();
         reused.method.push_str(method);
@@ -141,7 +141,7 @@ impl Context {
         self.peer().call(method, params).within_exchange(self.incoming.exchange)
     }
 
-    /// Sends a notification about this request to the peer, before the answer. Once the request is answered or
+    /// Sends a notification about this request to the peer, before the answer. After the request is answered or
     /// cancelled, notifications about it are dropped.
     pub async fn notify(&self, method: impl AsRef<str>, params: impl Serialize) -> Result<(), CallError> {
         let message = super::handle::notification(&self.queue, method.as_ref(), params)?;
@@ -158,7 +158,7 @@ impl Context {
         self.incoming.token.is_some()
     }
 
-    /// Sends a progress notification, if the sender wants them; if not, does nothing.
+    /// Sends a progress notification if the sender of this request asked for progress; otherwise does nothing.
     pub async fn progress(&self, value: impl Serialize) -> Result<(), CallError> {
         let IncomingMessage { token: Some(token), progress, .. } = &*self.incoming else { return Ok(()) };
         let value = serde_json::to_string(&value).map_err(|error| CallError::Params(error.to_string()))?;
@@ -172,7 +172,7 @@ impl Context {
     }
 
     /// Returns a handle that shows whether the sender has cancelled this request. A cancelled handler is dropped at its
-    /// next `await`, so only work that continues outside the handler needs it: threads, tasks, other programs.
+    /// next `await`, so only work that continues outside the handler needs this handle: threads, tasks, other programs.
     pub fn cancellation(&self) -> Cancellation {
         Cancellation(Arc::clone(&self.incoming))
     }

@@ -1,5 +1,5 @@
-//! The loop that drives a connection: reads bytes, passes frames to the [`Dispatcher`], writes its output, and handles
-//! timeouts.
+//! The loop that drives a connection: reads bytes, passes frames to the [`Dispatcher`], writes the dispatcher's output,
+//! and handles timeouts.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -23,11 +23,11 @@ use crate::transport::{Exit, ExitFuture, Parts};
 pub(super) struct Driver<C, R, W> {
     dispatcher: Dispatcher<StreamOutput<C>>,
     codec: C,
-    /// The reader; `None` once the peer has closed its half of the stream.
+    /// The reader; `None` after the peer has closed its half of the stream.
     reader: Option<R>,
     /// Whether the input has ended and every byte of it is handled.
     input_done: bool,
-    /// The writer; `None` once the peer no longer reads our output.
+    /// The writer; `None` after it is closed, for example because the peer no longer reads our output.
     writer: Option<W>,
     /// The bytes of the last read. The range `taken..filled` is not decoded yet.
     chunk: Vec<u8>,
@@ -42,10 +42,9 @@ pub(super) struct Driver<C, R, W> {
     grace: Duration,
     /// The time since which the peer has not read any of the pending output; `None` if no output is pending.
     stalled_since: Option<Instant>,
-    /// The time since which the connection has been idle, with nothing received and nothing in flight, if there is an
-    /// idle timeout.
+    /// The time since which nothing was received and nothing was in flight. Set only if there is an idle timeout.
     idle_since: Option<Instant>,
-    /// The time since which there has been nothing to do, if the buffers hold memory that can be freed.
+    /// The time since which there has been nothing to do. Set only if the buffers should be freed after a while.
     quiet_since: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
     exit: Option<ExitFuture>,
@@ -102,10 +101,10 @@ where
     pub(super) async fn run(mut self) -> ConnectionEnd {
         let reason = poll_fn(|context| self.poll(context)).await;
         if let Some(writer) = &mut self.writer {
-            // All bytes are already passed to the writer, so its shutdown may take no longer than the grace period.
+            // The writer already has all bytes, so it gets only the grace period to finish its shutdown.
             let _ = tokio::time::timeout(self.grace, writer.shutdown()).await;
         }
-        // This closes the stream: the peer sees the end of its input, and if it is a child process, it should exit.
+        // Dropping the writer closes the stream: the peer sees the end of its input. A child process should then exit.
         drop(self.writer.take());
         let exit = match self.exit.take() {
             Some(mut exit) => poll_fn(|context| self.poll_exit(context, &mut exit)).await,
@@ -115,7 +114,7 @@ where
     }
 
     /// Waits until the peer's process has exited, and discards its output until then: a program that is asked to exit
-    /// may still write something, and must not fail because the pipe is full or closed.
+    /// might still write something, and must not fail because the pipe is full or closed.
     fn poll_exit(&mut self, context: &mut Context<'_>, exit: &mut ExitFuture) -> Poll<Option<Exit>> {
         while let Some(reader) = &mut self.reader {
             let mut buffer = ReadBuf::new(&mut self.chunk);
@@ -184,7 +183,7 @@ where
         }
     }
 
-    /// Handles the frames that have been read, for one time slice. Returns `true` if there may be more frames. Output
+    /// Handles the frames that have been read, for one time slice. Returns `true` if there might be more frames. Output
     /// is written between slices, so that neither direction starves.
     fn handle_frames(&mut self) -> bool {
         if self.taken == self.filled {
@@ -245,7 +244,7 @@ where
         } else if self.flushed && self.dispatcher.output.is_empty() {
             self.stalled_since = None;
         } else {
-            // Set even if the peer has just read some bytes, because it may read no more.
+            // The time is set even if the peer has read some bytes now, because it might read no more.
             self.stalled_since.get_or_insert_with(Instant::now);
         }
     }
@@ -266,7 +265,7 @@ where
     fn begin_end(&mut self, reason: EndReason) {
         self.dispatcher.close(reason.clone());
         match &mut self.end {
-            // If a write fails, that becomes the reason, whatever the reason was before.
+            // A failed write replaces any earlier reason.
             Some(end) if matches!(reason, EndReason::Write(_)) => end.reason = reason,
             Some(_) => {}
             None => self.end = Some(EndProgress { reason, until: later(Instant::now(), self.grace), gave_up: false }),
@@ -285,8 +284,8 @@ where
         self.end.as_ref().is_some_and(|end| end.gave_up)
     }
 
-    /// Begins the shutdown if a message or command has requested it, and returns the reason for it once all remaining
-    /// work is done.
+    /// Begins the shutdown if a message or command has requested it. Returns the reason for the shutdown when all
+    /// remaining work is done; `None` before.
     fn end_if_done(&mut self) -> Option<EndReason> {
         match self.dispatcher.end_request() {
             Some(EndRequest::ContentLength) => return Some(EndReason::ContentLength),
@@ -294,7 +293,7 @@ where
             Some(EndRequest::Shutdown) | None => {}
         }
         let end = self.end.as_ref()?;
-        // Our calls can be answered only while there is more input.
+        // After the end of the stream, the rest of the input is handled. After that, no call of ours can be answered.
         let read = self.reader.is_some() || self.input_done;
         let answered = self.input_done || !self.dispatcher.session.is_waiting();
         let answers = self.writer.is_none() || self.dispatcher.is_idle();
@@ -302,9 +301,9 @@ where
         (written && (end.gave_up || (read && answered && answers))).then(|| end.reason.clone())
     }
 
-    /// Reads once. Also returns `Pending` if reading is not allowed now.
+    /// Reads once. Returns `Pending` if no bytes are available, or if reading is not allowed now.
     ///
-    /// While frames may not be handled, up to [`READ_AHEAD`] bytes are read ahead, so that the end of the stream is
+    /// While no frame may be handled, up to [`READ_AHEAD`] bytes are read ahead, so that the end of the stream is
     /// noticed even if unhandled bytes precede it.
     fn read(&mut self, context: &mut Context<'_>) -> Poll<Result<(), EndReason>> {
         let Some(reader) = &mut self.reader else { return Poll::Pending };
@@ -326,8 +325,8 @@ where
                 return Poll::Ready(Ok(()));
             }
             Poll::Ready(Err(error)) => {
-                // When a peer is killed before it has read all its input, the operating system resets the connection.
-                // That is treated as the end of the stream, not as an error.
+                // When a peer is killed before it has read all its input, the operating system resets the connection. A
+                // reset is treated as the end of the stream, not as an error.
                 if !matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) {
                     return Poll::Ready(Err(EndReason::Read(Arc::new(error))));
                 }
@@ -385,7 +384,7 @@ where
         self.begin_end(EndReason::Eof);
     }
 
-    /// At the end of the input, handles the last frame, once every frame before it is handled.
+    /// If the input has ended and all complete frames are handled, handles the rest of the input as the last frame.
     fn finish_input(&mut self) {
         if self.input_done || self.reader.is_some() || self.dispatcher.is_blocked() {
             return;
@@ -403,7 +402,7 @@ where
         }
     }
 
-    /// Waits until the next timer expires, and handles it.
+    /// Waits until the next timer expires, and handles its event.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<Result<(), EndReason>> {
         let Some((at, due)) = self.next_due() else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
@@ -484,23 +483,23 @@ enum TimerEvent {
     Trim,
 }
 
-/// The size of the read buffer: the default capacity of a pipe on Linux, so that one read empties a full pipe.
+/// The size of the read buffer in bytes: the default capacity of a pipe on Linux, so that one read empties a full pipe.
 const READ_SIZE: usize = 64 * 1024;
 
-/// The maximum number of bytes that are read ahead while frames may not be handled.
+/// The maximum number of bytes that are read ahead while no frame may be handled.
 const READ_AHEAD: usize = 256 * 1024;
 
-/// The number of output bytes at which they are written before more frames are handled.
+/// When this many bytes of output are pending, they are written before more frames are handled.
 const WRITE_SIZE: usize = 64 * 1024;
 
 /// The maximum number of frames in a time slice. A time limit alone is not enough: it counts the running time of
 /// handlers, and responses and invalid frames run no handler.
 const SLICE_FRAMES: usize = 1024;
 
-/// If the peer has read nothing for this long, it may itself be blocked until this side reads.
+/// If the peer has read nothing for this long, it might itself be blocked until this side reads.
 const STALL_TIME: Duration = Duration::from_secs(1);
 
-/// The maximum size of the buffers that a quiet connection keeps, in bytes: small enough for a thousand connections.
+/// The maximum size of the buffers that a quiet connection keeps, in bytes: about 256 MB for a thousand connections.
 const QUIET_BUFFERS: usize = 256 * 1024;
 
 /// The time for which a connection must be quiet before the memory of large messages is freed.

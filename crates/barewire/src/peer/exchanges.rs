@@ -1,9 +1,9 @@
 //! A connection without a byte stream, for HTTP: each incoming message arrives separately, and each outgoing message is
 //! sent to the exchange that it belongs to.
 //!
-//! There is no read loop. The thread that delivers a message also handles it. The state is only ever `try_lock`ed: on
-//! contention the message stays in the inbox, and the lock's holder drains the inbox before it returns. One task for
-//! each connection handles timeouts and the commands of handlers that have become tasks.
+//! There is no read loop. The thread that delivers a message also handles it. No thread waits for the lock on the
+//! state: if another thread holds it, the message stays in the inbox, and that thread handles the inbox before it
+//! returns. One task for each connection handles timeouts and the commands of handlers that have become tasks.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -39,7 +39,7 @@ pub(crate) struct Exchanges<O> {
     state: Mutex<ExchangeState<O>>,
     /// Messages and tasks for the thread that holds the lock on `state`.
     inbox: Mutex<VecDeque<InboxItem<O>>>,
-    /// The time of the next timeout. Only the thread that holds the lock on `state` changes it.
+    /// The time of the next timeout. Set by the thread that holds the lock on `state`, and cleared when it fires.
     due: Mutex<Option<Instant>>,
     queue: Arc<Queue>,
     grace: Duration,
@@ -52,7 +52,7 @@ struct ExchangeState<O> {
 }
 
 /// A message to handle, or a task to run with the dispatcher.
-#[expect(clippy::large_enum_variant, reason = "almost all are messages, and a box would cost each an allocation")]
+#[expect(clippy::large_enum_variant, reason = "almost all items are messages, and a box would allocate for each")]
 enum InboxItem<O> {
     Message(Delivery),
     Run(DispatcherTask<O>),
@@ -85,13 +85,13 @@ impl Drop for Permits {
 }
 
 impl<O: Outlet> Dispatcher<O> {
-    /// Creates a dispatcher for a connection without a byte stream. `outlet` creates its outlet.
+    /// Creates a dispatcher for a connection without a byte stream. `outlet` creates the dispatcher's outlet.
     pub(crate) fn without_stream(settings: ConnectionSettings, outlet: impl FnOnce(Room) -> O) -> Self {
         let queue = Arc::new(Queue::new(&settings.limits, settings.trace.clone()));
         Self::new(outlet(Room(Arc::clone(&queue))), settings, queue)
     }
 
-    /// Executes the commands of handlers that have become tasks. Ready when there are more commands.
+    /// Executes the commands of handlers that have become tasks. Returns `Ready` if there are more commands.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.take_commands();
         self.start_waiting();
@@ -105,7 +105,7 @@ impl<O: Outlet> Dispatcher<O> {
     }
 
     /// Whether the dispatcher can be reused for another request: nothing is in flight, no output is pending, and no
-    /// handle exists.
+    /// [`Peer`] or handler refers to the connection.
     pub(crate) fn is_reusable(&self) -> bool {
         let no_handle = Arc::strong_count(&self.queue) == QUEUE_HOLDERS && self.queue.closed().is_none();
         no_handle && !self.is_closing() && self.is_done() && self.output.len() == 0
@@ -123,7 +123,7 @@ impl<O: Outlet> Dispatcher<O> {
 }
 
 impl<O: Outlet + 'static> Exchanges<O> {
-    /// Creates a connection with these settings. `outlet` creates its outlet.
+    /// Creates a connection with these settings. `outlet` creates the connection's outlet.
     pub(crate) fn new(settings: ConnectionSettings, outlet: impl FnOnce(Room) -> O) -> Self {
         let grace = settings.grace;
         let dispatcher = Dispatcher::without_stream(settings, outlet);
@@ -210,7 +210,7 @@ impl<O: Outlet + 'static> Exchanges<O> {
             let due = self.end_if_due(&mut state);
             let changed = std::mem::replace(&mut *self.due(), due) != due;
             drop(state);
-            // The driver is woken after the state is unlocked, so that it can lock the state.
+            // The driver is woken after the state is unlocked, so that the driver can lock the state.
             if changed || !is_empty {
                 self.queue.wake();
             }
@@ -244,7 +244,7 @@ impl<O: Outlet + 'static> Exchanges<O> {
         false
     }
 
-    /// During a shutdown, ends the connection once nothing is in flight or the grace period is over. Returns the time
+    /// During a shutdown, ends the connection when nothing is in flight or the grace period is over. Returns the time
     /// of the next timeout.
     fn end_if_due(&self, state: &mut ExchangeState<O>) -> Option<Instant> {
         if self.is_over() {
@@ -275,7 +275,7 @@ impl<O: Outlet + 'static> Exchanges<O> {
 
     fn poll(&self, context: &mut Context<'_>, timer: &mut Option<Pin<Box<Sleep>>>) -> Poll<()> {
         loop {
-            // The task is registered first, so that a change from another thread during the work wakes it.
+            // The task is registered first, so that a change from another thread during the work wakes the task.
             self.queue.register(context);
             let has_lock = self.work();
             if self.is_over() {
@@ -296,8 +296,7 @@ impl<O: Outlet + 'static> Exchanges<O> {
     }
 }
 
-/// The number of references to the queue if there is no other handle: that of the dispatcher, and that of the outlet's
-/// [`Room`].
+/// The number of references to the queue that always exist: one in the dispatcher, and one in the outlet's [`Room`].
 const QUEUE_HOLDERS: usize = 2;
 
 /// The maximum number of items that are handled before other tasks on this thread get a turn.

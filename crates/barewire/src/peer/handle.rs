@@ -19,7 +19,7 @@ pub struct Peer {
     _guard: Option<Arc<ShutdownGuard>>,
 }
 
-/// Shuts the connection down when it is dropped.
+/// Shuts the connection down when this value is dropped.
 #[derive(Debug)]
 struct ShutdownGuard(Arc<Queue>);
 
@@ -62,7 +62,7 @@ impl Peer {
     /// in both directions, writes the remaining output, and ends the connection. Returns `Ok` if the connection was
     /// closed cleanly, by this call or earlier.
     ///
-    /// A handler that awaits this method waits for itself until the grace period is over. Spawn a task instead.
+    /// A handler that awaits this method waits for itself until the grace period is over: await it in a new task.
     pub async fn shutdown(&self) -> Result<(), Error> {
         self.shut_down().await.into_result()
     }
@@ -108,7 +108,7 @@ pub(super) fn notification(queue: &Queue, method: &str, params: impl Serialize) 
     Ok(message)
 }
 
-/// Sends a serialized notification. `about` is the request that it belongs to, if any.
+/// Sends a serialized notification. `about` is the request that the notification is about, if any.
 pub(super) async fn send(
     queue: &Queue,
     message: Vec<u8>,

@@ -16,16 +16,16 @@ pub struct ConnectionLimits {
     pub depth: usize,
     /// The maximum number of elements in a batch; `None` if batches are not allowed.
     pub batch: Option<usize>,
-    /// The maximum number of requests from the peer in flight.
+    /// The maximum number of requests from the peer that are in flight at the same time.
     pub requests: usize,
     /// The maximum total size of the peer's requests in flight, in bytes.
     pub request_bytes: usize,
-    /// The number of pending output bytes at which no new work is started. This side's own calls and notifications may
-    /// use half of it, so they never take the room that is reserved for answers.
+    /// The number of pending output bytes at which no new work is started. This side's own calls and notifications can
+    /// use half of this number; the other half is reserved for answers.
     pub output: usize,
-    /// The maximum time that the peer may read nothing while output is pending.
+    /// The maximum time that the peer may read nothing while output is pending; `None` for no limit.
     pub write_timeout: Option<Duration>,
-    /// The maximum time that the connection may be idle: nothing in flight, and nothing received.
+    /// The maximum time with nothing in flight and nothing received; `None` for no limit.
     pub idle_timeout: Option<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! The methods that the peer may call: a handler for each name.
+//! The methods that the peer can call: a handler for each name.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -53,7 +53,7 @@ impl Methods {
         Self::default()
     }
 
-    /// Adds a method, and replaces an earlier one of the same name.
+    /// Adds a method. An earlier method with the same name is replaced.
     #[must_use]
     pub fn on<M: 'static>(mut self, method: impl Into<String>, handler: impl MethodHandler<M>) -> Self {
         self.table.insert(method.into(), Arc::new(TypedMethod::new(handler)));
@@ -128,8 +128,8 @@ impl MethodTable {
     }
 }
 
-/// A handler: an async function or closure that takes the context and the params, or such a function wrapped with
-/// [`Self::blocking`].
+/// A handler of a method: an async function or closure that takes a [`Context`] and the params, or a value that
+/// [`Self::blocking`] returned.
 ///
 /// `M` is a marker type that lets the compiler distinguish the kinds of handlers.
 #[diagnostic::on_unimplemented(
@@ -137,7 +137,7 @@ impl MethodTable {
     label = "not a handler",
     note = "a handler is an async function or closure that takes a `Context` and its params in this order, and returns \
             `Result<T, Failure>` where `T` can be serialized",
-    note = "the params are one type that derives `Deserialize`; several of them are its fields, or a tuple"
+    note = "the params are one type that implements `Deserialize`: a struct with a field for each parameter, or a tuple"
 )]
 pub trait MethodHandler<M>: Send + Sync + 'static {
     /// The type of the parameters.
@@ -147,11 +147,11 @@ pub trait MethodHandler<M>: Send + Sync + 'static {
     /// The future of the handler.
     type Future: Future<Output = Result<Self::Result, Failure>> + Send + 'static;
 
-    /// Starts the handler.
+    /// Creates the future that runs the handler.
     fn start(&self, context: Context, params: Self::Params) -> Self::Future;
 
-    /// Runs the handler on a separate thread. Use this for handlers that block or compute for long, which would
-    /// otherwise delay everything else on the connection.
+    /// Runs the handler on a separate thread. Use this for handlers that block or compute for a long time, because they
+    /// would delay everything else on the connection.
     fn blocking(self) -> Blocking<Self>
     where
         Self: Sized,
@@ -185,8 +185,8 @@ where
 #[derive(Debug)]
 pub struct Blocking<H> {
     handler: Arc<H>,
-    /// Limits the number of threads. The limit on requests in flight does not do that, because a cancelled handler is
-    /// no longer in flight while its thread still runs.
+    /// Limits the number of threads. The limit on requests in flight is not enough: a cancelled request is no longer in
+    /// flight, but its thread still runs.
     threads: Arc<Semaphore>,
 }
 
@@ -263,11 +263,11 @@ impl ErasedMethod for WrappedMethod {
     }
 }
 
-/// The inner handler of a wrapper: the next wrapper, or the handler itself.
+/// The handler that a wrapper wraps: another wrapper, or the method's own handler.
 pub struct Next(Arc<dyn ErasedMethod>);
 
 impl Next {
-    /// Runs the inner handler.
+    /// Runs the wrapped handler.
     pub async fn run(self, context: Context, params: Raw) -> Result<Raw, Failure> {
         let work = params.with_params(|params| self.0.start(context, params))?;
         let mut work = started_handler::run(work).await?;
@@ -281,6 +281,6 @@ impl fmt::Debug for Next {
     }
 }
 
-/// The maximum number of threads that run one handler: the default size of tokio's pool of blocking threads, so more
-/// would only wait for a thread.
+/// The maximum number of threads that run one handler. It is the default size of tokio's pool of blocking threads, so a
+/// higher limit would have no effect.
 const MAX_BLOCKING_THREADS: usize = 512;

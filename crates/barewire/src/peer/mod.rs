@@ -6,7 +6,7 @@
 //!              queue ── Peer, Context                 all other code sends it commands through the queue
 //! ```
 //!
-//! [`Methods`] are the methods that the peer may call, [`Connection`] serves them over a [transport](crate::transport),
+//! [`Methods`] are the methods that the peer can call, [`Connection`] serves them over a [transport](crate::transport),
 //! and [`Peer`] calls methods of the peer. Both sides are equal: this module has no clients and servers, and nothing in
 //! it is specific to MCP.
 //!

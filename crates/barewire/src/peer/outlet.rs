@@ -5,7 +5,7 @@ use std::time::Duration;
 use barewire_proto::rpc::Code;
 use barewire_proto::session::CallId;
 
-/// The destination of a connection's outgoing messages, in the order in which they are sent.
+/// The destination of a connection's outgoing messages. It writes them in the order in which they are sent.
 pub(crate) trait Outlet: Send {
     /// Whether an error response to a frame without a usable id contains an id of null, as JSON-RPC requires. Over
     /// HTTP, MCP leaves the id out.
@@ -15,7 +15,7 @@ pub(crate) trait Outlet: Send {
     /// that the message belongs to; a byte stream ignores it.
     fn send(&mut self, exchange: Exchange, write: impl FnOnce(&mut Vec<u8>) -> MessageKind);
 
-    /// Attaches permits for output bytes to the last message. The permits are returned once the message is written.
+    /// Attaches permits for output bytes to the message sent last. They are returned after that message is written.
     fn hold_permits(&mut self, permits: usize);
 
     /// The number of bytes that wait to be written.
@@ -50,7 +50,7 @@ impl Exchange {
 /// The kind of an outgoing message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MessageKind {
-    /// A response to the request of the exchange, with the error code if it is an error.
+    /// A response to the request of the exchange, with the error code if the response is an error.
     Answer(Option<Code>),
     /// An error response without an id, to a frame whose own id is missing, unusable or already in flight.
     AnswerWithoutId,

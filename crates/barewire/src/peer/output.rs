@@ -1,4 +1,4 @@
-//! The output of a byte stream: messages are gathered in one buffer while another is being written.
+//! The output of a byte stream: messages are gathered in one buffer while another buffer is being written.
 
 use std::io;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use super::outlet::{Exchange, MessageKind, Outlet};
 
-/// The pending output. Whole messages are added, and the writer takes as many bytes as it can.
+/// The output that is not written yet. Messages are added as a whole, and written in pieces of any size.
 pub(super) struct StreamOutput<C> {
     /// The messages that are gathered for the next write.
     gathering: OutputBuffer,
@@ -25,7 +25,7 @@ pub(super) struct StreamOutput<C> {
 #[derive(Debug, Default)]
 struct OutputBuffer {
     bytes: Vec<u8>,
-    /// The permits of the calls and notifications among the bytes, returned once the buffer is written.
+    /// The permits of the calls and notifications in the buffer. They are returned after the buffer is written.
     permits: usize,
 }
 
@@ -78,7 +78,7 @@ impl<C: Codec> StreamOutput<C> {
         *self = Self::default();
     }
 
-    /// Writes until everything is written or the writer takes no more. Returns the number of bytes written.
+    /// Writes until everything is written or the writer accepts no more bytes. Returns the number of bytes written.
     pub(super) fn poll_write(
         &mut self,
         context: &mut Context<'_>,

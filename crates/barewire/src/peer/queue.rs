@@ -18,9 +18,9 @@ use super::{CallError, ConnectionEnd, ConnectionLimits, EndReason, Raw, Trace};
 /// The state that the driver of a connection shares with handlers and callers.
 pub(super) struct Queue {
     state: Mutex<QueueState>,
-    /// Permits, one for each byte that this side's own calls and notifications may still add to the output.
+    /// Permits, one for each byte that this side's own calls and notifications can still add to the output.
     pub(super) room: Semaphore,
-    /// The total number of permits of `room`.
+    /// The number of permits of `room` when no output is pending.
     pub(super) own_share: usize,
     /// The maximum number of elements in a batch that this side sends.
     pub(super) batch_limit: usize,
@@ -35,7 +35,8 @@ pub(super) struct Queue {
 #[derive(Debug, Default)]
 struct QueueState {
     commands: Vec<Command>,
-    /// The total size of the answers among the commands, in bytes. They will be written, so they count as output.
+    /// The total size of the answers among the commands, in bytes. The answers will be written, so they count as
+    /// output.
     bytes: usize,
     driver_waker: Option<Waker>,
     closed: bool,
@@ -52,7 +53,7 @@ pub(super) enum Command {
     Call { call: NewCall, permits: usize },
     /// Send several calls and notifications in one array.
     Batch { entries: Vec<BatchEntry>, permits: usize },
-    /// Send a serialized notification. `about` is the request in progress that it belongs to, if any.
+    /// Send a serialized notification. `about` is the request that the notification is about, if any.
     Notify { message: Vec<u8>, permits: usize, about: Option<Arc<IncomingMessage>> },
     /// Send the answer of a request's handler. `code` is the error code, if the handler failed.
     Answered { ticket: Ticket, message: Vec<u8>, code: Option<Code> },
@@ -62,7 +63,7 @@ pub(super) enum Command {
     Failed { method: String, failure: crate::Failure },
     /// Abandon a call, because its caller no longer waits.
     Forget(Arc<OnceLock<CallId>>),
-    /// Close the stream of an exchange. The peer reconnects after `retry`.
+    /// Close the stream of an HTTP exchange. The peer reconnects after `retry`.
     HangUp { exchange: Exchange, retry: Duration },
     /// Finish the work in flight and end the connection.
     Shutdown,
@@ -77,9 +78,9 @@ pub(super) struct NewCall {
     pub(super) progress: Option<OnProgress>,
     /// Whether no cancellation is sent to the peer when the call is abandoned.
     pub(super) quiet: bool,
-    /// The exchange that the call is part of.
+    /// The HTTP exchange over whose stream the call is sent.
     pub(super) exchange: Exchange,
-    /// Set once the call has an id, so that the call can be abandoned.
+    /// Set when the call gets its id. The call can then be abandoned.
     pub(super) id: Arc<OnceLock<CallId>>,
     pub(super) answer: oneshot::Sender<Result<Raw, CallError>>,
 }
@@ -129,7 +130,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
-        // No code that can panic runs while the lock is held.
+        // A poisoned lock is safe to use: no code that can panic runs while the lock is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -151,7 +152,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Wakes the driver without a command.
+    /// Wakes the driver without adding a command.
     #[cfg(feature = "http")]
     pub(super) fn wake(&self) {
         let driver = self.lock().driver_waker.take();
@@ -186,7 +187,7 @@ impl Queue {
         self.lock().bytes
     }
 
-    /// Ready when there are commands.
+    /// Returns `Ready` if there are commands. Otherwise the next command wakes the task of `context`.
     pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         if !state.commands.is_empty() {
@@ -201,16 +202,16 @@ impl Queue {
 
     /// Waits until there is room for `bytes` more bytes of output. Returns the number of permits that were taken.
     pub(super) async fn reserve(&self, bytes: usize) -> Result<usize, ConnectionEnd> {
-        // A message larger than the total number of permits takes all of them, and is sent alone.
+        // A message larger than `own_share` takes all permits, so no other message is pending at the same time.
         let permits = bytes.clamp(1, self.own_share);
-        let wanted = u32::try_from(permits).expect("the share fits into 32 bits");
+        let wanted = u32::try_from(permits).expect("`own_share` fits into 32 bits");
         match self.room.acquire_many(wanted).await {
             Ok(room) => {
                 room.forget();
                 Ok(permits)
             }
-            // Nothing can be written any more. The error contains the reason, which is known once the connection has
-            // ended.
+            // The semaphore is closed, because nothing can be written any more. The reason is known after the
+            // connection has ended.
             Err(_) => Err(self.ended().await),
         }
     }
@@ -240,7 +241,7 @@ impl Queue {
         state.bytes = 0;
         let (left, driver) = (mem::take(&mut state.commands), state.driver_waker.take());
         drop(state);
-        // The driver is woken, because the caller may be another task.
+        // The driver is woken, because another task might have called this function.
         if let Some(driver) = driver {
             driver.wake();
         }
@@ -255,7 +256,7 @@ impl Queue {
         self.closed.get()
     }
 
-    /// Returns how the connection ended, or a shutdown if that is not known yet.
+    /// Returns how the connection ended, or [`EndReason::Shutdown`] if the connection has not ended yet.
     pub(super) fn end(&self) -> ConnectionEnd {
         self.closed().cloned().unwrap_or_else(|| ConnectionEnd::new(EndReason::Shutdown, None, None))
     }

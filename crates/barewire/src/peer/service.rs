@@ -19,7 +19,7 @@ pub(crate) struct IncomingParams<'a> {
 }
 
 impl<'a> IncomingParams<'a> {
-    /// Returns the params that MCP defines, and reads them if the carrier has not.
+    /// Returns the params that MCP defines. Reads them first if the carrier has not read them.
     #[inline]
     pub(crate) fn members(self) -> RequestParams<'a> {
         match self.members {
@@ -47,7 +47,7 @@ pub(crate) trait Service: Send {
     }
 
     /// Whether the peer may end this call of ours by sending a cancellation. If so, a cancellation with the call's id
-    /// ends the call, and does not refer to a request of the peer.
+    /// ends this call, not a request of the peer with the same id.
     fn peer_may_end(&self, call: CallId) -> bool {
         let _ = call;
         false

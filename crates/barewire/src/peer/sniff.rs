@@ -1,8 +1,8 @@
 //! Checks whether a stream that any local program can open begins with an HTTP request.
 //!
 //! A web page can make a browser open a connection to any port of the machine and send an HTTP request with a body of
-//! the page's choice. If the lines of that body were handled as messages, a page could control the program behind the
-//! port.
+//! the page's choice. If the lines of that body were handled as messages, a page could control the program that listens
+//! on the port.
 
 /// The result of checking the first bytes of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) enum SniffResult {
 
 /// Checks whether a stream that begins with these bytes is an HTTP request.
 pub(super) fn sniff(begins: &[u8]) -> SniffResult {
-    // An HTTP server has to skip line breaks before a request, so an attacker may send some to get past this check.
+    // HTTP servers skip line breaks before a request, so an attacker might send line breaks to get past this check.
     let start = begins.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(begins.len());
     let begins = &begins[start..];
     let end = begins.iter().position(|byte| *byte == b'\n');
@@ -38,10 +38,10 @@ pub(super) fn sniff(begins: &[u8]) -> SniffResult {
     }
 }
 
-/// The maximum length of a request line that HTTP servers commonly accept.
+/// The maximum length of a request line that HTTP servers commonly accept, in bytes.
 const MAX_REQUEST_LINE: usize = 8 * 1024;
 
-/// The HTTP methods that a web page can make a browser send, and the preface of HTTP/2.
+/// The HTTP methods that a web page can make a browser send, and the first word of the HTTP/2 preface.
 const HTTP_METHODS: [&[u8]; 8] = [b"GET", b"POST", b"HEAD", b"OPTIONS", b"PUT", b"DELETE", b"PATCH", b"PRI"];
 
 #[cfg(test)]

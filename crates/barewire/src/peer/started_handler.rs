@@ -30,7 +30,7 @@ pub(crate) trait StartedHandler: Send {
 pub(crate) type BoxedHandler = Pin<Box<dyn StartedHandler>>;
 
 pin_project! {
-    /// The future of a handler, and its outcome once the future is ready.
+    /// The future of a handler, and its outcome after the future is ready.
     pub(crate) struct HandlerFuture<F, T> {
         #[pin]
         future: F,
@@ -59,16 +59,16 @@ where
     }
 
     fn answer(self: Pin<&mut Self>, reply: Reply<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
-        let result = self.project().outcome.take().expect("polled until it was ready")?;
+        let result = self.project().outcome.take().expect("`poll` has returned ready")?;
         reply.serialize(out, &result).map_err(|(_, error)| Failure::unserializable(&error))
     }
 
     fn failure(self: Pin<&mut Self>) -> Option<Failure> {
-        self.project().outcome.take().expect("polled until it was ready").err()
+        self.project().outcome.take().expect("`poll` has returned ready").err()
     }
 
     fn outcome(self: Pin<&mut Self>) -> Result<Raw, Failure> {
-        let result = self.project().outcome.take().expect("polled until it was ready")?;
+        let result = self.project().outcome.take().expect("`poll` has returned ready")?;
         Raw::of(&result).map_err(|error| Failure::unserializable(&error))
     }
 }
@@ -101,7 +101,7 @@ pub(super) fn write_answer(
         Failure::catch(write).and_then(|written| written)
     });
     let failure = outcome.err()?;
-    // A panic while the result was being written may have left part of it in the buffer.
+    // A panic while the result was being written might have left part of the result in the buffer.
     out.truncate(start);
     reply.error(out, &failure.error(method));
     Some(failure)

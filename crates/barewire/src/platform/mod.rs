@@ -20,7 +20,7 @@ use unix as system;
 
 #[cfg(test)]
 pub(crate) use system::file_of;
-/// Transports that exist only on this system.
+/// Transports that exist only on the operating system that the crate is compiled for.
 pub(crate) use system::transports;
 pub(crate) use system::{
     ChildReader, ChildWriter, PolledReader, PolledWriter, ProcessGroup, can_enter, exit_signal, open_stdin,
@@ -29,7 +29,7 @@ pub(crate) use system::{
 };
 
 /// The stdin of this process, in a form that can be read without blocking the runtime.
-#[cfg_attr(not(unix), allow(dead_code, reason = "a system without a platform layer makes none"))]
+#[cfg_attr(not(unix), allow(dead_code, reason = "nothing creates this type on systems without a platform module"))]
 pub(crate) enum Stdin {
     /// A pipe or socket that the runtime can poll.
     Polled(PolledReader),
@@ -38,7 +38,7 @@ pub(crate) enum Stdin {
 }
 
 /// The stdout of this process, in a form that can be written without blocking the runtime.
-#[cfg_attr(not(unix), allow(dead_code, reason = "a system without a platform layer makes none"))]
+#[cfg_attr(not(unix), allow(dead_code, reason = "nothing creates this type on systems without a platform module"))]
 pub(crate) enum Stdout {
     /// A pipe or socket that the runtime can poll.
     Polled(PolledWriter),
@@ -46,20 +46,20 @@ pub(crate) enum Stdout {
     Blocking(File),
 }
 
-/// A reason why a program could not be started, of the kind that a user can fix.
+/// The cause of a failure to start a program. A user can fix each of these causes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartFault {
-    /// The file does not exist, or the interpreter that it names does not.
+    /// The program file does not exist, or the interpreter that its first line names does not exist.
     NoSuchFile,
-    /// The file exists but cannot be run.
+    /// The program file exists but cannot be executed.
     NotExecutable,
 }
 
-/// The state of a process's stderr after [`wait_for_bytes`].
+/// The result of [`wait_for_bytes`]: the state of a child process's stderr.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StderrState {
     /// Whether a read will not block, because bytes are available or the stream is at its end.
     pub(crate) is_readable: bool,
-    /// Whether the reader should stop.
+    /// Whether the thread that reads stderr should stop.
     pub(crate) is_stopped: bool,
 }

@@ -1,5 +1,5 @@
-//! The platform layer for systems that have no module yet: child processes and stdio return an error, everything else
-//! works.
+//! The platform layer for operating systems without a module of their own. All functions for child processes and stdio
+//! return an error; the rest of the crate works.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
 
 use super::{StartFault, StderrState, Stdin, Stdout};
 
-/// Transports that exist only on this system: none.
+/// Empty: these systems have no transports of their own.
 pub(crate) mod transports {}
 
 /// The reading end of a process's stdout.
@@ -45,12 +45,12 @@ impl ProcessGroup {
         Err(unsupported())
     }
 
-    /// The process id of the leader.
+    /// The process id of the group's leader.
     pub(crate) fn id(&self) -> ProcessId {
         match self.0 {}
     }
 
-    /// The leader's stdin, stdout and stderr.
+    /// Returns the stdin, stdout and stderr of the group's leader.
     pub(crate) fn pipes(&mut self) -> Option<(ChildStdin, ChildStdout, ChildStderr)> {
         match self.0 {}
     }
@@ -65,7 +65,7 @@ impl ProcessGroup {
         match self.0 {}
     }
 
-    /// Kills the remaining processes, and returns the exit status of the leader.
+    /// Kills the remaining processes of the group, and returns the exit status of its leader.
     pub(crate) fn end(&mut self) -> Option<ExitStatus> {
         match self.0 {}
     }
@@ -86,17 +86,17 @@ pub(crate) fn pipe_writer(_: ChildStdin) -> io::Result<ChildWriter> {
     Err(unsupported())
 }
 
-/// Returns the signal that terminated a process: always `None`.
+/// Always returns `None`: on these systems, no exit status contains a signal.
 pub(crate) fn exit_signal(_: ExitStatus) -> Option<i32> {
     None
 }
 
-/// Whether a process can have this directory as its working directory, as far as can be checked.
+/// Whether `dir` is a directory. The permission to use it as a working directory is not checked.
 pub(crate) fn can_enter(dir: &Path) -> bool {
     dir.is_dir()
 }
 
-/// Returns the reason why a program could not be started, if a user can fix it.
+/// Returns the cause of a failure to start a program, if a user can fix that cause.
 pub(crate) fn start_fault(error: &io::Error) -> Option<StartFault> {
     match error.kind() {
         io::ErrorKind::NotFound => Some(StartFault::NoSuchFile),

@@ -15,9 +15,9 @@ use serde_json::Value;
 pub struct SchemaValidator {
     validator: jsonschema::Validator,
     draft: Draft,
-    /// Whether the schema has no references. Only then is the library asked for the reason of a violation, because with
-    /// references that may take twice as long with every level of the value. Checking whether a value is valid always
-    /// takes linear time.
+    /// Whether the schema has no references. With references, the time to find the reason of a violation can double
+    /// with every level of the value, so no reason is given. The time to check whether a value is valid is always
+    /// linear.
     has_no_references: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct Violation {
     pub path: Vec<PathSegment>,
     /// The location as a JSON Pointer; empty for the whole value.
     pub pointer: String,
-    /// The reason, which may quote the invalid value.
+    /// The reason, which can quote the invalid value.
     pub reason: String,
     /// The reason, without quoting the invalid value.
     pub masked: String,
@@ -63,8 +63,8 @@ pub enum PathSegment {
 }
 
 impl SchemaValidator {
-    /// Compiles a schema that is nested no deeper than `max_depth`. The depth is limited because compiling and checking
-    /// use stack space for each level.
+    /// Compiles a schema that is nested no deeper than `max_depth` levels. The depth is limited because compiling and
+    /// checking use stack space for each level.
     pub fn new(schema: &Value, max_depth: usize) -> Result<Self, SchemaError> {
         let draft = dialect(schema)?;
         if depth(schema) > max_depth {
@@ -89,7 +89,8 @@ impl SchemaValidator {
         self.validator.is_valid(value)
     }
 
-    /// The first location where a value violates the schema; `None` if it cannot be found in linear time.
+    /// Returns the first location where a value violates the schema; `None` if the value is valid, or if the schema has
+    /// references, because then the search could take exponential time.
     pub fn violation(&self, value: &Value) -> Option<Violation> {
         let error = self.has_no_references.then(|| self.validator.validate(value).err()).flatten()?;
         Some(Violation {

@@ -1,5 +1,5 @@
-//! Converts the arguments of a call to the type that its handler takes, or returns an error message that a model can
-//! act on.
+//! Converts the arguments of a call to the type that the handler accepts. The error messages tell a model how to
+//! correct the arguments.
 
 use std::error::Error;
 use std::fmt;
@@ -46,7 +46,7 @@ fn read_leniently<T: DeserializeOwned>(json: Json<'_>, constraints: &Constraints
     }
     // Violations of the schema are reported first, because the model knows the schema.
     constraints.check_everything(json)?;
-    // The type may check more than its schema says.
+    // The type can check more than its schema says.
     let mut source = serde_json::Deserializer::from_str(text.as_deref().unwrap_or(json.as_str()));
     match serde_path_to_error::deserialize(&mut source) {
         Ok(read) => constraints.check(json).map(|()| read),
@@ -61,7 +61,7 @@ fn read_leniently<T: DeserializeOwned>(json: Json<'_>, constraints: &Constraints
                 }
             }
             let text = error.inner().to_string();
-            // The line and column are removed from the error text, because they do not help a caller who sent one line
+            // The line and column are removed from the error text, because they do not help a client that sent one line
             // of JSON.
             let what = text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what);
             Err(BadArguments { path, what: truncate(what, MAX_REASON_CHARS).into_owned() })
@@ -70,7 +70,7 @@ fn read_leniently<T: DeserializeOwned>(json: Json<'_>, constraints: &Constraints
 }
 
 /// Returns `text` with integers such as 30.0 and 3e1 rewritten as 30, because JSON Schema accepts them as integers;
-/// `None` if there are none.
+/// `None` if `text` has no such integers.
 fn with_integers(text: &str) -> Option<String> {
     let mut out = String::new();
     let mut copied = 0;

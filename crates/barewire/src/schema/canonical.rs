@@ -8,7 +8,7 @@ pub(crate) fn push(out: &mut Vec<u8>, json: Json<'_>) {
     push_within(out, json, MAX_DEPTH);
 }
 
-/// Appends the length of `bytes`, and then `bytes`, so that bytes appended later cannot be taken for a part of them.
+/// Appends the length of `bytes`, and then `bytes`. The length shows where `bytes` ends when more bytes follow.
 pub(crate) fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes.len().to_string().as_bytes());
     out.push(b':');
@@ -21,17 +21,17 @@ fn push_within(out: &mut Vec<u8>, json: Json<'_>, levels: usize) {
         Kind::True => out.push(b't'),
         Kind::False => out.push(b'f'),
         Kind::Number => {
-            let number = Decimal::from_json(json).expect("a number is a number");
+            let number = Decimal::from_json(json).expect("the kind is a number");
             out.push(b'#');
             push_bytes(out, number.to_string().as_bytes());
         }
         Kind::String => {
-            let text = Text::from_json(json).expect("a string is a string");
+            let text = Text::from_json(json).expect("the kind is a string");
             out.push(b'"');
             push_bytes(out, &text.to_bytes());
         }
-        // Values this deep cannot be deserialized anyway. Their text is compared, so equal values may be taken for
-        // different ones, but not the reverse.
+        // Values nested this deep cannot be deserialized anyway. Only their text is compared, so equal values can be
+        // considered different, but different values are never considered equal.
         Kind::Array | Kind::Object if levels == 0 => {
             out.push(b'!');
             push_bytes(out, json.as_bytes());
@@ -43,8 +43,8 @@ fn push_within(out: &mut Vec<u8>, json: Json<'_>, levels: usize) {
         }
         Kind::Object => {
             let mut members: Vec<_> = json.members().map(|member| (member.name.to_bytes(), member.value)).collect();
-            // The sort is stable, because the order of members with the same name is part of the value: most readers
-            // use the last one.
+            // The sort is stable, because the order of members with the same name matters: most readers use the last of
+            // them.
             members.sort_by(|(a, _), (b, _)| a.cmp(b));
             out.push(b'{');
             for (name, value) in members {
@@ -56,7 +56,7 @@ fn push_within(out: &mut Vec<u8>, json: Json<'_>, levels: usize) {
     }
 }
 
-/// The maximum depth to which `serde_json` deserializes values. It limits the stack space that a value can use.
+/// The maximum depth that `serde_json` accepts, in levels. It limits the stack space that a value can use.
 const MAX_DEPTH: usize = 128;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Checks a value against rules: returns whether the value is valid, and if not, where and why. The value stays JSON
-//! text, so numbers are compared exactly and no tree is built.
+//! Checks a value against rules, and says where and why an invalid value breaks them. The value stays JSON text, so
+//! numbers are compared exactly and no tree is built.
 
 use std::collections::HashMap;
 
@@ -13,14 +13,15 @@ use super::rules::{AllowedValue, Rule, Rules, SchemaRules, TypeSet};
 /// The state of the check of one value.
 pub(super) struct Checker<'r> {
     rules: &'r Rules,
-    /// Whether the reason for a violation is not needed, only the fact.
+    /// Whether only the fact of a violation is needed, but not the reason.
     quiet: bool,
-    /// Maps a referenced schema, and the address of an object or array, to whether the value is valid. Without this
-    /// cache, two alternatives that both refer back to the same schema would double the work with every level.
+    /// Maps the index of a referenced schema and the address of an object or array to whether that value is valid.
+    /// Without this cache, two alternatives that both refer back to the same schema would double the work with every
+    /// level.
     reference_cache: HashMap<(usize, usize), bool>,
 }
 
-/// The result of a check; `Err(None)` for a violation if the checker is quiet.
+/// The result of a check. A violation is `Err(None)` if the checker is quiet.
 type CheckResult = Result<(), Option<BadArguments>>;
 
 impl<'r> Checker<'r> {
@@ -30,7 +31,7 @@ impl<'r> Checker<'r> {
 
     pub(super) fn check_all(&mut self, json: Json<'_>) -> Result<(), BadArguments> {
         let rules = self.rules;
-        let refused = |bad: Option<BadArguments>| bad.expect("a checker that is not quiet gives a reason");
+        let refused = |bad: Option<BadArguments>| bad.expect("a checker that is not quiet returns a reason");
         self.check(&rules.root, json, &Path::root()).map_err(refused)
     }
 
@@ -73,7 +74,7 @@ impl<'r> Checker<'r> {
                 match one.iter().filter(|schema| self.is_valid(schema, json, path)).take(2).count() {
                     0 => self.none_of(one, json, path),
                     1 => Ok(()),
-                    // If the schema has unsupported keywords, the value is accepted, because such a keyword may
+                    // If the schema has unsupported keywords, the value is accepted, because such a keyword could
                     // distinguish the alternatives.
                     _ => self.expect(!self.rules.is_complete, path, || {
                         "matches more than one of the allowed alternatives".into()
@@ -100,7 +101,7 @@ impl<'r> Checker<'r> {
             Rule::ExclusiveMinimum(bound) => (bound.compare(json).is_gt(), "more than", &bound.exact),
             Rule::ExclusiveMaximum(bound) => (bound.compare(json).is_lt(), "less than", &bound.exact),
             Rule::MultipleOf(step) => {
-                let number = Decimal::from_json(json).expect("a number is a number");
+                let number = Decimal::from_json(json).expect("the kind is a number");
                 (number.is_multiple_of(step).unwrap_or(true), "a multiple of", step)
             }
             _ => return Ok(()),
@@ -109,7 +110,7 @@ impl<'r> Checker<'r> {
     }
 
     fn check_string(&self, rule: &Rule, json: Json<'_>, path: &Path<'_>) -> CheckResult {
-        let text = || Text::from_json(json).expect("a string is a string").to_name();
+        let text = || Text::from_json(json).expect("the kind is a string").to_name();
         match rule {
             Rule::MinLength(least) => self.check_count("character", text().chars().count(), *least.., path),
             Rule::MaxLength(most) => self.check_count("character", text().chars().count(), ..=*most, path),
@@ -214,7 +215,7 @@ impl<'r> Checker<'r> {
             return Err(None);
         }
         let likely: Vec<_> = schemas.iter().filter(|schema| self.may_be_intended(schema, json, path)).collect();
-        // If only one schema can have been intended, its own reason is returned.
+        // If only one of the schemas can be the intended one, the reason of that schema is returned.
         if let [one] = likely[..] {
             self.check(one, json, path)?;
         }
@@ -247,8 +248,8 @@ impl<'r> Checker<'r> {
         })
     }
 
-    /// Whether `schema` may be the intended alternative: the value has the schema's type, and its members with fixed
-    /// values, such as the tag of an enum, are valid.
+    /// Whether `schema` could be the alternative that the sender intended: the value has the schema's type, and those
+    /// of its members that must have fixed values, such as the tag of an enum, are valid.
     fn may_be_intended(&mut self, schema: &'r SchemaRules, json: Json<'_>, path: &Path<'_>) -> bool {
         let rules = self.rules;
         schema.rules.iter().all(|rule| match rule {
@@ -296,8 +297,8 @@ fn is_one_of(json: Json<'_>, allowed: &[AllowedValue]) -> bool {
     if allowed.iter().any(|one| one.text == json.as_str()) {
         return true;
     }
-    // Allowed values are written without needless escapes, so a string without escapes that equals none of them is not
-    // allowed.
+    // Allowed values are written without needless escapes. So a string without escapes is not allowed if its text
+    // differs from that of every allowed value.
     if json.kind() == Kind::String && !json.as_bytes().contains(&b'\\') {
         return false;
     }
@@ -325,7 +326,7 @@ fn distinct_members(json: Json<'_>) -> usize {
     names.len()
 }
 
-/// The maximum depth to which `serde_json` deserializes values.
+/// The maximum depth that `serde_json` accepts, in levels.
 const MAX_DEPTH: usize = 128;
 
 #[cfg(test)]

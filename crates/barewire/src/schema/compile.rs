@@ -89,7 +89,8 @@ impl<'a> Compiler<'a> {
         }
         rules.extend(self.members(keywords, shape, place, at)?);
         rules.extend(self.items(keywords, shape, place, at)?);
-        // serde also deserializes structs from arrays, so the JSON type is checked wherever there are other rules.
+        // serde also deserializes structs from arrays, and rules for objects accept arrays. So the JSON type is checked
+        // wherever there are other rules.
         if let Some(types) = keywords.get("type")
             && (shape.is_none() || !rules.is_empty())
         {
@@ -116,7 +117,7 @@ impl<'a> Compiler<'a> {
             patterns.push((regex(name, &at)?, self.schema(schema, &SchemaPlace::unknown(), &at)?));
         }
         let others = match keywords.get("additionalProperties") {
-            // If the struct refuses a member whose name is never used, it refuses all unknown members itself.
+            // If the struct refuses a member with a name that nobody uses, it refuses all unknown members itself.
             Some(Value::Bool(false)) if matches!(shape, Some(TypeShape::Struct(_))) => {
                 match place.member(UNUSED_NAME).shape() {
                     None => SchemaRules::default(),
@@ -144,8 +145,8 @@ impl<'a> Compiler<'a> {
         let mut first = Vec::new();
         if let Some(items) = keywords.get("prefixItems") {
             for (i, schema) in array(items, at)?.iter().enumerate() {
-                // Only the shape of the first element is known, so the rules for the others depend on their schemas
-                // alone.
+                // Only the shape of the first element is known, so the rules for the other elements depend on their
+                // schemas alone.
                 let place = if i == 0 { place.element() } else { SchemaPlace::unknown() };
                 first.push(match shape {
                     Some(TypeShape::Tuple(_)) if i > 0 && !has_unchecked_keywords(schema) => SchemaRules::default(),
@@ -255,7 +256,7 @@ fn required(value: &Value, shape: Option<TypeShape>, place: &SchemaPlace<'_>, at
     let mut names = Vec::new();
     for name in array(value, at)? {
         let name = string(name, at)?;
-        // A struct reports its missing members itself, except optional ones.
+        // A struct reports its missing members itself, except optional members.
         let missed = match shape {
             Some(TypeShape::Struct(fields)) => {
                 fields.contains(&name) && !place.member(name).shape().is_some_and(|place| place.optional)
@@ -285,7 +286,7 @@ fn allowed(values: &[Value]) -> Vec<AllowedValue> {
     let one = |value: &Value| {
         let text = value.to_string();
         let mut bytes = Vec::new();
-        canonical::push(&mut bytes, Json::parse(text.as_bytes()).expect("a Value is written as JSON"));
+        canonical::push(&mut bytes, Json::parse(text.as_bytes()).expect("a Value serializes to valid JSON"));
         AllowedValue { text, canonical: bytes }
     };
     values.iter().map(one).collect()
@@ -303,7 +304,7 @@ fn bound(value: &Value, at: &str) -> Result<Bound, String> {
 }
 
 fn decimal(text: &str) -> Decimal {
-    Json::parse(text.as_bytes()).ok().and_then(Decimal::from_json).expect("a number is written as JSON")
+    Json::parse(text.as_bytes()).ok().and_then(Decimal::from_json).expect("`text` is a JSON number")
 }
 
 fn count(value: &Value, at: &str) -> Result<usize, String> {
@@ -331,7 +332,7 @@ fn object<'a>(value: Option<&'a Value>, at: &str) -> Result<impl Iterator<Item =
     }
 }
 
-/// Decodes percent-encoded characters in the fragment of a URI.
+/// Decodes percent-encoded characters in the fragment of a URI; `None` if the encoding is invalid.
 fn percent_decoded(text: &str) -> Option<String> {
     let mut pieces = text.split('%');
     let mut bytes = pieces.next()?.as_bytes().to_vec();

@@ -1,6 +1,6 @@
-//! The rules of a type's schema that are left to check after a value has been deserialized as the type.
+//! The rules of a type's schema that must still be checked after a value has been deserialized as the type.
 //!
-//! Most types check everything in their schema, so that no rules are left. Types do not check bounds, patterns and
+//! Most types check everything in their schema, so that no rules remain. Types do not check bounds, patterns and
 //! lengths that attributes add to the schema, and a `Value` checks nothing.
 
 use barewire_proto::json::Json;
@@ -66,7 +66,7 @@ impl Constraints {
 
 #[cfg(test)]
 mod tests {
-    #![expect(dead_code, reason = "the types are described, not used")]
+    #![expect(dead_code, reason = "the tests only generate schemas for these types")]
 
     use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::type_shape::{SchemaPlace, TypeShape};
 
-/// Returns the schema of a tool's arguments, which is always an object. `Err` is the reason why `T` cannot be used.
+/// Returns the schema of a tool's arguments. Its type is always `object`. `Err` is the reason why `T` cannot be used.
 pub(crate) fn input_of<T: JsonSchema + DeserializeOwned>() -> Result<Box<RawValue>, String> {
     Ok(to_json(&without_unknown_formats(input_value::<T>()?), &SchemaPlace::of::<T>()))
 }
@@ -36,7 +36,7 @@ pub(super) fn input_value<T: JsonSchema>() -> Result<Value, String> {
     if !can_be_object(&root, &root, MAX_REFS) {
         let what = root.get("type").and_then(Value::as_str).unwrap_or("something else");
         return Err(format!(
-            "arguments must be a JSON object, but {} is read from {what}: make it a member of a struct",
+            "arguments must be a JSON object, but the JSON type of {} is {what}: make it a member of a struct",
             type_name::<T>()
         ));
     }
@@ -58,7 +58,7 @@ fn generated<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
     std::mem::take(root)
 }
 
-/// Whether there may be an object that the schema accepts.
+/// Whether the schema could accept an object.
 fn can_be_object(schema: &Map<String, Value>, root: &Map<String, Value>, refs: usize) -> bool {
     let within = |schema: &Value, refs| match schema {
         Value::Bool(any) => *any,
@@ -75,7 +75,7 @@ fn can_be_object(schema: &Map<String, Value>, root: &Map<String, Value>, refs: u
         "enum" => value.as_array().is_none_or(|values| values.iter().any(Value::is_object)),
         "anyOf" | "oneOf" => branches(keyword).is_none_or(|any| any.iter().any(|one| within(one, refs))),
         "allOf" => branches(keyword).is_none_or(|all| all.iter().all(|one| within(one, refs))),
-        // The number of references is limited, because references of hand-written schemas may form a cycle.
+        // The number of references is limited, because references in hand-written schemas can form a cycle.
         "$ref" if refs > 0 => resolve_ref(root, value).is_none_or(|target| within(&target, refs - 1)),
         _ => true,
     })
@@ -123,7 +123,7 @@ fn without_unknown_formats(schema: impl Into<Value>) -> Value {
 pub(super) fn to_json(schema: &Value, place: &SchemaPlace<'_>) -> Box<RawValue> {
     let mut text = String::new();
     write_schema(&mut text, schema, place);
-    RawValue::from_string(text).expect("what is written here is JSON")
+    RawValue::from_string(text).expect("`write_schema` writes valid JSON")
 }
 
 fn write_schema(out: &mut String, schema: &Value, place: &SchemaPlace<'_>) {
@@ -218,12 +218,12 @@ pub(super) const STANDARD_FORMATS: [&str; 19] = [
     "regex",
 ];
 
-/// The maximum number of references that are followed in a row to find out whether a schema accepts objects.
+/// The maximum length of a chain of references that is followed to find out whether a schema accepts objects.
 const MAX_REFS: usize = 16;
 
 #[cfg(test)]
 mod tests {
-    #![expect(dead_code, reason = "the types are described, not used")]
+    #![expect(dead_code, reason = "the tests only generate schemas for these types")]
 
     use std::collections::{BTreeMap, HashMap};
 
@@ -278,8 +278,8 @@ mod tests {
         let why = input_of::<Vec<String>>().expect_err("an array");
         assert_eq!(
             why,
-            "arguments must be a JSON object, but alloc::vec::Vec<alloc::string::String> is read from array: make it a member \
-             of a struct"
+            "arguments must be a JSON object, but the JSON type of alloc::vec::Vec<alloc::string::String> is array: make it \
+             a member of a struct"
         );
         for refused in [input_of::<String>().is_err(), input_of::<(i32, i32)>().is_err(), input_of::<Signal>().is_err()]
         {
@@ -434,7 +434,7 @@ mod tests {
         assert_eq!(output::<Signal>(), json!({"type": "string", "enum": ["red_light", "green"]}));
         assert_eq!(output::<()>(), json!({"type": "null"}));
         assert_eq!(output::<Value>(), json!({}));
-        // The schemas for deserializing and serializing may differ: a default makes a member optional only for
+        // The schemas for deserializing and serializing can differ: a default makes a member optional only for
         // deserializing.
         #[derive(Serialize, Deserialize, JsonSchema)]
         #[serde(default)]

@@ -2,8 +2,8 @@
 //! numbers, booleans and choices.
 //!
 //! MCP allows only a small part of JSON Schema in forms. Keywords that a form cannot have, such as exclusive bounds and
-//! patterns, are left out of the form and checked when the answer arrives. For a property that a form cannot have, an
-//! error with its name is returned.
+//! patterns, are left out of the form and checked when the answer arrives. A property that a form cannot have is an
+//! error that names the property.
 
 use std::any::type_name;
 
@@ -156,7 +156,7 @@ const FORM_FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 
 #[cfg(test)]
 mod tests {
-    #![expect(dead_code, reason = "the types are described, not used")]
+    #![expect(dead_code, reason = "the tests only generate schemas for these types")]
 
     use std::collections::{BTreeMap, HashSet};
 

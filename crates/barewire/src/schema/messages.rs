@@ -43,13 +43,13 @@ pub(super) fn push_member(out: &mut String, name: &str) {
     match (plain, out.is_empty()) {
         (true, true) => out.push_str(name),
         (true, false) => out.extend([".", name]),
-        (false, _) => write!(out, "[{name:?}]").expect("a string takes everything"),
+        (false, _) => write!(out, "[{name:?}]").expect("writing to a String cannot fail"),
     }
 }
 
 /// Adds an element's index to a path.
 pub(super) fn push_element(out: &mut String, index: usize) {
-    write!(out, "[{index}]").expect("a string takes everything");
+    write!(out, "[{index}]").expect("writing to a String cannot fail");
 }
 
 /// Describes a value in a message: by its first characters, or only by its kind if it is an object or an array.
@@ -99,6 +99,5 @@ pub(super) fn format_bound(number: &Decimal) -> String {
 /// The maximum number of characters of a value or a name in a message: enough to recognise it.
 const MAX_VALUE_CHARS: usize = 60;
 
-/// The maximum number of characters in a message that come from another library: enough for a sentence and a quoted
-/// value.
+/// The maximum number of characters of a reason that another library gives: enough for a sentence and a quoted value.
 pub(super) const MAX_REASON_CHARS: usize = 200;

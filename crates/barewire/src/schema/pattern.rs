@@ -10,8 +10,8 @@ pub(super) fn compiled(pattern: &str) -> Result<Regex, String> {
     Regex::new(&with_all_white_space(pattern)).map_err(|error| format!("the pattern {pattern} cannot be used: {error}"))
 }
 
-/// Replaces `\s` and `\S` with explicit character classes, because in the regex engine they cover only ASCII, and in
-/// the specification all of Unicode.
+/// Replaces `\s` and `\S` with explicit character classes. In the specification, `\s` means all white space of Unicode,
+/// but in the regex engine only that of ASCII.
 fn with_all_white_space(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut in_class = false;

@@ -11,8 +11,8 @@ use regex_lite::Regex;
 pub(super) struct Rules {
     pub(super) root: SchemaRules,
     pub(super) referenced: Vec<SchemaRules>,
-    /// Whether every keyword of the schema is supported. If not, a value that passes the rules of a schema may still
-    /// violate it, so `not`, and `oneOf` with several matches, refuse no value.
+    /// Whether every keyword of the schema is supported. If not, a value that satisfies the rules can still violate the
+    /// schema, so `not` refuses no value, and `oneOf` accepts a value that matches several alternatives.
     pub(super) is_complete: bool,
 }
 
@@ -28,8 +28,8 @@ impl SchemaRules {
     }
 }
 
-/// The rule of one keyword, or of several that belong together. Most rules apply to one kind of value and accept values
-/// of all other kinds.
+/// The rule of one keyword, or of several related keywords. Most rules check one kind of value and accept all values of
+/// other kinds.
 #[derive(Debug)]
 pub(super) enum Rule {
     /// The schema `false`, which accepts no value.
@@ -84,7 +84,7 @@ impl Bound {
     pub(super) fn compare(&self, json: Json<'_>) -> Ordering {
         match (json.as_str().parse::<i64>(), self.integer) {
             (Ok(number), Some(bound)) => number.cmp(&bound),
-            _ => Decimal::from_json(json).expect("a number is a number").cmp(&self.exact),
+            _ => Decimal::from_json(json).expect("`json` is a number").cmp(&self.exact),
         }
     }
 }
@@ -143,8 +143,8 @@ impl Rules {
             refs_at_same_value(schema, &mut refs);
             next.push(refs);
         }
-        // A schema is marked in `ends` if all schemas that it refers to are marked. The schemas that remain are part of
-        // a cycle, or lead to one.
+        // A schema is marked in `ends` if all schemas that it refers to are marked. The schemas that remain without a
+        // mark are part of a cycle, or lead to a cycle.
         let mut ends = vec![false; next.len()];
         while let Some(one) = (0..next.len()).find(|one| !ends[*one] && next[*one].iter().all(|to| ends[*to])) {
             ends[one] = true;

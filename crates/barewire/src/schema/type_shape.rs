@@ -22,7 +22,7 @@ enum PlaceStep<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PlaceShape {
     pub(super) shape: TypeShape,
-    /// Whether the type is an `Option`, so that the value may be null or absent.
+    /// Whether the type is an `Option`, so that the value can be null or absent.
     pub(super) optional: bool,
 }
 
@@ -168,8 +168,8 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         match self.path {
             [] => {
                 self.found.set(Some(PlaceShape { shape: TypeShape::Choice, optional: self.optional }));
-                // A type that accepts `true` here accepts any value. Enums refuse it, except an untagged enum with a
-                // variant that accepts it.
+                // A type that accepts `true` here accepts any value. Enums refuse `true`, except an untagged enum with
+                // a variant that accepts `true`.
                 visitor.visit_bool(true)
             }
             _ => Err(Stop),

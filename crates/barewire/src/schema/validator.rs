@@ -1,5 +1,5 @@
-//! Checks a tool's arguments against a schema that is not generated from a type: returns whether the arguments are
-//! valid, and if not, where and why.
+//! Checks a tool's arguments against a schema that is not generated from a type, and says where and why invalid
+//! arguments violate the schema.
 
 use barewire_proto::json::Json;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use super::type_shape::SchemaPlace;
 #[derive(Debug)]
 pub(crate) struct Validator {
     schema: SchemaValidator,
-    /// The rules of the keywords that this crate supports, because their messages are better than the library's.
+    /// The rules of the keywords that this crate supports. Their error messages are better than the library's.
     own_rules: Option<Rules>,
 }
 
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// Schemas with the keywords that [`Constraints`] supports.
+    /// Generates schemas with the keywords that [`Constraints`] supports.
     fn schema() -> impl Strategy<Value = Value> {
         let small = || 0..4i64;
         let kind = prop::sample::select(vec!["null", "boolean", "integer", "number", "string", "array", "object"]);

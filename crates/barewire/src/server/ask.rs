@@ -300,7 +300,7 @@ impl sealed::Askable for Roots {
 
 /// Reads the user's response to a form or a page.
 fn elicited(answer: &RawValue) -> Result<ElicitResult, AskError> {
-    // serde would also deserialize the struct from an array of its field values.
+    // serde would also accept an array of the struct's field values, which is not a valid answer.
     if !answer.get().starts_with('{') {
         return Err(AskError::Unreadable("the answer to a form must be an object".to_owned()));
     }

@@ -35,7 +35,7 @@ struct CallState {
     revision: Revision,
     client: CallClient,
     shared: Arc<ServerShared>,
-    /// The `_meta` of the request, as written.
+    /// The `_meta` of the request, as the client wrote it.
     meta: Option<Box<str>>,
     subject: CallSubject,
     rounds: Rounds,
@@ -154,7 +154,7 @@ impl Call {
         self.0.context.wants_progress()
     }
 
-    /// Sends a progress notification, if the client asked for them: the amount done, the total, and a message for
+    /// Sends a progress notification, if the client asked for progress: the amount done, the total, and a message for
     /// people. Nothing is sent for an amount that is not greater than the previous one, or that JSON cannot express
     /// (infinity, NaN).
     ///
@@ -217,16 +217,16 @@ impl Call {
     }
 
     /// Closes the HTTP connection of this call, and tells the client to reconnect after `retry` to get the answer. Use
-    /// it for long work that should not keep a connection open. It works only for clients of 2025-11-25 over HTTP; for
-    /// all other clients it does nothing.
+    /// it for long work that should not keep a connection open. It works only for clients of revision 2025-11-25 over
+    /// HTTP; for all other clients it does nothing.
     pub fn hang_up(&self, retry: Duration) {
         if self.0.revision.has_polling() {
             self.0.context.hang_up(retry);
         }
     }
 
-    /// Returns a flag that tells whether the request was cancelled. A cancelled handler is dropped at its next `await`,
-    /// so only work that continues without the handler needs this: threads, tasks, other programs.
+    /// Returns a handle that shows whether the request was cancelled. A cancelled handler is dropped at its next
+    /// `await`, so only work that continues without the handler needs this handle: threads, tasks, other programs.
     pub fn cancellation(&self) -> Cancellation {
         self.0.context.cancellation()
     }
@@ -291,8 +291,8 @@ impl Call {
     }
 
     /// Runs `work` once per call, even if the handler runs several times: the result is stored in the sealed state that
-    /// the client sends back with its answers. `work` must finish before a question is asked; if it is still running
-    /// then, it is dropped, and starts again in the next round.
+    /// the client sends back with its answers. `work` must finish before a question is asked: work that is still
+    /// running then is dropped, and starts again in the next round.
     pub async fn once<T, F>(&self, key: &str, work: F) -> Result<T, serde_json::Error>
     where
         T: Serialize + DeserializeOwned,
@@ -361,7 +361,7 @@ fn read_rounds(request: &IncomingRequest<'_>, subject: &CallSubject) -> Result<R
     Rounds::new(answers, carried.as_deref()).map_err(|_| invalid("state expired, start again"))
 }
 
-/// Returns the name of the authenticated sender, if there is one. Sealed state is bound to it.
+/// Returns the name of the authenticated sender, if there is one. Sealed state is bound to this name.
 fn principal(context: &Context) -> Option<&str> {
     #[cfg(feature = "http")]
     return context.caller().map(super::http::Principal::name);
@@ -388,6 +388,6 @@ impl fmt::Debug for Call {
     }
 }
 
-/// The timeout of a question to a legacy client: a person has to read and consider it, and a model may have to wait for
-/// a person.
+/// The timeout of a question to a legacy client: a person has to read and consider the question, and a model might have
+/// to wait for a person.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(10 * 60);

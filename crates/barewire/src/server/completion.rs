@@ -1,4 +1,4 @@
-//! Completion: a partly typed argument -> possible values.
+//! Completion: proposes values for an argument that the user is typing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -11,8 +11,7 @@ use std::sync::Arc;
 pub struct CompletionRequest {
     /// The text typed so far.
     pub value: String,
-    /// Maps the name of each other argument that already has a value to that value. Clients send these since
-    /// 2025-06-18.
+    /// The values of the other arguments that are already known, by name. Clients send them since revision 2025-06-18.
     pub arguments: BTreeMap<String, String>,
 }
 

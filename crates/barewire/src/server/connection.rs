@@ -102,7 +102,7 @@ impl ConnectionService {
         }
     }
 
-    /// Serves `initialize`, the one request that changes the state of the connection.
+    /// Serves `initialize`, the only request that changes the state of the connection.
     fn initialize(&mut self, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure> {
         let init: InitializeParams = crate::params::read(params)?;
         let event = HandshakeEvent::Initialize(&init.protocol_version);
@@ -120,8 +120,8 @@ impl ConnectionService {
         Ok(ready(result, ResultFormat::new(revision, Arc::clone(&self.shared), None)))
     }
 
-    /// Advances the legacy handshake. Returns the revision in which this message is served, or an error if it is
-    /// refused.
+    /// Advances the legacy handshake. Returns the revision in which this message is served, or an error if the message
+    /// is refused.
     #[inline]
     fn step(&mut self, event: HandshakeEvent<'_>) -> Result<Revision, Failure> {
         match self.legacy.step(event, Self::policy(&self.shared)) {
@@ -177,7 +177,7 @@ impl Service for ConnectionService {
         let client = match modern {
             Some(modern) => ClientEra::Modern(modern),
             None => {
-                // There is no client state yet only if a lenient server serves a request before `initialize`.
+                // The client state is missing only if a lenient server serves a request before `initialize`.
                 legacy_client = self
                     .legacy_client
                     .get_or_insert_with(|| Arc::new(LegacyClient::new(None, ClientCapabilities::default(), None)));
@@ -199,11 +199,11 @@ impl Service for ConnectionService {
         methods::serve_method(&request, params)
     }
 
-    /// Handles `notifications/initialized` as soon as it arrives, before notifications that are still queued: the
-    /// requests that follow it are served only after it.
+    /// Handles `notifications/initialized` as soon as it arrives, even if earlier notifications are still queued:
+    /// requests that arrive after it must not be refused.
     fn notification_arrived(&mut self, notification: &Notification<'_>) {
         if notification.method == INITIALIZED {
-            // A notification has no response, so `initialized` that comes early or again is ignored silently.
+            // A notification has no response, so an `initialized` that comes too early or a second time is ignored.
             let effect = self.legacy.step(HandshakeEvent::Initialized, Self::policy(&self.shared));
             self.announcements_pending |= matches!(effect, HandshakeEffect::Serve(_));
         }
@@ -282,7 +282,7 @@ pub(super) fn require_object(arguments: Option<Json<'_>>) -> Result<Option<Json<
     }
 }
 
-/// Records the caller's trace context on the current span.
+/// Records the trace context of a request, if it has one, on the current span.
 #[inline]
 fn record_trace_context(params: &RequestParams<'_>) {
     let meta = &params.meta;

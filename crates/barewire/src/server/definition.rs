@@ -1,5 +1,5 @@
-//! The members that the definitions of tools, resources and prompts have in common: their builder methods, and their
-//! removal for revisions that do not support them.
+//! The members that the definitions of tools, resources and prompts have in common: the builder methods that set them,
+//! and a function that removes them for revisions that do not support them.
 
 use barewire_proto::mcp::{Icon, Meta, Revision};
 
@@ -56,7 +56,7 @@ macro_rules! definition_setters {
         }
     };
     (@ cache) => {
-        /// Sets how long clients may cache the contents. The default is the server's policy.
+        /// Sets how long clients may cache the contents. The default is the server's cache policy.
         #[must_use]
         pub fn cache(mut self, cache: CachePolicy) -> Self {
             self.cache = Some(cache);
@@ -64,7 +64,7 @@ macro_rules! definition_setters {
         }
     };
     (@ complete) => {
-        /// Sets the function that proposes values for this argument of the prompt, or this variable of the URI
+        /// Sets the function that proposes values for `argument`: an argument of the prompt or a variable of the URI
         /// template.
         #[must_use]
         pub fn complete<F>(

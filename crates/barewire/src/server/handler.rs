@@ -45,7 +45,7 @@ pub(super) mod sealed {
     /// A value that can be made from a request before its handler starts.
     pub trait FromRequest: Sized {
         /// Creates the value from the request. `()` does not read the request.
-        #[expect(private_interfaces, reason = "sealed")]
+        #[expect(private_interfaces, reason = "the trait is sealed, so other crates cannot use it")]
         fn from_request(request: &IncomingRequest<'_>) -> Result<Self, Failure>;
 
         /// Creates the value from an existing `Call`.
@@ -55,7 +55,7 @@ pub(super) mod sealed {
         fn call(&self) -> Option<Call>;
     }
 
-    #[expect(private_interfaces, reason = "sealed")]
+    #[expect(private_interfaces, reason = "the trait is sealed, so other crates cannot use it")]
     impl FromRequest for Call {
         fn from_request(request: &IncomingRequest<'_>) -> Result<Self, Failure> {
             Self::new(request)
@@ -70,7 +70,7 @@ pub(super) mod sealed {
         }
     }
 
-    #[expect(private_interfaces, reason = "sealed")]
+    #[expect(private_interfaces, reason = "the trait is sealed, so other crates cannot use it")]
     impl FromRequest for () {
         fn from_request(_: &IncomingRequest<'_>) -> Result<Self, Failure> {
             Ok(())
@@ -86,7 +86,7 @@ pub(super) mod sealed {
 
 /// Marks a handler without parameters: `|| async { … }`.
 #[derive(Debug)]
-#[expect(clippy::exhaustive_structs, reason = "a marker, of which there is never a value")]
+#[expect(clippy::exhaustive_structs, reason = "a marker type: no value of it is ever created")]
 pub struct TakesNothing;
 
 /// Marks a handler that takes its arguments: `|arguments| async { … }`.
@@ -95,7 +95,7 @@ pub struct TakesArguments<A>(PhantomData<A>);
 
 /// Marks a handler that takes the call: `|call: Call| async { … }`.
 #[derive(Debug)]
-#[expect(clippy::exhaustive_structs, reason = "a marker, of which there is never a value")]
+#[expect(clippy::exhaustive_structs, reason = "a marker type: no value of it is ever created")]
 pub struct TakesCall;
 
 /// Marks a handler that takes the call and its arguments: `|call: Call, arguments| async { … }`.

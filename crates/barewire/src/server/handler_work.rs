@@ -1,5 +1,5 @@
-//! Wraps the future of an MCP handler for the engine to poll, and writes its result as JSON in the form of the client's
-//! revision.
+//! Wraps the future of an MCP handler for the engine to poll, and writes the handler's result as JSON, as the client's
+//! revision defines it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub(super) trait McpResult: Serialize + Send + 'static {
     }
 
     /// Takes the `_meta` out of the result, so that it can be written together with the members that the server adds to
-    /// it.
+    /// `_meta`.
     fn take_meta(&mut self) -> Option<Meta>;
 
     /// Takes the result's own cache policy out of the result, if it has one.
@@ -41,7 +41,7 @@ pub(super) trait McpResult: Serialize + Send + 'static {
     }
 
     /// Returns the outcome of a legacy call whose client lacks these capabilities: an error, or a result that reports
-    /// the failure if this type of result can do so.
+    /// the failure, if results of this type can report failures.
     fn missing_capabilities(capabilities: &ClientCapabilities) -> Result<Self, Failure>
     where
         Self: Sized,
@@ -50,11 +50,11 @@ pub(super) trait McpResult: Serialize + Send + 'static {
     }
 }
 
-/// How one result is written as JSON: the revision, the cache policy and additional members.
+/// The settings for writing one result as JSON: the revision, the cache policy and additional members.
 pub(super) struct ResultFormat {
     revision: Revision,
     shared: Arc<ServerShared>,
-    /// The cache policy to send. `None` for methods whose results have none.
+    /// The cache policy to send. `None` for methods whose results have no cache policy.
     cache: Option<CachePolicy>,
     /// Whether the result's own cache policy, if it has one, replaces `cache`.
     result_may_set_cache: bool,
@@ -63,7 +63,7 @@ pub(super) struct ResultFormat {
 }
 
 pin_project! {
-    /// A handler's future, and its outcome once the future is ready.
+    /// A handler's future, and its outcome after the future is ready.
     struct HandlerWork<F, T> {
         #[pin]
         future: F,
@@ -133,7 +133,7 @@ where
 
     fn answer(self: Pin<&mut Self>, reply: Reply<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
         let this = self.project();
-        let (format, done) = (&*this.format, this.outcome.take().expect("polled until it was ready")?);
+        let (format, done) = (&*this.format, this.outcome.take().expect("`poll` has returned ready")?);
         let written = match done {
             HandlerOutcome::Complete(mut result) => {
                 result.remove_unsupported(format.revision);
@@ -149,12 +149,12 @@ where
     }
 
     fn failure(self: Pin<&mut Self>) -> Option<Failure> {
-        self.project().outcome.take().expect("polled until it was ready").err()
+        self.project().outcome.take().expect("`poll` has returned ready").err()
     }
 
     fn outcome(self: Pin<&mut Self>) -> Result<Raw, Failure> {
         let this = self.project();
-        let (format, done) = (&*this.format, this.outcome.take().expect("polled until it was ready")?);
+        let (format, done) = (&*this.format, this.outcome.take().expect("`poll` has returned ready")?);
         let (value, members) = match done {
             HandlerOutcome::Complete(mut result) => {
                 result.remove_unsupported(format.revision);
@@ -181,7 +181,7 @@ impl ResultFormat {
         Self { revision, shared, cache, result_may_set_cache: true, meta: None }
     }
 
-    /// Forbids caching, whatever the result says.
+    /// Forbids caching, even if the result has its own cache policy.
     pub(super) fn uncached(mut self) -> Self {
         (self.cache, self.result_may_set_cache) = (self.cache.map(|_| CachePolicy::none()), false);
         self
@@ -193,7 +193,7 @@ impl ResultFormat {
         self
     }
 
-    /// Returns the JSON members to add to the result's own members. `None` if there are none to add.
+    /// Returns the JSON members to add to the result's own members, or `None` if no members are added.
     fn extra_members(&self, result: &mut impl McpResult) -> Option<Cow<'_, str>> {
         let (meta, own) = (result.take_meta(), result.take_cache());
         if !self.revision.has_result_type() {

@@ -19,8 +19,8 @@ use crate::peer::BoxedHandler;
 /// the [`NextLayer`], and returns the result of the next layer or a result of its own. See
 /// [`Server::layer`](super::Server::layer).
 ///
-/// All functions and closures with this signature implement the trait. Use the trait as a return type: `fn
-/// rate_limit(calls: u32) -> impl Layer`.
+/// All functions and closures with this signature implement the trait. A function that returns a layer can use the
+/// trait as its return type: `fn rate_limit(calls: u32) -> impl Layer`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a layer",
     label = "not a layer",
@@ -63,7 +63,7 @@ pub enum InvocationKind {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum InvocationResult {
-    /// The result of a tool. It may report that the tool failed.
+    /// The result of a tool. The result can report that the tool failed.
     Tool(CallToolResult),
     /// The result of a prompt.
     Prompt(GetPromptResult),
@@ -88,7 +88,7 @@ type BoxedLayer = dyn Fn(Invocation, NextLayer) -> ResultFuture<InvocationResult
 /// The future of a running handler or layer.
 pub(super) type ResultFuture<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 
-/// The tool, prompt or resource whose handler runs after the last layer.
+/// The tool, prompt or resource whose handler the last layer wraps.
 pub(super) enum InvocationTarget {
     Tool(Arc<Tool>),
     Prompt(Arc<Prompt>),
@@ -113,14 +113,14 @@ impl Invocation {
         self.call.arguments_json()
     }
 
-    /// Returns the [`Call`]. It lets a layer do all that a handler can do, such as ask the user or log.
+    /// Returns the [`Call`], with which a layer can do everything that a handler can do, such as ask the user or log.
     pub fn call(&self) -> &Call {
         &self.call
     }
 
-    /// Returns the refusal that a layer returns instead of running the next layer. For a tool this is a result with
-    /// `isError`, which the model reads. For a prompt or a resource it is the error -32600, because their results
-    /// cannot report a failure.
+    /// Creates a refusal, which a layer returns instead of running the next layer. For a tool, the refusal is a result
+    /// with `isError`, which the model reads. For a prompt or a resource, the refusal is the error -32600, because
+    /// their results cannot report a failure.
     pub fn refuse(&self, why: impl Into<String>) -> Result<InvocationResult, ProtocolError> {
         match self.kind {
             InvocationKind::Tool => Ok(InvocationResult::Tool(CallToolResult::error(why.into()))),
@@ -214,7 +214,7 @@ pub(super) fn serve_layered<T: LayerResult>(
     let outcome = async move {
         let served = next.run(invocation).await?;
         T::from_invocation_result(served)
-            .ok_or_else(|| Failure::internal("Layer", "a layer returned the result of another kind of entry"))
+            .ok_or_else(|| Failure::internal("Layer", "a layer returned a result of another kind than the request"))
     };
     Ok(serve(outcome, Some(call), format))
 }

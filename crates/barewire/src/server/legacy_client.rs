@@ -18,14 +18,14 @@ pub(super) struct LegacyClient {
 }
 
 impl LegacyClient {
-    /// Creates the state from the members of `initialize`. `watch` holds the subscriptions that were made before
+    /// Creates the state from the params of `initialize`. `watch` holds the subscriptions that were made before
     /// `initialize`, if there are any.
     pub(super) fn new(
         info: Option<Implementation>,
         capabilities: ClientCapabilities,
         watch: Option<Arc<ChangeWatch>>,
     ) -> Self {
-        // A legacy client gets a notification forevery list that changes.
+        // A legacy client gets a notification for every list that changes.
         let wants = SubscriptionFilter::default()
             .tools_list_changed(true)
             .prompts_list_changed(true)

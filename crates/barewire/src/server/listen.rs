@@ -99,6 +99,6 @@ async fn send_changes(watch: &ChangeWatch, context: &Context, meta: Option<&RawV
 }
 
 /// The maximum number of open `subscriptions/listen` requests of a connection. They end only when the client cancels
-/// them, so this must be less than the limit for requests in flight: at that limit no further message is read, not even
-/// a cancellation.
+/// them, so this number must be less than the limit for requests in flight: at that limit no further message is read,
+/// not even a cancellation.
 const MAX_LISTENS: usize = 256;

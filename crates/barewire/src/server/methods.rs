@@ -1,5 +1,5 @@
-//! The methods of a server: a request that the handshake allows -> its result. `initialize`, `ping` and `tools/call`
-//! are in `connection`.
+//! The methods of a server: starts the handler of a request that the handshake allows. `initialize`, `ping` and
+//! `tools/call` are served in `connection`.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ use crate::Failure;
 use crate::log::quoted;
 use crate::peer::BoxedHandler;
 
-/// Serves a request. The error is "method not found" if the revision does not have the method, or the server lacks the
-/// capability that the method needs.
+/// Serves a request. Returns the error "method not found" if the client's era does not have the method, or the server
+/// lacks the capability that the method needs.
 pub(super) fn serve_method(request: &IncomingRequest<'_>, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure> {
     use ServerCapability::{Completions, Logging, Prompts, Resources, ResourcesSubscribe, Tools};
     let offers = |capability| request.offers(capability);
@@ -89,7 +89,7 @@ pub(super) fn serve_method(request: &IncomingRequest<'_>, params: Option<Params<
     }
 }
 
-/// Returns one page of a list, and the cursor of the next page.
+/// Returns one page of a list, and the cursor of the next page, if there is one.
 fn list<T, L>(
     request: &IncomingRequest<'_>,
     name: &str,
@@ -137,7 +137,7 @@ fn complete(request: &IncomingRequest<'_>, params: Option<Params<'_>>) -> Result
         }
         CompleteReference::Resource { uri, .. } => match request.entries.templates.find(uri) {
             Some(template) => &template.completers,
-            // The URI of a resource, not of a template: it has no variables to complete.
+            // The URI names a resource, not a template, so it has no variables to complete.
             None if request.entries.resources.find(uri).is_some() => {
                 return Ok(ready(CompleteResult::default(), request.format(None)));
             }

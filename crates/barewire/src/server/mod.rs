@@ -1,4 +1,4 @@
-//! MCP servers: functions -> tools, resources and prompts, served to clients of every revision of the protocol.
+//! MCP servers: functions become tools, resources and prompts for clients of every revision of the protocol.
 //!
 //! ```
 //! use barewire::Server;
@@ -114,8 +114,8 @@ impl Clone for Server {
 }
 
 impl Server {
-    /// Returns a second `Server` that shares this one's registry, for an HTTP listener or service to own. A handle of
-    /// either changes the entries of both.
+    /// Returns a second `Server` that shares this one's registry, for an HTTP listener or service to own. A
+    /// [`ServerHandle`] of either one changes the entries of both.
     #[cfg(feature = "http")]
     fn share(&self) -> Self {
         Self { settings: self.settings.clone(), registry: Arc::clone(&self.registry) }
@@ -129,7 +129,7 @@ impl Server {
     /// Adds a tool. For a tool with more settings, create a [`Tool`] and add it with [`Self::with`].
     ///
     /// # Panics
-    /// In the same cases as [`Tool::new`].
+    /// Panics in the same cases as [`Tool::new`].
     #[must_use]
     #[track_caller]
     pub fn tool<M, H>(self, name: impl Into<String>, description: impl Into<String>, handler: H) -> Self
@@ -203,7 +203,7 @@ impl Server {
     }
 
     /// Sets the key that seals the state which a modern client holds between two rounds of a call. Every process with
-    /// the same key can continue the call. The default is a random key: then only this process can continue the call.
+    /// the same key can continue the call. With the default, a random key, only this process can continue the call.
     #[must_use]
     pub fn state_key(mut self, key: [u8; 32]) -> Self {
         self.settings.sealer = Arc::new(seal::Sealer::with_key(key).into());
@@ -218,11 +218,11 @@ impl Server {
         self
     }
 
-    /// Adds a layer: a function that wraps every tool call, prompt and resource read, also of entries that are added
+    /// Adds a layer: a function that wraps every tool call, prompt and resource read, even of entries that are added
     /// later. Use it for logging, timing, rate limits or permissions. The layer that is added first is the outermost.
     ///
     /// A layer does not run for an unknown tool, prompt or resource. It runs before the arguments are checked, and it
-    /// gets the result of the handler, also if the handler panicked. In the modern era the layer and the handler run
+    /// gets the result of the handler, even if the handler panicked. In the modern era the layer and the handler run
     /// again in each round of a call. When the client cancels the request, both are dropped.
     ///
     /// ```
@@ -268,7 +268,7 @@ impl Server {
         }
     }
 
-    /// Serves one connection until the client closes it. Awaiting the returned value gives `Ok` if the connection was
+    /// Serves one connection until the client closes it. The returned future resolves to `Ok` if the connection was
     /// closed cleanly.
     pub fn serve(&self, transport: impl Transport) -> RunningConnection {
         self.connection(transport).run()

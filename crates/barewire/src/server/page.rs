@@ -1,4 +1,4 @@
-//! The cursors of paginated lists: the number of the last entry of a page <-> text that is opaque to clients.
+//! The cursors of paginated lists. A cursor is the number of a page's last entry, as text that is opaque to clients.
 
 use barewire_proto::json::{Json, Text};
 use base64::Engine;
@@ -11,8 +11,8 @@ pub(super) fn write_cursor(list: &str, after: u64) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(format!("{list} {after}"))
 }
 
-/// Parses a cursor of the list named `list`. Returns the number of the entry after which the page starts; 0 without a
-/// cursor.
+/// Parses a cursor of the list named `list`. Returns the number of the entry after which the page starts, or 0 if there
+/// is no cursor.
 pub(super) fn parse_cursor(list: &str, cursor: Option<Json<'_>>) -> Result<u64, Failure> {
     let Some(cursor) = cursor else { return Ok(0) };
     let text = Text::from_json(cursor).and_then(Text::to_str);

@@ -1,4 +1,4 @@
-//! Numbers and text of many types -> the params of a progress notification.
+//! Converts numbers and text of many types into the params of a progress notification.
 
 use barewire_proto::mcp::Revision;
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub(super) mod sealed {
     use serde_json::Number;
 
     pub trait IntoNumber {
-        /// Returns the number. `None` if there is none, or if JSON cannot express it (infinity, NaN).
+        /// Returns the number, or `None` if no number is given or JSON cannot express it (infinity, NaN).
         fn into_number(self) -> Option<Number>;
     }
 
@@ -114,8 +114,7 @@ macro_rules! texts {
 
 texts!(&str String &String);
 
-// This is the only `Option` that implements `ProgressMessage`, so that the compiler can infer the type of a bare
-// `None`.
+// This is the only `Option` that implements `ProgressText`, so that the compiler can infer the type of a bare `None`.
 impl AsText for Option<&str> {
     fn as_text(&self) -> Option<&str> {
         *self

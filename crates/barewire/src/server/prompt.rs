@@ -55,8 +55,8 @@ pub struct Prompt {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a prompt",
     label = "returns a type that is not a result of a prompt",
-    note = "a prompt returns text, a `PromptMessage`, several of them or `GetPromptResult`; or a `Result` of one of \
-            these, with an error that turns into a `Failure`"
+    note = "a prompt returns text, a `PromptMessage`, a `Vec<PromptMessage>` or a `GetPromptResult`; or a `Result` of \
+            one of these, whose error implements `Into<Failure>`"
 )]
 pub trait IntoPrompt {
     /// Converts the value into the result of `prompts/get`.
@@ -67,7 +67,7 @@ pub trait IntoPrompt {
 trait PromptHandler: Send + Sync {
     fn get(&self, request: &IncomingRequest<'_>, description: Option<&str>) -> Result<BoxedHandler, Failure>;
 
-    /// Starts the handler after the layers have run.
+    /// Starts the handler inside the layers of the server.
     fn start_layered(
         &self,
         call: &Call,
@@ -144,7 +144,7 @@ impl Prompt {
     /// the arguments of the prompt.
     ///
     /// # Panics
-    /// If the type's schema does not describe an object.
+    /// Panics if the type's schema does not describe an object.
     #[track_caller]
     pub fn new<M, H>(name: impl Into<String>, description: impl Into<String>, handler: H) -> Self
     where
@@ -179,7 +179,7 @@ impl Prompt {
 
     definition_setters!(title icon meta complete);
 
-    /// Returns the definition for a list, without the members that this revision does not support.
+    /// Returns the definition for `prompts/list`, without the members that `revision` does not support.
     pub(super) fn listed(&self, revision: Revision) -> mcp::Prompt {
         let mut prompt = self.definition.clone();
         remove_unsupported(revision, &mut prompt.title, &mut prompt.icons, &mut prompt.meta);
@@ -193,7 +193,7 @@ impl Prompt {
         self.handler.get(request, self.definition.description.as_deref())
     }
 
-    /// Runs the handler after the layers have run.
+    /// Runs the handler inside the layers of the server.
     pub(super) async fn run_layered(&self, call: &Call) -> Result<GetPromptResult, Failure> {
         self.handler.start_layered(call, self.definition.description.as_deref())?.await
     }

@@ -23,8 +23,7 @@ pub(super) struct Registry {
 /// The watches that are notified of changes.
 #[derive(Default)]
 struct Watches {
-    /// Maps the number of each watch to the watch. A watch removes itself when it is dropped, so dead references do not
-    /// accumulate.
+    /// The watches by number. A watch removes itself when it is dropped, so dead references do not accumulate.
     by_number: BTreeMap<u64, Weak<ChangeWatch>>,
     last: u64,
 }
@@ -49,8 +48,7 @@ pub(super) enum ListKind {
 /// Entries by name, in the order in which they were added. Every client sees the same order.
 pub(super) struct EntryList<T> {
     by_name: HashMap<Arc<str>, (u64, Arc<T>)>,
-    /// Maps the number of each entry to the entry. Numbers are never reused, so a page can start after an entry that
-    /// has since been removed.
+    /// The entries by number. Numbers are never reused, so a page can start after an entry that has since been removed.
     by_number: BTreeMap<u64, Arc<T>>,
     last: u64,
 }
@@ -82,7 +80,7 @@ impl Registry {
         self.is_changeable.load(Ordering::Acquire)
     }
 
-    /// Runs `change` on the entries. If it returns true, the version is incremented and all watches are notified.
+    /// Runs `change` on the entries. If `change` returns true, the version is incremented and all watches are notified.
     pub(super) fn change(&self, kind: ListKind, change: impl FnOnce(&mut RegistryEntries) -> bool) -> bool {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let changed = change(Arc::make_mut(&mut entries));

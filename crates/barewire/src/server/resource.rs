@@ -64,8 +64,8 @@ pub struct Template {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the contents of a resource",
     label = "returns a type that is not the contents of a resource",
-    note = "a resource returns text, bytes (`Vec<u8>`), `ResourceContents`, several of them or `ReadResourceResult`; \
-            or a `Result` of one of these, with an error that turns into a `Failure`"
+    note = "a resource returns text, bytes (`Vec<u8>`), a `ResourceContents`, a `Vec<ResourceContents>` or a \
+            `ReadResourceResult`; or a `Result` of one of these, whose error implements `Into<Failure>`"
 )]
 pub trait IntoContents {
     /// Converts the value into the result of `resources/read` for this URI.
@@ -80,7 +80,7 @@ trait ResourceHandler: Send + Sync {
     /// Whether the variables can be deserialized into the handler's arguments.
     fn accepts(&self, variables: TextArguments<'_>) -> bool;
 
-    /// Starts the handler after the layers have run. `accepts` must have returned true for the variables.
+    /// Starts the handler inside the layers of the server. `accepts` must have returned true for the variables.
     fn start_layered(
         &self,
         call: &Call,
@@ -161,8 +161,8 @@ fn read_format(request: &IncomingRequest<'_>, cache: Option<CachePolicy>) -> Res
     let format = request.format(Some(cache.unwrap_or(request.shared.settings.cache)));
     match (request.params.input_responses, request.params.request_state) {
         (None, None) => format,
-        // The contents may depend on answers of the user, which are not part of the cache key, so they must not be
-        // cached: MCP 2026-07-28, server/utilities/caching.
+        // The contents may depend on answers of the user, which are not part of the cache key, so the contents must not
+        // be cached: MCP 2026-07-28, server/utilities/caching.
         _ => format.uncached(),
     }
 }
@@ -199,7 +199,7 @@ impl Resource {
 
     definition_setters!(title description mime_type icon annotations meta cache);
 
-    /// Returns the definition for a list, without the members that this revision does not support.
+    /// Returns the definition for `resources/list`, without the members that `revision` does not support.
     pub(super) fn listed(&self, revision: Revision) -> mcp::Resource {
         let mut resource = self.definition.clone();
         remove_unsupported(revision, &mut resource.title, &mut resource.icons, &mut resource.meta);
@@ -211,7 +211,7 @@ impl Resource {
         self.reader.read(ResourceRead { request, uri, mime_type, cache: self.cache }, Vec::new())
     }
 
-    /// Starts a read with its layers.
+    /// Starts a read inside the layers of the server.
     pub(super) fn read_layered(self: &Arc<Self>, request: &IncomingRequest<'_>) -> Result<BoxedHandler, Failure> {
         serve_layered::<ReadResourceResult>(
             request,
@@ -220,7 +220,7 @@ impl Resource {
         )
     }
 
-    /// Runs the handler after the layers have run.
+    /// Runs the handler inside the layers of the server.
     pub(super) async fn run_layered(&self, call: &Call) -> Result<ReadResourceResult, Failure> {
         self.reader.start_layered(call, self.definition.mime_type.as_deref(), Vec::new())?.await
     }
@@ -231,7 +231,7 @@ impl Template {
     /// the URI.
     ///
     /// # Panics
-    /// If `template` is not a valid URI template.
+    /// Panics if `template` is not a valid URI template.
     #[track_caller]
     pub fn new<M, H>(template: impl Into<String>, name: impl Into<String>, handler: H) -> Self
     where
@@ -263,21 +263,22 @@ impl Template {
 
     definition_setters!(title description mime_type icon annotations meta cache complete);
 
-    /// Returns the definition for a list, without the members that this revision does not support.
+    /// Returns the definition for `resources/templates/list`, without the members that `revision` does not support.
     pub(super) fn listed(&self, revision: Revision) -> mcp::ResourceTemplate {
         let mut template = self.definition.clone();
         remove_unsupported(revision, &mut template.title, &mut template.icons, &mut template.meta);
         template
     }
 
-    /// Reads the resource with this URI. Returns `None` if the template does not match the URI.
+    /// Reads the resource with this URI. Returns `None` if the template does not match the URI, or the URI's variables
+    /// do not match the handler's arguments.
     pub(super) fn read(&self, request: &IncomingRequest<'_>, uri: &str) -> Option<Result<BoxedHandler, Failure>> {
         let variables = self.variables(uri)?;
         let mime_type = self.definition.mime_type.as_deref();
         self.reader.read(ResourceRead { request, uri, mime_type, cache: self.cache }, variables)
     }
 
-    /// Starts a read of this URI with its layers. Returns `None` if the template does not match the URI.
+    /// Like [`Self::read`], but inside the layers of the server.
     pub(super) fn read_layered(
         self: &Arc<Self>,
         request: &IncomingRequest<'_>,
@@ -291,7 +292,7 @@ impl Template {
         matches.then(start)
     }
 
-    /// Runs the handler after the layers have run.
+    /// Runs the handler inside the layers of the server.
     pub(super) async fn run_layered(&self, call: &Call) -> Result<ReadResourceResult, Failure> {
         let variables = self.variables(call.name()).expect("the template matched before the layers ran");
         self.reader.start_layered(call, self.definition.mime_type.as_deref(), variables)?.await

@@ -1,4 +1,4 @@
-//! The return value of a tool's handler -> the result of `tools/call`, and the two ways in which a tool can fail.
+//! Converts the return value of a tool's handler into the result of `tools/call`, and defines a tool's two error types.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -41,7 +41,7 @@ pub trait IntoToolResult {
 ///
 /// Clients of revisions without structured content get the same JSON as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(clippy::exhaustive_structs, reason = "a wrapper of one value: `Structured(value)`")]
+#[expect(clippy::exhaustive_structs, reason = "it will always wrap exactly one value")]
 pub struct Structured<T>(pub T);
 
 /// The reason why a tool failed, for the model to read. `?` converts any error into a `ToolError`.
@@ -172,8 +172,8 @@ impl IntoToolResult for Cow<'static, str> {
     }
 }
 
-/// The result is the JSON as text, and also as structured content if the value is an object. The tool then has no
-/// output schema.
+/// The result is the JSON as text, and also as structured content if the value is an object. A tool that returns a
+/// `Value` has no output schema.
 impl IntoToolResult for Value {
     fn into_tool_result(self) -> Result<CallToolResult, ProtocolError> {
         structured(&self, self.is_object())

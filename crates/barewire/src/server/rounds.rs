@@ -1,8 +1,7 @@
-//! The rounds of a call: the questions that a handler asks, and the answers that came with this request or an earlier
-//! one.
+//! The rounds of a call: the questions that a handler asks, and the answers in this request or an earlier one.
 //!
-//! A modern client cannot be asked during a call. The call ends with the handler's questions, the client sends the call
-//! again with the answers, and the handler runs again from its beginning: MCP 2026-07-28, basic/patterns/mrtr. The
+//! A server cannot ask a modern client during a call. The call ends with the handler's questions, the client sends the
+//! call again with the answers, and the handler runs again from its beginning: MCP 2026-07-28, basic/patterns/mrtr. The
 //! client sends the state of earlier rounds back in `requestState`, which only this server can read.
 
 use std::collections::BTreeMap;
@@ -22,10 +21,10 @@ pub(super) struct Rounds {
 
 #[derive(Debug, Default)]
 struct RoundsState {
-    /// Maps keys of questions to the answers that came with this request. The handler need not use all of them.
+    /// The answers in this request, by the key of the question. The handler might not use all of them.
     answers: JsonByKey,
     carried: CarriedState,
-    /// Maps each key to the number of questions that this run of the handler has asked with it.
+    /// For each key, the number of questions that this run of the handler has asked with that key.
     times_asked: BTreeMap<String, u32>,
     /// The keys and questions of this round, in the order in which they were asked.
     questions: Vec<(String, QuestionMessage)>,
@@ -95,7 +94,7 @@ impl Rounds {
     }
 
     /// Returns the answer with this key, if there is one and `read` can read it. That answer is kept for later rounds,
-    /// and an answer that comes later does not replace it.
+    /// and a later answer with the same key does not replace it.
     pub(super) fn answer<T>(&self, key: &str, read: impl Fn(&RawValue) -> Option<T>) -> Option<T> {
         let mut state = self.lock();
         if let Some(read) = state.carried.answers.get(key).and_then(|answer| read(answer)) {
@@ -107,7 +106,7 @@ impl Rounds {
         Some(read)
     }
 
-    /// Adds a question, and wakes the task that polls the handler, so that it ends the round.
+    /// Adds a question, and wakes the task that polls the handler, which then ends the round.
     pub(super) fn ask(&self, key: &str, question: QuestionMessage) {
         let mut state = self.lock();
         if state.questions.iter().all(|(known, _)| known != key) {
@@ -116,7 +115,7 @@ impl Rounds {
         self.wake(state);
     }
 
-    /// Records that the client lacks a capability, and wakes the task that polls the handler, so that it ends the call.
+    /// Records that the client lacks a capability, and wakes the task that polls the handler, which then ends the call.
     pub(super) fn report_missing_capability(&self, capability: ClientCapability) {
         let mut state = self.lock();
         state.missing_capabilities.get_or_insert_default().declare(capability);
@@ -148,8 +147,8 @@ impl Rounds {
         }
     }
 
-    /// Returns the reason why the handler cannot continue in this round. If there is none, returns `None`, and `waker`
-    /// will be woken when there is one.
+    /// Returns the reason why the handler cannot continue in this round. If the handler can continue, returns `None`,
+    /// and wakes `waker` when this changes.
     pub(super) fn poll_interrupt(&self, waker: &Waker) -> Option<Interrupt> {
         let mut state = self.lock();
         if !state.questions_held
@@ -166,7 +165,7 @@ impl Rounds {
         }
         let questions = std::mem::take(&mut state.questions);
         let carried =
-            (!state.carried.is_empty()).then(|| serde_json::to_string(&state.carried).expect("maps of JSON serialize"));
+            (!state.carried.is_empty()).then(|| serde_json::to_string(&state.carried).expect("maps of JSON are JSON"));
         Some(Interrupt::Input { questions, carried })
     }
 

@@ -1,5 +1,6 @@
-//! The server's state <-> encrypted text that the client stores and sends back (`requestState`). The client cannot read
-//! the text. The text is rejected if it was changed, has expired, or comes with a different request.
+//! Encrypts the server's state into a text that the client stores and sends back (`requestState`), and decrypts that
+//! text. The client cannot read the text. The text is rejected if it was changed, has expired, or comes with a
+//! different request.
 //!
 //! ```text
 //! version, nonce, XChaCha20-Poly1305(expiry, state), tag     in URL-safe Base64; the binding is the associated data
@@ -36,7 +37,7 @@ impl Sealer {
         Self { cipher: XChaCha20Poly1305::new(&key.into()) }
     }
 
-    /// Seals `plain`. The text can be opened only with the same binding, and until `lifetime` after `now`.
+    /// Seals `plain`. The returned text can be opened only with the same binding, and until `lifetime` after `now`.
     pub(crate) fn seal(
         &self,
         plain: &[u8],
@@ -128,7 +129,7 @@ impl Binding {
 /// The reason why a state could not be sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SealError {
-    /// The state is longer than a client should have to carry.
+    /// The state is longer than a client should have to store.
     TooLong { limit: usize },
     /// The operating system returned no random bytes.
     NoRandomness,
@@ -167,7 +168,7 @@ impl fmt::Display for OpenError {
 impl Error for OpenError {}
 
 fn seconds(time: SystemTime) -> u64 {
-    // A system clock before 1970 has never been set; it counts as 1970.
+    // A system clock that shows a time before 1970 was never set. It is treated as 1970.
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
@@ -250,7 +251,7 @@ mod tests {
             assert_eq!(sealer().open(&sealed, &binding("{}"), at(now)), Err(OpenError::Expired), "{now}");
         }
         // An expired text with another request is `Unreadable`, not `Expired`: only the request that the text belongs
-        // to is told that it has expired.
+        // to gets `Expired`.
         assert_eq!(sealer().open(&sealed, &binding("[]"), at(2000)), Err(OpenError::Unreadable));
         let forever = sealer().seal(b"x", &binding("{}"), at(1000), Duration::MAX).expect("sealed");
         assert!(sealer().open(&forever, &binding("{}"), at(1 << 40)).is_ok());

@@ -32,14 +32,14 @@ pub(super) struct ServerSettings {
     pub(super) layers: Layers,
 }
 
-/// How long a client may cache a result, and whether it may use the cached result for other users. Sent to modern
+/// The time for which a client may cache a result, and the users for whom it may use the cached result. Sent to modern
 /// clients only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CachePolicy {
-    /// The time for which the result may be cached. A change notification makes the cached result invalid before that.
+    /// The time for which the result may be cached. A change notification makes the cached result invalid earlier.
     pub time: Duration,
-    /// Whether all users get the same result, so that a cache may share it between them.
+    /// The users for whom the cached result may be used: only the user of the request, or all users.
     pub scope: CacheScope,
 }
 
@@ -90,7 +90,7 @@ impl CachePolicy {
     /// Returns the policy as JSON members, with a comma before each.
     pub(super) fn members(self) -> String {
         let scope = self.scope.as_str();
-        // JavaScript represents integers exactly only up to 2^53, and longer times make no difference.
+        // JavaScript represents integers exactly only up to 2^53. As a time in milliseconds, that is long enough.
         let time = u64::try_from(self.time.as_millis()).unwrap_or(MAX_SAFE_INTEGER).min(MAX_SAFE_INTEGER);
         format!(r#","ttlMs":{time},"cacheScope":"{scope}""#)
     }
@@ -108,10 +108,10 @@ impl ServerShared {
     pub(super) fn sealer(&self) -> Result<&Sealer, Failure> {
         if self.settings.sealer.get().is_none() {
             let sealer = Sealer::random().map_err(|error| Failure::internal("State", error.to_string()))?;
-            // If another thread was faster, its key is used.
+            // If another thread has set a sealer in the meantime, that sealer is used.
             let _ = self.settings.sealer.set(sealer);
         }
-        Ok(self.settings.sealer.get().expect("it has just been set"))
+        Ok(self.settings.sealer.get().expect("the sealer has just been set"))
     }
 
     /// Returns the name and version of the server, without the members that this revision does not have.
@@ -155,7 +155,7 @@ impl ServerShared {
         }
     }
 
-    /// Returns all capabilities, in the form of this revision.
+    /// Returns all capabilities, as this revision defines them.
     pub(super) fn capabilities(&self, entries: &RegistryEntries, revision: Revision) -> ServerCapabilities {
         let offers = |capability| self.offers(entries, capability);
         let changeable = self.registry.is_changeable();

@@ -1,5 +1,5 @@
-//! Named strings -> a Rust type. On the wire, the arguments of a prompt and the variables of a URI are always strings,
-//! also if the handler takes numbers.
+//! Deserializes named strings into a Rust type. On the wire, the arguments of a prompt and the variables of a URI are
+//! always strings, even if the handler takes numbers.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Runs a handler that computes or blocks on a separate thread. The handler is dropped if its request is cancelled.
+//! Runs a blocking handler on a separate thread. The handler is dropped if its request is cancelled.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -10,8 +10,8 @@ use tokio::sync::{Semaphore, oneshot};
 use super::Call;
 use crate::Failure;
 
-/// Runs `work` on a separate thread. If the returned future is dropped, `work` is dropped at its next `await`, or does
-/// not start. Questions that `work` asks through `call` in one poll are sent together.
+/// Runs `work` on a separate thread. If the returned future is dropped, `work` is dropped at its next `await`, or never
+/// starts. Questions that `work` asks through `call` in one poll are sent together.
 pub(super) async fn run<T: Send + 'static>(
     work: impl Future<Output = Result<T, Failure>> + Send + 'static,
     call: Option<Call>,

@@ -31,7 +31,7 @@ use crate::schema::{self, BadArguments, Constraints};
 ///
 /// #[derive(Deserialize, JsonSchema)]
 /// struct Half {
-///     /// What to halve. Must be even.
+///     /// The number to halve. Must be even.
 ///     #[schemars(range(min = 0))]
 ///     of: i64,
 /// }
@@ -56,7 +56,8 @@ impl Tool {
     /// from that type.
     ///
     /// # Panics
-    /// If the type's schema does not describe an object, or contains a pattern that is not a valid regular expression.
+    /// Panics if the type's schema does not describe an object, or has a pattern that is not a valid regular
+    /// expression.
     #[track_caller]
     pub fn new<M, H>(name: impl Into<String>, description: impl Into<String>, handler: H) -> Self
     where
@@ -178,8 +179,8 @@ impl Tool {
         self
     }
 
-    /// Returns the arguments that clients repeat in HTTP headers. `None` if the `x-mcp-header` annotations in the
-    /// schema are invalid; clients then do not call the tool over HTTP.
+    /// Returns the arguments that clients repeat in HTTP headers. Returns `None` if there are none, or if the
+    /// `x-mcp-header` annotations in the schema are invalid; clients do not call such a tool over HTTP.
     #[cfg(feature = "http")]
     pub(super) fn header_params(&self) -> Option<&HeaderParams> {
         let read = || {
@@ -189,7 +190,7 @@ impl Tool {
         self.header_params.get_or_init(read).as_ref()
     }
 
-    /// Returns the definition for a list, without the members that this revision does not support.
+    /// Returns the definition for `tools/list`, without the members that `revision` does not support.
     pub(super) fn listed(&self, revision: Revision) -> mcp::Tool {
         let mut tool = self.definition.clone();
         remove_unsupported(revision, &mut tool.title, &mut tool.icons, &mut tool.meta);
@@ -213,7 +214,7 @@ impl Tool {
         self.handler.start(request, self.on_thread)
     }
 
-    /// Runs the handler after the layers have run.
+    /// Runs the handler inside the layers of the server.
     pub(super) async fn run_layered(&self, call: &Call) -> Result<CallToolResult, Failure> {
         self.handler.start_layered(call, self.on_thread)?.await
     }
@@ -239,7 +240,7 @@ fn is_of_object(schema: &RawValue) -> bool {
 trait ToolHandler: Send + Sync {
     fn start(&self, request: &IncomingRequest<'_>, on_thread: bool) -> Result<BoxedHandler, Failure>;
 
-    /// Starts the handler after the layers have run.
+    /// Starts the handler inside the layers of the server.
     fn start_layered(&self, call: &Call, on_thread: bool) -> Result<ResultFuture<CallToolResult, Failure>, Failure>;
 }
 

@@ -1,9 +1,9 @@
-//! Changes of a server's entries -> notifications to the clients that want them. Of each kind of notification, at most
-//! one is pending per client.
+//! Notifies clients of changes of a server's entries. For each client, at most one notification is pending for each
+//! list and for each resource.
 //!
 //! A change only sets a flag, and the task that sends notifications takes all flags at once. So a client that reads
-//! slowly may get one notification for a hundred changes, and the memory for it is bounded by the number of its
-//! subscriptions.
+//! slowly might get one notification for a hundred changes, and the memory for this client is bounded by the number of
+//! its subscriptions.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -13,8 +13,8 @@ use tokio::sync::Notify;
 
 use super::registry::{ListKind, Registry};
 
-/// The subscriptions of a legacy client, or of one `subscriptions/listen` of a modern client, and the changes that it
-/// has not been notified of yet.
+/// The subscriptions of a legacy client, or of one `subscriptions/listen` of a modern client, and the changes that the
+/// client has not been notified of yet.
 #[derive(Debug)]
 pub(super) struct ChangeWatch {
     state: Mutex<WatchState>,
@@ -140,8 +140,8 @@ pub(super) fn is_within_limits<'a>(uris: impl Iterator<Item = &'a str>) -> bool 
     count <= MAX_SUBSCRIPTIONS && bytes <= MAX_SUBSCRIPTION_BYTES
 }
 
-/// The maximum number of resources that one client may subscribe to: more than any host shows. It is limited because
-/// every update searches the subscriptions of every client.
+/// The maximum number of resources that one client can subscribe to: more than a host shows to its user. The limit
+/// exists because every update searches the subscriptions of every client.
 pub(super) const MAX_SUBSCRIPTIONS: usize = 1000;
 
 /// The maximum length of all subscribed URIs together, in bytes: about a kilobyte for each.

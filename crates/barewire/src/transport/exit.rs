@@ -1,10 +1,10 @@
-//! The exit status of a process, and the message about it.
+//! The exit status of a process, and the text that describes it.
 
 use std::fmt;
 
 use barewire_proto::transcript::escape;
 
-/// The exit status of a peer's process, and its last output.
+/// The exit status of a peer's process, and the last part of its stderr.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exit {
@@ -16,7 +16,7 @@ pub struct Exit {
     pub signal: Option<i32>,
     /// Whether this side terminated the process.
     pub by_us: bool,
-    /// The last output of the process on stderr.
+    /// The last part of the process's stderr, at most four kilobytes.
     pub stderr: String,
 }
 

@@ -24,7 +24,7 @@ use super::{Framing, Parts, Transport};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn memory(capacity: usize) -> (Memory, Memory) {
-    // One duplex pair for each direction, so that the writer of an end can be dropped while its reader stays open.
+    // Each direction has its own duplex pair, so that the writer of an end can be dropped while its reader stays open.
     let (a_writer, b_reader) = tokio::io::duplex(capacity);
     let (b_writer, a_reader) = tokio::io::duplex(capacity);
     (Memory::new(a_reader, a_writer), Memory::new(b_reader, b_writer))
@@ -55,7 +55,7 @@ impl Memory {
         self.send(b"\n").await
     }
 
-    /// Sends `bytes` unchanged. They need not be a whole line, or text.
+    /// Sends `bytes` unchanged. The bytes need not be a whole line, and need not be text.
     pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.writer.write_all(bytes).await
     }

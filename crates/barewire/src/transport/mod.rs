@@ -28,7 +28,7 @@ pub use stdio::{Stdio, StdioReader, StdioWriter, stdio};
 pub trait Transport: Send + 'static {
     /// The type of the reader.
     type Reader: AsyncRead + Unpin + Send + 'static;
-    /// The type of the writer. Dropping it closes this half of the stream: the peer sees the end of its input.
+    /// The type of the writer. Dropping the writer closes its half of the stream: the peer sees the end of its input.
     type Writer: AsyncWrite + Unpin + Send + 'static;
 
     /// Splits the transport into its parts.
@@ -63,8 +63,8 @@ impl<R, W> Parts<R, W> {
 /// A future that returns the exit status of the peer's process and the last lines of its stderr, for transports that
 /// know them.
 ///
-/// A connection awaits this future after it drops the writer, and meanwhile reads and discards the remaining input. If
-/// the future is dropped instead, the transport still terminates the process, once the reader is dropped too.
+/// A connection drops the writer and then awaits this future. While it waits, it reads and discards the remaining
+/// input. If the future is dropped instead, the transport terminates the process after the reader is dropped too.
 pub type ExitFuture = Pin<Box<dyn Future<Output = Option<Exit>> + Send>>;
 
 /// The framing of messages on a byte stream.

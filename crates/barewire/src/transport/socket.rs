@@ -39,8 +39,8 @@ impl<S> Socket<S> {
     }
 }
 
-/// Calls `attempt` until it accepts a connection. An error affects only one connection, or all of them temporarily, if
-/// no file descriptors are available. The listener itself stays open.
+/// Calls `attempt` until it accepts a connection. Errors do not end the loop: an error concerns only one connection, or
+/// is temporary, for example because no file descriptors are available.
 pub(crate) async fn accept<T, F: Future<Output = io::Result<T>>>(mut attempt: impl FnMut() -> F) -> T {
     loop {
         match attempt().await {

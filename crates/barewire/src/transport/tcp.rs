@@ -24,7 +24,7 @@ pub async fn listen(addr: impl ToSocketAddrs) -> io::Result<TcpSocketListener> {
     bind(&addrs).await
 }
 
-/// Listens on an address that other machines may reach. Clients are not authenticated.
+/// Listens on an address that other machines can reach. Clients are not authenticated.
 pub async fn listen_beyond_loopback(addr: impl ToSocketAddrs) -> io::Result<TcpSocketListener> {
     let addrs: Vec<SocketAddr> = tokio::net::lookup_host(addr).await?.collect();
     bind(&addrs).await
@@ -49,13 +49,13 @@ impl TcpSocketListener {
         self
     }
 
-    /// Accepts the next connection. If no file descriptors are available, waits until there are some.
+    /// Accepts the next connection. If no file descriptor is available, waits until one is.
     pub async fn accept(&self) -> Socket<TcpStream> {
         let attempt = || async { without_delay(self.listener.accept().await?.0) };
         Socket::accepted(accept(attempt).await).framing(self.framing)
     }
 
-    /// The address of the listener. If port 0 was requested, the address contains the actual port.
+    /// Returns the address of the listener. If port 0 was requested, the address contains the actual port.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }

@@ -241,7 +241,7 @@ async fn output_that_is_not_a_message_is_in_the_error() {
     };
     let (client, ()) = tokio::join!(tester().timeout(seconds(5)).over(here), server);
     let error = refused(client);
-    assert!(error.contains("not a message at byte 0: Usage: server [--stdio]"), "{error}");
+    assert!(error.contains("at byte 0 is not a message: Usage: server [--stdio]"), "{error}");
     assert!(error.contains("other output to stderr"), "{error}");
 }
 
@@ -311,7 +311,7 @@ async fn only_the_requested_revision_is_accepted() {
     };
     let (client, ()) = tokio::join!(tester().revision(Revision::V2026_07_28).over(here), server);
     let error = refused(client);
-    assert!(error.contains("not one of a 2026-07-28 server"), "{error}");
+    assert!(error.contains("not that of a 2026-07-28 server"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -327,7 +327,7 @@ async fn undeclared_methods_are_sent_only_if_lenient() {
 
     let (client, mut script) = legacy(tester(), Revision::V2025_03_26, json!({})).await;
     let error = client.discover().await.expect_err("later").to_string();
-    assert!(error.contains("it came with 2026-07-28"), "{error}");
+    assert!(error.contains("it was added in 2026-07-28"), "{error}");
     let error = client.call_tool("a", ()).await.expect_err("not declared");
     assert!(matches!(error, ClientError::NotOffered { capability: "tools", .. }));
     script.expect_silence().await;

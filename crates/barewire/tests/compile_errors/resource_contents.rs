@@ -1,6 +1,6 @@
 //~ `bool` cannot be the contents of a resource
 //~ returns a type that is not the contents of a resource
-//~ a resource returns text, bytes (`Vec<u8>`), `ResourceContents`, several of them or `ReadResourceResult`; or a `Result` of one of these, with an error that turns into a `Failure`
+//~ a resource returns text, bytes (`Vec<u8>`), a `ResourceContents`, a `Vec<ResourceContents>` or a `ReadResourceResult`; or a `Result` of one of these, whose error implements `Into<Failure>`
 use barewire::server::Resource;
 
 pub fn resource() -> Resource {

@@ -114,7 +114,7 @@ async fn the_error_of_a_call_without_an_answer_quotes_the_stray_output() {
     raw.send_line("HTTP/1.1 400 Bad Request").await.expect("memory");
     raw.close_write();
     let error = call.await.expect("no panic").expect_err("it was not answered");
-    let expected = "the peer closed the connection; it sent something that is not a message at byte 0: \
+    let expected = "the peer closed the connection; its output at byte 0 is not a message: \
                     HTTP/1.1 400 Bad Request";
     assert_eq!(error.to_string(), expected);
 }

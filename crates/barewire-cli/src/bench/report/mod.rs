@@ -28,7 +28,7 @@ impl BenchReport<'_> {
     }
 }
 
-/// Name and fraction of each reported latency percentile.
+/// The name and the fraction of each latency percentile in the report.
 const PERCENTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
 
 fn micros(time: Duration) -> f64 {

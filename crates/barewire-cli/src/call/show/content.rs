@@ -35,8 +35,8 @@ pub(super) fn messages(output: &mut Output, result: &GetPromptResult, folder: Op
     Ok(())
 }
 
-/// Prints the contents of a resource. A single text, or a single blob to a pipe, is printed unchanged; several parts
-/// each get a heading line.
+/// Prints the contents of a resource. A single part is printed without a heading, but a blob only if stdout is not a
+/// terminal. Several parts each get a heading line.
 pub(super) fn resource(
     output: &mut Output,
     contents: &[ResourceContents],

@@ -74,7 +74,7 @@ impl TypedResult {
     }
 }
 
-/// Prints the outcome and flushes it. Failures are also reported on stderr.
+/// Prints the outcome and flushes stdout. Failures are also reported on stderr.
 pub(super) fn print(
     printer: &mut Printer<'_>,
     args: &Args,

@@ -61,7 +61,7 @@ fn flatten(value: &Value, path: &str, into: &mut Vec<String>) {
     }
 }
 
-/// The maximum depth to follow, which is deeper than any capability of MCP.
+/// The maximum depth of nested objects to follow, which is deeper than any capability of MCP.
 const MAX_DEPTH: usize = 3;
 
 /// The maximum number of characters of a name to show.

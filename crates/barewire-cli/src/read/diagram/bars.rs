@@ -52,8 +52,7 @@ pub(super) enum BarStyle {
 
 /// Maps times, or frame numbers if there are no times, to positions from 0 to 1. Pauses are shortened.
 pub(super) struct Scale {
-    /// The periods in which at least one operation is running: start, end, and the length of the scale before the
-    /// start.
+    /// The periods in which at least one operation is running: start and end of each, and its position on the scale.
     busy: Vec<(f64, f64, f64)>,
     total: f64,
     in_seconds: bool,
@@ -120,11 +119,11 @@ impl Section {
     }
 }
 
-/// Returns a moment in seconds, or else its frame number.
+/// Returns the time of a moment in seconds or, if `in_seconds` is false, its frame number.
 fn position(at: Moment, in_seconds: bool) -> f64 {
     match (in_seconds, at.time) {
         (true, time) => time.unwrap_or_default().as_secs_f64(),
-        #[allow(clippy::cast_precision_loss, reason = "a place in a picture")]
+        #[allow(clippy::cast_precision_loss, reason = "exact enough for a picture")]
         (false, _) => at.frame as f64,
     }
 }

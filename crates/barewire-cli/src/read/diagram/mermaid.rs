@@ -10,7 +10,7 @@ use super::rows::{Arrow, ArrowKind, Row, RowContent, Rows, Span, SpanPosition};
 use super::text::{footnotes, seconds};
 use crate::output::{shown, took};
 
-/// Draws an arrow forevery message.
+/// Draws an arrow for every message.
 pub(super) fn rows(rows: &Rows) -> String {
     let mut out = begin();
     // An operation of several rounds gets a box if no other message lies between its rounds, because boxes cannot

@@ -83,9 +83,9 @@ fn draw(picture: Picture, format: DiagramFormat, width: usize) -> String {
     }
 }
 
-/// If there are more rows than this, equal operations in a row are drawn once.
+/// If there are more rows than this, equal consecutive operations are drawn once.
 const MANY_ROWS: usize = 60;
-/// If there are more rows than this, arrows would be hard to follow, and a bar is drawn forevery operation instead.
+/// If there are more rows than this, arrows would be hard to follow, and a bar is drawn for every operation instead.
 const MAX_ROWS: usize = 200;
 
 #[cfg(test)]

@@ -125,8 +125,8 @@ const TOP: f64 = 28.0;
 const HEADING: f64 = 20.0;
 const GAP: f64 = 14.0;
 const ROW: f64 = 16.0;
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some forty")]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the value is about 40")]
 const MAX_LABEL: usize = ((SCALE - LABEL - 6.0) / column(11.0)) as usize;
 /// The maximum number of characters of an outcome. Twelve more columns are for the tag, and one for the gap.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some forty")]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the value is about 40")]
 const MAX_OUTCOME: usize = ((1120.0 - OUTCOME - 14.0) / column(11.0)) as usize - 13;

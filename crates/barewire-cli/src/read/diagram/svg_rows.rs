@@ -120,12 +120,12 @@ fn height(index: usize) -> f64 {
     TOP + ROW * count(index) + ROW / 2.0
 }
 
-#[allow(clippy::cast_precision_loss, reason = "a picture has few hundred rows")]
+#[allow(clippy::cast_precision_loss, reason = "a picture has far fewer than 2^52 rows")]
 pub(super) fn count(index: usize) -> f64 {
     index as f64
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a picture has few hundred rows")]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a picture has far fewer than 2^32 pixels")]
 pub(super) fn pixels(length: f64) -> u32 {
     length.ceil() as u32
 }
@@ -142,5 +142,5 @@ const LANE: f64 = 9.0;
 /// The maximum number of characters of a latency, such as `2.10 ms to 347 ms`.
 const MAX_LATENCY: usize = 20;
 /// The maximum number of characters of a label: the width between the lifelines, less the latency.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some seventy")]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the value is about 60")]
 const MAX_LABEL: usize = ((SERVER - CLIENT - 40.0) / column(12.0)) as usize - MAX_LATENCY;

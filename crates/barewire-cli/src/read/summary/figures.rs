@@ -186,10 +186,10 @@ impl Latencies {
 pub(super) const MAX_NAMED: usize = 10;
 /// The maximum number of methods to count. MCP has about forty, but a peer can invent any number.
 const MAX_METHODS: usize = 500;
-/// The maximum number of keys for failures of one method and kind, and of these for one name.
+/// The maximum number of keys for failures of one method and kind; and among these, of keys for one name.
 const MAX_NAMES: usize = 50;
 const MAX_MESSAGES: usize = 5;
-/// The name that stands foreverything beyond the limits.
+/// The name under which everything beyond the limits is counted.
 pub(super) const OTHERS: &str = "(others)";
 
 #[cfg(test)]

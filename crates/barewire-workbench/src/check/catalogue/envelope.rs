@@ -21,19 +21,19 @@ pub(super) const CHECKS: &[&Check] = &[
 pub(crate) static JSONRPC_MESSAGES: Check = Check {
     id: "jsonrpc-messages",
     title: "Every message conforms to JSON-RPC 2.0",
-    why: "The peer parses every line. Some hosts close the connection if a line is not readable, others silently drop \
+    why: "The peer parses every line. If a line is not readable, some hosts close the connection, others silently drop \
           the line.",
     severity: Severity::Critical,
     rationale: "with any host the connection breaks, or responses are lost",
-    looks_at: "every message: \"jsonrpc\":\"2.0\" on each, ids echoed exactly, error objects with an integer code and \
-               a message, no response to notifications. The messages of the server are counted, in total and per \
-               method",
+    looks_at: "every message: \"jsonrpc\":\"2.0\" in each, ids echoed exactly, error objects with an integer code and \
+               a message, no response to notifications. The report counts the messages of the server",
     pass: "every message conforms",
-    fail: "a message does not conform. Violations for which there is a separate check (stdout-purity, \
-           one-message-a-line, id-fidelity, notification-silence) are counted here, but reported by that check",
+    fail: "a message does not conform. If another check covers the violation (stdout-purity, one-message-a-line, \
+           id-fidelity, answered-once, notification-silence), that check reports it, and this check only counts the \
+           message",
     skip: "no MCP server responds, or all violations are reported under another check",
     sentence: "a message does not conform to JSON-RPC 2.0",
-    remedy: "Write all messages in one function. barewire read shows the message at fault, and the byte.",
+    remedy: "Write all messages in one function. barewire read shows the invalid message and the byte at fault.",
     example: r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"Unknown tool: nope"}}"#,
     see: &["stdout-purity", "one-message-a-line", "id-fidelity", "notification-silence", "structured-errors"],
     references: &[
@@ -49,12 +49,12 @@ pub(crate) static JSONRPC_MESSAGES: Check = Check {
 pub(crate) static STRUCTURED_ERRORS: Check = Check {
     id: "structured-errors",
     title: "An error's message is one sentence",
-    why: "Users and models see the message of an error. Empty ones are useless; stack traces expose paths and \
+    why: "Users and models see the message of an error. An empty message is useless; a stack trace exposes paths and \
           versions.",
-    rationale: "the error still arrives; it is only useless, or says too much",
+    rationale: "the error still arrives, but its message is useless or reveals too much",
     looks_at: "the error object of every response, and results that contain only an error",
     pass: "the message is a sentence, and failures are error objects",
-    fail: "the message is empty, has line breaks or contains a stack trace; or a result contains only an error",
+    fail: "an error's message is empty, has line breaks or contains a stack trace; or a result contains only an error",
     skip: "no error was seen",
     sentence: "an error is not reported as an error object with a one-sentence message",
     level: Level::Should,
@@ -68,9 +68,9 @@ pub(crate) static STRUCTURED_ERRORS: Check = Check {
 pub(crate) static ID_FIDELITY: Check = Check {
     id: "id-fidelity",
     title: "A response has exactly the id of its request",
-    why: "Only the id ties a response to its request. A client whose id comes back altered waits forever.",
+    why: "Only the id ties a response to its request. A client that gets back an altered id waits forever.",
     severity: Severity::High,
-    rationale: "the response is lost, and the client waits for its time limit",
+    rationale: "the response is lost, and the client waits until its time limit",
     looks_at: "responses to requests with ids that are easily altered: strings of digits, escapes, integers beyond \
                2^53, zero, negative numbers, empty strings; and every response that matches no request",
     pass: "every response has the id of a pending request. A request whose id is beyond 2^53 may be refused or \
@@ -78,8 +78,8 @@ pub(crate) static ID_FIDELITY: Check = Check {
     fail: "a response id matches no request: another value, another type, or the same number written differently",
     skip: "no response was seen",
     sentence: "a response does not have the id of its request",
-    remedy: "Keep the id as the JSON value that was received, and write that value back. Do not parse it into a float \
-             or a string: many clients compare the exact text.",
+    remedy: "Keep the id as the JSON value that was received, and write that value back. Do not convert the id into a \
+             float or a string: many clients compare the exact text.",
     example: "{\"id\":9007199254740993} is answered with {\"id\":9007199254740993}, not with …992",
     see: &["jsonrpc-messages", "answered-once"],
     references: &[JsonRpc("section 5"), Mcp("2025-11-25/basic#responses"), Mcp("2026-07-28/basic#responses")],
@@ -89,10 +89,11 @@ pub(crate) static ID_FIDELITY: Check = Check {
 pub(crate) static ANSWERED_ONCE: Check = Check {
     id: "answered-once",
     title: "A request gets one response",
-    why: "After the first response the id may be reused. The new request then gets the second response of the old one.",
+    why: "After the first response the id may be reused. A second response then looks like the response to the new \
+          request.",
     severity: Severity::High,
-    rationale: "a later request may get the wrong response",
-    looks_at: "responses with the id of a request that is already answered",
+    rationale: "a later request can get the wrong response",
+    looks_at: "responses with the id of a request that was already answered",
     pass: "no request gets a second response",
     fail: "a request is answered again",
     skip: "no response was seen",
@@ -109,11 +110,11 @@ pub(crate) static UNANSWERED_REQUEST: Check = Check {
     title: "Every request gets a response",
     why: "The sender waits until its time limit, and then does not know whether the request was carried out.",
     severity: Severity::High,
-    rationale: "the sender waits for its time limit, or forever",
-    looks_at: "requests without a response when the connection ends, and requests of a live run without a response in \
-               time. Cancelled requests and subscriptions/listen need no response",
+    rationale: "the sender waits until its time limit, or forever",
+    looks_at: "requests that have no response at the end of the connection or, in a live run, at the end of their time \
+               limit. Cancelled requests and subscriptions/listen need no response",
     pass: "every request has a response",
-    fail: "a request has none, although its connection stayed open",
+    fail: "a request has no response, although its connection stayed open",
     skip: "no request was seen",
     sentence: "a request is never answered",
     remedy: "Answer with an error when a handler fails or a method is unknown. Let no exception escape the dispatcher.",
@@ -130,14 +131,13 @@ pub(crate) static NOTIFICATION_SILENCE: Check = Check {
     title: "Notifications are not answered",
     why: "A notification has no id, so a response to it matches no request. Some clients then close the connection.",
     severity: Severity::High,
-    rationale: "clients that validate fail on a response without a request",
-    looks_at: "messages that follow notifications: known ones, unknown ones, and ones with invalid parameters",
+    rationale: "clients that validate messages reject a response without a request",
+    looks_at: "messages that follow a notification, whether its method is known or unknown",
     pass: "no response follows",
-    fail: "a response follows, with id null or without an id, although every message sent was readable",
+    fail: "a response with id null or without an id follows, although every message that was sent was readable",
     skip: "no notification was seen",
     sentence: "a notification is answered",
-    remedy: "Check first whether the message has an id. If it has none, never send a response, even if an error \
-             occurs.",
+    remedy: "Check first whether the message has an id. Never answer a message without an id, not even with an error.",
     example: r#"{"jsonrpc":"2.0","method":"notifications/nope"}  is followed by nothing"#,
     see: &["jsonrpc-messages", "cancellation"],
     references: &[JsonRpc("section 4.1"), Mcp("2025-11-25/basic#notifications"), Mcp("2026-07-28/basic#notifications")],
@@ -170,10 +170,10 @@ pub(crate) static PARSE_ERROR_ANSWER: Check = Check {
     id: "parse-error-answer",
     title: "A line that is not JSON is answered with -32700",
     why: "Without a response, the sender of a broken line waits for its whole time limit.",
-    rationale: "only senders with a bug are affected, but they have no other way to notice it",
+    rationale: "only senders with a bug are affected, but they have no other way to notice the bug",
     looks_at: "the response to a line of broken JSON",
-    pass: "an error with code -32700, and with id null or without an id",
-    fail: "another response, or none",
+    pass: "the response is an error with code -32700, and its id is null or missing",
+    fail: "the server sends another response, or no response",
     sentence: "a line that is not JSON is not answered with -32700",
     remedy: "When the parser fails, send an error with code -32700 and id null.",
     example: r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#,
@@ -187,15 +187,15 @@ pub(crate) static PARSE_ERROR_ANSWER: Check = Check {
 pub(crate) static ENVELOPE_VALIDATION: Check = Check {
     id: "envelope-validation",
     title: "JSON that is not a message is answered with -32600",
-    why: "A request without \"jsonrpc\", or with a number as its method, is a bug of the sender. If it is served, the \
-          bug stays; if it is silently dropped, the server looks stuck.",
+    why: "A request without \"jsonrpc\", or with a number as its method, is a bug of the sender. If the server serves \
+          the request, the bug stays hidden; if the server drops the request silently, the server looks stuck.",
     rationale: "only senders with a bug are affected, but they are misled",
     looks_at: "requests without jsonrpc, with jsonrpc \"1.0\", with a number as method, with a string as params, and \
                an object with neither method nor result",
-    pass: "each is answered with -32600 (-32602 for params), with its id or null, and not served",
-    fail: "one is served, answered with another code, or not answered",
+    pass: "each is answered with error -32600 (for params also -32602), with its id or null",
+    fail: "one of them is served, answered with another code, or not answered",
     sentence: "a malformed message is not answered with -32600",
-    remedy: "Validate the envelope first: jsonrpc is \"2.0\", method is a string, params an object or absent.",
+    remedy: "Validate the envelope first: jsonrpc is \"2.0\", method is a string, params is an object or absent.",
     example: r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"Invalid Request"}}"#,
     see: &["parse-error-answer", "unknown-method"],
     references: &[JsonRpc("sections 4 and 5.1"), Mcp("2025-11-25/basic#requests")],
@@ -211,8 +211,9 @@ pub(crate) static BATCH_POLICY: Check = Check {
           requests are lost.",
     rationale: "few clients send batches; those that do lose several requests at once",
     looks_at: "an array of two pings in 2025-03-26 and in the server's latest revision; arrays in a capture",
-    pass: "in 2025-03-26 both are answered; from 2025-06-18 on neither is served, and the connection keeps working",
-    fail: "the server does the opposite, or stops answering",
+    pass: "in 2025-03-26 both pings are answered; later revisions serve neither ping, and the connection keeps working",
+    fail: "a ping is not answered in 2025-03-26, or is served in a later revision; the server stops answering; or, in \
+           a capture, an array is sent in 2025-06-18 or later",
     skip: "the server speaks no revision with a rule for batches",
     sentence: "a batch is not treated as the revision requires",
     remedy: "Check the agreed revision when a line begins with [. In 2025-03-26 serve each element and answer with an \

@@ -1,4 +1,4 @@
-//! Checks of several requests at once: pages, progress, cancellation, concurrency.
+//! Checks of sequences of requests and of concurrent requests: pages, progress, cancellation, concurrency.
 
 use super::Reference::{Cwe, Mcp};
 use super::{Category, Check, CheckPlace, LIVE_ANYWHERE, Level, Severity};
@@ -18,8 +18,8 @@ pub(crate) static PAGINATION: Check = Check {
     rationale: "a client that trusts the server never finishes",
     looks_at: "every list, page by page",
     pass: "there is a last page, and no cursor is repeated",
-    fail: "a cursor is repeated, is not a string, is refused by the server that issued it, or there are over 1000 \
-           pages",
+    fail: "a cursor is repeated, is not a string or is refused by the server that issued it; or there are more than \
+           1000 pages",
     skip: "the server has no lists",
     sentence: "the pages of a list cannot be followed to the end",
     remedy: "Omit nextCursor on the last page. Derive each cursor from the last element of its page.",
@@ -32,12 +32,13 @@ pub(crate) static PAGINATION: Check = Check {
 pub(crate) static BAD_CURSOR: Check = Check {
     id: "bad-cursor",
     title: "An unknown cursor is rejected with -32602",
-    why: "A client with an outdated cursor that gets the first page again shows every element twice.",
+    why: "If a server ignores an outdated cursor and returns the first page again, the client shows every element \
+          twice.",
     severity: Severity::Low,
     rationale: "only clients that store cursors are affected",
     looks_at: "a list request with a cursor that the server has not issued",
-    pass: "an error with code -32602",
-    fail: "a result, another code, or no response",
+    pass: "the response is an error with code -32602",
+    fail: "the response is a result or has another code, or there is no response",
     skip: "the server has no lists",
     sentence: "a cursor that the server has not issued is not rejected with -32602",
     level: Level::Should,
@@ -54,12 +55,12 @@ pub(crate) static PROGRESS_RULES: Check = Check {
     title: "Progress increases, carries the token of a request, and stops with the request",
     why: "A client keeps a progress bar for each token. Progress that decreases or that has an unknown token is shown \
           as an error, or extends the time limit of the wrong request.",
-    rationale: "the displayed progress is wrong, and time limits may be extended for ever",
-    looks_at: "notifications/progress, and the requests that supplied the tokens",
-    pass: "each has the token of a request in flight, and a higher value than the one before",
-    fail: "the token belongs to no request in flight, or the value does not increase",
+    rationale: "the displayed progress is wrong, and time limits can be extended forever",
+    looks_at: "notifications/progress, and the requests that contain the tokens",
+    pass: "each notification has the token of a request in flight, and a higher value than the notification before it",
+    fail: "no request in flight has the token, or the value does not increase",
     skip: "no progress was seen",
-    sentence: "a progress notification breaks the rules of its request",
+    sentence: "a progress notification has an unknown token, or its value does not increase",
     remedy: "Send progress only with the token of the request, with increasing values, and before the response.",
     example: r#"{"method":"notifications/progress","params":{"progressToken":"t","progress":2,"total":10}}"#,
     see: &["cancellation", "notification-silence"],
@@ -70,7 +71,7 @@ pub(crate) static PROGRESS_RULES: Check = Check {
 pub(crate) static CANCELLATION: Check = Check {
     id: "cancellation",
     title: "The cancellation of an unknown or finished request is ignored",
-    why: "A cancellation and the response often cross on the wire. A server that fails on such a one fails at random.",
+    why: "A cancellation and the response often cross on the wire. A server that does not expect this fails at random.",
     rationale: "connections break at random",
     looks_at: "notifications/cancelled for a request that was never sent, for a request that is already answered, and \
                without a request id",
@@ -78,7 +79,7 @@ pub(crate) static CANCELLATION: Check = Check {
     fail: "a cancellation is answered, or the connection stops working",
     sentence: "the cancellation of an unknown or finished request is not ignored",
     level: Level::Should,
-    remedy: "Look the request up; if it is not in flight, do nothing.",
+    remedy: "Look the request up. If it is not in flight, do nothing.",
     example: r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":123}}"#,
     see: &["late-answer", "notification-silence"],
     references: &[
@@ -93,15 +94,13 @@ pub(crate) static CANCELLATION: Check = Check {
 pub(crate) static LATE_ANSWER: Check = Check {
     id: "late-answer",
     title: "A cancelled request stops",
-    why: "A tool that continues after the user pressed stop costs money, and may make unwanted changes.",
+    why: "A tool that continues after the user pressed stop costs money, and can make unwanted changes.",
     rationale: "the server does work that no client waits for",
-    looks_at: "a tool call that takes longer than a fifth of a second, cancelled soon after its start; in a capture, \
-               responses that come more than two seconds after the cancellation",
-    pass: "no message for the request follows the cancellation, except messages that were sent before the cancellation \
-           arrived",
-    fail: "the request is answered with a result, or its progress continues. Since 2026-07-28 this is a MUST NOT on \
-           stdio",
-    skip: "no tool that may be called takes long enough",
+    looks_at: "a tool call that takes longer than 200 ms and is cancelled soon after its start; in a capture, results \
+               and progress that arrive more than two seconds after the cancellation",
+    pass: "after the cancellation no message for the request arrives, except messages that were already on their way",
+    fail: "the request gets a result, or its progress continues. Since 2026-07-28 this is a MUST NOT on stdio",
+    skip: "no tool that may be called repeatedly takes longer than 200 ms",
     sentence: "a request continues after it was cancelled",
     level: Level::Should,
     remedy: "Give handlers a token or signal that a cancellation sets, and drop the response of a cancelled request.",
@@ -116,13 +115,13 @@ pub(crate) static LATE_ANSWER: Check = Check {
 pub(crate) static CONCURRENCY: Check = Check {
     id: "concurrency",
     title: "A slow call does not block other requests",
-    why: "Hosts send several calls at once, and a ping in between. A server that handles one request after the other \
+    why: "Hosts send several calls at once, and pings between them. A server that handles one request after the other \
           looks dead while it works, and cannot receive a cancellation.",
     rationale: "every other request waits, and cancellation does not work",
-    looks_at: "a ping or another quick request, sent right after a call that takes longer than a fifth of a second",
+    looks_at: "a ping or another quick request, sent right after a call that takes longer than 200 ms",
     pass: "the quick request is answered before the call",
     fail: "the quick request is answered after the call",
-    skip: "no tool that may be called takes long enough",
+    skip: "no tool that may be called repeatedly takes longer than 200 ms",
     sentence: "a slow call blocks the requests after it",
     level: Level::Ours,
     remedy: "Run handlers as tasks or threads, and keep reading.",

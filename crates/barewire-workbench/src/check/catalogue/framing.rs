@@ -29,7 +29,7 @@ pub(crate) static STDOUT_PURITY: Check = Check {
     rationale: "hosts refuse the server, or lose the message that the text is mixed with",
     looks_at: "every line that the server writes to stdout",
     pass: "every line is a JSON object or array",
-    fail: "a line is anything else",
+    fail: "a line is anything else, or is an object without jsonrpc, method, id, params, result and error",
     skip: "no line was seen",
     sentence: "a line on stdout is not a message",
     remedy: "Log to stderr. Look for print, console.log, progress bars, and banners of libraries and package runners. \
@@ -66,11 +66,10 @@ pub(crate) static SPLIT_INPUT: Check = Check {
     id: "split-input",
     title: "A message that arrives in several reads is understood",
     why: "A pipe delivers bytes as they arrive. A large request always takes several reads, and on a busy machine a \
-          small one may too. A server that parses each read separately loses requests at random, which is hard to \
-          reproduce.",
+          small request sometimes does too. A server that parses each read separately loses requests at random.",
     severity: Severity::High,
     rationale: "requests are lost at random",
-    looks_at: "a request written in three parts with pauses between them, one cut inside a multi-byte character",
+    looks_at: "a request written in three parts with pauses between them; one cut is inside a multi-byte character",
     pass: "the request is answered with a result",
     fail: "the request is answered with an error, or not at all",
     sentence: "a message that arrives in several reads is not understood",
@@ -101,13 +100,13 @@ pub(crate) static COALESCED_INPUT: Check = Check {
 pub(crate) static CRLF_INPUT: Check = Check {
     id: "crlf-input",
     title: "A line that ends in CRLF is accepted",
-    why: "Clients on Windows and proxies with text streams end lines with \\r\\n. In JSON the \\r is white space.",
-    rationale: "all requests of such a client fail, but such clients are few",
+    why: "Clients on Windows and proxies that use text streams end lines with \\r\\n. For JSON the \\r is white space.",
+    rationale: "all requests of such clients fail, but there are few such clients",
     looks_at: "a request that ends in \\r\\n",
     pass: "the request is answered with a result",
     fail: "the request is answered with an error, or not at all",
     sentence: "a line that ends in CRLF is not understood",
-    remedy: "Pass the \\r to the JSON parser, which skips it as white space, or strip it.",
+    remedy: "Pass the \\r to the JSON parser, which skips it as white space, or remove the \\r.",
     example: "line.trim_end_matches('\\r')",
     see: &["blank-lines", "split-input"],
     references: &[Other("RFC 8259, section 2", "https://www.rfc-editor.org/rfc/rfc8259#section-2")],
@@ -117,11 +116,11 @@ pub(crate) static CRLF_INPUT: Check = Check {
 pub(crate) static BLANK_LINES: Check = Check {
     id: "blank-lines",
     title: "Blank lines are skipped",
-    why: "Typing messages by hand, or joining files of messages, leaves blank lines. They are not messages.",
+    why: "Typing messages by hand, or joining files of messages, leaves blank lines. A blank line is not a message.",
     severity: Severity::Low,
     rationale: "at worst, the server sends an unnecessary error response",
     looks_at: "blank lines between two requests",
-    pass: "the blank lines are not answered, and the request after them is",
+    pass: "the blank lines get no response, and the request after them gets one",
     fail: "a blank line is answered, or ends the connection",
     sentence: "a blank line is treated as a message",
     remedy: "Skip lines of only white space before parsing.",
@@ -133,14 +132,14 @@ pub(crate) static BLANK_LINES: Check = Check {
 pub(crate) static LARGE_MESSAGE: Check = Check {
     id: "large-message",
     title: "A message of one mebibyte is answered",
-    why: "Files and pictures are sent as arguments. A server with an undocumented limit fails in such a call.",
-    rationale: "only large calls fail, but often take the connection down",
+    why: "Files and pictures are sent as arguments. A server with an undocumented limit fails when one is too large.",
+    rationale: "only large calls fail, but they often break the connection",
     looks_at: "a request with a string of one mebibyte, and a request after it",
-    pass: "both are answered; the large one with a result or an error",
-    fail: "the large one is not answered, or the server stops answering",
+    pass: "both requests are answered, the large one with a result or an error",
+    fail: "the large request is not answered, or the server stops answering",
     sentence: "the server does not handle a message of one mebibyte",
-    remedy: "Raise the reader's limit (the default of asyncio's StreamReader is 64 KiB), or answer a message that is \
-             too long with an error that has its id, and continue with the next message.",
+    remedy: "Raise the limit of the reader (the default of asyncio's StreamReader is 64 KiB), or answer a message that \
+             is too long with an error that has the id of the message, and continue with the next message.",
     example: "await asyncio.open_connection(…, limit=64 * 1024 * 1024)",
     see: &["deep-nesting", "split-input"],
     references: &[Cwe(770, "Allocation of Resources Without Limits or Throttling")],
@@ -151,7 +150,7 @@ pub(crate) static LARGE_MESSAGE: Check = Check {
 pub(crate) static DEEP_NESTING: Check = Check {
     id: "deep-nesting",
     title: "Deeply nested JSON does not crash the server",
-    why: "A parser that recurses forevery bracket overflows its stack and crashes: one line of 200 KB is enough.",
+    why: "A parser that recurses for every bracket overflows its stack and crashes: one line of 200 KB is enough.",
     severity: Severity::High,
     rationale: "one message stops the server for all clients",
     looks_at: "a request with 100,000 nested arrays, and a request after it",
@@ -171,8 +170,8 @@ pub(crate) static DEEP_NESTING: Check = Check {
 pub(crate) static INVALID_UTF8: Check = Check {
     id: "invalid-utf8",
     title: "Bytes that are not UTF-8 do not crash the server",
-    why: "A client may send such bytes by accident, for example in a file name in another encoding. If the server \
-          decodes stdin as a stream, the decoder fails outside of any handler, and the process exits.",
+    why: "A client can send bytes that are not UTF-8 by accident, for example in a file name in another encoding. If \
+          the server decodes stdin as a stream, the decoder fails outside of any handler, and the process exits.",
     severity: Severity::High,
     rationale: "one byte stops the server for all clients",
     looks_at: "a request with the byte ff in a string, and a request after it",

@@ -41,16 +41,17 @@ const SESSIONS: RevisionRange = RevisionRange(Revision::V2025_03_26, Revision::L
 pub(crate) static HTTP_UNAUTHORIZED: Check = Check {
     id: "http-unauthorized",
     title: "A 401 names the authentication scheme",
-    why: "A client reads the scheme and the source of tokens from WWW-Authenticate. Without it, it can only give up.",
-    rationale: "a token configured by hand works; a client that should obtain one does not know how",
+    why: "A client reads the scheme and the source of tokens from WWW-Authenticate. Without this header, the client \
+          can only give up.",
+    rationale: "a client with a configured token works, but a client that must obtain a token does not know how",
     looks_at: "responses with status 401",
-    pass: "each has a WWW-Authenticate header with a Bearer challenge",
+    pass: "each response has a WWW-Authenticate header with a Bearer challenge",
     fail: "the header is missing, or has no Bearer challenge",
     skip: "no 401 was seen",
     sentence: "a 401 does not say how to authenticate",
     remedy: "Send WWW-Authenticate with Bearer, and with resource_metadata if the server has protected resource \
-             metadata. This check does not require resource_metadata: since 2025-11-25 the metadata may be at the \
-             well-known location.",
+             metadata. This check does not require resource_metadata, because since 2025-11-25 the metadata may be at \
+             the well-known location.",
     example: r#"WWW-Authenticate: Bearer resource_metadata="https://example.com/.well-known/oauth-protected-resource/mcp""#,
     see: &["http-status"],
     references: &[
@@ -69,13 +70,13 @@ pub(crate) static HTTP_ORIGIN: Check = Check {
           a request comes from a web page, even after DNS rebinding. A server that ignores this header lets any page \
           call its tools.",
     severity: Severity::High,
-    rationale: "a page that a user opens can call the tools, if the browser lets the request through",
-    looks_at: "the first request of each era with a foreign Origin; only if hostile input is allowed",
+    rationale: "a web page that a user opens can call the tools, if the browser lets the request through",
+    looks_at: "initialize and server/discover with a foreign Origin; only if hostile input is allowed",
     pass: "the request is refused with 403; before 2025-11-25 with any 4xx",
     fail: "the request is served, or refused with another status",
     skip: "hostile input is not allowed",
     sentence: "a request with a foreign Origin is not refused with 403",
-    remedy: "Allow only listed origins, and answer 403 to all others. Web pages send Origin with every POST.",
+    remedy: "Allow only listed origins, and answer 403 to all other origins. Web pages send Origin with every POST.",
     example: "Origin: https://evil.example is answered with HTTP/1.1 403 Forbidden",
     see: &["http-host", "http-request-type"],
     references: &[
@@ -90,12 +91,13 @@ pub(crate) static HTTP_ORIGIN: Check = Check {
 pub(crate) static HTTP_HOST: Check = Check {
     id: "http-host",
     title: "A server on this machine answers only to its own names",
-    why: "To the browser, a page whose name was rebound to 127.0.0.1 has the same origin as the server: its GET has no \
-          Origin, and only the Host header gives it away.",
-    rationale: "checking Origin stops most such attacks; this stops the rest",
-    looks_at: "the first request of each era with a foreign Host; only on this machine and if hostile input is allowed",
-    pass: "it is refused with a 4xx",
-    fail: "it is not refused",
+    why: "To the browser, a page whose name was rebound to 127.0.0.1 has the same origin as the server: its GET \
+          requests have no Origin, and only their Host header shows the foreign name.",
+    rationale: "a check of Origin stops most such attacks; a check of Host stops the others",
+    looks_at: "initialize and server/discover with a foreign Host; only if the server is on this machine and hostile \
+               input is allowed",
+    pass: "the request is refused with a 4xx",
+    fail: "the request is served, gets a 5xx, or gets no response",
     skip: "the server is not on this machine, or hostile input is not allowed",
     sentence: "a request with a foreign Host is served",
     level: Level::Ours,
@@ -109,12 +111,12 @@ pub(crate) static HTTP_HOST: Check = Check {
 pub(crate) static HTTP_REQUEST_TYPE: Check = Check {
     id: "http-request-type",
     title: "A message that is not sent as JSON is refused",
-    why: "A page may send text/plain to any server without a CORS preflight. A server that reads it as JSON can be \
-          called from any page, although the page does not see the response.",
-    rationale: "a server that checks Origin is safe from this; one that does not has two holes",
-    looks_at: "the first request of each era as text/plain; only if hostile input is allowed",
-    pass: "it is refused with a 4xx",
-    fail: "it is not refused",
+    why: "A page can send text/plain to any server without a CORS preflight. A server that reads such a body as JSON \
+          can be called from any page, although the page does not see the response.",
+    rationale: "a server that checks Origin refuses such requests anyway",
+    looks_at: "initialize and server/discover, sent as text/plain; only if hostile input is allowed",
+    pass: "the request is refused with a 4xx",
+    fail: "the request is served, gets a 5xx, or gets no response",
     skip: "hostile input is not allowed",
     sentence: "a message sent as text/plain is served",
     level: Level::Ours,
@@ -128,10 +130,10 @@ pub(crate) static HTTP_REQUEST_TYPE: Check = Check {
 pub(crate) static HTTP_CONTENT_TYPE: Check = Check {
     id: "http-content-type",
     title: "Messages are sent as JSON or as an event stream",
-    why: "The receiver decides by the type how to read a body. Many clients refuse any other type.",
+    why: "The receiver chooses by the Content-Type how to read a body, and many clients refuse unexpected types.",
     severity: Severity::High,
     rationale: "clients of the official SDKs fail on any other type",
-    looks_at: "Content-Type of requests and responses with a message, and of streams",
+    looks_at: "the Content-Type of requests and responses that contain a message, and of streams",
     pass: "requests are application/json, responses application/json or text/event-stream, streams text/event-stream",
     fail: "the type is wrong or missing",
     sentence: "a message is sent with the wrong Content-Type",
@@ -145,12 +147,13 @@ pub(crate) static HTTP_CONTENT_TYPE: Check = Check {
 pub(crate) static HTTP_ACCEPT: Check = Check {
     id: "http-accept",
     title: "A client accepts both JSON and an event stream",
-    why: "The server chooses between the two forevery request. Servers refuse a client that accepts only one.",
+    why: "The server chooses JSON or an event stream for each response. Many servers refuse a client that accepts only \
+          one of these types.",
     severity: Severity::High,
     rationale: "servers of the official SDKs answer 406",
-    looks_at: "Accept of every POST with a message",
-    pass: "it covers application/json and text/event-stream",
-    fail: "one of the two is missing",
+    looks_at: "the Accept header of every POST with a message",
+    pass: "the header covers application/json and text/event-stream",
+    fail: "the header does not cover both types",
     sentence: "a client does not accept both response types",
     remedy: "Send both types with every POST.",
     example: "Accept: application/json, text/event-stream",
@@ -165,10 +168,10 @@ pub(crate) static HTTP_STATUS: Check = Check {
     title: "The HTTP status fits the message",
     why: "Before reading the body, clients decide by the status whether a response follows, whether the server is of \
           another era, and whether there is a stream.",
-    rationale: "most clients take any 2xx; some wait for a response to a notification, or try another transport",
-    looks_at: "the status of every response to a message, and to a GET",
-    pass: "202 for notifications and responses, 200 for results and errors; in the modern era 404 with -32601 and 400 \
-           with -32020 to -32022; for a GET a stream or 405, and 405 from a server of only the modern era",
+    rationale: "most clients accept any 2xx; some wait for a response to a notification, or try another transport",
+    looks_at: "the status of every response to a posted message and to a GET",
+    pass: "notifications and responses get 202; results and errors get 200, but in the modern era -32601 gets 404, and \
+           -32020 to -32022 get 400; a GET gets a stream or 405, and from a server of only the modern era always 405",
     fail: "the status is wrong, or a request gets a 5xx without a JSON-RPC response",
     sentence: "a response has the wrong HTTP status",
     remedy: "Choose the status by the kind of message, and in the modern era by the error code.",
@@ -181,19 +184,21 @@ pub(crate) static HTTP_STATUS: Check = Check {
 pub(crate) static HTTP_SESSION: Check = Check {
     id: "http-session",
     title: "Sessions are separate, and an ended session stays ended",
-    why: "A client that does not learn of the end of its session keeps using one that does not exist. A client whose \
-          session is shared sees the messages of others.",
+    why: "A client that does not learn of the end of its session keeps using a session that does not exist. A client \
+          whose session is shared sees the messages of others.",
     severity: Severity::High,
     rationale: "clients start a new session only on 404, and responses that go to another session are lost",
-    looks_at: "session ids; requests without one, with an unknown one, and with an ended one; two handshakes",
-    pass: "ids are visible ASCII and unique; a missing or unknown id gets a 4xx, an ended one 404; DELETE gets 2xx or \
-           405; clients send the id with every request; the modern era has no sessions",
+    looks_at: "session ids; requests without a session id, with an unknown id, and with the id of an ended session; \
+               two handshakes",
+    pass: "ids are visible ASCII and unique; a missing or unknown id gets a 4xx, the id of an ended session gets 404; \
+           DELETE gets 2xx or 405; clients send the id with every request; the modern era has no sessions",
     fail: "one of these conditions does not hold. Refusing a request without an id is only a SHOULD",
     skip: "the server has no sessions",
     sentence: "a session breaks the rules of the specification",
     revisions: SESSIONS,
     remedy: "Check Mcp-Session-Id first: answer 400 if it is missing, 404 if there is no such session.",
-    example: "DELETE /mcp with Mcp-Session-Id: 0f8fad5b-d9cb-469f-a165-70867728950e; from then on 404 for it",
+    example: "DELETE /mcp with Mcp-Session-Id: 0f8fad5b-d9cb-469f-a165-70867728950e; then every request with this id \
+              gets 404",
     see: &["http-session-entropy", "http-status"],
     references: &[Mcp("2025-11-25/basic/transports#session-management"), Cwe(613, "Insufficient Session Expiration")],
     ..PASSIVE
@@ -202,11 +207,11 @@ pub(crate) static HTTP_SESSION: Check = Check {
 pub(crate) static HTTP_SESSION_ENTROPY: Check = Check {
     id: "http-session-entropy",
     title: "Session ids cannot be guessed",
-    why: "A client that knows a session id can use the session. If ids count up, one id reveals the others.",
-    rationale: "it matters where several users share a server and only the id separates them, which it should not",
+    why: "A client that knows a session id can use the session. If ids are counted up, one id reveals the others.",
+    rationale: "it matters only where a server separates its users by session id alone, which no server should do",
     looks_at: "the ids of two sessions that were started one after the other",
-    pass: "both have at least 16 characters and differ in at least 6",
-    fail: "one is shorter, or they differ in fewer characters",
+    pass: "both ids have at least 16 characters and differ in at least 6 characters",
+    fail: "one id is shorter, or the ids differ in fewer characters",
     skip: "the server has no sessions",
     sentence: "the session ids look guessable",
     revisions: SESSIONS,
@@ -224,15 +229,16 @@ pub(crate) static HTTP_SESSION_ENTROPY: Check = Check {
 pub(crate) static HTTP_PROTOCOL_VERSION: Check = Check {
     id: "http-protocol-version",
     title: "MCP-Protocol-Version is the agreed version",
-    why: "Proxies go by this header. A server that accepts any version in it hides that client and server disagree.",
-    rationale: "nothing fails today; it fails once a client or a proxy relies on the header",
+    why: "Proxies can route requests by this header. A server that accepts any version in the header hides that client \
+          and server disagree.",
+    rationale: "nothing fails until a proxy or a server relies on the header",
     looks_at: "a request with the version 1900-01-01, and MCP-Protocol-Version of requests after the handshake",
-    pass: "the first is refused with 400, and clients send the agreed version",
-    fail: "the first is served or refused with another status, or a client sends another version or none",
+    pass: "the request with 1900-01-01 is refused with 400, and clients send the agreed version",
+    fail: "the request with 1900-01-01 is not refused with 400, or a client sends another version or none",
     skip: "the server speaks no revision from 2025-06-18 to 2025-11-25",
     sentence: "MCP-Protocol-Version is wrong, or the server does not check it",
     revisions: RevisionRange(Revision::V2025_06_18, Revision::LATEST_LEGACY),
-    remedy: "A server must compare it with the supported versions; a client must send the agreed one.",
+    remedy: "A server must compare the header with the versions that it supports; a client must send the agreed one.",
     example: "MCP-Protocol-Version: 2025-11-25",
     see: &["version-negotiation", "http-header-mirroring"],
     references: &[Mcp("2025-11-25/basic/transports#protocol-version-header")],
@@ -242,15 +248,16 @@ pub(crate) static HTTP_PROTOCOL_VERSION: Check = Check {
 pub(crate) static HTTP_HEADER_MIRRORING: Check = Check {
     id: "http-header-mirroring",
     title: "A request whose headers contradict its body is refused",
-    why: "Proxies decide by the headers, the server by the body. If they may differ, forbidden calls reach the server.",
+    why: "Proxies decide by the headers, the server by the body. If the two can differ, forbidden calls reach the \
+          server.",
     severity: Severity::High,
-    rationale: "a client can bypass whatever proxies enforce by header: permissions, limits, audit",
+    rationale: "a client can bypass everything that proxies enforce by header: permissions, limits, audit",
     looks_at: "requests with Mcp-Method, Mcp-Name or MCP-Protocol-Version missing or wrong; in a capture, these \
                headers of all clients, and the Mcp-Param headers of calls to tools that were listed with x-mcp-header",
-    pass: "they are refused with 400 and -32020; clients send headers that match the body",
-    fail: "one is served or refused in another way, or a client sends headers that do not match the body",
+    pass: "such requests are refused with 400 and -32020; clients send headers that match the body",
+    fail: "such a request is served or refused in another way, or a client sends headers that do not match the body",
     skip: "the server does not speak 2026-07-28",
-    sentence: "headers and body may contradict each other",
+    sentence: "headers and body can contradict each other",
     revisions: MODERN,
     remedy: "Compare the headers with the body before serving the request; decode =?base64?…?= first.",
     example: r#"{"code":-32020,"message":"Header mismatch: Mcp-Name header value 'foo' does not match body value 'bar'"}"#,

@@ -17,8 +17,7 @@ const LEGACY_ONLY: Check =
 pub(crate) static EARLY_EXIT: Check = Check {
     id: "early-exit",
     title: "The server process does not exit before its first response",
-    why: "A host shows only that the server failed to start. The reason is on the server's stderr, which few hosts \
-          show.",
+    why: "A host shows only that the server failed to start. The reason is on stderr, which few hosts show.",
     severity: Severity::Critical,
     rationale: "no connection is possible",
     looks_at: "the process from its start to its first response",
@@ -43,14 +42,15 @@ pub(crate) static MUTE_SERVER: Check = Check {
     why: "A host cannot tell a server that never responds from a slow one, so it waits until its time limit.",
     severity: Severity::Critical,
     rationale: "no communication is possible",
-    looks_at: "the first response to initialize and to server/discover, and the first one after the handshake",
+    looks_at: "the responses to initialize and to server/discover, and the first response after the handshake",
     pass: "initialize or server/discover is answered, with a result or an error, and so is the next request",
-    fail: "neither is answered in time while the process is running, or no request is answered after the handshake",
+    fail: "neither initialize nor server/discover is answered in time while the process is running, or no request is \
+           answered after the handshake",
     skip: "the process exits",
     sentence: "the server does not respond",
-    remedy: "Flush stdout after every message, and end each with a newline. Read lines, not Content-Length headers. \
-             Respond without waiting for the end of stdin. If the server only starts slowly, raise --patience. At a \
-             URL, check the path, often /mcp, and any proxy in front of the server.",
+    remedy: "Flush stdout after every message, and end each message with a newline. Read lines, not Content-Length \
+             headers. Respond without waiting for the end of stdin. If the server only starts slowly, raise \
+             --patience. At a URL, check the path, often /mcp, and any proxy in front of the server.",
     example: "sys.stdout.write(json.dumps(answer) + \"\\n\"); sys.stdout.flush()",
     see: &["early-exit", "split-input", "stdout-purity"],
     references: &[
@@ -69,13 +69,12 @@ pub(crate) static HANDSHAKE: Check = Check {
     why: "A host that gets an error for initialize shows the server as failed, usually without the error's message.",
     severity: Severity::Critical,
     rationale: "no client can connect",
-    looks_at: "the response to initialize with the latest legacy revision, from a server that does not speak \
-               2026-07-28",
+    looks_at: "the response to initialize with the latest legacy revision, if the server does not speak 2026-07-28",
     pass: "the response is a result",
     fail: "the response is an HTTP error status, or an error that is not about the version",
     sentence: "initialize fails, so no client can connect",
-    remedy: "Answer initialize at once, without anything that can fail: open databases, tokens and networks when the \
-             first tool needs them, and report a failure as the result of that tool, with isError.",
+    remedy: "Answer initialize at once, without anything that can fail: read tokens and open databases and connections \
+             when the first tool needs them, and report a failure as the result of that tool, with isError.",
     example: r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"mine","version":"1.0.0"}}"#,
     see: &["mute-server", "version-negotiation", "early-exit"],
     references: &[Mcp("2025-11-25/basic/lifecycle#initialization")],
@@ -90,9 +89,10 @@ pub(crate) static RESULT_SHAPE: Check = Check {
           serverInfo no connection is possible, and one tool without a name hides all others.",
     severity: Severity::High,
     rationale: "hosts that validate reject the whole result",
-    looks_at: "the result of every MCP method, compared with the schema of the agreed revision",
+    looks_at: "the results of initialize, ping, and the methods of tools, resources, prompts and completion; of other \
+               results only whether they are objects",
     pass: "every required member is present, and every member has the right type",
-    fail: "a required member is missing, or a member has the wrong type",
+    fail: "a result is not an object, a required member is missing, or a member has the wrong type",
     skip: "no result of an MCP method was seen",
     sentence: "a result lacks a member or has one of the wrong type",
     remedy: "Compare the result with the type of its method in the schema of the revision.",
@@ -106,11 +106,11 @@ pub(crate) static LIFECYCLE_GATE: Check = Check {
     id: "lifecycle-gate",
     title: "No request is sent or served before the handshake",
     why: "Before initialize no revision is agreed, so the meaning of a response is undefined. A host that probes for \
-          the era of a server misjudges one that answers anyway.",
-    rationale: "well-behaved hosts never do this; hosts that probe are misled",
-    looks_at: "tools/list sent before initialize; requests of client and server before the handshake is complete",
-    pass: "the request is refused with an error; until the handshake is complete, both sides send only ping",
-    fail: "the request is served; or the client or the server sends a request other than ping too early",
+          the era of a server misjudges a server that answers anyway.",
+    rationale: "well-behaved hosts never send such requests, but hosts that probe for the era are misled",
+    looks_at: "tools/list, sent before initialize; requests of both sides before the handshake is complete",
+    pass: "tools/list is refused with an error; until the handshake is complete, both sides send only ping",
+    fail: "tools/list is served; or the client or the server sends a request other than ping too early",
     skip: "the server has no handshake: it speaks only 2026-07-28",
     sentence: "a request is sent or served before the handshake is complete",
     revisions: LEGACY,
@@ -126,17 +126,18 @@ pub(crate) static LIFECYCLE_GATE: Check = Check {
 pub(crate) static VERSION_NEGOTIATION: Check = Check {
     id: "version-negotiation",
     title: "The server agrees only to versions that it speaks",
-    why: "The client then uses the agreed version. If the server does not speak that version, client and server \
-          misunderstand each other.",
+    why: "The client uses the agreed version for all messages after the handshake. If the server does not speak that \
+          version, client and server misunderstand each other.",
     severity: Severity::High,
     rationale: "both sides rely on a version that the server does not speak; failures show up much later",
     looks_at: "initialize with 1900-01-01, and with every legacy revision",
-    pass: "the server agrees to the requested revision if it speaks it; else it answers with a revision that it \
-           speaks, or with an error that lists the revisions it speaks",
+    pass: "the server agrees to the requested revision if it speaks that revision; else it answers with a revision \
+           that it speaks, or with an error that lists the revisions it speaks",
     fail: "an unknown version is echoed; the version in the result is not an MCP revision; or the server answers with \
            another version, although it agrees to the requested one in another handshake",
     sentence: "the server agrees to a version that it does not speak, or refuses one that it speaks",
-    remedy: "Keep a list of supported revisions. Answer with the requested one if it is listed, else with the latest.",
+    remedy: "Keep a list of supported revisions. Answer with the requested revision if it is listed, else with the \
+             latest revision.",
     example: "version = requested if requested in SUPPORTED else SUPPORTED[-1]",
     see: &["modern-version", "second-initialize"],
     references: &[Mcp("2025-11-25/basic/lifecycle#version-negotiation")],
@@ -155,7 +156,7 @@ pub(crate) static SECOND_INITIALIZE: Check = Check {
     fail: "the second initialize is answered with a result, or not at all",
     sentence: "a second initialize is not refused",
     level: Level::Ours,
-    remedy: "Answer initialize with -32600 once the handshake has begun.",
+    remedy: "Answer initialize with -32600 after the handshake has begun.",
     example: r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"initialize was answered before"}}"#,
     see: &["lifecycle-gate", "version-negotiation"],
     references: &[Mcp("2025-11-25/basic/lifecycle#initialization")],
@@ -166,10 +167,11 @@ pub(crate) static SECOND_INITIALIZE: Check = Check {
 pub(crate) static METHOD_IN_REVISION: Check = Check {
     id: "method-in-revision",
     title: "Only methods of the agreed revision are used",
-    why: "A peer that agreed to an earlier revision does not know them: requests fail, notifications are dropped.",
+    why: "A peer that agreed to an earlier revision does not know newer methods: requests fail, notifications are \
+          dropped.",
     rationale: "the message is lost; nothing else breaks",
     looks_at: "the method of every request and notification, its sender, and the revision of the connection",
-    pass: "in the agreed revision, each method may be sent by its sender",
+    pass: "the agreed revision has each method, and allows its sender to send it",
     fail: "an MCP method is sent by the wrong side, or in a revision that does not have it",
     skip: "no revision was agreed",
     sentence: "a method is sent that its sender may not send in this revision",

@@ -1,4 +1,4 @@
-//! Every check as data: rule, reason, severity and fix. Lists, explanations, docs/checks.md and reports come from it.
+//! Every check as data: rule, reason, severity and fix. Lists, explanations, docs/checks.md and reports show this data.
 
 pub(crate) mod envelope;
 pub(crate) mod flow;
@@ -39,7 +39,7 @@ pub struct Check {
     pub fail: &'static str,
     /// The condition under which the check is skipped.
     pub skip: &'static str,
-    /// The headline of a failure. The finding adds the details.
+    /// The headline of a failure. Each finding adds its details.
     pub sentence: &'static str,
     /// The revisions that the check applies to.
     pub revisions: RevisionRange,
@@ -210,7 +210,7 @@ impl Severity {
     /// All severities, the worst first.
     pub const ALL: [Self; 4] = [Self::Critical, Self::High, Self::Medium, Self::Low];
 
-    /// The name of this severity, as reports show it.
+    /// Returns the name of this severity, as reports show it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -220,19 +220,19 @@ impl Severity {
         }
     }
 
-    /// The meaning of this severity, for docs/checks.md.
+    /// Returns the meaning of this severity, for docs/checks.md.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Critical => "no communication is possible, or the messages cannot be trusted",
-            Self::High => "common hosts fail because of it, or one side waits forever",
-            Self::Medium => "some hosts fail because of it, or a user, client or model is misled",
-            Self::Low => "no host fails because of it today, but it makes other problems harder to find",
+            Self::High => "common hosts fail because of the violation, or one side waits forever",
+            Self::Medium => "some hosts fail because of the violation, or a user, client or model is misled",
+            Self::Low => "no host fails because of the violation today, but it makes other problems harder to find",
         }
     }
 }
 
 impl Level {
-    /// The name of this level, as reports show it.
+    /// Returns the name of this level, as reports show it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Must => "MUST",
@@ -257,7 +257,7 @@ impl Category {
         Self::Privacy,
     ];
 
-    /// The name of this category, as reports show it.
+    /// Returns the name of this category, as reports show it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Envelope => "envelope",
@@ -273,7 +273,7 @@ impl Category {
         }
     }
 
-    /// The subject of this category, for docs/checks.md.
+    /// Returns the subject of this category, for docs/checks.md.
     pub const fn description(self) -> &'static str {
         match self {
             Self::Envelope => "JSON-RPC: the shape of messages, and the matching of responses to requests",
@@ -291,7 +291,7 @@ impl Category {
 }
 
 impl CheckPlace {
-    /// The name of this place, as `--explain` shows it.
+    /// Returns the name of this place, as `--explain` shows it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stdio => "live (stdio)",
@@ -315,7 +315,7 @@ impl fmt::Display for RevisionRange {
 }
 
 impl Reference {
-    /// The name of the document.
+    /// Returns the name of the document.
     pub fn label(&self) -> String {
         match self {
             Self::Cwe(number, name) => format!("CWE-{number}: {name}"),
@@ -325,7 +325,7 @@ impl Reference {
         }
     }
 
-    /// The URL of the document.
+    /// Returns the URL of the document.
     pub fn url(&self) -> String {
         match self {
             Self::Cwe(number, _) => format!("https://cwe.mitre.org/data/definitions/{number}.html"),
@@ -376,15 +376,14 @@ const BASE: Check = Check {
 /// The default fields of a check that sends hostile input.
 const HOSTILE: Check = Check { skip: "hostile input is not allowed", places: LIVE_ANYWHERE, hostile: true, ..BASE };
 
-/// The checks whether the server responds at all. Most other checks depend on them.
+/// The ids of the checks that find out whether the server responds at all. Most other checks depend on them.
 const ANSWERS: &[&str] = &["early-exit", "mute-server", "handshake"];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A field that a check omits comes from [`BASE`], where most texts are empty; this test finds texts that are still
-    /// empty.
+    /// A check inherits omitted fields from [`BASE`], where most texts are empty. This test finds such empty texts.
     #[test]
     fn every_check_is_complete() {
         for check in all() {
@@ -454,7 +453,7 @@ mod tests {
 
     #[test]
     fn the_check_of_messages_is_critical() {
-        let first = find("jsonrpc-messages").expect("it is in the catalogue");
+        let first = find("jsonrpc-messages").expect("jsonrpc-messages is in the catalogue");
         assert!(first.severity == Severity::Critical && first.level == Level::Must);
         assert!(first.references.iter().any(|it| matches!(it, Reference::Cwe(116, _))));
     }

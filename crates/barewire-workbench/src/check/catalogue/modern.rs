@@ -47,15 +47,15 @@ pub(crate) static MODERN_DISCOVER: Check = Check {
 pub(crate) static MODERN_VERSION: Check = Check {
     id: "modern-version",
     title: "An unsupported version is refused with -32022",
-    why: "Modern clients choose another version from data.supported of this error. After any other code they fall back \
-          to the legacy era or give up.",
+    why: "Modern clients choose another version from data.supported of this error. After an error with any other code \
+          they fall back to the legacy era or give up.",
     severity: Severity::High,
     rationale: "negotiation fails as soon as there is a second modern version",
     looks_at: "a request whose _meta has the version v999.0.0",
-    pass: "the error -32022 with data.supported, an array of versions, and data.requested, the requested version",
-    fail: "a result, another code, or data.supported or data.requested is missing or wrong",
+    pass: "the response is error -32022, data.supported is an array of versions, and data.requested is v999.0.0",
+    fail: "the response is a result or another error, or data.supported or data.requested is missing or wrong",
     sentence: "an unsupported version is not refused with -32022",
-    remedy: "Check protocolVersion in _meta before the method.",
+    remedy: "Check protocolVersion in _meta before you look up the method.",
     example: r#"{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28"],"requested":"v999.0.0"}}"#,
     see: &["modern-meta", "version-negotiation"],
     references: &[Mcp("2026-07-28/basic/versioning")],
@@ -66,14 +66,14 @@ pub(crate) static MODERN_META: Check = Check {
     id: "modern-meta",
     title: "A request without its metadata is refused with -32602",
     why: "Without the version and the capabilities of the client the server cannot know how to respond. A server that \
-          guesses sends some clients what they do not understand.",
+          guesses sends some clients responses that they do not understand.",
     rationale: "only clients with a bug are affected, and the bug stays hidden",
     looks_at: "server/discover without protocolVersion, without clientCapabilities, and without clientInfo; in a \
                capture the _meta of every request of a modern client",
     pass: "the first two are refused with -32602, the third is served",
-    fail: "one of them is treated differently, or a client omits a required member",
+    fail: "one of the three requests is treated differently, or a client omits a required member",
     sentence: "the required metadata of a request is missing or not checked",
-    remedy: "Check both required members before the method. Do not require clientInfo, which a client may omit.",
+    remedy: "Check both required members before you look up the method. Do not require clientInfo, which is optional.",
     example: r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}"#,
     see: &["modern-version", "lifecycle-gate"],
     references: &[Mcp("2026-07-28/basic#_meta")],
@@ -84,12 +84,12 @@ pub(crate) static MODERN_REMOVED_METHODS: Check = Check {
     id: "modern-removed-methods",
     title: "Removed methods are answered with -32601",
     why: "initialize, ping, logging/setLevel and resources/subscribe have no meaning without a session. A server that \
-          serves them keeps state that the next request does not have.",
-    rationale: "only clients with a bug send them",
+          serves them keeps state that the next request does not see.",
+    rationale: "only clients with a bug send these methods",
     looks_at: "each of these methods, with the metadata of 2026-07-28",
     pass: "each is answered with -32601; initialize with any error, which may list the supported versions. A server of \
            both eras may treat initialize as a handshake",
-    fail: "one is served, answered with another code, or not answered",
+    fail: "one of them is served, answered with another code, or not answered",
     sentence: "a removed method is not answered with -32601",
     remedy: "Choose the method table by the version in _meta.",
     example: r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32601,"message":"Method not found"}}"#,
@@ -119,8 +119,8 @@ pub(crate) static MODERN_SERVER_REQUESTS: Check = Check {
 pub(crate) static RESULT_TYPE: Check = Check {
     id: "result-type",
     title: "Every modern result has a resultType",
-    why: "resultType says how to read the rest of the result. Clients reject a result without it, or treat it as the \
-          result of an older server.",
+    why: "resultType says how to read the rest of the result. Clients reject a result without resultType, or treat it \
+          as the result of an older server.",
     severity: Severity::High,
     rationale: "clients that validate against the schema reject the result",
     looks_at: "every result on a modern connection",
@@ -128,7 +128,7 @@ pub(crate) static RESULT_TYPE: Check = Check {
     fail: "resultType is missing, or not a string",
     skip: "no result of 2026-07-28 was seen",
     sentence: "a result has no resultType",
-    remedy: "Add it in the function that writes all results.",
+    remedy: "Add resultType in the function that writes all results.",
     example: r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[]}}"#,
     see: &["result-shape", "input-required"],
     references: &[Mcp("2026-07-28/basic#resulttype")],
@@ -138,15 +138,15 @@ pub(crate) static RESULT_TYPE: Check = Check {
 pub(crate) static CACHING_HINTS: Check = Check {
     id: "caching-hints",
     title: "A cacheable result has ttlMs and cacheScope",
-    why: "Without ttlMs nothing is cached; without cacheScope a proxy may give one user's list to another.",
-    rationale: "it costs time; with a shared cache it may expose another user's data",
+    why: "Without ttlMs nothing is cached; without cacheScope a proxy can give one user's list to another user.",
+    rationale: "clients request data again that they could have cached; a shared cache can expose another user's data",
     looks_at: "complete results of server/discover, the four lists and resources/read",
     pass: "ttlMs is an integer of at least 0; cacheScope is public or private, and the same on all pages of a list",
-    fail: "ttlMs or cacheScope is missing or invalid, or a page has another cacheScope than the page before",
-    skip: "no such result was seen",
+    fail: "ttlMs or cacheScope is missing or invalid, or a page has another cacheScope than the first page",
+    skip: "no cacheable result was seen",
     sentence: "a cacheable result has no valid ttlMs and cacheScope",
-    remedy: "Add ttlMs and cacheScope to the results of server/discover, the four lists and resources/read, with the same \
-             cacheScope on all pages of a list. If in doubt, use ttlMs 0 and cacheScope private.",
+    remedy: "Add ttlMs and cacheScope to the results of server/discover, the four lists and resources/read. Use the \
+             same cacheScope on all pages of a list. If in doubt, use ttlMs 0 and cacheScope private.",
     example: r#"{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}"#,
     see: &["result-type", "list-order"],
     references: &[Mcp("2026-07-28/server/utilities/caching")],
@@ -159,7 +159,7 @@ pub(crate) static SERVER_INFO: Check = Check {
     why: "2026-07-28 has no handshake that names the server. Without serverInfo, a log of several servers does not \
           show which of them sent a message.",
     severity: Severity::Low,
-    rationale: "only readers of logs miss it",
+    rationale: "only readers of logs need the name",
     looks_at: "_meta of the result of server/discover",
     pass: "io.modelcontextprotocol/serverInfo has a name and a version",
     fail: "serverInfo is missing, or lacks a name or a version",
@@ -175,10 +175,10 @@ pub(crate) static SERVER_INFO: Check = Check {
 
 pub(crate) static MODERN_LOGGING: Check = Check {
     id: "modern-logging",
-    title: "Log messages are sent only to requests with a logLevel",
-    why: "A modern client says with each request whether it wants log messages. One that gets them anyway cannot place \
-          them, and over a shared connection it shows the log of another client.",
-    rationale: "log messages of one client may be shown to another",
+    title: "Log messages are sent only for requests with a logLevel",
+    why: "A modern client says with each request whether it wants log messages. A client that gets other log messages \
+          cannot assign them to a request; on a shared connection, it shows the log messages of another client.",
+    rationale: "log messages for one client can be shown to another",
     looks_at: "notifications/message while no request in flight has a logLevel",
     pass: "no such notification is sent",
     fail: "such a notification is sent",
@@ -193,11 +193,11 @@ pub(crate) static MODERN_LOGGING: Check = Check {
 
 pub(crate) static LISTEN_ACKNOWLEDGED: Check = Check {
     id: "listen-acknowledged",
-    title: "A listen is acknowledged, and its notifications carry its id",
-    why: "On stdio all messages share one stream. A client matches notifications to a listen by the subscriptionId, \
-          and learns from the acknowledgement which ones to expect.",
+    title: "subscriptions/listen is acknowledged, and its notifications carry its id",
+    why: "On stdio all messages share one stream. A client matches notifications to their subscriptions/listen request \
+          by the subscriptionId, and learns from the acknowledgement which notifications to expect.",
     rationale: "changes are lost, or reach clients that did not ask for them",
-    looks_at: "subscriptions/listen and the messages after it; change notifications on a modern connection",
+    looks_at: "subscriptions/listen and the messages after it; notifications of changes on a modern connection",
     pass: "the first message is the acknowledgement, and notifications of changes have the id of an open \
            subscriptions/listen",
     fail: "the acknowledgement does not come first, or a notification of a change does not have such an id",
@@ -214,13 +214,13 @@ pub(crate) static LISTEN_ACKNOWLEDGED: Check = Check {
 pub(crate) static INPUT_REQUIRED: Check = Check {
     id: "input-required",
     title: "A server asks only for input that the client can give",
-    why: "A client gives only input whose capability it has declared, and only for requests that it can repeat. Other \
-          requests never complete.",
+    why: "A client gives only input for which it has declared the capability, and only in requests that it can repeat. \
+          Any other request for input is never answered.",
     severity: Severity::High,
     rationale: "the call can never be completed",
     looks_at: "results of resultType input_required",
-    pass: "they answer tools/call, prompts/get or resources/read, have inputRequests or requestState, and ask for \
-           declared input",
+    pass: "each such result answers tools/call, prompts/get or resources/read, has inputRequests or requestState, and \
+           asks only for input whose capability the client has declared",
     fail: "one of these conditions does not hold",
     skip: "no result of this type was seen",
     sentence: "a result asks for input that the client cannot give",

@@ -9,13 +9,14 @@ pub(crate) static PAYLOAD_EXPOSURE: Check = Check {
     id: "payload-exposure",
     title: "Messages contain no secrets and no personal identifiers",
     why: "A tool's result goes into the context of a model and into the logs of the host and the provider, and any \
-          user of the model can make it repeat the text. A key in it must be considered leaked.",
+          user of the model can make the model repeat the text. A key in a result must be considered leaked.",
     rationale: "a leaked secret must be replaced; a personal identifier only travels further than it should",
     looks_at: "messages, and the server's stderr: keys and tokens by their format, values of members like password, \
                secret and token, secrets of the environment, e-mail addresses and home directories; in a capture also \
-               what was redacted while recording",
+               values that were redacted while recording",
     pass: "none of these is seen",
-    fail: "one is seen. The finding names frame and path, and shows at most the prefix that all such values share",
+    fail: "one of these is seen. The finding names frame and path, and shows at most the prefix that all such values \
+           share",
     skip: "no message was seen",
     sentence: "a message or stderr contains what looks like a secret or a personal identifier",
     level: Level::Ours,

@@ -40,10 +40,9 @@ pub(crate) static EOF_EXIT: Check = Check {
     severity: Severity::High,
     rationale: "processes pile up until a user notices",
     looks_at: "the process after its stdin is closed",
-    pass: "the process exits by itself within the time limit of a response; in a capture, within two seconds, as hosts \
-           expect",
-    fail: "the process exits only after a signal; in a capture, a signal ends it two seconds or more after its stdin \
-           was closed",
+    pass: "the process exits by itself within the time limit of a response; in a capture, within two seconds",
+    fail: "the process exits only after a signal; in a capture, a signal ends the process two seconds or more after \
+           its stdin was closed",
     skip: "no exit was seen, or the host ended the process without waiting",
     sentence: "the server process does not exit when its stdin is closed",
     level: Level::Should,
@@ -79,8 +78,8 @@ pub(crate) static EXIT_CODE: Check = Check {
 pub(crate) static ORPHAN_PROCESSES: Check = Check {
     id: "orphan-processes",
     title: "No child process outlives the server",
-    why: "A browser, a language server or a shell that the server started keeps running after it and holds ports and \
-          files. Users cannot tell its origin.",
+    why: "A browser, a language server or a shell that the server started and that outlives the server holds ports and \
+          files. Users cannot tell which server started it.",
     rationale: "resources stay in use until the machine is restarted",
     looks_at: "the process group of the server after the server has exited",
     pass: "the group is empty",
@@ -105,8 +104,9 @@ pub(crate) static STDERR_HYGIENE: Check = Check {
     severity: Severity::Low,
     rationale: "nothing fails; finding the cause of another failure takes longer",
     looks_at: "every line on stderr",
-    pass: "UTF-8 text without control characters and without JSON-RPC messages, at most 1 MiB in a run",
-    fail: "a line is not UTF-8, contains control characters or is a message, or there is more than 1 MiB",
+    pass: "every line is UTF-8 text without control characters and is not a JSON-RPC message, and a process writes at \
+           most 1 MiB",
+    fail: "a line is not UTF-8, contains control characters or is a message, or a process writes more than 1 MiB",
     skip: "nothing was written to stderr",
     sentence: "stderr is not readable text",
     remedy: "Disable colours when stderr is not a terminal. Write one line per entry, with a configurable level.",

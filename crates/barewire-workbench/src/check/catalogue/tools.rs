@@ -14,13 +14,13 @@ const LIVE: Check = Check { places: LIVE_ANYWHERE, ..BASE };
 pub(crate) static TOOL_SCHEMAS: Check = Check {
     id: "tool-schemas",
     title: "The schemas of tools are valid JSON Schema",
-    why: "Hosts pass tool schemas to the provider of the model, which rejects the whole request if one is invalid: one \
-          bad tool disables all tools of all servers.",
+    why: "Hosts pass tool schemas to the provider of the model, which rejects the whole request if one schema is \
+          invalid: one bad tool disables all tools of all servers.",
     severity: Severity::High,
     rationale: "with strict hosts one bad schema makes every tool unusable",
     looks_at: "inputSchema and outputSchema of every tool in every tools/list",
-    pass: "each is an object and valid under the dialect it names, or under 2020-12; inputSchema has type object, and \
-           so has outputSchema up to 2025-11-25",
+    pass: "each schema is an object, and valid in the dialect that it names or, without one, in 2020-12; inputSchema \
+           has type object, and so does outputSchema up to 2025-11-25",
     fail: "a schema is invalid, has a dangling reference, or has the wrong type",
     skip: "no tool was seen",
     sentence: "the schema of a tool is not valid",
@@ -42,10 +42,10 @@ pub(crate) static TOOL_NAMES: Check = Check {
           providers reject names with spaces or other special characters.",
     rationale: "single tools cannot be used",
     looks_at: "the name of every tool in tools/list",
-    pass: "no name is used twice on all pages together; from 2025-11-25 on, each name has 1 to 128 of the characters \
+    pass: "no name appears twice on all pages together; from 2025-11-25 on, each name has 1 to 128 of the characters \
            a-z, A-Z, 0-9, '.', '_' and '-'",
-    fail: "a name is empty or used twice; or, from 2025-11-25 on, is longer than 128 characters or contains any other \
-           character",
+    fail: "a name is empty or appears twice; or, from 2025-11-25 on, is longer than 128 characters or contains any \
+           other character",
     skip: "no tool was seen",
     sentence: "a tool has a name that cannot be used",
     level: Level::Should,
@@ -82,8 +82,8 @@ pub(crate) static TOOL_ARGUMENT_ERRORS: Check = Check {
     why: "A model that omits an argument can correct itself if it sees the error. From 2025-11-25 on the error is a \
           result with isError; many hosts never show a protocol error to the model.",
     rationale: "the model cannot correct itself; a tool that runs anyway runs with unknown input",
-    looks_at: "a call of a permitted tool without one of its required arguments",
-    pass: "a result with isError; up to 2025-06-18 also the error -32602",
+    looks_at: "a call of a permitted tool without its required arguments",
+    pass: "the response is a result with isError; up to 2025-06-18 also error -32602",
     fail: "the tool runs as if nothing were wrong, the response is a protocol error where the revision requires \
            isError, the code is -32603, or there is no response",
     skip: "no tool with required arguments may be called",
@@ -101,14 +101,14 @@ pub(crate) static LIST_ORDER: Check = Check {
     id: "list-order",
     title: "An unchanged list keeps its order",
     why: "Hosts put the tools into the prompt. A different order is a different prompt, which misses the provider's \
-          cache: every turn costs the full price.",
+          cache: every request to the model then costs the full price.",
     severity: Severity::Low,
-    rationale: "it costs money and time; nothing fails",
-    looks_at: "tools/list, requested twice in a row",
-    pass: "the same tools in the same order",
-    fail: "another order or other tools, without a notification that the list has changed",
+    rationale: "each changed order costs money and time, but nothing fails",
+    looks_at: "the tool names in tools/list, and in the first page of a second tools/list right after it",
+    pass: "the second tools/list has the same tools in the same order",
+    fail: "the second tools/list has other tools or another order",
     skip: "the server has fewer than two tools",
-    sentence: "an unchanged list comes back in another order",
+    sentence: "two tools/list requests in a row get different lists",
     level: Level::Should,
     remedy: "Keep tools in a list or a sorted map, not in a hash map.",
     example: "tools.sort(key=lambda tool: tool.name)",

@@ -24,7 +24,7 @@ struct AllowedCall {
     name: String,
     arguments: Value,
     has_required: bool,
-    /// Whether the tool may be called repeatedly and with any arguments, and not only once with the given ones.
+    /// Whether the tool may be called repeatedly, with any arguments, and not only once, with `arguments`.
     is_unlimited: bool,
 }
 
@@ -130,7 +130,7 @@ impl ServerProbe<'_> {
         let outcome = self.connection.wait_for_response_within(&id, CALL_TIMEOUT).await;
         if matches!(outcome, RequestOutcome::NoResponse) {
             self.connection.cancel_request(&id).await;
-            // The server may stay busy with the call.
+            // The server may stay busy with the cancelled call.
             self.reconnect().await?;
         }
         if let RequestOutcome::Refused(_) = outcome {
@@ -147,7 +147,7 @@ impl ServerProbe<'_> {
         }
         let Some(call) = allowed.iter().find(|call| call.has_required && call.is_unlimited) else {
             if allowed.iter().any(|call| call.has_required) {
-                let why = "the permitted call of the tool allows only the given arguments";
+                let why = "only one call, with the given arguments, is permitted";
                 self.harness.skip_forbidden(&TOOL_ARGUMENT_ERRORS, why, Advice::AllowAllCalls);
             } else {
                 self.harness.skip_all(&[&TOOL_ARGUMENT_ERRORS], "no tool that may be called has required arguments");
@@ -187,7 +187,8 @@ impl ServerProbe<'_> {
         Ok(())
     }
 
-    /// Sends a light request right after a slow call. Returns false, unjudged, if the call was slow only by chance.
+    /// Sends a light request, such as a ping, right after a slow call. Returns false, without a finding, if the call
+    /// was not slow this time.
     async fn concurrency(&mut self, call: &AllowedCall) -> bool {
         if !self.harness.wants(&[&CONCURRENCY]) {
             return true;
@@ -214,7 +215,7 @@ impl ServerProbe<'_> {
         true
     }
 
-    /// Makes a slow call and cancels it. The passive checks report messages for the call that follow the cancellation.
+    /// Makes a slow call and cancels it. The passive checks report later messages for this call.
     async fn cancel(&mut self, call: &AllowedCall, took: Duration) {
         if !self.harness.wants(&[&LATE_ANSWER]) {
             return;
@@ -227,18 +228,18 @@ impl ServerProbe<'_> {
     }
 }
 
-/// The order of the responses to a slow call and to the light request after it.
+/// The order of the responses to a slow call and to the light request (such as a ping) that was sent after the call.
 enum RaceOutcome {
     LightFirst,
-    /// The call was answered first, with this frame, so the light request had to wait for it.
+    /// The call was answered first, with this frame, so the light request had to wait for the call.
     SlowFirst(LocatedFrame),
     /// The call was answered first, but too quickly to have delayed the light request.
     NotSlow,
 }
 
-/// Calls the slow tool and sends a light request after it; `None` if neither is answered.
+/// Calls the slow tool and then sends a light request, such as a ping. Returns `None` if the server answers neither.
 async fn race(connection: &mut ServerConnection, call: &AllowedCall) -> Option<RaceOutcome> {
-    // Measures how long a light request takes without the call, because a busy machine slows it down too.
+    // Measures how long a light request takes without the call, because a busy machine also delays light requests.
     let since = Instant::now();
     let outcome = connection.claimed_request(connection.liveness_method(), json!({})).await;
     outcome.frame()?;
@@ -273,5 +274,5 @@ const SLOW_CALL: Duration = Duration::from_millis(200);
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of tools that are called.
 const MAX_CALLS: usize = 40;
-/// The maximum number of slow tools that are tried until one of them is slow again.
+/// The maximum number of tools that are called again to find one that is still slow.
 const MAX_RACES: usize = 3;

@@ -91,7 +91,7 @@ fn fail_mute(harness: &Harness, old: &ServerConnection, connections: &[&ServerCo
     harness.fail_missing(&MUTE_SERVER, old.location(), first.map_or(b"", Vec::as_slice), detail);
 }
 
-/// Whether these bytes may be messages in another framing or encoding.
+/// Whether these bytes may be messages in a framing or encoding that MCP does not use.
 fn is_other_form(start: &[u8]) -> bool {
     let text = String::from_utf8_lossy(start).replace('\0', "").to_ascii_lowercase();
     text.contains("content-length:") || text.contains("jsonrpc")
@@ -115,7 +115,7 @@ async fn legacy_era(
     summary: &mut ServerSummary,
     is_modern: bool,
 ) -> Option<(ServerConnection, EraFacts)> {
-    // The specification allows an error that lists the supported versions. Then the latest of them is requested.
+    // The specification allows an error that lists the supported versions. The latest of these is then requested.
     if let RequestOutcome::Error(response) = &outcome
         && let Some(revision) = supported_revision(response)
     {
@@ -161,7 +161,7 @@ fn fail_handshake(harness: &Harness, connection: &ServerConnection, outcome: &Re
     harness.fail(check, connection, Some(outcome), detail);
 }
 
-/// The latest legacy revision that an error lists as supported, unless it is the requested one.
+/// Returns the latest legacy revision that an error lists as supported, unless that revision was already requested.
 fn supported_revision(response: &ErrorResponse) -> Option<Revision> {
     let supported = response.error["data"]["supported"].as_array()?.iter();
     let supported = supported.filter_map(|it| Revision::parse(it.as_str()?)).filter(|it| !it.is_modern());
@@ -185,8 +185,8 @@ async fn modern_era(
             let capabilities = result["capabilities"].clone();
             return Some((connection, EraFacts { capabilities, discovers: true }));
         }
-        // These codes exist only in the modern era, and the request has its only revision, so the server should have
-        // accepted it.
+        // These codes exist only in the modern era, so the server is modern. The request has the only modern revision,
+        // so the server should have accepted the request.
         RequestOutcome::Error(response) if (-32022..=-32020).contains(&response.code) => {
             format!("server/discover: expected a result, got {}", outcome.describe())
         }
@@ -201,7 +201,7 @@ async fn modern_era(
                 harness.close(connection).await;
                 return None;
             }
-            format!("tools/list works, but server/discover: got {}", outcome.describe())
+            format!("tools/list gets a result, but server/discover got {}", outcome.describe())
         }
     };
     harness.fail(&MODERN_DISCOVER, &connection, Some(&outcome), detail);

@@ -37,8 +37,8 @@ pub(super) struct Harness {
     pub(super) liveness_method: &'static str,
     pub(super) handshake_revision: Revision,
     pub(super) has_handshake: bool,
-    /// Whether the server has failed to exit when its stdin was closed. Then later connections are closed without
-    /// waiting for the exit.
+    /// Whether a process of the server did not exit after its stdin was closed. If so, later connections are closed
+    /// without waiting for the exit.
     ignores_eof: bool,
 }
 
@@ -66,11 +66,11 @@ impl Harness {
         })
     }
 
-    /// Starts a process or an HTTP client. `is_misuse` is whether the probe breaks rules on purpose, and judges the
-    /// exit itself.
+    /// Starts a process, a server in memory or an HTTP client. `is_misuse` is true if the probe breaks rules on purpose
+    /// and judges the exit itself.
     pub(super) fn spawn(&mut self, era: Era, is_misuse: bool) -> Result<ServerConnection, Error> {
         self.started += 1;
-        let channel: Channel = Word::new(&format!("p{}", self.started)).expect("letters and digits");
+        let channel: Channel = Word::new(&format!("p{}", self.started)).expect("letters and digits form a valid word");
         if is_misuse {
             self.recording.passive().mark_misuse(channel.as_str());
         }
@@ -110,7 +110,7 @@ impl Harness {
             }
             connection.initialized().await;
         } else if !self.is_http() {
-            // A server of both eras learns the era from the first request; for some servers `server/discover` is not
+            // A server of both eras learns the era from the first request. For some servers, `server/discover` is not
             // enough.
             let outcome = connection.claimed_request("server/discover", json!({})).await;
             connection.claimed_request("tools/list", json!({})).await;
@@ -128,7 +128,7 @@ impl Harness {
         }
     }
 
-    /// The time limit of the first response, which includes the time that the program takes to start.
+    /// Returns the time limit for the first response, which includes the start of the program.
     pub(super) fn first_patience(&self) -> Duration {
         self.patience * 6
     }
@@ -148,7 +148,7 @@ impl Harness {
         matches!(self.target, LiveTarget::Url { .. })
     }
 
-    /// Whether hostile input may be sent: to a server at a URL only with permission.
+    /// Whether hostile input may be sent. A server at a URL gets it only with the user's permission.
     pub(super) fn may_be_hostile(&self) -> bool {
         match self.target {
             LiveTarget::Server(_) | LiveTarget::Program { .. } => true,
@@ -169,7 +169,7 @@ impl Harness {
         (Instant::now() + self.patience).min(self.deadline)
     }
 
-    /// Reports a violation, at the frame of the outcome or at the connection.
+    /// Reports a violation. Its location is the frame of the outcome or, without a frame, the connection.
     pub(super) fn fail(
         &self,
         check: &'static Check,
@@ -186,8 +186,8 @@ impl Harness {
         }
     }
 
-    /// Reports that the response to a frame is missing. After the deadline of the run that proves nothing, so the check
-    /// is incomplete instead.
+    /// Reports that the response to a frame is missing. After the deadline of the run a missing response proves
+    /// nothing, so the check is incomplete instead.
     pub(super) fn fail_missing(&self, check: &'static Check, sent: Location, bytes: &[u8], detail: impl Into<String>) {
         match self.is_late() {
             true => self.recording.ledger().incomplete(check, time_is_up()),
@@ -245,8 +245,7 @@ impl Harness {
         }
     }
 
-    /// Skips the check if the process has exited and `stays-alive` has already reported an exit. Returns whether the
-    /// check is skipped.
+    /// Skips the check, and returns true, if the process has exited and `stays-alive` has already reported an exit.
     pub(super) fn skip_if_exited(&self, check: &'static Check, connection: &ServerConnection) -> bool {
         let has_exited = connection.is_closed || connection.exited().is_some();
         let is_reported = has_exited && self.recording.ledger().has_failed(&STAYS_ALIVE);

@@ -17,7 +17,7 @@ use crate::http::session::{HttpTarget, SESSION_END_TIMEOUT, SessionClient, heade
 
 pub(super) use crate::http::HttpRequest;
 
-/// A client of a server at a URL that records its exchanges.
+/// An HTTP client that records its exchanges with a server.
 pub(super) struct RecordingClient {
     target: Arc<HttpTarget>,
     pub(super) client: SessionClient,
@@ -34,8 +34,8 @@ pub(super) struct RecordingClient {
 struct SentExchange {
     channel: Channel,
     is_get: bool,
-    /// The length so far of a body with a Content-Encoding, whose messages and secrets cannot be read. `None` for a
-    /// plain body.
+    /// The number of body bytes so far if the body has a Content-Encoding, so that its messages and secrets cannot be
+    /// read. `None` for a plain body.
     unread: Option<u64>,
     reply: HttpReply,
 }
@@ -93,7 +93,7 @@ impl RecordingClient {
         Self { target, client, recording, exchanges, requests, claimed }
     }
 
-    /// Posts a message as a client of this era does.
+    /// Posts a message in the way in which a client of this era posts it.
     pub(super) fn post(&mut self, body: &[u8], era: Era, revision: Revision) {
         let message: Value = serde_json::from_slice(body).unwrap_or_default();
         if era == Era::Modern && message["method"] == "notifications/cancelled" {
@@ -117,7 +117,7 @@ impl RecordingClient {
 
     fn send(&mut self, request: &HttpRequest) -> u64 {
         let number = self.client.send(request, Duration::ZERO);
-        let channel: Channel = Word::new(&format!("x{number}")).expect("letters and digits");
+        let channel: Channel = Word::new(&format!("x{number}")).expect("letters and digits form a valid word");
         for line in self.target.head(request) {
             self.recording.event(&channel, Note::Head(Stream::ToServer, line.into_bytes()));
         }
@@ -137,13 +137,13 @@ impl RecordingClient {
     /// Whether the exchange of this request is open; without an id, whether any exchange is open.
     pub(super) fn is_waiting(&self, id: Option<&str>) -> bool {
         match id.and_then(|id| self.requests.get(id)) {
-            // The response comes in the exchange of its request.
+            // A response arrives in the exchange of its request.
             Some(number) => self.client.is_open(*number),
             None => self.client.has_open(),
         }
     }
 
-    /// Waits for the next event of any exchange, and returns the frames that it completes.
+    /// Waits for the next event of any exchange, and returns the frames that the event completes.
     pub(super) async fn next(&mut self) -> Vec<LocatedFrame> {
         let (number, event) = self.client.next().await;
         self.take(number, event)

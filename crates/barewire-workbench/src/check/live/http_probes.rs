@@ -1,4 +1,4 @@
-//! HTTP requests that are ordinary except for one thing -> findings about access, headers and sessions.
+//! HTTP requests that differ from an ordinary request in one header -> findings about access, headers and sessions.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Single requests, outside of any session.
+/// Sends single requests, outside of any session.
 struct HttpProbe<'a> {
     harness: &'a Harness,
     /// The latest legacy revision that the server speaks.
@@ -104,7 +104,7 @@ impl HttpProbe<'_> {
     fn may_run(&self, check: &'static Check) -> bool {
         let may_run = self.harness.may_be_hostile();
         if !may_run {
-            self.harness.skip_forbidden(check, "it looks like an attack", Advice::AllowHostile);
+            self.harness.skip_forbidden(check, "its requests look like an attack", Advice::AllowHostile);
         }
         may_run && self.harness.wants(&[check])
     }
@@ -201,8 +201,7 @@ fn fail(harness: &Harness, check: &'static Check, reply: &HttpReply, detail: Str
     harness.fail_at(check, reply.location(), bytes, detail);
 }
 
-/// Sends requests with the right session id, without a session id, with an unknown session id, and after the end of the
-/// session.
+/// Sends requests with the right session id, without an id, with an unknown id, and after the end of the session.
 async fn session(harness: &mut Harness, revision: Revision) -> Result<(), Error> {
     let checks: &[&'static Check] = &[&HTTP_SESSION, &HTTP_SESSION_ENTROPY, &HTTP_PROTOCOL_VERSION, &HTTP_STATUS];
     if !harness.wants(checks) {
@@ -284,11 +283,11 @@ fn guessable(id: &str, other: &str) -> Option<String> {
 
 /// The minimum length of a session id: 64 bits in hexadecimal digits.
 const MIN_ID_LENGTH: usize = 16;
-/// The minimum number of characters in which two session ids differ. Of many million pairs of random strings of 16
-/// hexadecimal digits, only one pair differs in fewer.
+/// The minimum number of characters in which two session ids differ. Of five billion pairs of random strings of 16
+/// hexadecimal digits, about one pair differs in fewer characters.
 const MIN_DIFFERENCES: usize = 6;
 
-/// RFC 6761 reserves names under `.invalid`, so that they never exist.
+/// A foreign origin. RFC 6761 reserves names under `.invalid`, so no real site has such a name.
 const FOREIGN_ORIGIN: &str = "https://barewire-check.invalid";
 const FOREIGN_HOST: &str = "barewire-check.invalid";
 

@@ -1,5 +1,5 @@
-//! A server -> findings. The server gets valid, invalid and hostile input in every era, on as many connections as
-//! necessary.
+//! A server -> findings. The server gets valid and invalid input in every era, and hostile input in one era, on as many
+//! connections as necessary.
 
 mod calls;
 mod connection;
@@ -55,12 +55,12 @@ pub(crate) struct ServerSummary {
     pub(crate) is_modern: bool,
     /// Whether the server answered in any era.
     pub(crate) answers: bool,
-    /// The number of processes that were started; or of connections in memory, or of HTTP exchanges.
+    /// The number of processes, of connections in memory, or of HTTP exchanges that were started.
     pub(crate) starts: u64,
     pub(crate) timed_out: bool,
 }
 
-/// Runs all live checks, and returns their observations and the facts about the server.
+/// Runs all live checks, and returns their observations and a summary of the server.
 pub(super) fn run(target: LiveTarget, options: RunOptions) -> Result<(Ledger, ServerSummary), Error> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::new(format!("cannot start the async runtime: {error}")))?;
@@ -121,7 +121,7 @@ async fn check_eras(
     Ok(main)
 }
 
-/// Ends the run: notes the checks that did not run, and completes the capture.
+/// Ends the run: marks the checks that did not run, and completes the capture.
 fn finish(
     harness: Harness,
     mut summary: ServerSummary,

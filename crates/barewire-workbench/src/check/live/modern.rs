@@ -27,7 +27,7 @@ impl ServerProbe<'_> {
         self.listen().await;
     }
 
-    /// Sends a light request with this metadata and no other.
+    /// Sends `server/discover`, or `tools/list` if the server lacks it, with this metadata and no other metadata.
     async fn request_with_meta(&mut self, meta: Value) -> RequestOutcome {
         let method = if self.facts.discovers { "server/discover" } else { "tools/list" };
         let connection = &mut self.connection;
@@ -71,7 +71,7 @@ impl ServerProbe<'_> {
             ("a request without protocolVersion", json!({key::CLIENT_CAPABILITIES: {}})),
             ("a request without clientCapabilities", json!({key::PROTOCOL_VERSION: version})),
         ];
-        // Over HTTP a header also has the version, and the server may report the mismatch first.
+        // Over HTTP a header also has the version, and the server may report that header and body do not match.
         let codes: &[i64] = if self.harness.is_http() { &[-32602, -32020] } else { &[-32602] };
         for (request, meta) in incomplete {
             let outcome = self.request_with_meta(meta).await;
@@ -106,8 +106,7 @@ impl ServerProbe<'_> {
         }
     }
 
-    /// Sends `subscriptions/listen` for changes that the server declares, and checks that the first message is the
-    /// acknowledgement.
+    /// Sends `subscriptions/listen` for declared changes, and checks that the first message is the acknowledgement.
     async fn listen(&mut self) {
         if !self.harness.wants(&[&LISTEN_ACKNOWLEDGED]) {
             return;
@@ -144,5 +143,5 @@ impl ServerProbe<'_> {
     }
 }
 
-/// No server will ever speak this version.
+/// A version that no server will ever speak.
 const UNSUPPORTED_VERSION: &str = "v999.0.0";

@@ -20,7 +20,7 @@ use crate::check::catalogue::methods::{CAPABILITY_TRUTH, INVALID_PARAMS, PING, R
 use crate::check::catalogue::tools::LIST_ORDER;
 use crate::check::ledger::SkipReason;
 
-/// Runs the probes. Returns false if the server answers no request, so that further probes are useless.
+/// Runs the probes. Returns false if the server answers no request; then further probes are useless.
 pub(super) async fn run(harness: &mut Harness, connection: ServerConnection, facts: EraFacts) -> Result<bool, Error> {
     let mut probe = ServerProbe { harness, connection, facts, tools: Vec::new() };
     let answers = probe.ping().await;
@@ -93,8 +93,8 @@ impl ServerProbe<'_> {
         Ok(())
     }
 
-    /// Sends a ping. If it is not answered, sends a list request, which then replaces ping as the liveness request.
-    /// Returns false if neither is answered.
+    /// Sends a ping. If the ping is not answered, sends a list request, and if this is answered, later liveness
+    /// requests use its method. Returns false if neither is answered.
     async fn ping(&mut self) -> bool {
         if self.connection.era != Era::Legacy {
             return true;
@@ -185,7 +185,7 @@ impl ServerProbe<'_> {
         items
     }
 
-    /// Requests the list of tools again, and checks that its order is the same.
+    /// Requests the list of tools again, and checks that it has the same tools in the same order.
     async fn order(&mut self, before: &[Value]) {
         if !self.harness.wants(&[&LIST_ORDER]) || self.harness.recording.ledger().has_failed(&PAGINATION) {
             return;
@@ -199,7 +199,7 @@ impl ServerProbe<'_> {
         self.harness.recording.ledger().inspected(&LIST_ORDER);
         let names = |tools: &[Value]| -> Vec<Value> { tools.iter().map(|tool| tool["name"].clone()).collect() };
         let again = names(result["tools"].as_array().map_or(&[], Vec::as_slice));
-        // `again` has only the first page, which is enough.
+        // `again` has only the first page; comparing one page is enough.
         if !names(before).starts_with(&again) {
             let detail = "a second tools/list has other tools or another order than the first";
             self.harness.fail(&LIST_ORDER, &self.connection, Some(&outcome), detail);
@@ -278,7 +278,7 @@ impl ServerProbe<'_> {
         Ok(())
     }
 
-    /// Sends requests with ids that are easily altered. The passive checks report a response with another id.
+    /// Sends requests with ids that servers easily alter. The passive checks report a response with another id.
     async fn ids(&mut self) -> Result<(), Error> {
         if !self.harness.wants(&[&ID_FIDELITY]) {
             return Ok(());
@@ -297,7 +297,7 @@ impl ServerProbe<'_> {
                 // ignored, but its id must not be altered.
                 RequestOutcome::NoResponse if *id == BEYOND_2_53 => continue,
                 RequestOutcome::NoResponse => Some(format!("a request with id {id} gets no response")),
-                // An equal number is not enough, because the client may compare the text.
+                // A number with the same value is not enough, because the client may compare the text.
                 RequestOutcome::Result(frame, _) if !has_id(&frame.bytes, id) => {
                     Some(format!("the response to id {id} writes the id differently"))
                 }
@@ -342,8 +342,7 @@ fn has_id(message: &[u8], id: &str) -> bool {
 /// The lists of a server. Each has a capability, which is also the name of the result's member, and a method.
 const LISTS: &[(&str, &str)] = &[("tools", "tools/list"), ("resources", "resources/list"), ("prompts", "prompts/list")];
 
-/// Ids that servers easily alter: strings of digits, empty strings, escapes, zero, negative numbers, integers that no
-/// float can represent.
+/// Ids that servers easily alter: digits in a string, an empty string, escapes, zero, a negative and a large integer.
 const UNUSUAL_IDS: &[&str] =
     &["\"7\"", "\"\"", "\"a\\u00e4\\n\\\"\"", "0", "-1", "\"00000000-0000-4000-8000-000000000000\"", BEYOND_2_53];
 

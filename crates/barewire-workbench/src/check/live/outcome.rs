@@ -32,8 +32,8 @@ pub(super) struct ErrorResponse {
     pub(super) error: Value,
 }
 
-/// Whether a message is the response to a request. An altered id is accepted as well, such as 1.0 or "1" for 1: the
-/// passive checks report it once, and the probes need not report a missing response each time.
+/// Whether a message is the response to a request. An altered id is also accepted, such as 1.0 or "1" for 1: the
+/// passive checks report the altered id, so the probes need not report a missing response.
 pub(super) fn is_response_to(message: &Value, id: &str) -> bool {
     let wanted: Value = serde_json::from_str(id).unwrap_or_default();
     let is_same = |got: &Value| {
@@ -45,7 +45,7 @@ pub(super) fn is_response_to(message: &Value, id: &str) -> bool {
     message.get("method").is_none() && message.get("id").is_some_and(is_same)
 }
 
-/// Reads the outcome in a frame, even in a malformed response, which the passive checks report.
+/// Reads the outcome in a frame, even if the response is malformed. The passive checks report malformed responses.
 pub(super) fn outcome(frame: &LocatedFrame) -> RequestOutcome {
     let value: Value = serde_json::from_slice(&frame.bytes).unwrap_or(Value::Null);
     match (value.get("result"), value.get("error")) {
@@ -56,7 +56,7 @@ pub(super) fn outcome(frame: &LocatedFrame) -> RequestOutcome {
     }
 }
 
-/// Returns the code of an error, even if it is written as a string.
+/// Returns the code of an error, even if the code is written as a string.
 pub(super) fn code(error: &Value) -> i64 {
     let code = &error["code"];
     let text = code.as_str().map_or_else(|| code.to_string(), ToOwned::to_owned);

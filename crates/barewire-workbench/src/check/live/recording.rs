@@ -1,5 +1,4 @@
-//! Sent and received bytes of all connections of a run -> the pipeline with the passive checks, and the completed
-//! frames.
+//! The bytes of all connections of a run -> the pipeline with the passive checks, and the completed frames.
 
 use std::cell::{RefCell, RefMut};
 use std::ffi::OsString;
@@ -63,7 +62,7 @@ impl Recording {
         Self(Rc::new(RefCell::new(RecordingState { clock, pipeline: pipeline(capture) })))
     }
 
-    /// Records bytes that were written or read, and returns the frames that they complete.
+    /// Records bytes that were written or read, and returns the frames that these bytes complete.
     pub(super) fn bytes(&self, channel: &Channel, stream: Stream, bytes: &[u8]) -> Vec<LocatedFrame> {
         self.push(|pipeline, time| pipeline.bytes(channel, stream, bytes, time))
     }

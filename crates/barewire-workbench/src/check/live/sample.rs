@@ -25,7 +25,7 @@ pub(super) fn sample(schema: &Value, depth: usize) -> Option<Value> {
     let kind = match schema.get("type") {
         Some(Value::String(kind)) => kind.as_str(),
         Some(Value::Array(kinds)) => kinds.iter().find_map(Value::as_str)?,
-        // An empty schema takes any value; any other schema without a type has references or conditions.
+        // An empty schema accepts any value; any other schema without a type has references or conditions.
         None if schema.get("properties").is_some() => "object",
         None if schema.as_object().is_some_and(Map::is_empty) => "string",
         _ => return None,

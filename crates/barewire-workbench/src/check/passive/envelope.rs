@@ -26,7 +26,7 @@ pub(super) struct EnvelopeChecks {
     multiline: MultilineMessages,
 }
 
-/// The numbers of messages from the server.
+/// Counts of the messages from the server.
 #[derive(Default)]
 struct MessageCounts {
     messages: u64,
@@ -34,17 +34,17 @@ struct MessageCounts {
     methods: BTreeMap<String, u64>,
 }
 
-/// The state of a conversation. Arrays have an entry for each side.
+/// The state of a conversation. Each array has one entry per [`Side`].
 #[derive(Default)]
 struct EnvelopeConversation {
-    /// The number of unanswered requests.
+    /// The number of the side's unanswered requests.
     waiting: [u64; 2],
-    /// The id of the side's last request, unless it is answered.
+    /// The id of the side's last request, unless that request is answered.
     last_request: [Option<String>; 2],
     /// Whether the side has sent a notification.
     notified: [bool; 2],
-    /// The numbers of frames that the peer may refuse with an error without an id: malformed messages, arrays, very
-    /// long or deep messages, and requests with very large numbers as ids.
+    /// The numbers of the side's frames that the peer may refuse with an error without an id: malformed messages,
+    /// arrays, very long or deep messages, and requests with very large numbers as ids.
     refusable: [VecDeque<u64>; 2],
     /// The numbers of frames that were refused with an error without an id.
     refused: Vec<u64>,
@@ -147,7 +147,7 @@ impl EnvelopeChecks {
         self.batch(context, ledger);
     }
 
-    /// Forgets a conversation that consists of one exchange, which has ended.
+    /// Forgets the conversation of an HTTP exchange that has ended, unless `finish` still needs it.
     pub(super) fn over(&mut self, conversation: &str) {
         let is_done =
             |conversation: &EnvelopeConversation| conversation.undecided.is_empty() && conversation.refused.is_empty();
@@ -189,7 +189,7 @@ impl EnvelopeChecks {
         }
     }
 
-    /// Reports a violation, as soon as it is clear whether the line is a part of a message that spans several lines.
+    /// Reports a violation after it is clear whether the line is a part of a message that spans several lines.
     fn report(&mut self, context: &MessageContext<'_>, violation: Option<EnvelopeViolation>, ledger: &mut Ledger) {
         let tracked = context.tracked;
         let channel = tracked.frame.place.map_or("", |place| place.channel);
@@ -218,8 +218,7 @@ impl EnvelopeChecks {
         report(finding, ledger);
     }
 
-    /// Reports the undecided responses without an id once all requests are answered: they must have been for
-    /// notifications.
+    /// After all requests are answered, reports the undecided responses without an id: they must be for notifications.
     fn decide(&mut self, name: &str, asker: Side, ledger: &mut Ledger) {
         let Some(conversation) = self.conversations.get_mut(name) else { return };
         if conversation.waiting[asker as usize] == 0 {
@@ -250,8 +249,8 @@ impl EnvelopeChecks {
         open.filter(|(operation, round)| !is_exempt(operation, round)).collect()
     }
 
-    /// Attributes each undecided response without an id to an unanswered request before it, else to a notification.
-    /// Called at the end of the traffic.
+    /// Attributes each undecided response without an id to an earlier unanswered request, or to a notification if there
+    /// is no such request. Called at the end of the traffic.
     fn attribute(&mut self, unanswered: &[(&Operation, &Round)], ledger: &mut Ledger) {
         for (name, conversation) in &mut self.conversations {
             let waiting = unanswered.iter().filter(|(operation, _)| operation.conversation == *name);
@@ -312,7 +311,7 @@ const TWO_TO_THE_53: f64 = 9_007_199_254_740_992.0;
 /// The time after which a request counts as unanswered, even if no traffic follows it.
 const UNANSWERED_AFTER: Duration = Duration::from_secs(5);
 
-/// Whether the receiver may refuse the frame without an id, because it may not be able to read the id.
+/// Whether the receiver may refuse the frame with an error without an id, because it might be unable to read the id.
 fn is_refusable(context: &MessageContext<'_>) -> bool {
     let tracked = context.tracked;
     let is_batch = tracked.element == Some(0);
@@ -325,7 +324,7 @@ fn is_refusable(context: &MessageContext<'_>) -> bool {
     is_batch || is_hard || is_bad || has_big_id
 }
 
-/// Reports a finding. If its check is not `jsonrpc-messages`, the violation is noted for `jsonrpc-messages` as well.
+/// Reports a finding. If its check is not `jsonrpc-messages`, `jsonrpc-messages` notes the violation too.
 fn report(finding: Finding, ledger: &mut Ledger) {
     let check = finding.check;
     ledger.fail(finding);
@@ -371,7 +370,7 @@ fn check_error_message(context: &MessageContext<'_>, message: &str, ledger: &mut
 
 /// The maximum number of undecided findings, and of refusable frames, of each conversation.
 const MAX_UNDECIDED: usize = 16;
-/// The length from which a frame may be too long for its receiver: just below 64 KiB, the lowest common limit.
+/// The length in bytes from which a frame may be too long for its receiver: below 64 KiB, the lowest common limit.
 const LONG_FRAME: u64 = 60_000;
 /// The maximum number of conversations that are tracked; more than any host has.
 const MAX_CONVERSATIONS: usize = 4096;

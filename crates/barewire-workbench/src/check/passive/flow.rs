@@ -87,7 +87,7 @@ impl FlowChecks {
         }
     }
 
-    /// Remembers the progress token of a task, which may report progress even after the response.
+    /// Remembers the progress token of a task, because a task may report progress even after the response.
     fn remember_task(&mut self, context: &MessageContext<'_>) {
         let (Ok(Message::Response(response)), Relation::Response { operation, .. }) =
             (context.tracked.message, context.tracked.relation)
@@ -113,7 +113,7 @@ fn check_late_response(context: &MessageContext<'_>, operation: &crate::operatio
     }
 }
 
-/// Whether the message comes so long after the cancellation that the sender must have received the cancellation before.
+/// Whether the message follows so late that its sender must have received the cancellation before sending it.
 fn is_late(context: &MessageContext<'_>, cancelled: Option<std::time::Duration>) -> bool {
     let now = context.tracked.frame.place.and_then(|place| place.time);
     match (cancelled, now) {

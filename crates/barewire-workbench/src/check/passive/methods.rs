@@ -1,4 +1,4 @@
-//! Methods and error codes -> whether this side may use them: in this revision, at this time, with these capabilities.
+//! Methods and error codes -> whether the sender may use them in this revision, at this time, with these capabilities.
 
 use barewire_proto::mcp::{
     Capability, ClientCapabilities, ClientCapability, Method, Revision, ServerCapabilities, Side, code,
@@ -15,8 +15,7 @@ use crate::check::ledger::Ledger;
 use crate::operations::{Handshake, Relation};
 use crate::text::shown;
 
-/// Checks the method or the error code of a message. `is_modern` is whether the server has shown that it speaks the
-/// modern era.
+/// Checks the method or the error code of a message. `is_modern` is true if the server has proved to be modern.
 pub(super) fn message(context: &MessageContext<'_>, tools: &ToolChecks, is_modern: bool, ledger: &mut Ledger) {
     match context.tracked.message {
         Ok(Message::Request(request)) => {
@@ -162,7 +161,7 @@ fn undefined(code: Code, revision: Revision) -> Option<String> {
     match (code::find(code), code.get()) {
         (Some(known), _) if known.is_in(revision) => None,
         (Some(known), _) if revision > known.until => {
-            Some(format!("was removed after {}, and this is {revision}", known.until))
+            Some(format!("was removed after {} and is not in {revision}", known.until))
         }
         // Servers could define these codes themselves before MCP reserved them.
         (_, -32099..=-32000) if !revision.is_modern() => None,

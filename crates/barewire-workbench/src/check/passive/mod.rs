@@ -48,16 +48,16 @@ pub(crate) struct PassiveChecks {
 pub(crate) struct ObservationState {
     /// Whether the client is `barewire check`, whose own violations are deliberate.
     client_is_ours: bool,
-    /// The time after a cancellation from which a response is late. An earlier response may have been sent before the
-    /// cancellation arrived.
+    /// The time after a cancellation from which a response is late. An earlier response may have been sent before its
+    /// sender received the cancellation.
     late_after: Duration,
     /// Channels on which a probe breaks rules on purpose and judges the end of the process itself.
     misuse_channels: HashSet<String>,
-    /// Requests whose missing response a probe reports itself: channel and id.
+    /// The channel and id of each request for which a probe itself reports a missing response.
     claimed: HashSet<(String, String)>,
     /// The time of the last item.
     last: Option<Duration>,
-    /// Maps each channel whose stdin is closed to the time when that happened.
+    /// Maps each channel whose stdin is closed to the time at which stdin was closed.
     closed: HashMap<String, Duration>,
 }
 
@@ -74,7 +74,7 @@ struct MessageContext<'a> {
     tracked: &'a TrackedMessage<'a>,
     /// The revision whose rules apply.
     revision: Option<Revision>,
-    /// The context of the request that the message is, answers or reports progress of.
+    /// The context of the related request: the message is this request, its response or its progress.
     request: Option<&'a RequestContext>,
     state: &'a ObservationState,
 }
@@ -105,7 +105,7 @@ impl PassiveChecks {
         self.state.claimed.insert((channel.to_owned(), id.to_owned()));
     }
 
-    /// Handles an event or a line of stderr, which `operations` has already handled.
+    /// Handles an event or a line of stderr that `operations` has already handled.
     pub(crate) fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker, ledger: &mut Ledger) {
         let time = match item {
             WireItem::Header(_) | WireItem::Endpoint { .. } => None,
@@ -132,7 +132,7 @@ impl PassiveChecks {
                 let channel = event.channel.as_str();
                 self.http.event(event, operations.exchange(channel), &mut self.state, ledger);
                 if let Note::Eof(Stream::ToClient) = event.note {
-                    // With a session, the conversation continues in other exchanges.
+                    // A conversation with a session continues in other exchanges.
                     if operations.exchange(channel).is_some_and(|exchange| exchange.session.is_none()) {
                         self.envelope.over(channel);
                         self.modern.over(channel);

@@ -95,7 +95,7 @@ impl ModernChecks {
         self.is_modern_over_http |= over_http && conversation.is_modern;
     }
 
-    /// Forgets a conversation that consists of one exchange, which has ended.
+    /// Forgets the conversation of an HTTP exchange that has ended.
     pub(super) fn over(&mut self, conversation: &str) {
         self.conversations.remove(conversation);
     }
@@ -233,7 +233,7 @@ fn check_cache_scope(
         && *first != scope
     {
         let detail =
-            format!("a page of {method} has cacheScope {}, the page before has {first}", shown(scope.as_bytes(), 20));
+            format!("a page of {method} has cacheScope {}, the first page has {first}", shown(scope.as_bytes(), 20));
         context.fail_in(ledger, &CACHING_HINTS, "/result/cacheScope", detail);
     }
     let first = before.unwrap_or_else(|| shown(scope.as_bytes(), 20));

@@ -7,7 +7,7 @@ use barewire_proto::json::Json;
 use crate::check::catalogue::framing::{ONE_MESSAGE_A_LINE, STDOUT_PURITY};
 use crate::check::finding::Finding;
 
-/// Unfinished messages that may span several lines, at most one per channel.
+/// The unfinished messages that may span several lines, at most one for each channel.
 #[derive(Default)]
 pub(super) struct MultilineMessages {
     open: HashMap<String, PartialMessage>,
@@ -33,7 +33,7 @@ struct Nesting {
 }
 
 impl MultilineMessages {
-    /// Handles a line and its finding, and returns the findings that are certain now.
+    /// Handles a line and the finding for it. Returns the findings that are certain after this line.
     pub(super) fn line(&mut self, channel: &str, text: &[u8], finding: Option<Finding>) -> Vec<Finding> {
         let is_piece = finding.as_ref().is_some_and(|finding| finding.check == &STDOUT_PURITY);
         let mut decided = Vec::new();

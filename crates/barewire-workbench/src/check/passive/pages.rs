@@ -8,8 +8,7 @@ use barewire_proto::rpc::{Message, Params};
 use super::MessageContext;
 use crate::operations::{Relation, member};
 
-/// Data from the pages of a list so far, kept until the next page arrives. Several clients may read the same list at
-/// once.
+/// Data from the earlier pages of each list, kept until the next page arrives. Several clients may read a list at once.
 pub(super) struct Pages<T> {
     /// Maps the operation number of each request to the page that it requests.
     requested: HashMap<u64, Page>,
@@ -27,7 +26,7 @@ impl<T> Default for Pages<T> {
 }
 
 impl<T> Pages<T> {
-    /// Remembers the page that a request asks for, if it has a cursor.
+    /// Remembers the page that a request asks for, if the request has a cursor.
     pub(super) fn request(&mut self, context: &MessageContext<'_>) {
         let (Ok(Message::Request(request)), Relation::Request { operation, .. }) =
             (context.tracked.message, context.tracked.relation)

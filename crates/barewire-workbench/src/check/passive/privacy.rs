@@ -56,7 +56,7 @@ impl PrivacyCheck {
             walk(&value, &mut String::new(), &mut found);
         }
         for (path, kind) in found {
-            // The finding has no evidence, because that would show the value.
+            // The finding has no evidence, because evidence would show the value.
             let location = Location::of(context.tracked.frame, 0);
             let finding = Finding::new(&PAYLOAD_EXPOSURE, Party::from(context.tracked.sender), location, kind);
             context.note(ledger, finding.at(path));
@@ -143,8 +143,8 @@ impl SecretSpan {
         }
     }
 
-    /// Whether the span is certainly a secret. Redaction may replace too much, but a finding must be right, and members
-    /// with the name of a secret also hold examples, words and descriptions.
+    /// Whether the span is certain to be a secret. Redaction may replace too much, but a finding must be right: a
+    /// member named like a secret can also contain an example, a word or a description.
     fn is_one(&self, text: &[u8], path: &str) -> bool {
         let value = &text[self.start..self.end];
         match self.kind {
@@ -162,8 +162,7 @@ impl SecretSpan {
     }
 }
 
-/// A walk through a message that finds the member that contains each secret. The walk descends only into members with
-/// secrets.
+/// A walk through a message that finds the member of each secret. The walk descends only into members with secrets.
 struct SecretWalk<'a> {
     text: &'a [u8],
     /// The JSON Pointer of the current part.
@@ -180,7 +179,7 @@ impl SecretWalk<'_> {
             if self.leads_into(member.value) {
                 let name = member.name.to_name();
                 if is_schema(&name) {
-                    // A schema has the names of members, but no values.
+                    // A schema contains the names of members that hold secrets, but no secrets.
                     self.pass(self.end(member.value));
                     continue;
                 }
@@ -237,8 +236,7 @@ fn push(path: &mut String, name: &str) {
     path.push_str(&name.replace('~', "~0").replace('/', "~1"));
 }
 
-/// Finds personal identifiers in the strings of a value. The recursion is at most 128 levels deep, the limit of
-/// `serde_json`.
+/// Finds personal identifiers in the strings of a value. `serde_json` limits the depth of the recursion to 128.
 fn walk(value: &Value, path: &mut String, found: &mut Vec<(String, String)>) {
     if found.len() >= MAX_FOUND {
         return;
@@ -246,7 +244,7 @@ fn walk(value: &Value, path: &mut String, found: &mut Vec<(String, String)>) {
     let length = path.len();
     match value {
         Value::String(text) => {
-            // What looks like an e-mail address may be the password in a URL, which is already reported.
+            // A text that looks like an e-mail address may be a URL with a password, which is already reported.
             let is_reported = found.iter().any(|(known, _)| known == path);
             if let (Some(kind), false) = (people::in_text(text), is_reported) {
                 found.push((path.clone(), kind));
@@ -277,8 +275,8 @@ const MAX_TEXT: usize = 1024 * 1024;
 const MAX_FOUND: usize = 8;
 /// Values that describe a secret, but are not secrets.
 const DESCRIPTIONS: &[&[u8]] = &[b"string", b"number", b"required", b"optional", b"missing", b"invalid"];
-/// The minimum length of a secret that is recognised by the name of its member. Shorter values are words like `none` or
-/// `yes`.
+/// The minimum length, in bytes, of a secret that is recognised by the name of its member. Shorter values are words
+/// like `none` or `yes`.
 const MIN_SECRET: usize = 6;
 /// The maximum number of channels that are tracked; more than any host has processes.
 const MAX_CHANNELS: usize = 4096;

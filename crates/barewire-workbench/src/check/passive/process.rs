@@ -63,7 +63,7 @@ impl ProcessChecks {
         let channel = event.channel.as_str();
         let exit = match event.note {
             Note::Eof(Stream::ToServer) => {
-                // HTTP exchanges also end with this event, but no exit of a process removes them from the set.
+                // HTTP exchanges also have this event, but no process exit that removes them from the set.
                 if self.closed.len() >= MAX_CHANNELS {
                     self.closed.clear();
                 }
@@ -152,7 +152,7 @@ impl ProcessChecks {
 fn check_eof_exit(channel: &str, exit: &ProcessExit, waited: Option<Duration>, ledger: &mut Ledger) {
     let is_long = waited.is_some_and(|waited| waited >= HOST_PATIENCE);
     match *exit {
-        // After a long wait, the process may have exited because of a signal.
+        // After a long wait, the process may have exited with a code because it received a signal.
         ProcessExit::Code(_) if !is_long => ledger.inspected(&EOF_EXIT),
         ProcessExit::Signal(signal @ (1 | 2 | 9 | 15)) if is_long => {
             let waited = waited.unwrap_or_default().as_secs_f64();
@@ -176,11 +176,10 @@ impl LastActivity {
         }
     }
 
-    /// Returns a finding about the exit, with the last error on stderr as evidence, else with the last line.
+    /// Returns a finding about the exit. Its evidence is the last error on stderr or, without one, the last line.
     fn finding(self, check: &'static Check, channel: &str, how: String) -> Finding {
         let finding = Finding::new(check, Party::Server, Location::channel(channel), how);
-        // An error is better evidence than the last line, which is often a part of a stack trace or the version of the
-        // runtime.
+        // An error is better evidence than the last line, which often is part of a stack trace or names the runtime.
         finding.seen(if self.error.is_empty() { &self.line } else { &self.error })
     }
 }
@@ -191,7 +190,7 @@ fn is_message(line: &[u8]) -> bool {
 
 /// The time that clients of the official SDKs wait before they send a signal.
 const HOST_PATIENCE: Duration = Duration::from_secs(2);
-/// The maximum number of bytes on stderr; more than anyone can read.
+/// The maximum number of bytes that a process should write to stderr; more than anyone can read.
 const MAX_STDERR: u64 = 1024 * 1024;
 /// Texts that mark a line on stderr as an error.
 const ERROR_MARKS: &[&[u8]] = &[b"rror:", b"xception:", b"panicked at", b"FATAL", b"atal:"];

@@ -8,7 +8,7 @@ use crate::check::ledger::Status;
 use crate::frames::{FrameLimits, Streams};
 use crate::pipeline::ObserverSink;
 
-/// Returns the findings of a transcript, each as check, party and frame.
+/// Returns the findings in a transcript, each as check, party and frame.
 fn found(transcript: &str) -> Vec<String> {
     let mut observed = ObserverSink::new(Inspector::new());
     let mut streams = Streams::new(FrameLimits { frame: 1 << 20, depth: 64 });
@@ -51,8 +51,8 @@ fn an_ordinary_session() {
 > {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"x:y"}}
 @ eof >
 @ exit code 0"#;
-    // The server has not declared the capability for the last request. Its missing response is no finding, because the
-    // capture ends there.
+    // The server has not declared the capability for the last request. The missing response to this request is no
+    // finding, because the capture ends there.
     assert_eq!(found_after_handshake(session), ["undeclared-server-capability client 9"]);
 }
 
@@ -123,7 +123,7 @@ fn progress_must_increase_and_belong_to_a_request() {
     assert_eq!(found_after_handshake(progress), ["progress-rules server 6", "progress-rules server 8"]);
 }
 
-/// A request with the metadata of the modern era.
+/// Returns a request with the metadata of the modern era.
 fn ask(id: u32, method: &str) -> String {
     let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
     format!("> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{{{meta}}}}}\n")
@@ -137,7 +137,7 @@ fn an_older_server_that_serves_a_modern_request_is_not_judged_by_modern_rules() 
     let both = format!("{}{discovered}\n{}{list}", ask(0, "server/discover"), ask(1, "tools/list"));
     let expected = ["result-type server 4", "caching-hints server 4", "caching-hints server 4"];
     assert_eq!(found(&both), expected);
-    // A modern client that omits its metadata, and one that sends a response.
+    // A modern client that omits its metadata and sends a response.
     let bare = r#"> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":9,"method":"roots/list"}
 > {"jsonrpc":"2.0","id":9,"result":{"roots":[]}}"#;

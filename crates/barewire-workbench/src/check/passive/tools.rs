@@ -65,7 +65,7 @@ impl ToolChecks {
                 "tools/call" => self.call_sent(context, operation, request),
                 _ => {}
             },
-            // If the client refuses a request of the server, that may explain why a call fails.
+            // A call may fail because the client refuses a request that the server sends during the call.
             (Ok(Message::Response(response)), Relation::Response { .. })
                 if response.outcome.is_err() && !context.by_server() =>
             {
@@ -93,7 +93,7 @@ impl ToolChecks {
         self.calls.get(&operation.number)
     }
 
-    /// Returns the arguments of a tool that a client must repeat in headers, if the tool is listed.
+    /// Returns the arguments that a client must repeat in headers when it calls this tool, if the tool is listed.
     pub(super) fn headers(&self, context: &MessageContext<'_>, name: &str) -> Option<&HeaderParams> {
         self.find(context, Some(name)).map(|tool| &tool.headers)
     }

@@ -1,4 +1,4 @@
-//! A message and its relation -> its violation of JSON-RPC, and the check that reports it.
+//! A message and its relation to other messages -> the violation of JSON-RPC, and the check that reports the violation.
 
 use barewire_proto::json::{Json, Kind, Text};
 use barewire_proto::rpc::{Code, Invalid, Message, Rule, Shape};
@@ -10,7 +10,7 @@ use crate::check::catalogue::framing::STDOUT_PURITY;
 use crate::operations::Relation;
 use crate::text::shown;
 
-/// A violation of JSON-RPC, and the check that reports it.
+/// A violation of JSON-RPC, and the check that reports the violation.
 pub(super) struct EnvelopeViolation {
     pub(super) check: &'static Check,
     pub(super) at: usize,
@@ -19,8 +19,8 @@ pub(super) struct EnvelopeViolation {
     pub(super) by_carrier: bool,
 }
 
-/// Returns the violation of a message, if there is one. `was_notified` is whether the receiver has sent a notification
-/// before. `last_request` is the id of the receiver's last request, unless it is answered.
+/// Returns the violation of a message, if there is one. `was_notified` is true if the receiver has sent a notification
+/// before. `last_request` is the id of the receiver's last request, unless that request is answered.
 pub(super) fn violation(
     context: &MessageContext<'_>,
     was_notified: bool,
@@ -28,7 +28,7 @@ pub(super) fn violation(
 ) -> Option<EnvelopeViolation> {
     let tracked = context.tracked;
     let violation = |check, at, detail: String| Some(EnvelopeViolation { check, at, detail, by_carrier: false });
-    // A response without an id is for a notification or for a request. `EnvelopeChecks` decides finally, once the other
+    // A response without an id is for a notification or for a request. `EnvelopeChecks` decides which, after the other
     // requests are answered.
     let without_id = |at| match was_notified {
         true => violation(&NOTIFICATION_SILENCE, at, AFTER_NOTIFICATION.to_owned()),
@@ -54,7 +54,7 @@ pub(super) fn violation(
             if lacks_id && matches!(relation, Relation::None | Relation::Unsolicited) {
                 return without_id(invalid.at);
             }
-            // The header announced more bytes than arrived.
+            // The stream ended inside the message, so the carrier lost the rest.
             let by_carrier = is_truncated;
             let detail = invalid.rule.to_string();
             Some(EnvelopeViolation { check: &JSONRPC_MESSAGES, at: invalid.at, detail, by_carrier })

@@ -64,5 +64,5 @@ pub(super) fn junit(report: &Report) -> String {
 }
 
 fn push(text: &mut String, part: std::fmt::Arguments<'_>) {
-    text.write_fmt(part).expect("a String takes everything");
+    text.write_fmt(part).expect("writing to a String cannot fail");
 }

@@ -19,7 +19,7 @@ use crate::Advice;
 use crate::secrets::Redactor;
 use crate::text::{Plain, Style, shown};
 
-/// The outcomes of all checks of a subject.
+/// The outcomes of the checks that ran on a server or a capture.
 ///
 /// Its `Display` is the output of `barewire check`; `{report:#}` also lists the checks that passed or were skipped.
 pub struct Report {
@@ -39,7 +39,7 @@ pub(crate) struct Subject {
     /// A summary in one line.
     pub(super) about: String,
     pub(super) kind: SubjectKind,
-    /// Whether there was anything to inspect: a response of a server, a frame of a capture.
+    /// Whether there was anything to inspect: the server responded, or the capture contains a frame.
     pub(super) is_seen: bool,
 }
 
@@ -64,13 +64,13 @@ impl SubjectKind {
 
 /// The result of a whole run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a verdict is yes, no or not known")]
+#[expect(clippy::exhaustive_enums, reason = "a run passes, fails or is incomplete")]
 pub enum Verdict {
-    /// No finding counts: each is in the baseline or below the severity of [`fail_on`](super::Checks::fail_on).
+    /// No finding makes the run fail: each is in the baseline, or less severe than [`fail_on`](super::Checks::fail_on).
     Pass,
-    /// A finding counts, or an entry of the baseline was not found.
+    /// A finding is not in the baseline and at least as severe as `fail_on`, or an entry of the baseline was not found.
     Fail,
-    /// No finding counts, but a check that should have run could not.
+    /// Nothing makes the run fail, but a check could not run, or there was nothing to inspect.
     Incomplete,
 }
 
@@ -129,7 +129,7 @@ impl Report {
         Self { subject, outcomes, fail_on, advice_text, known: Vec::new(), stale: Vec::new() }
     }
 
-    /// Applies a baseline: its findings do not count, and its entries that were not found fail the run.
+    /// Applies a baseline: a finding in the baseline does not make the run fail, but an entry that was not found does.
     pub fn apply_baseline(&mut self, baseline: Baseline) {
         let found: Vec<KnownFinding> = self.findings().map(KnownFinding::of).collect();
         let ran = |known: &KnownFinding| {
@@ -140,7 +140,7 @@ impl Report {
         self.known = baseline.findings;
     }
 
-    /// All findings, in the order of the catalogue.
+    /// Returns all findings, in the order of the catalogue.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.outcomes.iter().flat_map(|outcome| match &outcome.status {
             Status::Fail { findings, .. } => findings.as_slice(),
@@ -157,18 +157,18 @@ impl Report {
         outcome.check.severity >= self.fail_on && self.has_new_findings(outcome) == Some(true)
     }
 
-    /// Whether a failed check has a finding that is not in the baseline; `None` if it has not failed.
+    /// Whether a failed check has a finding that is not in the baseline; `None` if the check has not failed.
     fn has_new_findings(&self, outcome: &CheckOutcome) -> Option<bool> {
         let Status::Fail { findings, has_more_kinds, .. } = &outcome.status else { return None };
         Some(*has_more_kinds || findings.iter().any(|it| !self.is_known(it)))
     }
 
-    /// Whether no finding counts, and every check that should have run did.
+    /// Whether the verdict is [`Verdict::Pass`].
     pub fn is_clean(&self) -> bool {
         self.verdict() == Verdict::Pass
     }
 
-    /// The result of the run.
+    /// Returns the result of the run.
     pub fn verdict(&self) -> Verdict {
         if self.outcomes.iter().any(|outcome| self.counts(outcome)) || !self.stale.is_empty() {
             return Verdict::Fail;
@@ -180,27 +180,27 @@ impl Report {
         }
     }
 
-    /// The report as text; `verbose` lists all checks.
+    /// Returns the report as text. With `verbose`, the text also lists the checks that passed or were skipped.
     pub fn text(&self, style: &dyn Style, verbose: bool) -> String {
         text::text(self, style, verbose)
     }
 
-    /// The report as one JSON object in a line.
+    /// Returns the report as one JSON object on one line.
     pub fn json(&self) -> String {
         json::json(self)
     }
 
-    /// The report as JUnit XML: a test case for each check.
+    /// Returns the report as JUnit XML, with a test case for each check.
     pub fn junit(&self) -> String {
         junit::junit(self)
     }
 
-    /// The report as SARIF 2.1.0. `exit_code` is the exit code of the program that writes the report, if there is one.
+    /// Returns the report as SARIF 2.1.0. `exit_code` is the exit code of the program that writes the report.
     pub fn sarif(&self, exit_code: Option<u8>) -> String {
         sarif::sarif(self, exit_code)
     }
 
-    /// The number of checks that failed only with known findings.
+    /// Returns the number of failed checks whose findings are all in the baseline.
     pub(super) fn known_failures(&self) -> usize {
         self.outcomes.iter().filter(|outcome| self.has_new_findings(outcome) == Some(false)).count()
     }
@@ -243,7 +243,7 @@ impl fmt::Debug for Report {
 }
 
 impl Verdict {
-    /// The name of this verdict, as reports show it.
+    /// Returns the name of this verdict, as reports show it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -293,8 +293,8 @@ impl SkipReason {
     }
 }
 
-/// The maximum length of the subject, which is a command line, a path or a URL: two lines of a terminal.
+/// The maximum width of a command line, a path or a URL, in columns: more than two lines of a terminal.
 const MAX_NAME: usize = 200;
 
-/// The maximum length of a reason. Two sentences fit; only a very long quoted name is cut.
+/// The maximum width of a reason, in columns: more than two sentences, so that only a very long quoted name is cut.
 const MAX_REASON: usize = 1000;

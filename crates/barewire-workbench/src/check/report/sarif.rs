@@ -123,8 +123,7 @@ const fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// Returns the score for GitHub, which is the middle of the range of scores that GitHub gives the name of this
-/// severity.
+/// Returns the score from 0 to 10 that GitHub shows as this severity: the middle of the range for the severity.
 const fn security(severity: Severity) -> &'static str {
     match severity {
         Severity::Critical => "9.5",

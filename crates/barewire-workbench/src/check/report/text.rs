@@ -54,7 +54,7 @@ impl TextWriter<'_> {
         self.text.push_str(&format!("{line}\n"));
     }
 
-    /// Writes a wrapped text, indented by the width of its label.
+    /// Writes a label and a wrapped text. The second and later lines are indented by the width of the label.
     fn wrapped(&mut self, label: &str, text: &str) {
         let room = self.style.width().saturating_sub(label.len());
         for (index, line) in wrap(text, room).iter().enumerate() {

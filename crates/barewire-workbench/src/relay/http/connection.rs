@@ -57,7 +57,7 @@ async fn relay(
 ) -> Result<(), RequestRefusal> {
     let (mut from_client, mut to_client) = client.split();
     let mut requests = Requests::new(context, exchanges);
-    // We connect to the server only when the first request has come.
+    // We connect to the server only after the first request was received.
     let Some(first) = requests.first(&mut from_client).await? else { return Ok(()) };
     let wire = context.dialer.connect().await.map_err(|error| {
         let client_status = Some(BAD_GATEWAY.into());
@@ -179,7 +179,7 @@ impl<'a> Requests<'a> {
                     if self.exchanges.unanswered() == 0 {
                         return RequestsEnd::ClientGone(None);
                     }
-                    // The server sees the close as it would without a relay: in the modern era it cancels the request.
+                    // The server sees the close as it would without a relay. In the modern era, a close is a cancel.
                     self.exchanges.client_closed();
                     return match to.shutdown().await {
                         Ok(()) => RequestsEnd::ClientClosed,

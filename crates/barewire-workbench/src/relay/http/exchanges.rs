@@ -142,7 +142,7 @@ impl ConnectionExchanges {
         self.state().refusal.get_or_insert(refusal);
     }
 
-    /// Takes the refusal, if all earlier requests are answered so that it can be sent to the client now.
+    /// Takes the refusal if it can be sent to the client now, because all earlier requests are answered.
     pub(super) fn refusal(&self) -> Option<RequestRefusal> {
         let mut state = self.state();
         let ExchangeState { waiting, request, response, refusal, .. } = &mut *state;

@@ -16,7 +16,7 @@ pub(super) async fn listen(tcp: TcpListener, context: Arc<RelayContext>, stop: i
     tokio::pin!(stop);
     loop {
         let next = async {
-            let permit = Arc::clone(&room).acquire_owned().await.expect("it is never closed");
+            let permit = Arc::clone(&room).acquire_owned().await.expect("the semaphore is never closed");
             (accept(&tcp).await, permit)
         };
         let (client, permit) = tokio::select! {

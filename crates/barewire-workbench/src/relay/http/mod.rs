@@ -1,5 +1,5 @@
-//! A reverse proxy between clients and a server at a URL, which changes only the `Host` header, to the name of the
-//! server.
+//! A reverse proxy between clients and a server at a URL. It names the server in the `Host` header, and changes few
+//! other bytes, all of them in the heads of requests.
 
 mod connection;
 mod exchanges;
@@ -32,8 +32,8 @@ pub struct HttpRelay {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct HttpRelaySettings {
-    /// Host names by which clients may address the relay, in addition to those of this machine. Required if other
-    /// machines can connect.
+    /// Host names by which clients may address the relay. If other machines can connect, at least one name is required;
+    /// otherwise, the loopback names of this machine are also allowed.
     pub hosts: Vec<String>,
     /// Whether to request uncompressed bodies from the server, regardless of the encodings that the client accepts.
     pub uncompressed: bool,
@@ -101,7 +101,7 @@ fn rewriter(
         }
         access = Access::deny_all();
     }
-    // Clients may also use the other loopback addresses.
+    // The relay may listen at any loopback address, such as 127.0.0.2, and clients may use that address.
     let own = addresses.iter().filter(|address| is_loopback(address));
     let own = own.map(|address| SocketAddr::new(address.ip(), 0).to_string());
     let own = own.map(|host| host.strip_suffix(":0").unwrap_or(&host).to_owned());
@@ -126,7 +126,7 @@ type WarningSink = dyn Fn(u64, &Note) + Send + Sync;
 /// Numbers the exchanges of all connections, copies their bytes and events to the observation, and reports warnings.
 struct RelayObserver {
     clock: CaptureClock,
-    /// Sends to the observation; `None` if there is none.
+    /// Sends to the observation; `None` if the relay is not observed.
     sender: Option<ObservationSender>,
     /// The number of exchanges so far.
     exchanges: AtomicU64,
@@ -156,7 +156,7 @@ impl RelayObserver {
     fn warn(&self, exchange: u64, note: Note) {
         self.note(exchange, note.clone());
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        // A warning that repeats is reported only once.
+        // The same warning is not reported twice in a row.
         if said.as_ref() != Some(&note) {
             (self.say)(exchange, &note);
             *said = Some(note);

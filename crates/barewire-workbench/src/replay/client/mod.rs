@@ -1,4 +1,4 @@
-//! A script and a server's messages -> the frames to send, and the differences from the capture. No I/O, no clock.
+//! Replays the client of a script: chooses the frames to send, and finds differences from the capture. Uses no I/O.
 
 mod compare;
 #[cfg(test)]
@@ -215,7 +215,7 @@ impl<'a> ClientReplay<'a> {
         self.add_difference(kind, Some(request.index), Some(message));
     }
 
-    /// Matches a request of the server with the recorded one with the same params, or else the same method.
+    /// Matches a request of the server with a recorded request of the same method, if possible with the same params.
     fn handle_request(&mut self, id: &Id<'static>, method: &str, message: &Message) -> Option<Vec<u8>> {
         let recorded = |expected: &usize| self.script.message(self.plan.expected[*expected].index);
         let is_same_method = |expected: &usize| {
@@ -322,7 +322,7 @@ impl<'a> ClientReplay<'a> {
         }
     }
 
-    /// Marks all open messages as missed, because the server has ended. `how` completes the sentence in the difference.
+    /// Marks all open messages as missed, because the server has ended. `how` begins the sentence in the difference.
     pub(super) fn handle_end(&mut self, how: &str) {
         let unsent = self.plan.sends.len() - self.next_send;
         if unsent > 0 {
@@ -368,5 +368,5 @@ impl<'a> ClientReplay<'a> {
     }
 }
 
-/// The bytes of notifications kept for the comparison: a server that never stops sending must not fill the memory.
+/// The maximum length of all kept notifications: a server that never stops sending must not fill the memory.
 const MAX_NOTIFICATION_BYTES: usize = 64 * 1024 * 1024;

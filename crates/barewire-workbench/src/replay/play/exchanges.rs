@@ -21,7 +21,7 @@ pub(super) struct ClientExchanges {
     pub(super) session: SessionClient,
     open: HashMap<u64, ClientExchange>,
     /// The exchange whose response must begin before the next message is sent. HTTP requests on separate connections
-    /// have no order, so a message that contains no requests must be accepted first.
+    /// have no order, so a message without requests must be accepted before the next message is sent.
     pub(super) gate: Option<Gate>,
     /// Whether the server has responded to anything.
     pub(super) is_reached: bool,
@@ -30,7 +30,7 @@ pub(super) struct ClientExchanges {
 
 pub(super) struct Gate {
     exchange: u64,
-    /// The time at which the next message is sent at the latest.
+    /// The time after which the next message is sent in any case.
     pub(super) until: Option<Instant>,
 }
 
@@ -267,7 +267,7 @@ impl ResponseDecoder {
     }
 
     fn finish(&mut self, out: &mut Vec<Result<Vec<u8>, FrameError>>) {
-        // An event without its final empty line does not count as an event.
+        // An SSE event without its final empty line is incomplete, and is ignored.
         if let Self::Body(body) = self {
             while let Some(frame) = body.finish() {
                 out.extend(message(frame));
@@ -276,7 +276,7 @@ impl ResponseDecoder {
     }
 }
 
-/// Returns the message of a frame: only events named `message` have one, and one without data only sets the event id.
+/// Returns the message in a frame. An SSE event has a message only if it is named `message` and has data.
 fn message(frame: Result<Frame<'_>, FrameError>) -> Option<Result<Vec<u8>, FrameError>> {
     match frame {
         Ok(Frame { event: Some(event), bytes, .. }) if event.name != "message" || bytes.is_empty() => None,
@@ -288,7 +288,7 @@ fn message(frame: Result<Frame<'_>, FrameError>) -> Option<Result<Vec<u8>, Frame
 /// The maximum wait for the head of a GET stream, because some servers send it only with the first event.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The delay before a stream is resumed, unless the server sets another.
+/// The delay before a stream is resumed, unless the server sets another delay.
 const RECONNECT_DELAY: Duration = Duration::from_millis(500);
 
 /// The maximum number of characters of a reason in a difference.

@@ -72,7 +72,7 @@ pub async fn play_http(
             }
             HttpPlayEvent::GateOpens => exchanges.gate = None,
             HttpPlayEvent::Due => {
-                let (bytes, send, _) = waiting.take().expect("it was due");
+                let (bytes, send, _) = waiting.take().expect("a message was due");
                 exchanges.post(&bytes, Purpose::Message(send));
             }
             HttpPlayEvent::Late => {
@@ -110,7 +110,7 @@ fn check_reached(event: &ExchangeEvent, exchanges: &ClientExchanges, origin: &st
     match event {
         ExchangeEvent::Broken(why) if !exchanges.is_reached => {
             let why = shown(&why.text(Stream::ToClient), MAX_REASON_LENGTH);
-            Err(Error::new(format!("cannot replay it to {origin}: {why}")))
+            Err(Error::new(format!("cannot replay the capture to {origin}: {why}")))
         }
         _ => Ok(()),
     }

@@ -57,10 +57,10 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
             PlayEvent::Written(Ok(written)) => {
                 out.drain(..written);
             }
-            // The server has closed its input. Its last messages may still come.
+            // The server has closed its input. Its last messages may still arrive.
             PlayEvent::Written(Err(_)) => out.clear(),
             PlayEvent::Due => {
-                let (bytes, _) = waiting.take().expect("it was due");
+                let (bytes, _) = waiting.take().expect("a message was due");
                 out.extend_from_slice(&bytes);
             }
             PlayEvent::Late => {

@@ -123,7 +123,7 @@ fn head(status: &str, content_type: &str, length: Option<usize>, session: Option
     format!("HTTP/1.1 {status}\r\n{content_type}{length}{session}connection: close\r\n\r\n").into_bytes()
 }
 
-/// Reads a request. `None` if the client closed the connection; an error is the status and reason of a refusal.
+/// Reads a request. Returns `None` if the client closed the connection, or the status and reason of a refusal.
 async fn read_request(
     client: &mut TcpStream,
     max_body: usize,
@@ -159,7 +159,7 @@ async fn read_request(
     }
 }
 
-/// Parses a complete head. Refuses hosts that are no loopback names: a web page could have rebound its name to us.
+/// Parses a complete head. Refuses host names that are not loopback names, as a protection against DNS rebinding.
 fn parse_head(bytes: &[u8]) -> Result<(ReceivedRequest, BodyLength), (&'static str, String)> {
     let bad = |why: &str| ("400 Bad Request", format!("{why}\n"));
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];

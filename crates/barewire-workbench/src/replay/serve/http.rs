@@ -1,4 +1,4 @@
-//! A script and clients over HTTP -> the messages of the recorded server. Every session has the whole capture.
+//! Answers clients over HTTP with the messages that the server sent in the capture.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::pin;
@@ -19,9 +19,9 @@ use crate::replay::wait_until;
 
 /// Answers clients over HTTP at [`HTTP_PATH`](super::HTTP_PATH) as the recorded server did, until `stop` is ready.
 ///
-/// Each session can use the whole capture independently; all requests without a session share one. Requests whose
-/// `Host` is not a loopback name are refused. Calls `log` with a line for each request: the recorded frame that it
-/// matches, or the reason why it matches none.
+/// Each session can use the whole capture independently; all requests without a session id are one session. Requests
+/// whose `Host` is not a loopback name are refused. Calls `log` with a line for each request: the recorded frame that
+/// it matches, or the reason why it matches none.
 pub async fn serve_http(
     script: &Script,
     listener: TcpListener,
@@ -68,7 +68,7 @@ struct HttpReplayServer<'a, L> {
     script: &'a Script,
     options: &'a ServeOptions,
     log: L,
-    /// Maps each session id to its session. The empty id stands for the requests without a session.
+    /// Maps each session id to its session. The empty id is for all requests without a session id.
     sessions: HashMap<String, ReplaySession<'a>>,
     /// Maps the number of each connection to its exchange, until the final response is sent.
     exchanges: HashMap<u64, PendingExchange>,
@@ -84,7 +84,7 @@ struct ReplaySession<'a> {
     server: ServerReplay<'a>,
     /// The open stream for messages that belong to no request.
     listener: Option<UnboundedSender<ResponsePart>>,
-    /// Messages for that stream, kept while it is not open.
+    /// Messages for the stream of `listener`, kept while no such stream is open.
     undelivered: VecDeque<Vec<u8>>,
 }
 

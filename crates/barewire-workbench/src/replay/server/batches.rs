@@ -23,7 +23,7 @@ impl Batches {
         self.last_number
     }
 
-    /// Finishes one request of a batch, with or without a response. The last returns the text of all responses, if any.
+    /// Finishes one request of a batch, with or without a response. After the last one, returns the batch of responses.
     pub(super) fn finish_request(&mut self, number: u64, response: Option<Vec<u8>>) -> Option<Vec<u8>> {
         let batch = self.pending.get_mut(&number)?;
         batch.open = batch.open.saturating_sub(1);

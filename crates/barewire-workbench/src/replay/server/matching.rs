@@ -19,7 +19,7 @@ pub(super) struct Matcher<'a> {
     /// Maps the text of a recorded message to the reactions to such messages, in order.
     exact: HashMap<String, Vec<usize>>,
     uses: Vec<usize>,
-    /// The index of the first reaction after all those that requests have used so far.
+    /// The index after the last reaction, in the order of the capture, that a request has used.
     next: usize,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Matcher<'a> {
         reaction.map_or(&self.reactions.prologue, |reaction| &self.reactions.all[reaction].steps)
     }
 
-    /// Returns the position of the client's message that a reaction belongs to.
+    /// Returns the position of the client's message that caused a reaction.
     pub(super) fn index(&self, reaction: usize) -> MessageIndex {
         self.reactions.all[reaction].index
     }

@@ -52,7 +52,7 @@ pub(super) struct Arrival {
 }
 
 struct ActiveReaction {
-    /// The index of the reaction; `None` for the messages before the client's first one.
+    /// The index of the reaction; `None` for the messages before the client's first message.
     reaction: Option<usize>,
     /// The index of the next step.
     step: usize,

@@ -1,4 +1,4 @@
-//! A script -> for each message of the client, the server's messages because of it: the response, and those around it.
+//! Groups the server's messages in a script by the client's message that caused them.
 
 use std::collections::HashMap;
 
@@ -42,12 +42,12 @@ impl Reactions {
     pub(super) fn of(script: &Script) -> Self {
         let mut reactions = Self::default();
         let mut open: OpenRequests = Vec::new();
-        // Maps the id of each server request to the reaction that it belongs to and its position.
+        // Maps the id of each server request to the index of its reaction and its position in the script.
         let mut server_requests: HashMap<Id<'static>, (usize, MessageIndex)> = HashMap::new();
         for (frame, recorded) in script.frames.iter().enumerate() {
             for (position, message) in recorded.messages.iter().enumerate() {
                 let index = MessageIndex { frame, message: position };
-                // A message that names no request belongs to the last open request, or the client's last message.
+                // A message that names no request is added to the last open request, or the client's last message.
                 let last = open.last().map(|(_, reaction)| *reaction).or(reactions.all.len().checked_sub(1));
                 let (reaction, step) = match (recorded.side, &message.kind) {
                     (Side::Client, MessageKind::Response { id }) => {
@@ -75,7 +75,7 @@ impl Reactions {
                         (reactions.subject(script, &open, message).or(last), ReactionStep::Send(index))
                     }
                     (Side::Server, MessageKind::OrphanError) => {
-                        // The error belongs to the first invalid frame without a reaction so far.
+                        // The error is added to the first invalid frame that has no reaction yet.
                         let is_invalid = |reaction: &Reaction| {
                             reaction.steps.is_empty() && script.message(reaction.index).kind == MessageKind::Invalid
                         };
@@ -109,7 +109,7 @@ impl Reactions {
 mod tests {
     use super::*;
 
-    /// The steps of each reaction, `a` response, `t` send, `q` request, `w` wait, each with the frame's number.
+    /// Returns the steps of each reaction: `a` response, `t` send, `q` request, `w` wait, with their frame numbers.
     fn reactions(text: &str) -> Vec<String> {
         let reactions = Reactions::of(&Script::of_test(text));
         let word = |step: &ReactionStep| match step {

@@ -1,4 +1,4 @@
-//! Replaces the secret in a line of an HTTP head. Schemes and cookie names stay.
+//! Replaces the secret in a line of an HTTP head. Schemes and cookie names are not replaced.
 
 use super::{ActiveRedactor, Redactor};
 use crate::secrets::names::{self, NameContext};

@@ -38,8 +38,8 @@ struct UnfinishedText {
     secret: SecretHash,
     /// The number of lines in the current private key so far.
     lines: usize,
-    /// The decided part of the last piece; its payload is empty if it is already written. The rest is written with the
-    /// same marks.
+    /// The redacted part of the last piece; its payload is empty if it was already written. The rest of the piece is
+    /// written with the same marks.
     last: Bytes,
 }
 
@@ -70,8 +70,8 @@ impl Redactor {
         Self(None)
     }
 
-    /// Appends the entry with its secrets replaced, after any text that was held back. A changed entry is marked
-    /// `redacted`.
+    /// Appends the entry to `out` with its secrets replaced, after any text that was held back. A changed entry is
+    /// marked `redacted`.
     ///
     /// The last piece of an unfinished line is held back, because a secret may continue in the next piece. It is
     /// written with the next piece, a [`Note::Gap`] or the end of its stream.
@@ -244,7 +244,7 @@ impl SecretVisitor for RedactingVisitor<'_> {
 
     fn secret(&mut self, part: &[u8], _: SecretKind) {
         self.secret.push(part);
-        // A piece that consists only of a secret's middle writes nothing, but counts as redacted as well.
+        // A piece from the middle of a secret writes nothing, but it is also marked as redacted.
         self.redacted |= !part.is_empty();
     }
 
@@ -275,8 +275,8 @@ fn stands_alone(line: &[u8]) -> bool {
     matches!(text, [b'{', .., b'}'] | [b'[', .., b']'])
 }
 
-/// Whether a text consists of Base64 only, like a line of a private key. A single line does not show whether it is in a
-/// key.
+/// Whether a text consists of Base64 only, so that it may be a line of a private key. A single line does not show
+/// whether it is part of a key.
 fn is_line_of_a_key(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     let has = |part: fn(&u8) -> bool| text.iter().any(part);

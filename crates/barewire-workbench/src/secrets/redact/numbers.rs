@@ -10,7 +10,7 @@ pub(super) struct SecretNumbers {
     given: HashMap<u64, usize>,
 }
 
-/// The hash of a secret, which may be added in parts.
+/// The hash of a secret, whose bytes may be added in parts.
 pub(super) struct SecretHash {
     hash: <RandomState as BuildHasher>::Hasher,
     empty: bool,

@@ -7,7 +7,7 @@
 //!    └── deliver ◀── messages ──────┘
 //! ```
 //!
-//! One task owns all other tasks of the connection, which end when it ends.
+//! One task owns all other tasks of the connection, and ends them when it ends.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -57,14 +57,14 @@ pub(in crate::client) struct HttpConnection {
     notifications_sent: watch::Sender<u64>,
     /// Whether the server has answered the GET request for the stream of unsolicited messages.
     get_stream_answered: watch::Sender<bool>,
-    /// Whether the server has ended the session, so that a new one is needed.
+    /// Whether the server has ended the session, so that a new session is needed.
     session_ended: watch::Sender<bool>,
     /// The next step of the negotiation, as decided from the last response to `server/discover` or `initialize`.
     next_step: Mutex<Option<NextStep>>,
     tasks: mpsc::UnboundedSender<BackgroundTask>,
 }
 
-/// A task that reads a stream, besides the tasks that carry out the engine's commands.
+/// A task that reads a stream of the server. No command of the engine starts it, unlike the other tasks.
 pub(super) enum BackgroundTask {
     /// Read the stream of unsolicited messages.
     GetStream,
@@ -117,7 +117,7 @@ impl HttpConnection {
         self.session_ended.subscribe()
     }
 
-    /// Passes a message of the server to the engine, and waits until the engine can take the next message.
+    /// Passes a message of the server to the engine, and waits until the engine can accept the next message.
     pub(super) async fn deliver(&self, message: Bytes) {
         self.deliver_parsed(self.parse(message)).await;
     }
@@ -127,7 +127,7 @@ impl HttpConnection {
         ParsedFrame::parse(message, self.depth)
     }
 
-    /// Passes a parsed message of the server to the engine, and waits until the engine can take the next message.
+    /// Passes a parsed message of the server to the engine, and waits until the engine can accept the next message.
     pub(super) async fn deliver_parsed(&self, message: ParsedFrame<Bytes>) {
         let message = message.into();
         self.exchanges.deliver(Delivery { exchange: Exchange::NONE, caller: None, message });
@@ -135,8 +135,8 @@ impl HttpConnection {
         self.backlog.wait_until_low().await;
     }
 
-    /// Logs an event that was skipped because it is longer than the limit. If it is or may be a response, returns the
-    /// error for its call. If its id could be read, the call with this id fails.
+    /// Logs an event that was skipped because it is longer than the limit. Unless the event is a request or a
+    /// notification, fails the call whose id is in the event, if the id could be read, and returns the call's error.
     pub(super) fn report_skipped_event(&self, response: &FetchResponse, error: &FrameError) -> Option<CallError> {
         let invalid = Invalid::from_frame(error);
         self.log.report(format_args!("skipped an event: {error}: {}", quoted(error.prefix())));
@@ -150,17 +150,16 @@ impl HttpConnection {
         Some(too_long)
     }
 
-    /// Whether the negotiated revision is modern.
     fn is_modern(&self) -> bool {
         self.revision.get().is_some_and(|revision| revision.is_modern())
     }
 
-    /// Whether the negotiated revision has batches.
+    /// Whether the negotiated revision allows batches.
     pub(super) fn has_batches(&self) -> bool {
         self.revision.get().is_some_and(|revision| revision.has_batches())
     }
 
-    /// Stores the session id in the response to `initialize`.
+    /// Reads the session id from the response to `initialize`, and stores it.
     pub(super) fn store_session(&self, response: &FetchResponse) {
         let Some(id) = response.headers.get(header::SESSION_ID) else { return };
         // MCP 2025-11-25, basic/transports: "MUST only contain visible ASCII characters".
@@ -174,17 +173,16 @@ impl HttpConnection {
         let _ = self.session.set(id);
     }
 
-    /// Marks the session as ended. No more messages are sent in it, and the client opens a new session.
+    /// Marks the session as ended. The client sends no more messages in this session, and opens a new session.
     pub(super) fn end_session(&self) {
         self.session_ended.send_replace(true);
     }
 
-    /// Whether the session has ended.
     pub(super) fn is_session_ended(&self) -> bool {
         *self.session_ended.borrow()
     }
 
-    /// Adds the headers for the legacy session and revision. Returns whether there is a session.
+    /// Adds the headers for the legacy session and revision. Returns whether a session id was added.
     pub(super) fn add_session_headers(&self, headers: &mut HeaderMap) -> bool {
         if let Some(revision) = self.revision.get().filter(|revision| !revision.is_modern()) {
             headers.insert(header::PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
@@ -198,7 +196,7 @@ impl HttpConnection {
         true
     }
 
-    /// The URL for messages.
+    /// Returns the URL to which messages are sent.
     pub(super) fn url(&self) -> &HttpUrl {
         self.message_url.get().unwrap_or_else(|| self.fetch.url())
     }
@@ -217,8 +215,8 @@ impl HttpConnection {
         let _ = self.tasks.send(task);
     }
 
-    /// Opens the stream for unsolicited messages, and waits briefly until it is open. Many servers send requests and
-    /// notifications on this stream during a call, which are lost if it is not open.
+    /// Opens the stream for unsolicited messages, and waits up to one second until the stream is open. Many servers
+    /// send requests and notifications on this stream during a call. Until the stream is open, these messages are lost.
     pub(super) async fn open_get_stream(&self) {
         self.start(BackgroundTask::GetStream);
         let _ = timeout(GET_STREAM_TIMEOUT, self.get_stream_answered.subscribe().wait_for(|answered| *answered)).await;
@@ -247,10 +245,10 @@ impl HttpConnection {
 /// The running tasks of a connection.
 struct ConnectionTasks {
     connection: Arc<HttpConnection>,
-    /// Calls and streams: aborted when the connection ends.
+    /// Tasks for calls and streams. They are aborted when the connection ends.
     tasks: JoinSet<Option<CallId>>,
     calls: HashMap<CallId, AbortHandle>,
-    /// Tasks that send messages without a response. They have a short time to finish after the connection has ended.
+    /// Tasks that send messages without a response. They have two seconds to finish after the connection has ended.
     one_way: JoinSet<()>,
     notifications: mpsc::UnboundedSender<OutgoingMessage>,
     /// The number of notifications sent so far.
@@ -358,7 +356,7 @@ impl ConnectionTasks {
         });
     }
 
-    /// Aborts the request of a call. In the modern era that cancels the call.
+    /// Aborts the HTTP request of a call. In the modern era, aborting the request cancels the call.
     fn stop(&mut self, call: CallId) {
         if let Some(task) = self.calls.remove(&call) {
             task.abort();
@@ -372,7 +370,7 @@ impl ConnectionTasks {
             }
             Ok(None) => {}
             Err(error) if error.is_panic() => {
-                // The caller's token provider or challenge handler has panicked; the call fails.
+                // The user's token provider or challenge handler has panicked; the call fails.
                 let call = self.calls.iter().find(|(_, task)| task.id() == error.id()).map(|(call, _)| *call);
                 if let Some(call) = call {
                     self.calls.remove(&call);
@@ -384,7 +382,7 @@ impl ConnectionTasks {
         }
     }
 
-    /// Waits a short time until the messages without a response have been sent, then ends the session.
+    /// Waits up to two seconds until the messages without a response have been sent, then ends the session.
     async fn end(mut self) {
         self.tasks.abort_all();
         let Self { connection, mut one_way, notifications, .. } = self;
@@ -405,8 +403,8 @@ async fn send_notifications(connection: Arc<HttpConnection>, mut queue: mpsc::Un
 /// The stream that a GET request has opened; `Ok(None)` if the server offers no such stream.
 pub(super) type GetStreamResult = Result<Option<EventStream>, HttpFailure>;
 
-/// The maximum time to wait until the GET stream is open: long enough for a TLS connection around the world. Some
-/// servers send no response headers until they have a message.
+/// The maximum time to wait until the GET stream is open: long enough for a TLS connection around the world. The time
+/// is limited because some servers send no response headers until they have a message.
 const GET_STREAM_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The maximum time for the last messages to be sent, and for the session to be deleted: long enough for a server that

@@ -17,7 +17,7 @@ impl Secret {
         Self(text.into().into_boxed_str())
     }
 
-    /// The text itself. Send it, do not show it.
+    /// Returns the text. Do not show it to users and do not log it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -41,13 +41,13 @@ impl From<&str> for Secret {
     }
 }
 
-/// The future of [`TokenProvider::token`]. `None` means a request without a token.
+/// The future that [`TokenProvider::token`] returns. If its output is `None`, the request is sent without a token.
 pub type TokenFuture<'a> = Pin<Box<dyn Future<Output = Result<Option<Secret>, Failure>> + Send + 'a>>;
 
 /// A source of bearer tokens. It is called before each request, so it can replace an expired token.
 ///
-/// A [`Secret`] is a provider of itself. A closure that returns a future is a provider of the future's output. The
-/// token is sent only to the origin of the endpoint, and never to another origin that a redirect leads to.
+/// A [`Secret`] always provides itself. A closure provides the output of the future that it returns. The token is sent
+/// only to the origin of the endpoint, and never to another origin that a redirect leads to.
 pub trait TokenProvider: Send + Sync {
     /// Returns the token for the next request.
     fn token(&self) -> TokenFuture<'_>;
@@ -75,11 +75,11 @@ where
 pub struct Challenge {
     /// 401: the request needs a token. 403: the token does not allow the request.
     pub status: StatusCode,
-    /// The values of `WWW-Authenticate`; may be empty. Values that are not text are left out.
+    /// The values of the `WWW-Authenticate` headers; can be empty. Values that are not visible ASCII are left out.
     pub www_authenticate: Vec<String>,
     /// The URL that sent the response: the endpoint's URL, or the target of a redirect within the same origin.
     pub url: String,
-    /// The token that was sent, if any. Another request may have obtained a newer token since.
+    /// The token that was sent, if any. Another request might have obtained a newer token in the meantime.
     pub token: Option<Secret>,
 }
 
@@ -87,7 +87,7 @@ pub struct Challenge {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ChallengeResponse {
-    /// Send the request once more with this token. The handler is not called for the next response.
+    /// Send the request once more with this token. The handler is not called again for this request.
     Retry(Secret),
     /// Return the server's response as the error.
     GiveUp,
@@ -96,8 +96,8 @@ pub enum ChallengeResponse {
 /// A handler for 401 and 403 responses, which can get a new token. Implement OAuth here.
 ///
 /// The handler is called at most once for a request, and only for responses from the endpoint's origin. The request
-/// waits for the handler, and that time counts towards the timeout of the call. The handler may be called for several
-/// requests at the same time. The [`TokenProvider`] must store the new token for later requests.
+/// waits for the handler, and that time counts towards the timeout of the call. The handler can be called for several
+/// requests at the same time. For later requests, the [`TokenProvider`] must return the new token.
 pub trait OnChallenge: Send + Sync {
     /// Decides how to react to the challenge.
     fn challenged(

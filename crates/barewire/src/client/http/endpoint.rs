@@ -11,10 +11,10 @@ use super::fetch::HttpUrl;
 ///
 /// The settings are checked when the client connects; an error names the setting that is wrong.
 ///
-/// TLS trusts the platform's certificates; `SSL_CERT_FILE` and `SSL_CERT_DIR` replace them. Proxies come from the
-/// environment variables `HTTPS_PROXY`, `HTTP_PROXY` (not in a CGI program), `ALL_PROXY` and `NO_PROXY`, or the same in
-/// lower case, as `http://`, `https://`, `socks5://` or `socks5h://` URLs. Connections to this machine never use a
-/// proxy from the environment.
+/// TLS trusts the platform's certificates; `SSL_CERT_FILE` and `SSL_CERT_DIR` replace them. Proxies are read from the
+/// environment variables `HTTPS_PROXY`, `HTTP_PROXY` (not in a CGI program), `ALL_PROXY` and `NO_PROXY`, in upper or
+/// lower case. A proxy is an `http://`, `https://`, `socks5://` or `socks5h://` URL. Connections to this machine never
+/// use a proxy from the environment.
 #[derive(Clone)]
 pub struct Endpoint {
     pub(super) url: String,
@@ -26,7 +26,6 @@ pub struct Endpoint {
     pub(super) connect_timeout: Duration,
 }
 
-/// The proxy setting of an endpoint.
 #[derive(Clone)]
 pub(super) enum ProxySetting {
     Environment,
@@ -48,14 +47,14 @@ impl Endpoint {
         }
     }
 
-    /// Sends this header with every request to the URL's origin. It is not sent to another origin that a redirect leads
-    /// to, and its value never appears in errors or logs. Headers that the protocol itself uses cannot be set.
+    /// Sends this header with every request to the URL's origin. The header is not sent to another origin that a
+    /// redirect leads to. Its value never appears in errors or logs. Headers that the protocol uses cannot be set.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Sends `Authorization: Bearer` with a token: a [`Secret`], or a closure that gets a token.
+    /// Sends `Authorization: Bearer` with a token. Pass a [`Secret`], or a closure that obtains a token.
     pub fn bearer(mut self, tokens: impl TokenProvider + 'static) -> Self {
         self.tokens = Some(Arc::new(tokens));
         self
@@ -73,7 +72,7 @@ impl Endpoint {
         self
     }
 
-    /// Uses this proxy forevery host, and ignores the environment variables. The URL may contain a user and a
+    /// Uses this proxy for every host, and ignores the environment variables. The URL can contain a user and a
     /// password.
     pub fn proxy(mut self, url: impl Into<Secret>) -> Self {
         self.proxy = ProxySetting::Url(url.into());
@@ -86,7 +85,7 @@ impl Endpoint {
         self
     }
 
-    /// Sets how long name lookup, TCP, proxy and TLS may take in total; the default is 10 seconds.
+    /// Sets the maximum total time for name lookup, TCP, proxy and TLS; the default is 10 seconds.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
@@ -117,6 +116,6 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// The default timeout for connecting, the same as in Node's fetch. It leaves time for three TCP attempts, which are
-/// made after 0, 1 and 3 seconds.
+/// The default timeout for connecting, the same as in Node's fetch. It leaves time for three TCP attempts, which the
+/// operating system makes after 0, 1 and 3 seconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! The body of a response -> its events, and the position to resume from if the stream breaks off.
+//! Reads the events of a response, and keeps the position to resume from if the stream breaks off.
 
 use std::time::Duration;
 
@@ -16,7 +16,6 @@ pub(super) struct EventStream {
     received: bool,
 }
 
-/// One event.
 pub(super) struct SseEvent {
     pub(super) name: String,
     pub(super) data: Bytes,
@@ -28,7 +27,7 @@ pub(super) struct ResumePoint {
     /// The id of the last event; empty if no event had an id.
     pub(super) id: String,
     retry: Option<Duration>,
-    /// The number of attempts in a row in which nothing was received.
+    /// The number of consecutive attempts in which nothing was received.
     failures: u32,
 }
 
@@ -37,8 +36,8 @@ impl EventStream {
         Self { response, sse: Sse::new(limit), chunk: Bytes::new(), received: false }
     }
 
-    /// Waits for the next event with data; `None` at the end of the stream. An event that is too long is returned as a
-    /// `FrameError`, and the next call continues after it.
+    /// Waits for the next event and returns it; `None` at the end of the stream. For an event that is too long, returns
+    /// a `FrameError`, and the next call continues after that event.
     pub(super) async fn next(&mut self) -> Result<Option<Result<SseEvent, FrameError>>, FetchError> {
         loop {
             let mut input = &self.chunk[..];
@@ -62,7 +61,7 @@ impl EventStream {
         }
     }
 
-    /// Saves the position at which the stream has ended to `point`.
+    /// Stores in `point` the position at which the stream ended.
     pub(super) fn save_position(&self, point: &mut ResumePoint) {
         let received = self.received || !self.sse.last_event_id().is_empty() || self.sse.retry().is_some();
         if !self.sse.last_event_id().is_empty() {
@@ -74,7 +73,7 @@ impl EventStream {
 }
 
 impl SseEvent {
-    /// Whether the event holds a message. An event without data only sets the last event id.
+    /// Whether the event holds a message. An event with empty data only sets the last event id.
     pub(super) fn is_message(&self) -> bool {
         self.name == MESSAGE_EVENT && !self.data.is_empty()
     }
@@ -86,13 +85,13 @@ impl ResumePoint {
         self.failures = self.failures.saturating_add(1);
     }
 
-    /// The number of attempts in a row in which nothing was received.
+    /// Returns the number of consecutive attempts in which nothing was received.
     pub(super) fn failures(&self) -> u32 {
         self.failures
     }
 
-    /// The pause before the stream is resumed: the server's `retry` value. It grows with each attempt in a row in which
-    /// nothing was received.
+    /// Returns the pause before the stream is resumed: the server's `retry` value, or more after several consecutive
+    /// attempts in which nothing was received.
     pub(super) fn pause(&self) -> Duration {
         let requested = self.retry.unwrap_or(DEFAULT_RETRY).max(MIN_RETRY);
         match self.failures {
@@ -105,13 +104,13 @@ impl ResumePoint {
 /// The name of an event that holds a message.
 const MESSAGE_EVENT: &str = "message";
 
-/// The pause if the server sends no `retry`.
+/// The pause before a stream is resumed, if the server sends no `retry` value.
 const DEFAULT_RETRY: Duration = Duration::from_secs(1);
 
-/// The minimum pause. Even for `retry: 0` the client must not reconnect in a tight loop.
+/// The minimum pause before a stream is resumed. Even for `retry: 0` the client must not reconnect in a tight loop.
 const MIN_RETRY: Duration = Duration::from_millis(10);
 
-/// The maximum pause after failures, because a user may be waiting. A longer `retry` value of the server is respected.
+/// The maximum pause after failures, because a user might be waiting. A longer `retry` value of the server is used.
 const MAX_RETRY: Duration = Duration::from_secs(30);
 
 #[cfg(test)]

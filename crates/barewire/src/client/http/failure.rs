@@ -14,7 +14,7 @@ use crate::peer::{CallError, shown};
 
 /// The reason why a message sent over HTTP has no result.
 ///
-/// Servers are named by their origin, because paths and queries may contain secrets. Tokens never appear here.
+/// Errors name a server only by its origin, because paths and queries can contain secrets. Errors contain no tokens.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum HttpFailure {
@@ -31,7 +31,7 @@ pub enum HttpFailure {
     Forbidden {
         /// The origin of the server.
         origin: String,
-        /// The reason in the response; may be empty.
+        /// The reason that the response gives; can be empty.
         why: String,
     },
     /// A response that MCP does not expect, such as an error status or a web page.
@@ -59,7 +59,7 @@ pub enum HttpFailure {
     Endpoint {
         /// The origin of the server.
         origin: String,
-        /// The reason.
+        /// The reason why the URL is not usable.
         why: String,
     },
 }
@@ -111,7 +111,7 @@ impl HttpFailure {
         }
     }
 
-    /// Whether a retry may succeed a moment later.
+    /// Whether the same request might succeed a moment later.
     pub(super) fn is_temporary(&self) -> bool {
         match self {
             Self::Fetch(error) => !matches!(
@@ -128,7 +128,7 @@ impl HttpFailure {
         self.is_temporary() || matches!(self, Self::NotAnswered { .. })
     }
 
-    /// The HTTP status of the response that caused the failure, if there was one.
+    /// Returns the HTTP status of the response that caused the failure; `None` if no response caused it.
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Unauthorized { .. } => Some(401),
@@ -234,6 +234,6 @@ impl From<FetchError> for CallError {
     }
 }
 
-/// The maximum number of challenges to show. A server usually has one, or two while it changes from one scheme to
-/// another.
+/// The maximum number of challenges to show. A server usually sends one challenge, or two while it changes from one
+/// scheme to another.
 const MAX_CHALLENGES_SHOWN: usize = 3;

@@ -31,7 +31,7 @@ pub(super) async fn read_messages(connection: &HttpConnection) {
                 }
                 events.save_position(&mut point);
             }
-            // The server offers no such stream, which is allowed, or the session has ended.
+            // The server offers no stream for unsolicited messages, which is allowed, or the session has ended.
             Ok(None) | Err(HttpFailure::SessionGone { .. }) => return,
             Err(failure) if failure.is_temporary() => point.record_failure(),
             Err(failure) => {
@@ -43,8 +43,8 @@ pub(super) async fn read_messages(connection: &HttpConnection) {
     }
 }
 
-/// Resumes a stream that broke off, after the pause that the server has requested. If it cannot be resumed, returns
-/// `broken`, the reason why the stream ended.
+/// Resumes a stream that broke off, after the pause that the server has requested. If the stream cannot be resumed,
+/// returns `broken`, the reason why it broke off.
 pub(super) async fn resume(
     connection: &HttpConnection,
     point: &mut ResumePoint,
@@ -55,8 +55,8 @@ pub(super) async fn resume(
         match open_stream(connection, point).await {
             Ok(Some(events)) => return Ok(events),
             Err(failure) if failure.is_temporary() && point.failures() < MAX_RESUME_FAILURES => point.record_failure(),
-            // The outcome of the call is unknown. Even if the session has ended now, the server may have carried out
-            // the call before.
+            // The outcome of the call is unknown. Even if the session has ended now, the server might have carried out
+            // the call before that.
             Ok(None) | Err(_) => return Err(broken),
         }
     }
@@ -85,6 +85,6 @@ async fn open_stream(connection: &HttpConnection, point: &ResumePoint) -> GetStr
     }
 }
 
-/// The maximum number of failed attempts in a row to resume a stream. With the pauses between them they take about a
-/// minute; then the call fails.
+/// The number of consecutive failed attempts to resume a stream after which the call fails. With the pauses between
+/// them, these attempts take about a minute.
 const MAX_RESUME_FAILURES: u32 = 6;

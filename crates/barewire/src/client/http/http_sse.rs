@@ -17,7 +17,7 @@ use super::post::classify;
 use crate::peer::EndReason;
 
 impl HttpConnection {
-    /// Opens the stream and waits for its first event, which holds the URL for messages. From then on, messages are
+    /// Opens the SSE stream and waits for its first event, which holds the URL for messages. After that, messages are
     /// sent to that URL.
     pub(super) async fn open_http_sse(&self, call_timeout: Option<Duration>) -> Result<(), HttpFailure> {
         let after = call_timeout.map_or(MAX_OPEN_TIME, |timeout| timeout.min(MAX_OPEN_TIME));
@@ -75,5 +75,5 @@ pub(super) async fn read_messages(connection: &HttpConnection, mut events: Event
     connection.exchanges.end(reason);
 }
 
-/// The maximum time until the stream is open and its first event has arrived.
+/// The maximum time to wait until the SSE stream is open and its first event has arrived.
 const MAX_OPEN_TIME: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! An outgoing message -> the headers that repeat parts of it.
+//! The HTTP headers that repeat parts of an outgoing message.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::peer::CallError;
 pub(super) struct MirroredFields<'a> {
     pub(super) method: Cow<'a, str>,
     pub(super) params: RequestParams<'a>,
-    /// The revision in the request's `_meta`. Only modern requests have it.
+    /// The revision in the request's `_meta`; `None` in a legacy request.
     version: Option<Cow<'a, str>>,
     /// The name, URI or task id that the request is about.
     name: Option<Cow<'a, str>>,
@@ -45,8 +45,8 @@ impl<'a> MirroredFields<'a> {
         self.version.is_some()
     }
 
-    /// The name of the called tool, if the request is a modern `tools/call`, whose arguments may be repeated in
-    /// headers.
+    /// Returns the name of the called tool if the request is a modern `tools/call`. Only for such requests do headers
+    /// repeat arguments.
     pub(super) fn tool(&self) -> Option<&str> {
         self.name.as_deref().filter(|_| self.is_modern() && self.method == "tools/call")
     }
@@ -63,7 +63,7 @@ impl<'a> MirroredFields<'a> {
     }
 }
 
-/// The headers of every POST.
+/// Returns the headers that every POST request has.
 pub(super) fn post_headers() -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));

@@ -1,4 +1,4 @@
-//! A URL -> the negotiated revision. Tries `server/discover` first, then `initialize`, then HTTP+SSE.
+//! Negotiates the revision with a server at a URL. Tries `server/discover` first, then `initialize`, then HTTP+SSE.
 //!
 //! MCP 2026-07-28, basic/transports/streamable-http, "Backward Compatibility". The decision table is
 //! `barewire_proto::http::fall_back`.
@@ -43,12 +43,12 @@ impl ClientShared {
         if next_step == Some(NextStep::Sse) {
             match connection.open_http_sse(self.settings.timeout).await {
                 Ok(()) => return self.initialize(pending, preference).await,
-                // There is no HTTP+SSE stream either. The response to `initialize` is the error to report.
+                // The server has no HTTP+SSE stream either, so the error of `initialize` is returned below.
                 Err(HttpFailure::Status { .. }) => {}
                 Err(failure) => return Err(ClientError::Http { method: INITIALIZE.to_owned(), failure }),
             }
         }
-        // The server was legacy last time and has responded now, so it may have become modern.
+        // The server was legacy last time, but has refused `initialize` now, so it might have become modern.
         if preference == RevisionPreference::LastKnownEra(Era::Legacy)
             && matches!(next_step, Some(NextStep::Sse | NextStep::Fail | NextStep::Read))
             && let Ok(Some(server)) =
@@ -59,7 +59,7 @@ impl ClientShared {
         Err(refused)
     }
 
-    /// Sends `server/discover`; `None` if the server is legacy.
+    /// Sends `server/discover`. Returns `None` if the server is legacy.
     async fn try_modern(
         &self,
         pending: &PendingConnection,
@@ -75,8 +75,8 @@ impl ClientShared {
         let Some(why) = why else { return Ok(None) };
         let next = match (&why, next_step) {
             (CallError::Refused(error), Some(NextStep::Read)) => next_after_response(Attempt::Modern, Some(error.code)),
-            // Every modern server has `server/discover`. A server that does not have this method gets `initialize`,
-            // whatever the HTTP status; a modern server would refuse that as well.
+            // Every modern server has `server/discover`. A server without this method is sent `initialize`, whatever
+            // the HTTP status was. If the server is modern after all, it refuses `initialize` too.
             (CallError::Refused(error), Some(NextStep::Stay)) if error.code == Code::METHOD_NOT_FOUND => {
                 NextStep::Initialize
             }

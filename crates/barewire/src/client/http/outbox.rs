@@ -1,4 +1,4 @@
-//! Messages of the engine -> a queue of commands for the task that makes the HTTP requests.
+//! Queues the engine's messages as commands for the task that makes the HTTP requests.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -28,7 +28,7 @@ pub(super) struct Outbox {
     room: Room,
     commands: mpsc::UnboundedSender<OutboxCommand>,
     backlog: Arc<Backlog>,
-    /// The reservation of the last message, while the server has not accepted that message.
+    /// The reservation of the last message, until the server accepts that message.
     last_reservation: Weak<Reservation>,
 }
 
@@ -121,6 +121,6 @@ impl Drop for Reservation {
     }
 }
 
-/// The maximum number of responses and notifications in flight. At this number the client stops reading, because each
-/// of them needs a separate HTTP connection.
+/// The maximum number of responses and notifications in flight, each of which needs a separate HTTP connection. At this
+/// number the client stops reading messages.
 const MAX_UNAWAITED: usize = 64;

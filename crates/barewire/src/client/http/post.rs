@@ -1,4 +1,4 @@
-//! One outgoing message -> a POST request and its response.
+//! Sends one outgoing message as a POST request, and reads the response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use super::outbox::{OutgoingMessage, Reservation};
 use crate::log::quoted;
 use crate::peer::CallError;
 
-/// Waits until the first `after` notifications have been sent, and sends a call. If the POST fails, the call fails.
+/// Waits until the first `after` notifications have been sent, then sends a call. If the POST fails, the call fails.
 pub(super) async fn call(connection: Arc<HttpConnection>, call: CallId, outgoing: OutgoingMessage, after: u64) {
     connection.wait_for_notifications(after).await;
     let (message, reservation) = outgoing.into_parts();
@@ -33,7 +33,7 @@ pub(super) async fn call(connection: Arc<HttpConnection>, call: CallId, outgoing
     }
 }
 
-/// Waits until the first `after` notifications have been sent, and sends a batch of calls.
+/// Waits until the first `after` notifications have been sent, then sends a batch of calls.
 pub(super) async fn batch(connection: Arc<HttpConnection>, outgoing: OutgoingMessage, after: u64) {
     connection.wait_for_notifications(after).await;
     let (message, reservation) = outgoing.into_parts();
@@ -101,7 +101,7 @@ impl Post<'_> {
         if let ResponseKind::Error { status: 400, error, .. } = &response.reading
             && error.code == code::HEADER_MISMATCH
         {
-            // The tool may have changed since it was listed.
+            // The tool might have changed since it was listed.
             self.connection.tool_headers.forget(tool, &known);
             known = self.connection.tool_header_params(tool, &mirrored).await;
             let again = with_param_headers(&known, &mirrored, mirror_headers)?;
@@ -189,7 +189,7 @@ impl Post<'_> {
                 self.follow(events, is_modern, lists_tools).await
             }
             ResponseKind::Accepted => {
-                Err(HttpFailure::not_answered(&response, "it says that it has taken a notification").into())
+                Err(HttpFailure::not_answered(&response, "its status is meant for notifications").into())
             }
             ResponseKind::Error { id, error, .. } if id.as_ref().is_none_or(|id| self.ids.contains(id)) => {
                 Err(CallError::Refused(error))
@@ -247,8 +247,8 @@ impl Post<'_> {
                 }
             }
             if self.ids.is_empty() {
-                // The server should end the stream now, so that the connection can be reused. If it does not, the
-                // connection is closed.
+                // The server should end the stream now, so that the connection can be reused. If the stream does not
+                // end, the connection is closed.
                 let _ = timeout(AFTER_RESPONSE_TIMEOUT, async {
                     while let Ok(Some(event)) = events.next().await {
                         if let Ok(event) = event
@@ -271,11 +271,11 @@ impl Post<'_> {
         let message = self.connection.parse(message);
         match message.parsed() {
             Parsed::Message(Message::Response(RpcResponse { id, .. })) => self.ids.retain(|open| *open != id),
-            // The error names no id, but it arrived in response to this request.
+            // The error has no id, but it arrived in response to this request.
             Parsed::Message(Message::OrphanError(error)) if self.ids.len() == 1 => {
                 return Err(CallError::Refused(error.to_owned()));
             }
-            // In revisions without batches the engine ignores a batch, so the ids in it stay.
+            // In revisions without batches the engine ignores a batch, so the ids in the batch are not removed.
             Parsed::Batch(batch) if self.connection.has_batches() => {
                 for element in batch.elements() {
                     if let Ok(Message::Response(RpcResponse { id, .. })) = element {
@@ -296,7 +296,7 @@ impl Post<'_> {
     }
 }
 
-/// Adds the headers that repeat the call's arguments.
+/// Adds the headers that repeat arguments of a tool call.
 fn with_param_headers(
     known: &HeaderParams,
     mirrored: &MirroredFields<'_>,
@@ -325,11 +325,11 @@ pub(super) async fn classify(response: &mut FetchResponse, in_session: bool) -> 
 /// The maximum nesting depth of outgoing messages that are parsed here. For incoming messages the engine has a limit.
 const INSPECTION_DEPTH: usize = barewire_proto::rpc::DEFAULT_DEPTH;
 
-/// The maximum number of bytes to read of an error body.
+/// The maximum number of bytes to read from the body of an error response.
 const MAX_ERROR_BODY: usize = 256 * 1024;
 
 /// The timeout for the server to accept a message that expects no response.
 const ONE_WAY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The maximum time that a stream is still read after the last response.
+/// The maximum time to continue reading a stream after the last response.
 const AFTER_RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Results of `tools/list` -> the arguments to repeat in headers, and the tools to leave out.
+//! Learns from results of `tools/list` which arguments to repeat in headers, and leaves out invalid tools.
 //!
 //! MCP 2026-07-28, basic/transports/streamable-http, "Custom Headers from Tool Parameters".
 
@@ -15,7 +15,7 @@ use crate::log::{Log, quoted};
 #[derive(Default)]
 pub(super) struct ToolHeaders {
     known: Mutex<HashMap<String, Arc<HeaderParams>>>,
-    /// Held during a lookup with `tools/list`.
+    /// Held while header params are looked up with `tools/list`.
     pub(super) list_lock: tokio::sync::Mutex<()>,
 }
 
@@ -36,7 +36,7 @@ impl ToolHeaders {
         }
     }
 
-    /// Removes the header params of a tool that turned out to be wrong, unless they have been replaced already.
+    /// Removes `was`, the wrong header params of a tool, unless other header params have replaced them.
     pub(super) fn forget(&self, name: &str, was: &Arc<HeaderParams>) {
         let mut known = self.lock();
         if known.get(name).is_some_and(|is| Arc::ptr_eq(is, was)) {
@@ -101,8 +101,8 @@ impl ToolHeaders {
 /// tools.
 const MAX_TOOLS: usize = 16 * 1024;
 
-/// The maximum length in bytes of a tool name to remember: the 128 characters of MCP 2026-07-28, server/tools, take at
-/// most 512 bytes, and there is some room left.
+/// The maximum length in bytes of a tool name to remember. MCP 2026-07-28, server/tools, allows 128 characters, which
+/// are at most 512 bytes; this is twice as much.
 const MAX_TOOL_NAME_BYTES: usize = 1024;
 
 #[cfg(test)]

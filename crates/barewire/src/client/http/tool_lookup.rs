@@ -1,4 +1,4 @@
-//! An unknown tool -> its header params (the arguments that headers repeat), looked up with `tools/list`.
+//! Looks up the header params of a tool (the arguments that headers repeat) with `tools/list`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,12 +20,12 @@ use crate::log::quoted;
 use crate::peer::CallError;
 
 impl HttpConnection {
-    /// Returns the header params of the tool that `request` calls. If they are unknown, they are looked up first.
+    /// Returns the header params of the tool that `request` calls. Looks them up first if they are unknown.
     pub(super) async fn tool_header_params(&self, tool: &str, request: &MirroredFields<'_>) -> Arc<HeaderParams> {
         if let Some(known) = self.tool_headers.find(tool) {
             return known;
         }
-        // Only one lookup runs at a time. Calls that waited for it find the header params that it has stored.
+        // Only one lookup runs at a time. Calls that waited for a lookup find the header params that it has stored.
         let _guard = self.tool_headers.list_lock.lock().await;
         let mut cursor = None;
         for _ in 0..MAX_PAGES {
@@ -71,7 +71,7 @@ impl HttpConnection {
             params.push_str(cursor);
         }
         params.push('}');
-        // The id is a string, so that it cannot be equal to an id of the engine: those are numbers.
+        // The id is a string, so that it cannot be equal to an id of the engine, which is always a number.
         static NEXT_LIST_ID: AtomicU64 = AtomicU64::new(0);
         let id = Id::from(&*format!("tools-{}", NEXT_LIST_ID.fetch_add(1, Ordering::Relaxed)));
         let mut message = Vec::new();

@@ -12,7 +12,7 @@ use super::{Destination, Dispatcher, FrameSource};
 use crate::peer::CallError;
 use crate::peer::outlet::{Exchange, MessageKind, Outlet};
 
-/// The number of a batch, which either side may have sent.
+/// The number of a batch. The batches of both sides are numbered together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::peer) struct BatchNumber(pub(super) u64);
 
@@ -25,7 +25,7 @@ pub(super) struct Batches {
     last: u64,
 }
 
-/// The answers to one batch that is not complete yet.
+/// The answers to one batch, gathered until all of them are there.
 struct BatchAnswers {
     /// The JSON array of the answers so far, without its closing bracket.
     array: Vec<u8>,
@@ -107,7 +107,7 @@ impl<O: Outlet> Dispatcher<O> {
             match element {
                 Ok(Message::Request(request)) if !room => self.refuse(&request, Refusal::Busy, destination),
                 Ok(Message::Request(request)) => self.handle_batch_element(request, bytes, number, source),
-                // A batch cannot be held back, so a notification that cannot be queued is dropped.
+                // A batch cannot be held back after it has started, so a notification that cannot be queued is dropped.
                 Ok(Message::Notification(notification)) => {
                     if !self.handle_notification(notification, frame, source) {
                         let what = "dropped: too many notifications wait for their handlers, and a batch cannot wait";

@@ -14,7 +14,7 @@ use crate::transport::Exit;
 pub(super) struct ClosingState {
     /// The reason for the shutdown; `None` until the shutdown begins. No new work is started after that.
     reason: Option<EndReason>,
-    /// The calls that were made after the peer closed the connection. They fail once the exit status of the peer's
+    /// The calls that were made after the peer closed the connection. They fail when the exit status of the peer's
     /// process is known.
     late_calls: Vec<oneshot::Sender<Result<Raw, CallError>>>,
     /// Whether the transport will report how the peer's process exited.
@@ -32,15 +32,15 @@ pub(in crate::peer) enum EndRequest {
 }
 
 impl ClosingState {
-    /// Requests the end of the connection. Further requests are ignored, except that `ContentLength` replaces any
-    /// other.
+    /// Requests the end of the connection. Further requests are ignored, except that `ContentLength` replaces
+    /// `Shutdown`.
     pub(super) fn request(&mut self, request: EndRequest) {
         if self.request.is_none() || request == EndRequest::ContentLength {
             self.request = Some(request);
         }
     }
 
-    /// Fails a call that was made after the shutdown began: immediately, or once the exit status of the peer's process
+    /// Fails a call that was made after the shutdown began: immediately, or when the exit status of the peer's process
     /// is known.
     pub(super) fn refuse_call(
         &mut self,
@@ -130,7 +130,7 @@ impl<O: Outlet> Dispatcher<O> {
     pub(in crate::peer) fn finish(&mut self, reason: EndReason, exit: Option<Exit>) -> ConnectionEnd {
         let end = self.end(reason, exit);
         self.in_flight.stop_handlers();
-        // The queue is closed first, so that a caller whose call fails and who calls again gets an error immediately.
+        // The queue is closed first: a caller that repeats its failed call then gets an error immediately.
         let left = self.queue.close(end.clone());
         self.fail_calls(&end);
         drop(left);

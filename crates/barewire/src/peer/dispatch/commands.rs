@@ -42,7 +42,7 @@ impl<O: Outlet> Dispatcher<O> {
                 });
             }
             Command::Notify { message, permits, about } => {
-                // Notifications about a request are dropped once it is answered or cancelled.
+                // Notifications about a request are dropped after the request is answered or cancelled.
                 let exchange = about.as_ref().map_or(Exchange::NONE, |about| about.exchange);
                 let message = Some(message).filter(|_| about.is_none_or(|about| !about.is_finished()));
                 self.send_own(exchange, permits, message, |message, out| {

@@ -1,4 +1,4 @@
-//! The first output of the peer: whether it has ever sent a valid message, and if not, the beginning of its output.
+//! The first output of the peer: whether the peer has ever sent a valid message, and if not, the start of its output.
 
 use crate::log::quoted;
 use crate::peer::StrayOutput;
@@ -19,7 +19,7 @@ impl FirstOutput {
     }
 
     /// Keeps the beginning of an invalid frame, if it is the peer's first output. Returns whether the frame is a
-    /// `Content-Length` header, which belongs to another framing.
+    /// `Content-Length` header, which only another framing uses.
     pub(super) fn note_invalid_frame(&mut self, offset: u64, bytes: &[u8]) -> bool {
         if self.has_message || self.stray.is_some() {
             return false;
@@ -28,7 +28,7 @@ impl FirstOutput {
         bytes.get(..CONTENT_LENGTH.len()).is_some_and(|header| header.eq_ignore_ascii_case(CONTENT_LENGTH))
     }
 
-    /// The first output of the peer, if it never sent a valid message.
+    /// The first output of the peer, if the peer never sent a valid message.
     pub(super) fn stray(&self) -> Option<StrayOutput> {
         self.stray.clone().filter(|_| !self.has_message)
     }

@@ -20,14 +20,14 @@ use crate::peer::{CallError, ConnectionLimits, Raw};
 /// The work in flight of a connection.
 #[derive(Default)]
 pub(super) struct InFlight {
-    /// Maps the id of each call of ours that waits for an answer to the call.
+    /// The calls of ours that wait for an answer, by id.
     pub(super) calls: HashMap<CallId, PendingCall>,
-    /// Maps the ticket of each request whose handler did not finish at its first poll to the request.
+    /// The requests whose handler did not finish at its first poll, by ticket.
     pub(super) running: HashMap<Ticket, RunningRequest>,
     /// The requests that are accepted but not started yet, because too much output is pending, in the order of arrival.
     pub(super) parked: VecDeque<ParkedRequest>,
     pub(super) notifications: NotificationQueue,
-    /// A frame that cannot be handled yet. Later frames wait behind it.
+    /// A frame that cannot be handled yet. Later frames wait until it is handled.
     pub(super) held: Option<HeldFrame>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct PendingCall {
     pub(super) progress: Option<OnProgress>,
     /// Whether no cancellation is sent to the peer when the call is abandoned.
     pub(super) quiet: bool,
-    /// The exchange that the call is part of.
+    /// The HTTP exchange over whose stream the call was sent.
     pub(super) exchange: Exchange,
 }
 

@@ -58,7 +58,7 @@ pub(crate) struct Dispatcher<O> {
     timing: Timing,
     closing: ClosingState,
     first_output: FirstOutput,
-    /// The context of the last handler, to be reused if the handler has dropped it.
+    /// The message of the last handler. The value is reused for the next message if the handler has dropped it.
     spare: Option<Arc<IncomingMessage>>,
     /// An empty list, kept to reuse its memory for the next commands.
     commands: Vec<Command>,
@@ -88,7 +88,7 @@ impl FrameSource<'_> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Destination {
     exchange: Exchange,
-    /// The batch whose array the answer is part of, if any.
+    /// The batch to whose array of answers the answer is added, if any.
     batch: Option<BatchNumber>,
 }
 
@@ -164,7 +164,7 @@ impl<O: Outlet> Dispatcher<O> {
         self.timing.is_write_stalled()
     }
 
-    /// Whether no frame may be handled now: a frame is held, or too much output is pending.
+    /// Whether no frame may be handled now, because an earlier frame is held back or too much output is pending.
     pub(super) fn is_blocked(&self) -> bool {
         self.in_flight.held.is_some() || {
             let waiting = self.output.len();
@@ -172,13 +172,13 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Whether frames must be handled even if no new work may be started. While a call of ours waits, its answer may
-    /// come after other frames.
+    /// Whether frames must be handled even if no new work may be started. While a call of ours waits, its answer might
+    /// arrive after other frames.
     fn must_read(&self) -> bool {
         self.session.is_waiting() || self.is_stalled()
     }
 
-    /// Whether both sides may be waiting for each other to read: the peer has read nothing for a while, and it may be
+    /// Whether both sides might be waiting for each other to read: the peer has read nothing for a while, and might be
     /// blocked writing answers to calls that this side has abandoned.
     fn is_stalled(&self) -> bool {
         self.timing.is_write_stalled() && self.session.expects_late_response()

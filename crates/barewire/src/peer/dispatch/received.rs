@@ -46,7 +46,7 @@ impl<O: Outlet> Dispatcher<O> {
         let source = FrameSource { exchange, caller, params: params.as_ref() };
         self.start_slice();
         self.handle_parsed(Frame::new(0, message.bytes()), message.parsed(), source);
-        // There is no stream that could stop reading, so a frame that cannot be handled now is refused.
+        // Without a byte stream, reading cannot be paused, so a frame that cannot be handled now is refused.
         self.refuse_held(source);
         self.take_commands();
         self.start_waiting();
@@ -147,7 +147,7 @@ impl<O: Outlet> Dispatcher<O> {
         });
     }
 
-    /// Logs an invalid frame, and answers it with an error or fails the call that it should have answered.
+    /// Logs an invalid frame, and answers it with an error or fails the call that the frame should have answered.
     pub(super) fn handle_invalid(
         &mut self,
         offset: u64,
@@ -198,8 +198,8 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Keeps the frame if it is the first output of the peer, and requests the end of the connection if it is a
-    /// `Content-Length` header.
+    /// Records an invalid frame if it is the first output of the peer. If the frame is a `Content-Length` header, and
+    /// frames like this one are not answered, also requests the end of the connection.
     fn note_invalid_frame(&mut self, offset: u64, bytes: &[u8]) {
         let is_other_format = self.first_output.note_invalid_frame(offset, bytes);
         if is_other_format && !self.answer_unreadable {
@@ -224,7 +224,7 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Handles a notification. Returns `false` if it has to wait and later frames must wait behind it.
+    /// Handles a notification. Returns `false` if it cannot be handled or queued now, so that later frames must wait.
     pub(super) fn handle_notification(
         &mut self,
         notification: Notification<'_>,

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 pub(super) struct Timing {
     /// The instant from which session times count.
     session_start: Instant,
-    /// The end of the current time slice. Stored as an instant, because it is checked forevery request, and comparing
-    /// two instants is cheaper than subtracting them.
+    /// The end of the current time slice. An instant, not a duration, because it is checked for every request, and
+    /// comparing two instants is cheaper than subtracting them.
     slice_end: std::time::Instant,
     /// The time at which the last handler returned, or at which the current time slice started.
     last_return: std::time::Instant,
@@ -60,7 +60,7 @@ impl Timing {
     }
 }
 
-/// Returns the instant `time` after `from`. If the clock cannot represent that instant, returns one in the far future.
+/// Returns the instant `time` after `from`. If the clock cannot represent it, returns an instant 30 years after `from`.
 pub(crate) fn later(from: Instant, time: Duration) -> Instant {
     from.checked_add(time).unwrap_or_else(|| from + THIRTY_YEARS)
 }
@@ -68,7 +68,7 @@ pub(crate) fn later(from: Instant, time: Duration) -> Instant {
 /// A timeout that is longer than any process runs.
 const THIRTY_YEARS: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
-/// The maximum time that handlers run before their answers are written and other tasks get a turn. A fixed number of
-/// frames would be worse: if a request takes half a microsecond, it would cause needless system calls, and if a request
-/// takes a millisecond, it would delay answers.
+/// The maximum time that handlers run before their answers are written and other tasks get a turn. With a fixed number
+/// of frames instead, requests of half a microsecond would cause needless system calls, and requests of a millisecond
+/// would delay answers.
 const HANDLER_SLICE: Duration = Duration::from_micros(500);

@@ -1,5 +1,5 @@
 //! Reads and writes an inherited socket without blocking. The socket itself is not made non-blocking, because other
-//! processes may share it.
+//! processes might share it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,15 +10,13 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
-/// The reader of a socket.
 #[derive(Debug)]
 pub(crate) struct SocketReader(AsyncFd<OwnedFd>);
 
-/// The writer of a socket.
 #[derive(Debug)]
 pub(crate) struct SocketWriter {
     socket: AsyncFd<OwnedFd>,
-    /// Whether the reader has the same socket open. If so, dropping this descriptor would not close the stream, so
+    /// Whether a [`SocketReader`] has the same socket open. If so, dropping this descriptor does not end the stream, so
     /// `shutdown` is called.
     is_shared: bool,
 }
@@ -89,7 +87,7 @@ impl Drop for SocketWriter {
 
 #[allow(
     deprecated,
-    reason = "its replacement is unsafe, for types that may change their descriptor; this one does not"
+    reason = "the replacement is unsafe, because some types can change their descriptor; an `OwnedFd` cannot"
 )]
 fn register(socket: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(socket, interest)

@@ -1,5 +1,5 @@
-//! A process and the processes that it starts, as one process group: signals are sent to the whole group, and dropping
-//! it kills and reaps the process.
+//! A child process and the processes that it starts, as one process group. Signals are sent to the whole group.
+//! Dropping a [`ProcessGroup`] kills all its processes and reaps the child.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -32,19 +32,20 @@ impl ProcessId {
     }
 }
 
-/// A process group whose leader is a child of this process that has not been reaped yet.
+/// A process group whose leader is a child of this process.
 ///
-/// Until the leader is reaped, the system does not reuse its id, so a signal cannot reach the wrong processes.
+/// The system does not reuse the leader's id until the leader is reaped, so a signal cannot reach the wrong processes.
 #[derive(Debug)]
 pub(crate) struct ProcessGroup {
     id: ProcessId,
-    /// The first process of the group; `None` once it is reaped.
+    /// The first process of the group; `None` after it is reaped.
     leader: Option<Child>,
     watcher: Option<Watcher>,
 }
 
 impl ProcessGroup {
-    /// Starts the program in its own group. If `watched`, a watcher terminates the group if this process is killed.
+    /// Starts the program in its own group. If `watched`, a [`Watcher`] terminates the group when this process is
+    /// killed.
     pub(crate) fn spawn(command: &mut Command, watched: bool) -> io::Result<Self> {
         // The watcher is started first, so that the group is watched from its start.
         let mut watcher = if watched { Watcher::start() } else { None };
@@ -61,7 +62,7 @@ impl ProcessGroup {
         self.id
     }
 
-    /// Takes the leader's stdin, stdout and stderr; `None` on the second call.
+    /// Takes the leader's stdin, stdout and stderr out of the group. Returns `None` on the second call.
     pub(crate) fn pipes(&mut self) -> Option<(ChildStdin, ChildStdout, ChildStderr)> {
         let leader = self.leader.as_mut()?;
         Some((leader.stdin.take()?, leader.stdout.take()?, leader.stderr.take()?))
@@ -84,11 +85,10 @@ impl ProcessGroup {
         }
     }
 
-    /// Kills the remaining processes, waits for the leader, and returns its exit status.
+    /// Kills the remaining processes of the group, waits for the leader to exit, and returns the leader's exit status.
     pub(crate) fn end(&mut self) -> Option<ExitStatus> {
         self.kill();
-        // The watcher is stopped before the leader is reaped, because the system may reuse the id of the group after
-        // that.
+        // The watcher is stopped first, because the system can reuse the id of the group after the leader is reaped.
         self.watcher = None;
         self.leader.take()?.wait().ok()
     }
@@ -122,12 +122,12 @@ pub(crate) fn exit_signal(status: ExitStatus) -> Option<i32> {
     status.signal()
 }
 
-/// Whether a process can have this directory as its working directory.
+/// Whether a process can use `dir` as its working directory.
 pub(crate) fn can_enter(dir: &Path) -> bool {
     dir.is_dir() && access(dir, Access::EXEC_OK).is_ok()
 }
 
-/// Returns the reason why a program could not be started, if a user can fix it.
+/// Returns the cause of a failure to start a program, if a user can fix that cause.
 pub(crate) fn start_fault(error: &io::Error) -> Option<StartFault> {
     match Errno::from_io_error(error)? {
         Errno::NOENT | Errno::NOTDIR => Some(StartFault::NoSuchFile),

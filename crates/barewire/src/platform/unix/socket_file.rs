@@ -28,7 +28,7 @@ pub async fn listen(path: impl AsRef<Path>) -> io::Result<UnixSocketListener> {
     let listener = UnixListener::bind(&bound)?;
     fs::set_permissions(&bound, Permissions::from_mode(0o600))?;
     let file = FileId::of(&bound)?;
-    // Unlike a rename, a link never replaces an existing file.
+    // Unlike a rename, a hard link never replaces an existing file.
     match fs::hard_link(&bound, &path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => replace_stale(&path, &bound).await?,
         linked => linked?,
@@ -57,7 +57,7 @@ impl UnixSocketListener {
         self
     }
 
-    /// Accepts the next connection. If no file descriptors are available, waits until there are some.
+    /// Accepts the next connection. If the process has no free file descriptor, waits until it has one.
     pub async fn accept(&self) -> Socket<UnixStream> {
         let (stream, _) = accept(|| self.listener.accept()).await;
         Socket::accepted(stream).framing(self.framing)
@@ -71,8 +71,8 @@ impl UnixSocketListener {
 
 impl Drop for UnixSocketListener {
     fn drop(&mut self) {
-        // The file is removed only if it is still ours, because another file may have replaced it. While the listener
-        // is open, the inode of our file is in use and cannot be reused.
+        // The file is removed only if this listener created it, because another process might have replaced the file.
+        // While the listener is open, the inode of our file is in use and cannot be reused.
         if FileId::of(&self.path).is_ok_and(|file| file == self.file) {
             let _ = fs::remove_file(&self.path);
         }
@@ -88,11 +88,11 @@ impl Transport for Socket<UnixStream> {
     }
 }
 
-/// Replaces the socket file at `path` with `bound` if there is no listener on it.
+/// Replaces the socket file at `path` with the one at `bound`. Returns an error if a process still listens on `path`.
 async fn replace_stale(path: &Path, bound: &Path) -> io::Result<()> {
     let error = |kind, what: &str| io::Error::new(kind, format!("{} {what}", path.display()));
-    // Without the lock, if two processes find the file stale at the same time, the second would remove the new file of
-    // the first.
+    // Without this lock, two processes could find the file stale at the same time, and the second would remove the new
+    // file of the first.
     let Some(_lock) = lock_dir_of(path).await? else {
         let what = "exists, and another process has its directory locked: try again, or choose another path";
         return Err(error(io::ErrorKind::ResourceBusy, what));
@@ -103,7 +103,7 @@ async fn replace_stale(path: &Path, bound: &Path) -> io::Result<()> {
     }
     match UnixStream::connect(path).await {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)?,
-        // If connecting fails in another way (no permission, a full backlog), the listener is assumed to be active.
+        // Connecting succeeded, or failed in another way (no permission, a full backlog): a listener may be active.
         _ => return Err(error(io::ErrorKind::AddrInUse, "is in use: another process listens on it")),
     }
     fs::hard_link(bound, path).map_err(|failed| match failed.kind() {
@@ -114,8 +114,8 @@ async fn replace_stale(path: &Path, bound: &Path) -> io::Result<()> {
     })
 }
 
-/// Locks the directory of `path`, until the returned file is dropped; `None` if another process holds the lock for more
-/// than a second.
+/// Locks the directory of `path` until the returned file is dropped. Returns `None` if another process holds the lock
+/// for more than a second.
 async fn lock_dir_of(path: &Path) -> io::Result<Option<File>> {
     let file = File::open(path.parent().unwrap_or(path))?;
     for _ in 0..LOCK_TRIES {
@@ -128,7 +128,7 @@ async fn lock_dir_of(path: &Path) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// Identifies a file.
+/// Identifies a file independently of its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileId {
     device: u64,
@@ -142,7 +142,7 @@ impl FileId {
     }
 }
 
-/// A new directory that only its owner can enter, removed with its contents when dropped.
+/// A new directory that only its owner can enter. Dropping this value removes the directory and its contents.
 struct PrivateDir(PathBuf);
 
 impl PrivateDir {
@@ -169,7 +169,7 @@ impl Drop for PrivateDir {
     }
 }
 
-/// The maximum number of attempts to lock the directory. Together they take a second; replacing a file takes a few
-/// milliseconds.
+/// The maximum number of attempts to lock the directory. All attempts together take a second; a process that replaces
+/// its socket file holds the lock for a few milliseconds.
 const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);

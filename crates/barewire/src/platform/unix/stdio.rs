@@ -118,8 +118,8 @@ fn same_stream(one: impl AsFd, other: impl AsFd) -> bool {
     }
 }
 
-/// Opens the same pipe again, as a file that can be made non-blocking. The inherited file may be shared with processes
-/// that expect it to block.
+/// Opens the pipe again, as a separate file that can be made non-blocking. Other processes might share the inherited
+/// file and expect it to block.
 fn reopen(pipe: &OwnedFd, access: OFlags) -> io::Result<File> {
     let inherited = fcntl_getfl(pipe)? & OFlags::RWMODE;
     // The access mode is checked, because reopening would also succeed for the wrong end of the pipe.

@@ -9,12 +9,12 @@ use rustix::io::Errno;
 
 use crate::platform::StderrState;
 
-/// Waits until a non-blocking file has bytes to read. May return earlier.
+/// Waits until a non-blocking file has bytes to read. Returns early if a signal interrupts the wait.
 pub(crate) fn wait_readable(file: &File) -> io::Result<()> {
     wait(&mut [PollFd::new(file, PollFlags::IN)])
 }
 
-/// Waits until a non-blocking file can be written. May return earlier.
+/// Waits until a non-blocking file can be written. Returns early if a signal interrupts the wait.
 pub(crate) fn wait_writable(file: &File) -> io::Result<()> {
     wait(&mut [PollFd::new(file, PollFlags::OUT)])
 }

@@ -1,4 +1,4 @@
-//! The watcher: a process that terminates a process group if this process is killed and cannot do so itself.
+//! The watcher: a process that terminates a process group if this process is killed and cannot terminate it itself.
 
 use std::env;
 use std::io::Write;
@@ -24,7 +24,7 @@ impl Watcher {
         match command.process_group(0).spawn() {
             Ok(shell) => Some(Self(shell)),
             Err(error) => {
-                tracing::warn!(%error, "cannot start a watcher: a child may outlive this process if it is killed");
+                tracing::warn!(%error, "cannot start a watcher: if this process is killed, a child can outlive it");
                 None
             }
         }
@@ -33,7 +33,7 @@ impl Watcher {
     /// Tells the watcher which process group to terminate.
     pub(super) fn watch(&mut self, group: ProcessId) {
         if let Some(stdin) = &mut self.0.stdin {
-            // If the watcher has exited, the group is not watched.
+            // Writing fails if the watcher has exited. The group is then not watched.
             let _ = writeln!(stdin, "{}", group.number());
         }
     }
@@ -49,8 +49,8 @@ impl Drop for Watcher {
 
 /// If this process is killed, the watcher's stdin ends, and so does the stdin of the group. The group gets two seconds
 /// to exit by itself, and two more after SIGTERM. The script exits as soon as the group is gone. The system does not
-/// reuse the id of a group while one of its processes exists; for the id to be reused within the second between two
-/// checks, the system would have to go through all process ids.
+/// reuse the id of a group while one of its processes exists. To reuse the id in the second between two checks, the
+/// system would have to use up all other process ids in that second.
 const SCRIPT: &str = r#"
 read -r group || exit 0
 while read -r _; do :; done

@@ -1,4 +1,4 @@
-//! Tests that check values against schemas, and the messages for invalid values.
+//! Tests of checking values against schemas, and of the messages for invalid values.
 
 use serde_json::value::RawValue;
 

@@ -1,5 +1,5 @@
-//! Authentication: the head of a request -> the principal that sent the request, or a refusal. The body has not been
-//! read yet.
+//! Authentication: from the head of a request, determines the principal that sent it, or refuses the request. The body
+//! is read only after that.
 
 use std::fmt;
 use std::future::Future;
@@ -42,10 +42,10 @@ pub type AuthenticateFuture<'a> = Pin<Box<dyn Future<Output = Result<Principal, 
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct RequestHead<'a> {
-    /// `POST`, `GET` or `DELETE`.
+    /// The HTTP method: `POST`, `GET` or `DELETE`.
     pub method: &'a Method,
-    /// The URI with scheme and host. If the request line has none, they are the `Host` header and `http`, or `https`
-    /// with [`HttpBuilder::behind_tls`](super::HttpBuilder::behind_tls).
+    /// The URI with scheme and host. If the request line has no host, the host is that of the `Host` header, and the
+    /// scheme is `http`, or `https` with [`HttpBuilder::behind_tls`](super::HttpBuilder::behind_tls).
     pub uri: &'a Uri,
     /// All headers.
     pub headers: &'a HeaderMap,

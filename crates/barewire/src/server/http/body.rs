@@ -87,8 +87,8 @@ pub(super) fn event(out: &mut Vec<u8>, id: Option<EventId>, message: &[u8]) {
     frame::sse_event(out, None, id.as_deref(), message).expect("messages are on one line");
 }
 
-/// A timer for the comments that are sent when a stream has been silent for a while, so that no proxy closes the
-/// connection as idle.
+/// A timer for keep-alive comments. A comment is sent when a stream has been silent for a while, so that no proxy
+/// closes the connection as idle.
 pub(super) struct KeepAlive {
     every: Duration,
     timer: Pin<Box<Sleep>>,

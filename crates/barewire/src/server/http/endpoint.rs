@@ -29,9 +29,9 @@ pub(super) struct HttpEndpoint {
     pub(super) events: Arc<dyn EventStore>,
     pub(super) sessions: Sessions,
     pub(super) session_count: Capacity,
-    /// The number of requests being served and of open streams.
+    /// Limits the number of requests that are being served and of streams that are open, together.
     pub(super) exchanges: Capacity,
-    /// The number of bytes in long request bodies that are being read or served.
+    /// Limits the total number of bytes in long request bodies that are being read or served.
     pub(super) bodies: Capacity,
     pub(super) spare: SpareDispatchers,
     pub(super) shutdown: ShutdownSignal,

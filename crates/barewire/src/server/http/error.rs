@@ -1,4 +1,4 @@
-//! The errors of starting a server over HTTP.
+//! Errors that can occur when a server is started over HTTP.
 
 use std::fmt;
 use std::io;
@@ -27,8 +27,8 @@ impl fmt::Display for HttpError {
             Self::Bind(error) => write!(f, "cannot listen: {error}"),
             Self::NoHosts(addr) => write!(
                 f,
-                "{addr} can be reached from other machines: name the hosts by which clients reach it, so that a web page \
-                 cannot reach it by another name, or listen on 127.0.0.1"
+                "{addr} can be reached from other machines: set the host names that clients use, so that a web \
+                 page cannot use another name, or listen on 127.0.0.1"
             ),
             Self::Access(error) => write!(f, "{error}"),
             Self::Resource => f.write_str("the protected resource must be a URL with a scheme and a host"),

@@ -1,5 +1,5 @@
 //! Storage for the events that were sent on the streams of a session, for a client that lost its connection and resumes
-//! the stream.
+//! a stream.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -12,15 +12,15 @@ use bytes::Bytes;
 
 /// A store of sent events, from which a legacy client can resume a broken stream.
 ///
-/// [`Self::keep`] must return quickly, because the server calls it before it sends each event: a store on another
+/// [`Self::keep`] must return quickly, because the server calls it before sending each event: a store on another
 /// machine should write in the background. If an event is missing when a client resumes, the client does not get that
 /// event.
 pub trait EventStore: Send + Sync + 'static {
     /// Stores a message that is sent with this event id in this session. The ids of one stream only increase.
     fn keep(&self, session: &str, id: EventId, message: Bytes);
 
-    /// Returns the messages that were sent on the same stream after this id, in order. `None` if some of them are no
-    /// longer stored, or the id is unknown.
+    /// Returns the messages that were sent on the same stream after this id, in order. Returns `None` if some of these
+    /// messages are no longer stored, or the id is unknown.
     fn after<'a>(&'a self, session: &'a str, id: EventId) -> ReplayFuture<'a>;
 
     /// Drops the events of a session that has ended.
@@ -109,7 +109,7 @@ impl EventStore for MemoryEvents {
             Some((name, _)) => Arc::clone(name),
             None => session.into(),
         };
-        // A short message is copied: it may be a slice of a larger buffer, which would otherwise stay allocated.
+        // A short message is copied: it might be a slice of a larger buffer, which would otherwise stay allocated.
         let message = if message.len() < MAX_COPIED_MESSAGE { Bytes::copy_from_slice(&message) } else { message };
         let size = message.len() + EVENT_OVERHEAD;
         index.bytes += size;
@@ -118,7 +118,7 @@ impl EventStore for MemoryEvents {
         let log = index.sessions.entry(Arc::clone(&name)).or_default();
         log.bytes += size;
         log.events.push_back((id, message));
-        // The newest event is always kept: it may be the response that the client waits for.
+        // This loop keeps the newest event, because it might be the response that the client waits for.
         while index.sessions.get(&name).is_some_and(|log| log.bytes > self.per_session && log.events.len() > 1) {
             index.evict(&name);
         }
@@ -171,10 +171,10 @@ impl fmt::Debug for MemoryEvents {
 /// The approximate memory of an event besides its message, in bytes.
 const EVENT_OVERHEAD: usize = 64;
 
-/// Messages shorter than this are copied when they are stored.
+/// Messages shorter than this number of bytes are copied when they are stored.
 const MAX_COPIED_MESSAGE: usize = 1024;
 
-/// The number of names of dropped events that `order` may contain before they are removed.
+/// Names of dropped events are removed from `order` when there are more of them than stored events plus this number.
 const MAX_STALE_NAMES: usize = 1024;
 
 #[cfg(test)]
@@ -198,7 +198,7 @@ mod tests {
         }
         assert_eq!(after(&events, "a", 1, 0), Some(vec!["1:1".to_owned(), "2:1".to_owned()]));
         assert_eq!(after(&events, "a", 1, 2), Some(vec![]));
-        assert_eq!(after(&events, "a", 1, 3), None, "it was never sent");
+        assert_eq!(after(&events, "a", 1, 3), None, "event 3 was never sent");
         assert_eq!(after(&events, "a", 3, 0), None);
         assert_eq!(after(&events, "b", 2, 0), None);
         events.forget("a");
@@ -213,12 +213,12 @@ mod tests {
         for sequence in 0..5 {
             events.keep("a", id(1, sequence), message.clone());
         }
-        assert_eq!(after(&events, "a", 1, 0), None, "1 is gone");
+        assert_eq!(after(&events, "a", 1, 0), None, "event 1 was dropped");
         assert_eq!(after(&events, "a", 1, 1).map(|it| it.len()), Some(3));
         for sequence in 0..4 {
             events.keep("b", id(1, sequence), message.clone());
         }
-        assert_eq!(after(&events, "a", 1, 2).map(|it| it.len()), Some(2), "one more had to go for all");
+        assert_eq!(after(&events, "a", 1, 2).map(|it| it.len()), Some(2), "one more was dropped");
         assert!(events.lock().bytes <= 5 * (100 + EVENT_OVERHEAD));
         events.keep("a", id(7, 0), Bytes::from(vec![b'x'; 4000]));
         assert_eq!(after(&events, "a", 7, 0), None, "an event larger than the limit for all is not kept");

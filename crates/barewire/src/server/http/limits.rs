@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::peer;
 
-/// All limits of a server over HTTP. `docs/limits.md` has the reasons for the numbers.
+/// All limits of a server over HTTP. `docs/limits.md` explains the default values.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpLimits {
@@ -19,7 +19,7 @@ pub struct HttpLimits {
     pub exchanges: usize,
     /// The maximum length of one request body, in bytes.
     pub body: usize,
-    /// The maximum length of all long request bodies together, in bytes.
+    /// The maximum total length of all request bodies longer than 64 KiB, in bytes.
     pub bodies: usize,
     /// The maximum length of a request's head, in bytes.
     pub head: usize,
@@ -28,7 +28,7 @@ pub struct HttpLimits {
     pub head_timeout: Duration,
     /// The maximum time until a request body has arrived.
     pub body_timeout: Duration,
-    /// The maximum time for which a client may read no byte of what is written to it.
+    /// The maximum time that a client may read nothing while output is pending.
     pub write_timeout: Duration,
     /// The interval of keep-alive comments on a stream without other traffic. A response that is not ready after this
     /// time becomes a stream.

@@ -30,11 +30,11 @@ use crate::transport::{Parts, accept};
 use crate::until::until;
 
 /// A server that listens on a TCP port for HTTP connections.
-#[must_use = "nothing is served until it runs"]
+#[must_use = "nothing is served until the listener runs"]
 pub struct HttpListener {
     tcp: TcpListener,
     router: Router,
-    /// The server for connections without HTTP. `None` unless
+    /// The server for connections that do not use HTTP. `None` unless
     /// [`HttpBuilder::every_framing`](super::HttpBuilder::every_framing) allows them.
     framed_server: Option<Server>,
 }
@@ -62,7 +62,7 @@ impl HttpListener {
         Ok(Self { tcp, router, framed_server })
     }
 
-    /// Returns the address that the listener is bound to. If port 0 was requested, it has the actual port.
+    /// Returns the address that the listener is bound to. If port 0 was requested, the system has chosen the port.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.tcp.local_addr()
     }
@@ -91,7 +91,7 @@ impl HttpListener {
         let _abandon = AbandonOnDrop(Arc::clone(&endpoint));
         loop {
             let next = async {
-                let room = Arc::clone(&room).acquire_owned().await.expect("it is never closed");
+                let room = Arc::clone(&room).acquire_owned().await.expect("the semaphore is never closed");
                 (accept(|| async { tcp.accept().await }).await.0, room)
             };
             let Some((stream, permit)) = until(next, endpoint.shutdown.wait()).await else { break };
@@ -128,7 +128,7 @@ impl fmt::Debug for HttpListener {
     }
 }
 
-/// Ends all sessions of a listener when it stops running.
+/// Ends all sessions of a listener when the listener stops running.
 struct AbandonOnDrop(Arc<HttpEndpoint>);
 
 impl Drop for AbandonOnDrop {
@@ -174,7 +174,7 @@ async fn serve(mut stream: TcpStream, router: Router, framed_server: Option<Serv
         Some(Ok(Ok(None))) => {
             endpoint.log.report(format_args!("connection closed: its first bytes are neither HTTP nor a message"));
         }
-        // The connection closed or failed, or its first bytes came too late.
+        // The connection closed or failed, its first bytes came too late, or the server shuts down.
         _ => {}
     }
 }
@@ -201,7 +201,7 @@ where
     let _ = tokio::time::timeout(limits.grace, connection).await;
 }
 
-/// Passes requests for `path` to the service, and answers all others with 404.
+/// Passes requests for `path` (and for the metadata) to the service, and answers all other requests with 404.
 #[derive(Clone)]
 struct Router {
     service: HttpService,
@@ -225,10 +225,10 @@ impl hyper::service::Service<Request<Incoming>> for Router {
     }
 }
 
-/// The maximum for `HttpLimits::connections`. tokio's semaphores can count this many permits.
+/// The highest effective value of `HttpLimits::connections`. tokio's semaphores can count this many permits.
 const MAX_CONNECTIONS: usize = 1 << 20;
 
-/// The minimum buffer size that hyper accepts.
+/// The minimum buffer size that hyper accepts, in bytes.
 const MIN_HEAD_BYTES: usize = 8 * 1024;
 
 /// The additional time that connections have to close after the grace period.

@@ -61,7 +61,7 @@ struct MailboxState {
     /// it.
     reader: Option<u64>,
     last_reader: u64,
-    /// If set, the connection is to be closed, and the client asked to reconnect after this time.
+    /// If set, the connection must be closed, and the client is asked to reconnect after this time.
     hang_up: Option<Duration>,
     waker: Option<Waker>,
     /// Makes the mailbox count as a running request until it is finished.
@@ -81,7 +81,7 @@ enum ResponsePhase {
     Pending,
     /// The response is a stream of events.
     Streaming,
-    /// The response was one JSON body, or the client disconnected before it started.
+    /// The response was one JSON body, or the client disconnected before the response started.
     Gone,
 }
 
@@ -96,7 +96,7 @@ pub(super) enum ResponseStart {
 /// The next part of a stream.
 pub(super) enum StreamItem {
     Messages(Vec<MailboxMessage>),
-    /// The connection is to be closed. The client is asked to reconnect after this time.
+    /// The connection must be closed. The client is asked to reconnect after this time.
     HangUp(Duration),
     End,
 }
@@ -111,7 +111,7 @@ impl Mailbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the client can still get messages that are added.
+    /// Whether the client can still get messages that are added now.
     fn is_reachable(&self) -> bool {
         self.lock().phase != ResponsePhase::Gone
     }
@@ -164,7 +164,7 @@ impl Mailbox {
         wake(state);
     }
 
-    /// Closes the client's connection, if it has one, after all queued messages are written.
+    /// Closes the client's connection, if there is one, after all queued messages are written.
     fn hang_up(&self, retry: Duration) {
         let mut state = self.lock();
         state.hang_up = Some(retry);
@@ -176,7 +176,7 @@ impl Mailbox {
         let mut state = self.lock();
         match state.waiting.front() {
             Some(queued) if queued.sent.is_answer() && state.hang_up.is_none() => {
-                let queued = state.waiting.pop_front().expect("front() returned it");
+                let queued = state.waiting.pop_front().expect("`front` returned a message");
                 state.phase = ResponsePhase::Gone;
                 self.shared.waiting.fetch_sub(queued.message.len(), Ordering::Relaxed);
                 Poll::Ready(ResponseStart::Answer(queued))
@@ -197,7 +197,7 @@ impl Mailbox {
     fn start_stream(&self, state: &mut MailboxState) -> u64 {
         if state.phase != ResponsePhase::Streaming {
             state.phase = ResponsePhase::Streaming;
-            // Event 0 is stored for a client that got no other event: it resumes after event 0.
+            // Event 0 is stored for a client that got no other event: such a client resumes after event 0.
             let first = EventId { stream: self.stream, sequence: 0 };
             self.shared.events.keep(&self.shared.session, first, Bytes::new());
             for queued in &state.waiting {
@@ -214,8 +214,8 @@ impl Mailbox {
         state.last_reader
     }
 
-    /// Returns the id of the priming event the first time. Returns `None` after that, and if a message has already been
-    /// taken.
+    /// Returns the id of the priming event on the first call. Returns `None` on later calls, and if a message has
+    /// already been taken.
     pub(super) fn take_priming_id(&self) -> Option<EventId> {
         let mut state = self.lock();
         let is_first = state.last_taken() == 0 && !std::mem::replace(&mut state.is_primed, true);
@@ -255,8 +255,8 @@ impl Mailbox {
         Poll::Pending
     }
 
-    /// Removes the reader. Its queued messages are dropped, except those of the GET stream. A client that resumes gets
-    /// them from the event store.
+    /// Removes the reader, unless another reader has replaced it. Drops the queued messages, which a client that
+    /// resumes gets from the event store. Only the GET stream keeps its queued messages.
     pub(super) fn detach_reader(&self, reader: Option<u64>) {
         let mut state = self.lock();
         if state.reader != reader {
@@ -285,7 +285,7 @@ fn wake(mut state: MutexGuard<'_, MailboxState>) {
     }
 }
 
-/// The open mailboxes of a session: those that can still get messages.
+/// The open mailboxes of a session: those to which messages can still be added.
 pub(super) struct Mailboxes {
     open: Mutex<HashMap<u64, Arc<Mailbox>>>,
     /// The mailbox for messages that belong to no request: the stream that the client opens with GET.
@@ -314,7 +314,7 @@ impl Mailboxes {
         self.shared.events.forget(&self.shared.session);
     }
 
-    /// Returns the mailbox of a stream, if it can still get messages.
+    /// Returns the mailbox of a stream, if messages can still be added to it.
     pub(super) fn find(&self, stream: u64) -> Option<Arc<Mailbox>> {
         if stream == UNSOLICITED {
             return Some(Arc::clone(&self.unsolicited));
@@ -399,6 +399,6 @@ pub(super) const UNSOLICITED: u64 = 0;
 /// The initial size of the buffer for a message, in bytes. Most messages are shorter.
 const USUAL_MESSAGE_BYTES: usize = 256;
 
-/// The limits for messages that are queued until the client opens a stream with GET.
+/// The maximum number and total bytes of the messages that are queued until the client opens a stream with GET.
 const MAX_UNREAD_MESSAGES: usize = 256;
 const MAX_UNREAD_BYTES: usize = 64 * 1024;

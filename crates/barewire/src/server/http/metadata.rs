@@ -20,7 +20,7 @@ pub struct ProtectedResource {
 }
 
 impl ProtectedResource {
-    /// Creates the metadata for the server at this URL. It must be the URL that clients use, such as
+    /// Creates the metadata for the server at this URL. `resource` must be the URL that clients use, such as
     /// `https://example.com/mcp`.
     pub fn new(resource: impl Into<String>) -> Self {
         let resource = resource.into();

@@ -69,7 +69,7 @@ use standalone::SpareDispatchers;
 
 /// The settings of a server over HTTP. [`Self::bind`] starts a listener with them; [`Self::service`] creates a tower
 /// service.
-#[must_use = "nothing is served yet"]
+#[must_use = "nothing is served until `bind` or `service` is called"]
 pub struct HttpBuilder {
     server: Server,
     path: String,
@@ -116,15 +116,16 @@ impl Server {
 }
 
 impl HttpBuilder {
-    /// Sets the path of the server. The default is `/mcp`. It is used only by [`Self::bind`]: a service answers at the
-    /// path where it is mounted.
+    /// Sets the path of the server. The default is `/mcp`. The path is used only by [`Self::bind`]: a service answers
+    /// at the path where it is mounted.
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.path = path.into();
         self
     }
 
-    /// Allows requests whose `Host` is one of these, besides the loopback names of this machine: `example.com` for any
-    /// port, or `example.com:8080`. Required for a listener that other machines can reach.
+    /// Allows requests whose `Host` header is one of these, in addition to the loopback names of this machine.
+    /// `example.com` allows any port, `example.com:8080` only this port. Required if other machines can reach the
+    /// listener.
     pub fn hosts<S: AsRef<str>>(mut self, hosts: impl IntoIterator<Item = S>) -> Self {
         for host in hosts {
             let allowed = self.access.allow_host(host.as_ref());
@@ -141,8 +142,8 @@ impl HttpBuilder {
         self
     }
 
-    /// Allows requests from web pages of these origins, such as `https://app.example.com`, besides those of this
-    /// machine.
+    /// Allows requests from web pages of these origins, such as `https://app.example.com`, in addition to web pages of
+    /// this machine.
     pub fn origins<S: AsRef<str>>(mut self, origins: impl IntoIterator<Item = S>) -> Self {
         for origin in origins {
             let allowed = self.access.allow_origin(origin.as_ref());
@@ -169,9 +170,9 @@ impl HttpBuilder {
         self
     }
 
-    /// Also serves connections without HTTP: one message a line, or with `Content-Length` headers. The first bytes of a
-    /// connection show which protocol it uses. Not allowed with authentication or on an address that other machines can
-    /// reach, because a connection without HTTP has neither a `Host` nor a token.
+    /// Also serves connections without HTTP: one message per line, or messages with `Content-Length` headers. The first
+    /// bytes of a connection show which protocol it uses. Not allowed with authentication or on an address that other
+    /// machines can reach, because a connection without HTTP has neither a `Host` nor a token.
     pub fn every_framing(mut self) -> Self {
         self.every_framing = true;
         self

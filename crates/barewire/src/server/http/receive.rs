@@ -1,5 +1,5 @@
-//! Reads the body of a request within the limits for its length, for the length of all bodies together, and for the
-//! time.
+//! Reads the body of a request, within the limits for its length, for the total length of all bodies, and for the time
+//! until it has arrived.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -21,7 +21,7 @@ pub(super) struct ReceivedBody {
     _guard: Option<CapacityGuard>,
 }
 
-/// Reads the body of a request, or returns the reason why it is refused.
+/// Reads the body of a request, or returns the reason why the request is refused.
 pub(super) async fn receive<B>(
     mut body: Pin<&mut B>,
     headers: &HeaderMap,
@@ -36,7 +36,7 @@ where
     if length.is_some_and(|length| length > limits.body) {
         return Err(Rejection::too_long(limits.body));
     }
-    // Reserves memory for a long body: for the bytes that have arrived, not for the announced length.
+    // Counts a long body towards the limit for all bodies: the bytes that have arrived, not the announced length.
     let mut guard = None;
     // The timer is created only if the body has not arrived completely at the first poll.
     let mut timer: Option<Pin<Box<Sleep>>> = None;

@@ -7,7 +7,7 @@ use http::{HeaderName, HeaderValue, Response, StatusCode};
 
 use super::body::Body;
 
-/// A response that refuses the request. Boxed, because most requests are not refused.
+/// A response that refuses the request. Boxed, because a response is large, and most requests are not refused.
 pub(super) type Refusal = Box<Response<Body>>;
 
 /// Builds the response that refuses a request.

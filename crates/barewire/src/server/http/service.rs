@@ -1,5 +1,5 @@
-//! An HTTP request -> its response. The steps: check the head, authenticate the sender, read the body, plan how to
-//! serve it, serve it.
+//! Answers an HTTP request in five steps: check the head, authenticate the sender, read the body, plan how to serve the
+//! message, serve it.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -26,8 +26,8 @@ use super::{AuthError, Principal, RequestHead, receive};
 use crate::headers::HeaderMapView;
 use crate::peer::{AnyCaller, MessageKind};
 
-/// A server as a [tower service](tower_service::Service), to be mounted in axum, hyper or any other server that takes
-/// one.
+/// A server as a [tower service](tower_service::Service), to be mounted in axum, hyper or any other HTTP server that
+/// accepts tower services.
 ///
 /// The service answers at the path where it is mounted. Clones share the same server and sessions.
 #[derive(Clone)]
@@ -142,7 +142,7 @@ fn auth_refusal(endpoint: &HttpEndpoint, error: &AuthError) -> Refusal {
     response
 }
 
-/// Returns the URI of a request with scheme and host, taken from `scheme` and the `Host` header if the URI has none.
+/// Returns the URI of a request with scheme and host, taken from `scheme` and the `Host` header if the URI has no host.
 fn absolute_uri(uri: &Uri, headers: &HeaderMap, scheme: &str) -> Uri {
     if uri.authority().is_some() {
         return uri.clone();
@@ -260,7 +260,7 @@ async fn initialize(
     };
     let answer = match session.post(message, caller, Some(guard)) {
         Some(mailbox) => session::response_start(&mailbox, endpoint).await,
-        None => unreachable!("it expects a response"),
+        None => unreachable!("initialize expects a response"),
     };
     let ResponseStart::Answer(MailboxMessage { message, .. }) = answer else {
         unreachable!("initialize is answered at once, with no message before")
@@ -345,7 +345,7 @@ async fn open_stream(
     let is_open = mailbox.is_some();
     let events = SessionEvents::resume(mailbox, id, session, endpoint, guard);
     if is_open {
-        // Adds the events that were sent while the first ones were fetched. Later events are sent on this stream
+        // Adds the events that were sent while the earlier events were fetched. Later events are sent on this stream
         // directly.
         replay.extend(endpoint.events.after(&session.id, last).await.unwrap_or_default());
     }

@@ -44,7 +44,7 @@ pub(super) struct Session {
     _guard: CapacityGuard,
 }
 
-/// Marks an HTTP exchange in progress. The session does not expire while one exists.
+/// Marks an HTTP exchange of a session as in progress. The session does not expire while such a mark exists.
 pub(super) struct SessionUse(Arc<Session>);
 
 impl Sessions {
@@ -68,7 +68,7 @@ impl Sessions {
         self.lock().remove(id);
     }
 
-    /// Ends a session and removes it, so that its id is unknown.
+    /// Ends a session and removes it, so that later requests with its id are refused.
     pub(super) fn end(&self, session: &Session) {
         self.remove(&session.id);
         session.end();
@@ -105,7 +105,7 @@ impl Session {
         }))
     }
 
-    /// Returns the revision that `initialize` negotiated. `None` before that.
+    /// Returns the revision that `initialize` negotiated, or `None` before `initialize`.
     pub(super) fn revision(&self) -> Option<Revision> {
         self.negotiated.get().copied()
     }
@@ -136,7 +136,7 @@ impl Session {
         Arc::clone(&self.mailboxes.unsolicited)
     }
 
-    /// Returns the mailbox of a stream, if it can still get messages.
+    /// Returns the mailbox of a stream, if messages can still be added to it.
     pub(super) fn find_stream(&self, stream: u64) -> Option<Arc<Mailbox>> {
         self.mailboxes.find(stream)
     }
@@ -153,7 +153,7 @@ impl Session {
         self.mailboxes.unsolicited.finish();
     }
 
-    /// Whether an exchange is in progress.
+    /// Whether an HTTP exchange of this session is in progress.
     pub(super) fn is_in_use(&self) -> bool {
         self.active_uses.load(Ordering::Acquire) > 0
     }
@@ -184,8 +184,8 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// Drops the stored events. This is not done when the session ends, because an exchange that is still in progress
-    /// may store more.
+    /// Drops the stored events. They are not dropped when the session ends, because an exchange that is still in
+    /// progress might store more events.
     fn drop(&mut self) {
         self.mailboxes.forget();
     }
@@ -262,8 +262,8 @@ impl SessionEvents {
         Self::new(Some(mailbox), reader, first, session, endpoint, guard)
     }
 
-    /// Resumes a stream after the event `last`. This connection gets all new messages of the stream immediately, so
-    /// none is missed while the stored events are fetched.
+    /// Resumes a stream after the event `last`. This connection gets all new messages of the stream immediately, so no
+    /// message is missed while the stored events are fetched.
     pub(super) fn resume(
         mailbox: Option<Arc<Mailbox>>,
         last: EventId,

@@ -35,7 +35,7 @@ impl ShutdownSignal {
     pub(super) fn subscribe(&self) -> ShutdownWait {
         let mut receiver = self.0.subscribe();
         ShutdownWait(Some(Box::pin(async move {
-            // An error means that the sender was dropped, which also counts as the signal.
+            // An error means that the sender was dropped, which is treated like the signal.
             let _ = receiver.wait_for(|begun| *begun).await;
         })))
     }

@@ -73,7 +73,7 @@ fn is_header(word: &[u8]) -> bool {
     [&b"content-length"[..], b"content-type"].iter().any(|name| word.eq_ignore_ascii_case(name))
 }
 
-/// A stream whose first bytes have already been read.
+/// A stream whose first bytes were already read. Reading from this value returns those bytes again, then the rest.
 pub(super) struct PrefixedStream<S> {
     prefix: Vec<u8>,
     taken: usize,

@@ -1,8 +1,8 @@
 //! Serves a modern request, which needs no session.
 //!
-//! An immediate response is one JSON body. A response that is preceded by other messages becomes a stream of events,
-//! and so does a slow one, so that keep-alive comments can be sent. When the client closes the connection, the handler
-//! is dropped.
+//! An immediate response is one JSON body. A response that is preceded by other messages becomes a stream of events. A
+//! slow response also becomes a stream, so that keep-alive comments can be sent. When the client closes the connection,
+//! the handler is dropped.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -21,7 +21,7 @@ use crate::peer::{AnyCaller, Dispatcher, Exchange, MessageKind, Outlet, Permits,
 
 /// The response to a standalone request.
 pub(super) enum StandaloneResponse {
-    /// The body, and the error code if it is an error.
+    /// The JSON body, and the error code if the body is an error response.
     Answer(Bytes, Option<Code>),
     Events(Box<StandaloneEvents>),
 }
@@ -124,7 +124,7 @@ fn answer(dispatcher: &mut Dispatcher<StandaloneOutlet>) -> StandaloneResponse {
 /// Dispatchers that have finished a request, to be reused for the next one. Most requests are answered at once, and
 /// creating a dispatcher would be a third of the work for such a request.
 #[derive(Default)]
-#[expect(clippy::vec_box, reason = "each is more than a kilobyte, and is only passed on")]
+#[expect(clippy::vec_box, reason = "a dispatcher is larger than a kilobyte, so moving a box is cheaper")]
 pub(super) struct SpareDispatchers(Mutex<Vec<Box<Dispatcher<StandaloneOutlet>>>>);
 
 impl SpareDispatchers {
@@ -184,10 +184,10 @@ impl StandaloneEvents {
     }
 }
 
-/// The number of the exchange. A standalone request has only one.
+/// The number of the exchange. A standalone request has only one exchange.
 const ONLY_EXCHANGE: Exchange = Exchange(1);
 
-/// The maximum number of stored dispatchers: more than are in use at the same time, which is about one for each thread.
+/// The maximum number of stored dispatchers. This is enough: about one dispatcher for each thread is in use at a time.
 const MAX_SPARE_DISPATCHERS: usize = 64;
 
 /// The initial size of the buffer for a message, in bytes. Most messages are shorter.

@@ -24,7 +24,7 @@ impl<S> WriteTimeout<S> {
         Self { stream, timeout, timer: None }
     }
 
-    /// If the write is pending, starts the timer, or returns an error if the timer has expired.
+    /// Returns `polled`. If it is pending, also starts the timer, and returns an error if the timer has expired.
     fn check_timeout<T>(&mut self, polled: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
             self.timer = None;

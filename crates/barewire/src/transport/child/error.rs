@@ -28,7 +28,7 @@ pub enum SpawnError {
         /// The name or path of the program, as it was given.
         program: String,
     },
-    /// The working directory does not exist, is not a directory, or may not be entered.
+    /// The working directory does not exist, is not a directory, or cannot be entered.
     Directory {
         /// The directory.
         dir: PathBuf,

@@ -53,8 +53,8 @@ use supervisor::{GroupKeepAlive, Supervisor};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// If this process is killed, a watcher terminates the group: a `/bin/sh` that waits for the end of a pipe that only
-/// this process can write to. Without a `/bin/sh`, the child only sees the end of its stdin.
+/// If this process is killed, a watcher process terminates the group. The watcher is a `/bin/sh` that reads a pipe
+/// which ends when this process ends. On a system without `/bin/sh`, the child only sees the end of its stdin.
 #[derive(Clone)]
 pub struct Child {
     program: OsString,
@@ -116,7 +116,8 @@ impl Child {
         self
     }
 
-    /// Sets the working directory. If it is set, the program should be an absolute path or a bare name.
+    /// Sets the working directory. Pass the program to [`Self::new`] as an absolute path or a bare name in this case,
+    /// because the meaning of a relative path depends on the platform.
     pub fn current_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.dir = Some(dir.into());
         self
@@ -134,14 +135,14 @@ impl Child {
         self
     }
 
-    /// Sets how long the process may take to exit after its stdin is closed, and again after SIGTERM. After it has
-    /// exited, other processes that it started may write to its stdout for the same time. The default is two seconds.
+    /// Sets how long the process has to exit after its stdin is closed, and again after SIGTERM. After the process has
+    /// exited, processes that it started can write to its stdout for the same time. The default is two seconds.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// Disables the watcher: if this process is killed, the child only sees the end of its stdin.
+    /// Disables the watcher process: if this process is killed, the child only sees the end of its stdin.
     pub fn unwatched(mut self) -> Self {
         self.watched = false;
         self
@@ -223,7 +224,7 @@ impl From<PathBuf> for Child {
     }
 }
 
-/// Leaves out the values of environment variables, which may be secrets such as keys and tokens.
+/// Leaves out the values of environment variables, which can be secrets such as keys and tokens.
 impl fmt::Debug for Child {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let env: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
@@ -248,7 +249,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// The process id, which is also the id of the process group.
+    /// Returns the process id, which is also the id of the process group.
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -268,12 +269,12 @@ impl Transport for Process {
     }
 }
 
-/// The stdout of a process. The stream ends at most a grace period after the process has exited, even if other
+/// The stdout of a process. The stream ends at most one grace period after the process has exited, even if other
 /// processes that it started still hold the pipe open.
 #[derive(Debug)]
 pub struct ProcessReader {
     pipe: ChildReader,
-    /// The supervisor closes this channel to cut off stdout; `None` after that.
+    /// The supervisor closes this channel to end the stream; `None` after that.
     stdout_cut: Option<oneshot::Receiver<()>>,
     /// Keeps the process alive while its stdout is read, even if no code waits for its exit.
     _keep_alive: Arc<GroupKeepAlive>,

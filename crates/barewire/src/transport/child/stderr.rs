@@ -11,7 +11,7 @@ use std::thread;
 use crate::platform::wait_for_bytes;
 use crate::transport::exit::escape_line;
 
-/// The destination of a process's stderr. Its last four kilobytes are always kept for error messages.
+/// The destination of a process's stderr. The last four kilobytes of stderr are always kept for error messages.
 #[derive(Clone)]
 pub struct Stderr(Sink);
 
@@ -25,18 +25,18 @@ enum Sink {
 type OnLine = dyn FnMut(&[u8]) + Send;
 
 impl Stderr {
-    /// Writes each line to the stderr of this process, escaped.
+    /// Writes each line to the stderr of this process, with control characters escaped.
     pub fn inherit() -> Self {
         Self(Sink::Inherit)
     }
 
-    /// Drops the output.
+    /// Drops the output of the process.
     pub fn discard() -> Self {
         Self(Sink::Discard)
     }
 
     /// Calls `on_line` with each line, without the line end. A line longer than 8 KiB is passed in pieces. The callback
-    /// runs on its own thread; if it is slow, the process has to wait.
+    /// runs on its own thread. If it is slow, the process waits when it writes to stderr.
     pub fn lines(on_line: impl FnMut(&[u8]) + Send + 'static) -> Self {
         Self(Sink::Lines(Arc::new(Mutex::new(on_line))))
     }
@@ -45,14 +45,14 @@ impl Stderr {
         match &self.0 {
             Sink::Inherit => {
                 // Each line is written with one call, so that lines of several processes do not mix. An error is
-                // ignored, because our stderr may be closed.
+                // ignored, because our stderr might be closed.
                 let _ = io::stderr().write_all(format!("{}\n", escape_line(line)).as_bytes());
             }
             Sink::Discard => {}
             Sink::Lines(on_line) => {
                 let call = || on_line.lock().unwrap_or_else(PoisonError::into_inner)(line);
-                // The panic hook has reported the panic. Further lines are dropped, so that the process is not blocked
-                // by a full pipe.
+                // The panic hook has already reported the panic. Further lines are read and dropped, so that a full
+                // pipe does not block the process.
                 if catch_unwind(AssertUnwindSafe(call)).is_err() {
                     self.0 = Sink::Discard;
                 }
@@ -89,8 +89,8 @@ impl StderrTail {
     }
 }
 
-/// Reads `pipe` on a thread until it ends, or until the other end of `stop` is dropped and no more bytes are available.
-/// Then calls `done`.
+/// Starts a thread that reads `pipe` until its end, or until the other end of `stop` is dropped and no more bytes are
+/// available. Then the thread calls `done`.
 pub(super) fn follow_stderr(
     pipe: ChildStderr,
     stop: PipeReader,
@@ -172,8 +172,8 @@ const MAX_LINE: usize = 8 * 1024;
 /// The number of bytes of stderr that are kept: enough for a stack trace.
 const TAIL_SIZE: usize = 4 * 1024;
 
-/// The maximum number of reads after the stop: enough to empty a pipe, but limited in case another process keeps
-/// writing.
+/// The maximum number of reads after the other end of `stop` is dropped: enough to empty a pipe, but limited in case
+/// another process keeps writing.
 const MAX_READS_AFTER_STOP: u32 = 16;
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(super) struct Supervisor {
     pub(super) group: ProcessGroup,
     pub(super) program: String,
     pub(super) grace: Duration,
-    /// Dropped to cut off stdout.
+    /// Dropped to end the stream of the process's stdout.
     pub(super) stdout_cut: oneshot::Sender<()>,
     pub(super) exit_sender: oneshot::Sender<Exit>,
 }
@@ -35,7 +35,7 @@ pub(super) struct GroupKeepAlive(Sender<GroupEvent>);
 enum GroupEvent {
     /// The process is no longer needed.
     Released,
-    /// The leader has exited. Other processes of the group may remain.
+    /// The first process of the group has exited. Other processes of the group might still run.
     LeaderExited,
     /// No process has stderr open any more, so the whole group has probably exited.
     StderrClosed,
@@ -55,7 +55,7 @@ impl Drop for GroupKeepAlive {
 }
 
 impl Supervisor {
-    /// Starts the threads. If that fails, the group is terminated.
+    /// Starts the supervisor's threads. If a thread cannot be started, the group is terminated.
     pub(super) fn start(self, stderr: ChildStderr, to: &Stderr) -> io::Result<GroupKeepAlive> {
         let (sender, events) = channel();
         let (stopped, stop) = io::pipe()?;
@@ -114,7 +114,7 @@ struct GroupMonitor {
 }
 
 impl GroupMonitor {
-    /// Waits until the group is released. Cuts off stdout when `grace` has passed since the exit of the leader.
+    /// Waits until the group is released. Ends the stream of stdout when `grace` has passed since the leader exited.
     fn wait_for_release(&mut self, grace: Duration, stdout_cut: &mut Option<oneshot::Sender<()>>) {
         let mut cut_time = None;
         loop {
@@ -131,7 +131,7 @@ impl GroupMonitor {
         self.wait_until(time, |monitor| monitor.leader_exited && monitor.stderr_closed)
     }
 
-    /// Waits until `until` returns true, for at most `time`. Returns whether it did.
+    /// Waits until `until` returns true, for at most `time`. Returns whether `until` returned true.
     fn wait_until(&mut self, time: Duration, until: impl Fn(&Self) -> bool) -> bool {
         let deadline = Instant::now().checked_add(time);
         while !until(self) {
@@ -156,6 +156,5 @@ impl GroupMonitor {
     }
 }
 
-/// The maximum time to wait for the rest of stderr. Reading the pipe takes far less, so only a slow callback exceeds
-/// it.
+/// The maximum time to wait for the rest of stderr. Reading the pipe takes far less time, unless a callback is slow.
 const STDERR_DRAIN_TIME: Duration = Duration::from_millis(200);

@@ -1,4 +1,4 @@
-//! A transport over stdin and stdout. No other code in the process can write to it.
+//! A transport over stdin and stdout. No other code in the process can write to the transport.
 
 mod thread;
 
@@ -14,13 +14,13 @@ use super::{Framing, Parts, Transport};
 use crate::platform::{self, PolledReader, PolledWriter, Stdin, Stdout};
 use thread::{ThreadReader, ThreadWriter};
 
-/// Takes over stdin and stdout for a connection. This is possible once per process.
+/// Takes over stdin and stdout for a connection. This is possible only once per process.
 ///
-/// From then on stdin is empty for the rest of the process, and output to stdout goes to stderr, so a stray `println!`
-/// cannot corrupt the stream. Bytes that `std::io::stdin` has already read do not reach the connection.
+/// After that, stdin is empty for all other code in the process, and output to stdout goes to stderr, so a stray
+/// `println!` cannot corrupt the stream. Bytes that `std::io::stdin` has already read do not reach the connection.
 ///
-/// The runtime polls pipes and sockets; threads read and write anything else. Files that other processes may share are
-/// not made non-blocking.
+/// The runtime polls pipes and sockets; threads read and write anything else. Files that other processes might share
+/// are not made non-blocking.
 ///
 /// # Panics
 ///
@@ -35,7 +35,7 @@ pub fn stdio() -> io::Result<Stdio> {
 }
 
 fn take() -> io::Result<Stdio> {
-    // Output that was printed earlier is still meant for stdout.
+    // Output that was printed before this call is still meant for stdout.
     io::stdout().flush()?;
     let reader = StdioReader(match platform::open_stdin()? {
         Stdin::Polled(reader) => StdioInput::Polled(reader),

@@ -65,8 +65,8 @@ fn read_chunks(file: &File, chunks: &mpsc::Sender<io::Result<Vec<u8>>>) {
     }
 }
 
-/// Writes a file on its own thread. Up to one chunk is buffered while another is being written. After the writer is
-/// dropped, the thread still writes the buffered bytes.
+/// Writes a file on its own thread. Up to one chunk is buffered while another chunk is being written. After the writer
+/// is dropped, the thread still writes the buffered bytes.
 #[derive(Debug)]
 pub(super) struct ThreadWriter(Arc<WriterShared>);
 
@@ -81,7 +81,7 @@ struct WriterShared {
 struct WriterState {
     waiting: Vec<u8>,
     thread: WriterThread,
-    /// The waker of the task that waits for room, or for a write to finish.
+    /// The waker of the task that waits for room in `waiting`, or for a write to finish.
     waker: Option<Waker>,
     dropped: bool,
 }
@@ -140,7 +140,7 @@ impl Drop for ThreadWriter {
 
 impl WriterShared {
     fn lock(&self) -> MutexGuard<'_, WriterState> {
-        // The state is valid even after a panic, because no change to it can panic halfway.
+        // The state is valid even after a panic, because no change of the state can panic halfway.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -15,7 +15,7 @@ pub(in crate::check::live) struct ProcessEnd {
     pub(in crate::check::live) by_itself: Option<Exited>,
     /// The time from closing stdin to the exit.
     pub(in crate::check::live) took: Duration,
-    /// The processes of its group that are still running, each as id and name.
+    /// The processes of the server's group that are still running, each as id and name.
     pub(in crate::check::live) orphans: Vec<String>,
     pub(in crate::check::live) exit: Option<Exit>,
 }
@@ -47,7 +47,7 @@ impl ServerConnection {
             by_itself = self.exited();
         }
         let took = since.elapsed();
-        // The last output may still be in the pipe. The time limit is for servers that never stop writing.
+        // The last output may still be in the pipe. The time limit is needed for servers that never stop writing.
         let drained = Instant::now() + DRAIN_TIME;
         while Instant::now() < drained && self.read_rest().await {}
         let orphans = if by_itself.is_some() { self.orphans().await } else { Vec::new() };
@@ -75,7 +75,7 @@ impl ServerConnection {
         ProcessEnd { by_itself, took, orphans, exit }
     }
 
-    /// Reads and records output, for up to `POLL_INTERVAL`. Returns false if there was none.
+    /// Reads and records output, for up to `POLL_INTERVAL`. Returns false if no output arrived.
     async fn read_rest(&mut self) -> bool {
         let mut chunk = vec![0; CHUNK];
         if self.is_closed {
@@ -88,8 +88,7 @@ impl ServerConnection {
         true
     }
 
-    /// Returns the processes of the group that are still running. They get up to `ORPHAN_GRACE` to end after the
-    /// server.
+    /// Returns the processes of the server's group that are still running `ORPHAN_GRACE` after the server has exited.
     async fn orphans(&mut self) -> Vec<String> {
         let Some(leader) = self.pipes().and_then(|pipes| pipes.pid()) else { return Vec::new() };
         let is_orphan = |process: &ProcessInfo| process.group == leader && process.pid != leader && !process.is_dead;
@@ -107,8 +106,8 @@ impl ServerConnection {
 
 /// The time limit for reading the last output; enough to empty a full pipe.
 const DRAIN_TIME: Duration = Duration::from_millis(200);
-/// The time that child processes get to end after the server; enough for a shell and its server, or a launcher and its
-/// child, to end one after the other.
+/// The time that child processes have to exit after the server; enough for a launcher and its child to exit one after
+/// the other.
 const ORPHAN_GRACE: Duration = Duration::from_millis(500);
 /// The time between two checks whether a process has exited.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);

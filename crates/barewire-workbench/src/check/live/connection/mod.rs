@@ -1,5 +1,4 @@
-//! A connection to the server under check, over pipes or HTTP: sends requests, and waits for their responses until a
-//! deadline.
+//! A connection to the checked server, over pipes or HTTP: sends requests, and waits for responses until a deadline.
 
 mod end;
 mod liveness;
@@ -43,18 +42,18 @@ pub(super) struct ServerConnection {
     /// The method of the requests that test whether a legacy server still answers.
     pub(super) liveness: &'static str,
     last_id: u64,
-    /// The time of silence after which nothing more is expected.
+    /// The time without output after which no further output is expected.
     quiet: Duration,
     /// Whether the server has closed its output.
     pub(super) is_closed: bool,
 }
 
-/// The output of the server so far, whether it consists of messages or not.
+/// The output of the server so far, including output that is not a message.
 #[derive(Default)]
 pub(super) struct ReceivedOutput {
     pub(super) bytes: usize,
     pub(super) lines: usize,
-    /// The first bytes.
+    /// The first bytes of the output.
     pub(super) start: Vec<u8>,
 }
 
@@ -232,8 +231,8 @@ impl ServerConnection {
                     client.claim(id);
                     return RequestOutcome::Refused(refusal);
                 }
-                // The missing response is not reported, because the exit of the process or the end of the run explains
-                // it.
+                // No finding is needed, because the exit of the process or the end of the run explains the missing
+                // response.
                 if self.is_closed || Instant::now() >= self.run_deadline {
                     self.claim(id);
                 }
@@ -250,16 +249,15 @@ impl ServerConnection {
         self.next_frame_for(None, deadline).await
     }
 
-    /// Returns the next frame, or `None` at the deadline. Over HTTP also returns `None` once the exchange of this
-    /// request has ended.
+    /// Returns the next frame, or `None` at the deadline. Over HTTP, `None` also means that the request's exchange
+    /// ended.
     async fn next_frame_for(&mut self, id: Option<&str>, deadline: Instant) -> Option<LocatedFrame> {
         let mut chunk = vec![0; CHUNK];
         loop {
             if let Some(frame) = self.inbox.pop_front() {
                 return Some(frame);
             }
-            // The deadline is checked here as well, because reading from a server that never stops writing never times
-            // out.
+            // The deadline is also checked here, because reads from a server that never stops writing never time out.
             if self.is_closed || Instant::now() >= deadline {
                 return None;
             }
@@ -321,7 +319,7 @@ impl ServerConnection {
         }
     }
 
-    /// Returns the location of the last frame that was sent, or that of the connection if there is none.
+    /// Returns the location of the last frame that was sent, or of the connection if no frame was sent.
     pub(super) fn location(&self) -> Location {
         self.last_sent.clone().unwrap_or_else(|| self.channel_location())
     }

@@ -17,7 +17,7 @@ use crate::platform;
 
 pub(in crate::check::live) struct ServerPipes {
     pub(super) reader: Pin<Box<dyn AsyncRead>>,
-    /// `None` once stdin is closed.
+    /// The server's stdin; `None` after stdin is closed.
     pub(super) writer: Option<Pin<Box<dyn AsyncWrite>>>,
     /// A future that ends the process group and waits for the process. `None` for a server in memory.
     pub(super) exit: Option<ExitFuture>,
@@ -84,7 +84,7 @@ impl ServerPipes {
         Self { reader, writer: Some(writer), exit: None, server, stderr: Arc::default() }
     }
 
-    /// Returns the exit of the process or of the task, if it has ended.
+    /// Returns the exit of the process or of the task; `None` if the server is still running.
     pub(super) fn exited(&self) -> Option<Exited> {
         match &self.server {
             ServerHandle::Child(pid) => platform::exited(*pid),
@@ -101,8 +101,8 @@ impl ServerPipes {
     }
 }
 
-/// The time between a signal and the next stronger one. It is short, because the process has already had time to exit
-/// after its stdin was closed.
+/// The time between a signal and the next, stronger signal; short, because the process already had time to exit after
+/// its stdin was closed.
 const GRACE: Duration = Duration::from_millis(300);
 /// The maximum number of bytes of stderr that are recorded; more than the limit of `stderr-hygiene`, which must see
 /// that its limit is exceeded.

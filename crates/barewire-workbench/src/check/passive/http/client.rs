@@ -17,7 +17,7 @@ use crate::operations::{HttpExchange, member};
 use crate::text::shown;
 
 impl FinishedExchange<'_> {
-    /// Checks the headers of a posted message. `gives_sessions` is whether the server has started a session.
+    /// Checks the headers of a posted message. `gives_sessions` is true if the server has started a session.
     pub(super) fn client(&mut self, posted: &PostedMessage, gives_sessions: bool) {
         let exchange = self.exchange;
         if !self.state.client_is_ours {
@@ -95,7 +95,7 @@ impl FinishedExchange<'_> {
     }
 }
 
-/// Checks that a call repeats in headers those arguments for which its tool requires it. Proxies rely on these headers.
+/// Checks that a call repeats in headers, for proxies, the arguments that its tool marks with `x-mcp-header`.
 pub(super) fn check_param_headers(
     context: &MessageContext<'_>,
     exchange: &HttpExchange,

@@ -27,7 +27,7 @@ pub(super) struct HttpChecks {
     gives_sessions: bool,
     /// Whether the server has shown that it speaks the modern era.
     is_modern: bool,
-    /// The targets of POST requests over HTTP+SSE, whose responses come in another exchange.
+    /// The targets of POST requests over HTTP+SSE. Their JSON-RPC responses arrive in another exchange.
     sse_targets: HashSet<String>,
 }
 
@@ -45,7 +45,7 @@ struct ExchangeMessages {
     is_cut: bool,
 }
 
-/// The parts of a posted message that decide about headers.
+/// The parts of a posted message that decide which headers and statuses are right.
 #[derive(Default)]
 struct PostedMessage {
     kind: PostedKind,
@@ -107,7 +107,7 @@ impl HttpChecks {
         }
     }
 
-    /// Handles an event. `exchange` is the HTTP exchange of the channel, even if it has just ended.
+    /// Handles an event. `exchange` is the HTTP exchange of the event's channel, even if the exchange has just ended.
     pub(super) fn event(
         &mut self,
         event: &Event,
@@ -138,7 +138,7 @@ impl HttpChecks {
         ledger: &mut Ledger,
     ) {
         let status = exchange.code();
-        // Either the HTTP status explains why there is no response, or another check reports that.
+        // Either the HTTP status explains why there is no response, or another check reports the missing response.
         let is_accepted = status == Some(202) && !exchange.is_sse_transport;
         let is_refused = is_accepted || status.is_none_or(|status| status >= 400) || messages.is_cut;
         let id = messages.posted.as_ref().and_then(|posted| posted.id.clone());

@@ -1,4 +1,4 @@
-//! A URI -> a connection: name lookup, TCP, proxy, TLS.
+//! Opens the connection for a URI: name lookup, TCP, proxy, TLS.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -40,7 +40,7 @@ impl Connector {
         // Each message is written as a whole, so waiting for more data to fill a packet would only cause a delay.
         tcp.set_nodelay(true);
         // The connector divides this time among the addresses of a host, so an address that does not respond cannot use
-        // all of it.
+        // up all the time.
         tcp.set_connect_timeout(Some(timeout));
         // Detects a lost connection even if nothing is sent for hours.
         tcp.set_keepalive(Some(KEEPALIVE));
@@ -62,7 +62,7 @@ impl Connector {
         self.with_tls(tcp.into_inner(), origin).await
     }
 
-    /// Adds TLS if the destination uses it.
+    /// Adds TLS if the scheme of `origin` is https.
     async fn with_tls(&self, io: impl ByteStream + 'static, origin: &Origin) -> Result<PooledStream, FetchError> {
         Ok(if origin.is_secure() {
             PooledStream::to_server(self.tls.connect(origin, io).await?)
@@ -154,7 +154,6 @@ async fn tunnel(
     }
 }
 
-/// Any stream of bytes.
 trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
@@ -234,6 +233,6 @@ impl Service<Name> for Resolver {
 pub(super) const WANTS_CREDENTIALS: &str =
     "it requires credentials (407); put them in its URL: http://user:password@host:port";
 
-/// The idle time before TCP keepalive begins: half of the one or two minutes after which routers and firewalls drop an
-/// idle connection.
+/// The idle time before TCP keepalive begins: less than the one or two minutes after which routers and firewalls drop
+/// an idle connection.
 const KEEPALIVE: Duration = Duration::from_secs(45);

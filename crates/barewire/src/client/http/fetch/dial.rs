@@ -1,4 +1,4 @@
-//! An endpoint -> connections to its server, for callers that implement HTTP themselves.
+//! Opens connections to the server of an endpoint, for callers that implement HTTP themselves.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -19,7 +19,7 @@ use super::url::HttpUrl;
 use crate::client::http::Endpoint;
 
 /// Opens connections to the server of an [`Endpoint`] in the same way as a client: name lookup, TCP, proxy and TLS. The
-/// caller sends the HTTP requests, including headers and tokens. Cheap to clone.
+/// caller sends the HTTP requests, including headers and tokens. Cloning is cheap.
 #[derive(Clone)]
 pub struct Dialer {
     connector: Connector,
@@ -37,18 +37,18 @@ impl Dialer {
         Ok(Self { connector, proxies, url })
     }
 
-    /// Scheme, host and port, such as `https://example.com`.
+    /// Returns the scheme, the host and any port that is not the scheme's default, such as `https://example.com`.
     pub fn origin(&self) -> String {
         self.url.origin().to_string()
     }
 
-    /// The value of the `Host` header, without the port if it is the scheme's default.
+    /// Returns the value of the `Host` header. A port that is the scheme's default is left out.
     pub fn host(&self) -> String {
         let origin = self.origin();
         origin.split_once("://").map_or(origin.clone(), |(_, host)| host.to_owned())
     }
 
-    /// The path and query for the request line.
+    /// Returns the path and query for the request line.
     pub fn path_and_query(&self) -> &str {
         self.url.uri().path_and_query().map_or("/", PathAndQuery::as_str)
     }
@@ -65,14 +65,14 @@ impl Dialer {
         matches!(self.proxies.for_uri(self.url.uri()), Ok(Some(proxy)) if proxy.reads(self.url.uri()))
     }
 
-    /// The value of the `Proxy-Authorization` header, if requests go to a proxy that reads them and has credentials in
-    /// its URL.
+    /// Returns the value of the `Proxy-Authorization` header, if requests go to a proxy that reads them and whose URL
+    /// contains credentials.
     pub fn proxy_authorization(&self) -> Option<HeaderValue> {
         self.proxies.authorization(self.url.uri()).map(|(_, value)| value)
     }
 }
 
-/// Shows only the origin: paths and proxy URLs may contain secrets.
+/// Shows only the origin, because paths and proxy URLs can contain secrets.
 impl fmt::Debug for Dialer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dialer").field("origin", &self.url.origin()).finish_non_exhaustive()

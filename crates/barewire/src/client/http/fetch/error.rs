@@ -10,7 +10,7 @@ use super::redirect::RedirectError;
 use super::url::Origin;
 use crate::peer::shown;
 
-/// The reason why an HTTP request has no response, or only a part of one.
+/// The reason why an HTTP request has no response, or only a part of a response.
 ///
 /// The variants follow the order of events: settings, which are checked before anything is sent; then the steps of
 /// connecting; then the exchange with the server. Errors contain host names, but no paths, queries or credentials.
@@ -66,14 +66,14 @@ pub enum FetchError {
         /// The reason.
         why: String,
     },
-    /// A redirect is not followed.
+    /// A redirect was not followed.
     Redirect {
         /// The origin of the server that sent the redirect.
         origin: String,
         /// The reason.
         why: RedirectError,
     },
-    /// The head of the response did not arrive in time.
+    /// The headers of the response did not arrive in time.
     TimedOut {
         /// The origin of the server.
         origin: String,
@@ -104,7 +104,7 @@ pub enum FetchError {
 }
 
 impl FetchError {
-    /// Whether the server may have received the request. If not, sending it again is safe.
+    /// Whether the server might have received the request. If `false`, it is safe to send the request again.
     pub fn may_have_been_sent(&self) -> bool {
         match self {
             Self::Url(_) | Self::Header { .. } | Self::Roots(_) | Self::ProxySetting { .. } | Self::Token(_) => false,
@@ -122,7 +122,7 @@ impl FetchError {
         }
     }
 
-    /// Converts an error of hyper during an exchange.
+    /// Converts an error that hyper reports during an exchange.
     pub(super) fn of_exchange(origin: &Origin, error: &(dyn Error + 'static)) -> Self {
         let name = origin.to_string();
         if let Some(tls) = find_tls(error) {
@@ -220,7 +220,7 @@ impl fmt::Display for FetchError {
 
 impl Error for FetchError {}
 
-/// An error of the resolver. Its own type makes it possible to find it among the sources of the connector's errors.
+/// An error of the resolver. It is a separate type so that it can be found among the sources of the connector's errors.
 #[derive(Debug)]
 pub(super) struct ResolveError(pub(super) io::Error);
 
@@ -240,8 +240,8 @@ fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a 
     chain(error).find_map(<dyn Error>::downcast_ref::<E>)
 }
 
-/// Finds a TLS error. An error that an I/O error wraps is not among the I/O error's sources, so it is looked up
-/// separately.
+/// Finds a TLS error. An I/O error does not list the error that it wraps among its sources, so the wrapped error is
+/// looked up separately.
 fn find_tls<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     let inside = |error: &'a (dyn Error + 'static)| error.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref();
     chain(error).find_map(|error| inside(error).or_else(|| error.downcast_ref()))

@@ -1,4 +1,4 @@
-//! The caller's headers for an endpoint -> validated headers. Also selects the headers that may be sent to another
+//! Validates the headers that the user has set for an endpoint, and selects the headers that may be sent to another
 //! origin.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -38,8 +38,8 @@ pub(super) fn bearer(token: &Secret) -> Result<HeaderValue, FetchError> {
     Ok(value)
 }
 
-/// Returns the headers that may be sent to another origin: those that describe the message, and none that identify the
-/// sender or its session. This is a list of allowed headers, so that headers added later are not leaked.
+/// Returns the headers that may be sent to another origin: headers that describe the message, but no headers that
+/// identify the sender or its session. Only listed headers are allowed, so that headers added later are not leaked.
 pub(super) fn cross_origin(headers: &HeaderMap) -> HeaderMap {
     let is_allowed =
         |name: &HeaderName| CROSS_ORIGIN_ALLOWED.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-");
@@ -47,7 +47,7 @@ pub(super) fn cross_origin(headers: &HeaderMap) -> HeaderMap {
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Headers that callers cannot set: the protocol or the HTTP connection sets them.
+/// Headers that the user cannot set for an endpoint, because the protocol or the HTTP connection sets them.
 const RESERVED: [&str; 15] = [
     "accept",
     "accept-encoding",

@@ -1,12 +1,12 @@
-//! A request -> a response, over HTTP/1.1, with redirects, proxies, TLS and credentials.
+//! Sends HTTP/1.1 requests, with redirects, proxies, TLS and credentials.
 //!
 //! ```text
 //! send ─ token ─┬─ redirects ── pool ── connect: name, TCP, proxy, TLS
 //!     challenge ┘
 //! ```
 //!
-//! Nothing here depends on MCP messages. The timeout covers the time until the response headers arrive; code that reads
-//! the body sets its own timeout.
+//! Nothing here depends on MCP messages. The timeout covers the time until the response headers arrive. Code that reads
+//! the body must set its own timeout.
 
 mod connect;
 mod dial;
@@ -45,7 +45,7 @@ use proxy::Proxies;
 use tls::Tls;
 use url::Origin;
 
-/// Sends requests to an endpoint. Cheap to clone; clones share their connections.
+/// Sends requests to an endpoint. Cloning is cheap, and clones share their connections.
 #[derive(Clone)]
 pub(crate) struct Fetch {
     pool: Client<Connector, Full<Bytes>>,
@@ -96,7 +96,7 @@ impl Fetch {
         Ok(Self { pool, shared: Arc::new(shared) })
     }
 
-    /// The URL of the endpoint.
+    /// Returns the URL of the endpoint.
     pub(crate) fn url(&self) -> &HttpUrl {
         &self.shared.url
     }
@@ -105,7 +105,7 @@ impl Fetch {
     ///
     /// `headers` are the headers of the protocol. The endpoint's own headers and the token are added if `url` has the
     /// endpoint's origin. After a 401 or 403 the request is sent once more if the challenge handler returns a token.
-    /// `timeout` then starts over, because it limits the time of the server and not that of a user who logs in.
+    /// Then `timeout` starts over: it limits the server's response time, not the time that a user needs to log in.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -174,15 +174,15 @@ impl Fetch {
                 self.check_readable(&answer, &at)?;
                 return Ok(FetchResponse::new(answer, at, same_origin));
             };
-            // After a redirect through another origin, that origin may have chosen the target, so credentials are not
-            // sent any more, not even to the endpoint's origin.
+            // After a redirect through another origin, that origin could have chosen the target. So credentials are no
+            // longer sent, not even to the endpoint's origin.
             same_origin &= to.origin() == at.origin();
             at = to;
         }
-        unreachable!("redirects are bounded")
+        unreachable!("the number of redirects is limited")
     }
 
-    /// Builds the request to `at`. `credentials` is `None` if credentials must not be sent there, and `Some(None)` if
+    /// Builds the request to `at`. `credentials` is `None` if `at` must not get any credentials, and `Some(None)` if
     /// there is no token.
     fn build_request(
         &self,
@@ -217,7 +217,7 @@ impl Fetch {
         Ok(built)
     }
 
-    /// Returns an error for a response that comes from the proxy, or that is compressed.
+    /// Returns an error if the proxy requires credentials, or if the response is compressed.
     fn check_readable<B>(&self, answer: &http::Response<B>, at: &HttpUrl) -> Result<(), FetchError> {
         if answer.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED
             && let Some(proxy) = self.shared.proxies.for_uri(at.uri())?
@@ -243,8 +243,9 @@ fn no_token(failure: &Failure) -> FetchError {
 /// a few kilobytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// The time after which the client closes an idle connection. Node and uvicorn do so after 5 seconds. A request sent at
-/// that moment is lost, and cannot be sent again because it may have arrived.
+/// The time after which the client closes an idle connection: less than the 5 seconds of servers on Node and uvicorn. A
+/// request that is sent while the server closes the connection is lost, and cannot be sent again, because it might have
+/// arrived.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 const USER_AGENT: &str = concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION"));

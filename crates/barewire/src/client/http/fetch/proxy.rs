@@ -1,8 +1,8 @@
-//! Settings -> the proxy for a URL.
+//! Chooses the proxy for a URL, from the endpoint's setting or from the environment.
 //!
-//! The environment variables follow the rules of curl and Go. The scheme's own variable takes precedence over
-//! `ALL_PROXY`. `NO_PROXY` lists host names (with all their subdomains), addresses, networks or `*`. Connections to
-//! this machine itself use no proxy.
+//! The environment variables follow the rules of curl and Go. `HTTP_PROXY` and `HTTPS_PROXY`, for URLs of their scheme,
+//! take precedence over `ALL_PROXY`. `NO_PROXY` lists host names (with all their subdomains), addresses, networks or
+//! `*`. Connections to this machine use no proxy from the environment.
 
 use std::env;
 use std::ffi::OsString;
@@ -19,13 +19,13 @@ use super::url::Origin;
 
 /// The proxy settings for all destinations.
 pub(super) struct Proxies {
-    /// The proxy for `http` URLs. An invalid setting is an error only for requests that need it, so the error is
-    /// stored.
+    /// The proxy for `http` URLs. The error of an invalid setting is stored, because it concerns only requests that
+    /// need this proxy.
     http: Option<Result<Proxy, FetchError>>,
     https: Option<Result<Proxy, FetchError>>,
     /// Matches every destination that is not in `NO_PROXY`.
     intercepts: Matcher,
-    /// Whether this machine is reached without a proxy.
+    /// Whether connections to this machine use no proxy.
     skips_loopback: bool,
 }
 
@@ -39,9 +39,9 @@ pub(super) struct Proxy {
 
 #[derive(Clone)]
 pub(super) enum ProxyKind {
-    /// HTTP, with or without TLS: requests with absolute URLs, or CONNECT.
+    /// HTTP, with or without TLS. Requests to http URLs contain absolute URLs; https URLs need a tunnel (CONNECT).
     Http { auth: Option<HeaderValue> },
-    /// SOCKS 5. The proxy resolves host names, because often only the proxy can.
+    /// SOCKS 5. The proxy resolves the host names, because often only the proxy is able to.
     Socks { auth: Option<(String, String)> },
 }
 
@@ -59,7 +59,7 @@ impl Proxies {
         Self::new(None, None, "", false)
     }
 
-    /// Uses this proxy forevery destination.
+    /// Uses this proxy for every destination.
     pub(super) fn all(url: &Secret) -> Result<Self, FetchError> {
         let proxy = Proxy::parse("proxy", url.expose())?;
         Ok(Self::new(Some(Ok(proxy.clone())), Some(Ok(proxy)), "", false))
@@ -100,7 +100,7 @@ impl Proxies {
         Self { http, https, intercepts, skips_loopback }
     }
 
-    /// Returns the proxy for a URI, if there is one.
+    /// Returns the proxy for a URI; `None` for a direct connection.
     pub(super) fn for_uri(&self, uri: &Uri) -> Result<Option<&Proxy>, FetchError> {
         let proxy = if uri.scheme() == Some(&Scheme::HTTPS) { &self.https } else { &self.http };
         let skipped = self.skips_loopback && Origin::from_uri(uri).is_loopback();
@@ -127,7 +127,7 @@ impl Proxies {
 }
 
 impl Proxy {
-    /// Parses the value of the setting `name`. Errors do not repeat the value, because it may contain a password.
+    /// Parses the value of the setting `name`. Errors do not repeat the value, because it can contain a password.
     fn parse(name: &str, value: &str) -> Result<Self, FetchError> {
         let bad = |what| FetchError::ProxySetting { name: name.to_owned(), what };
         let any = Uri::from_static("http://host.invalid/");
@@ -154,12 +154,12 @@ impl Proxy {
         Ok(Self { kind, uri: uri.map_err(|_| bad("has no host"))? })
     }
 
-    /// Whether the proxy reads requests to a URI, rather than only passing on bytes.
+    /// Whether the proxy reads the requests to a URI. If `false`, it only passes on their bytes.
     pub(super) fn reads(&self, uri: &Uri) -> bool {
         matches!(self.kind, ProxyKind::Http { .. }) && uri.scheme() == Some(&Scheme::HTTP)
     }
 
-    /// The name of the proxy in error messages.
+    /// Returns the name of the proxy for error messages.
     pub(super) fn name(&self) -> String {
         match self.kind {
             ProxyKind::Http { .. } => Origin::from_uri(&self.uri).to_string(),
@@ -262,7 +262,7 @@ mod tests {
         let (name, value) = env.authorization(&Uri::from_static("http://example.com/")).unwrap();
         assert_eq!((name.as_str(), value.to_str().unwrap()), ("proxy-authorization", "Basic dXNlcjpwQHNz"));
         assert!(value.is_sensitive());
-        // In a tunnel the proxy does not see the request, so only its CONNECT carries the credentials.
+        // In a tunnel the proxy does not see the request, so only the CONNECT request has the credentials.
         assert!(env.authorization(&Uri::from_static("https://example.com/")).is_none());
         assert_eq!(to(&env, "http://example.com"), "http://p:1");
     }

@@ -1,4 +1,4 @@
-//! A 3xx response -> the next URL, or the reason not to follow it.
+//! Decides whether to follow a 3xx response, and to which URL.
 
 use std::fmt;
 
@@ -16,14 +16,14 @@ pub enum RedirectError {
         /// The number of redirects that were followed.
         followed: usize,
     },
-    /// The status may turn the request into a GET, which would lose the message.
+    /// With this status, clients may turn the request into a GET, which would lose the message.
     ChangesMethod {
         /// The method that was sent.
         method: Method,
         /// The status of the response.
         status: StatusCode,
     },
-    /// There is no `Location` header.
+    /// The response has no `Location` header.
     NoLocation,
     /// The `Location` header is not a usable URL.
     Location(&'static str),
@@ -50,7 +50,7 @@ pub(super) fn next(
 ) -> Result<Option<HttpUrl>, RedirectError> {
     match (status.as_u16(), method) {
         (307 | 308, _) | (301..=303, &Method::GET) => {}
-        // For these statuses clients have long turned a POST into a GET, and servers rely on it (RFC 9110, 15.4).
+        // With these statuses, many clients turn a POST into a GET, and servers rely on that (RFC 9110, 15.4).
         (301..=303, method) => return Err(RedirectError::ChangesMethod { method: method.clone(), status }),
         _ => return Ok(None),
     }
@@ -74,7 +74,7 @@ impl fmt::Display for RedirectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooMany { followed } => {
-                write!(f, "it leads to another one after {followed}: is it a circle? use the final URL")
+                write!(f, "there were already {followed} redirects: do they form a circle? use the final URL")
             }
             Self::ChangesMethod { method, status } => write!(
                 f,
@@ -86,7 +86,7 @@ impl fmt::Display for RedirectError {
             Self::Location(what) => write!(f, "its Location {what}"),
             Self::Downgrade { to } => write!(f, "it leads from https to plain http at {to}"),
             Self::ToThisMachine { to } => {
-                write!(f, "it leads from another machine to this one, {to}: use that URL if this is intended")
+                write!(f, "it leads from another machine to this machine: use {to} directly if that is intended")
             }
         }
     }

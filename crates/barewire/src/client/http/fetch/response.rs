@@ -26,12 +26,12 @@ impl FetchResponse {
         Self { status: head.status, headers: head.headers, url, same_origin, body }
     }
 
-    /// Returns the next bytes of the body, never an empty chunk; `None` at the end of the body. Has no timeout. Cancel
-    /// safe, so it can be used in `select!`.
+    /// Returns the next bytes of the body, never an empty chunk; `None` at the end of the body. Has no timeout. This
+    /// function is cancel safe, so it can be used in `select!`.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
         while let Some(frame) = self.body.frame().await {
             let frame = frame.map_err(|error| FetchError::of_exchange(&self.url.origin(), &error))?;
-            // The other kind of frame is trailers, which nothing here uses.
+            // A frame without data holds trailers, which are ignored.
             if let Ok(data) = frame.into_data()
                 && !data.is_empty()
             {

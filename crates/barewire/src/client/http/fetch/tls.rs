@@ -1,4 +1,4 @@
-//! A connection to a host -> a TLS connection, if the host's certificate is valid.
+//! Starts TLS on a connection to a host, and checks the host's certificate.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Text -> a usable URL, or the reason why it is not one.
+//! Parses URLs, and says why a URL cannot be used.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ pub(crate) struct HttpUrl(Uri);
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Origin {
     secure: bool,
-    /// In lower case; an IPv6 address has its brackets.
+    /// The host in lower case. An IPv6 address is in brackets.
     host: String,
     port: u16,
 }
@@ -26,7 +26,7 @@ impl HttpUrl {
         Self::read(text).map_err(FetchError::Url)
     }
 
-    /// Parses a URL. The error does not repeat the text, because paths and queries may contain tokens.
+    /// Parses a URL. The error does not repeat the text, because paths and queries can contain tokens.
     fn read(text: &str) -> Result<Self, &'static str> {
         if !text.is_ascii() {
             return Err("has a character outside of ASCII: write the host in punycode and percent-encode the rest");
@@ -94,7 +94,7 @@ impl HttpUrl {
 }
 
 impl Origin {
-    /// The origin of a URI that has a scheme and a host.
+    /// Returns the origin of a URI that has a scheme and a host.
     pub(super) fn from_uri(uri: &Uri) -> Self {
         let secure = uri.scheme() == Some(&Scheme::HTTPS);
         Self {
@@ -109,17 +109,17 @@ impl Origin {
         self.secure
     }
 
-    /// The host; an IPv6 address without its brackets.
+    /// Returns the host. An IPv6 address is returned without brackets.
     pub(super) fn host(&self) -> &str {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
 
-    /// Host and port, in the form that a CONNECT request needs.
+    /// Returns the host and the port in the form that a CONNECT request needs.
     pub(super) fn authority(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
 
-    /// Whether the host is this machine, judged by its name or address alone.
+    /// Whether the host is this machine. Only the text of the name or address is checked, without a name lookup.
     pub(super) fn is_loopback(&self) -> bool {
         let name = self.host.trim_end_matches('.');
         name == "localhost"
@@ -144,14 +144,14 @@ impl fmt::Debug for Origin {
     }
 }
 
-/// Shows only the origin: the paths of some servers are secrets.
+/// Shows only the origin, because the paths of some servers are secrets.
 impl fmt::Debug for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/…", self.origin())
     }
 }
 
-/// Returns the URL scheme at the start of a text.
+/// Returns the URL scheme at the start of a text; `None` if the text starts with no scheme.
 fn scheme(text: &str) -> Option<&str> {
     let (scheme, _) = text.split_once(':')?;
     let rest = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
@@ -159,7 +159,7 @@ fn scheme(text: &str) -> Option<&str> {
     is_one.then_some(scheme)
 }
 
-/// Removes `.` and `..` from a path that begins with a slash.
+/// Resolves the segments `.` and `..` of a path that begins with a slash.
 fn without_dots(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut segments = path.split('/').skip(1).peekable();
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn references_resolve_as_in_the_standard() {
         let base = HttpUrl::parse("http://a/b/c/d;p?q").unwrap();
-        // Examples from RFC 3986, sections 5.4.1 and 5.4.2, without those that have other schemes.
+        // Examples from RFC 3986, sections 5.4.1 and 5.4.2, except examples with other schemes.
         for (reference, leads) in [
             ("g", "http://a/b/c/g"),
             ("./g", "http://a/b/c/g"),

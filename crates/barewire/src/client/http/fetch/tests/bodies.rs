@@ -137,7 +137,7 @@ async fn a_connection_is_reused_after_its_response_was_read() {
 
 #[tokio::test]
 async fn a_connection_closed_by_the_server_is_not_reused() {
-    // A server that keeps the connection alive at first, and closes it when the pool has taken it back.
+    // The server keeps the connection open until it is back in the pool, and then closes it.
     let close = Arc::new(Notify::new());
     let close_signal = Arc::clone(&close);
     let fetch = after_request(move |mut tcp| {
@@ -152,7 +152,7 @@ async fn a_connection_closed_by_the_server_is_not_reused() {
         assert_eq!(post(&fetch).await.unwrap().status, 200);
         tasks_are(4).await;
         close.notify_one();
-        // The pool has removed the connection.
+        // Waits until the pool has removed the connection.
         tasks_are(2).await;
     }
 }

@@ -38,7 +38,7 @@ impl OnChallenge for RecordingHandler {
 
 const CHALLENGE: &str = "WWW-Authenticate: Bearer scope=\"files\"\r\nWWW-Authenticate: DPoP algs=\"ES256\"\r\n";
 
-/// A server that accepts only requests with this token.
+/// Starts a server that accepts only requests with this token.
 async fn server_for(token: &'static str, status: &'static str) -> TestServer {
     TestServer::answering(move |request| {
         match request.header("authorization").and_then(|value| value.strip_prefix("Bearer ")) {

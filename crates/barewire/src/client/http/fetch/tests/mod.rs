@@ -20,7 +20,7 @@ fn fetch(endpoint: &Endpoint) -> Fetch {
     Fetch::new(endpoint).unwrap()
 }
 
-/// The headers that an MCP client sends with a message.
+/// Returns the headers that an MCP client sends with a message.
 fn headers() -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert("content-type", HeaderValue::from_static("application/json"));

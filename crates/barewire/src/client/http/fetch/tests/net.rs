@@ -1,4 +1,4 @@
-//! A test server that records requests and sends the given bytes as responses; certificates for it.
+//! A test server that records requests and sends the given text as responses, and certificates for the server.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ pub(super) struct RecordedRequest {
     pub(super) line: String,
     headers: Vec<(String, String)>,
     pub(super) body: String,
-    /// The number of the connection it arrived on.
+    /// The number of the connection on which the request arrived.
     pub(super) connection: usize,
 }
 
@@ -82,7 +82,7 @@ impl TestServer {
         format!("http://{}{path}", self.addr)
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     pub(super) fn requests(&self) -> Vec<RecordedRequest> {
         self.requests.lock().unwrap().clone()
     }
@@ -129,7 +129,7 @@ pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Record
     Some(request)
 }
 
-/// A response with a body.
+/// Returns the text of an HTTP response with a body.
 pub(super) fn answer(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
 }
@@ -163,7 +163,7 @@ impl Authority {
         format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
     }
 
-    /// The TLS settings of a server with this name.
+    /// Returns the TLS settings of a server with this name.
     pub(super) fn certify(&self, name: &str) -> ServerConfig {
         self.certify_until(name, 4000)
     }

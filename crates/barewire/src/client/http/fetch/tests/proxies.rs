@@ -13,7 +13,7 @@ use super::super::proxy::Proxies;
 use super::net::{self, Authority, RecordedRequest, TestServer, answer, ok};
 use super::*;
 
-/// A fetch with these environment variables.
+/// Returns a `Fetch` that takes its proxies from these environment variables.
 fn in_environment(endpoint: &Endpoint, variables: &[(&str, &str)]) -> Fetch {
     let variables: Vec<(String, OsString)> =
         variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
@@ -92,7 +92,7 @@ async fn excepted_hosts_are_reached_without_a_proxy() {
     assert_eq!(post(&fetch).await.unwrap().text_up_to(100).await, "here");
     assert_eq!(server.requests()[0].line, "POST / HTTP/1.1");
     assert_eq!(server.requests()[0].header("proxy-authorization"), None);
-    // An explicit proxy is used forevery host.
+    // An explicit proxy is used for every host.
     let fetch = super::fetch(&Endpoint::new(server.url("/")).proxy(setting));
     assert_eq!(post(&fetch).await.unwrap().text_up_to(100).await, "from afar");
 }
@@ -151,7 +151,7 @@ async fn a_proxy_that_refuses_is_named_without_its_password() {
         let text = format!("{error} {error:?}");
         assert!(text.contains(said) && text.contains(&proxy.addr.to_string()) && !text.contains("hunter2"), "{text}");
     }
-    // Without a tunnel only a 407 certainly comes from the proxy itself.
+    // Without a tunnel, 407 is the only status that certainly comes from the proxy and not from the server.
     let proxy = TestServer::answering(|_| answer("407 Proxy Authentication Required", "", "")).await;
     let error = refused(&fetch(&Endpoint::new("http://mcp.example/").proxy(proxy.url("/")))).await;
     assert!(matches!(error, FetchError::Proxy { .. }), "{error}");
@@ -170,7 +170,7 @@ async fn an_unreachable_proxy_is_named() {
             assert!(text.contains(&closed_port.to_string()) && !text.contains("hunter2"), "{text}");
         }
     }
-    // A proxy that sends nothing, and one that does not speak HTTP.
+    // A proxy that sends nothing, and a proxy that does not speak HTTP.
     for said in ["", "SSH-2.0-x\r\n"] {
         let proxy = TestServer::answering(move |_| said.to_owned()).await;
         let endpoint =
@@ -201,7 +201,7 @@ async fn socks_receives_the_host_name_and_connects_to_the_server() {
     assert_eq!(server.requests()[0].line, "POST / HTTP/1.1");
 }
 
-/// The server side of a SOCKS 5 handshake (RFC 1928 and 1929). Returns user, password, host and port.
+/// Runs the server side of a SOCKS 5 handshake (RFC 1928 and 1929). Returns user, password, host and port.
 async fn socks_handshake(client: &mut TcpStream) -> (String, String, String, u16) {
     async fn text(client: &mut TcpStream) -> String {
         let length = client.read_u8().await.unwrap();

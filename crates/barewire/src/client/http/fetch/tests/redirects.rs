@@ -1,4 +1,4 @@
-//! Redirects: the target, and the headers that may follow.
+//! Redirects: which targets are followed, and which headers are sent to them.
 
 use std::sync::{Arc, OnceLock};
 
