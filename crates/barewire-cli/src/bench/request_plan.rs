@@ -165,7 +165,7 @@ fn filled(
             fit.sort_by_key(|field| !field.required);
             let Some(field) = fit.first() else {
                 return Err(Failure::new(format!("--payload: {name} has no unused text argument"))
-                    .with_hint("--payload KEY=BYTES names any argument, even one that the schema does not list"));
+                    .with_hint("in --payload KEY=BYTES, KEY can be any argument, even one that is not in the schema"));
             };
             field.name.clone()
         }

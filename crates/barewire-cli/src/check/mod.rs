@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Check the server at this URL, over HTTP
     #[arg(long, value_name = "URL", conflicts_with = "program")]
     url: Option<String>,
-    /// Send hostile input to the URL too; a program always gets it
+    /// Allow hostile input when checking a URL; a program that check starts always gets it
     #[arg(long, requires = "url")]
     hostile: bool,
     #[command(flatten)]

@@ -138,8 +138,8 @@ With --json every object has:
   kind             answer, unanswered, unexpected-answer, answered-again, answered-once,
                    answer-to-nobody, missing-answer-to-nobody, request, unexpected-request,
                    missing-request, notification, unexpected-notification,
-                   missing-notification, no-message, missing-no-message, ended, exit; summary in
-                   the last object
+                   missing-notification, no-message (a line that is not a message),
+                   missing-no-message, ended, exit; summary in the last object
   detail           a description
 and, depending on the kind:
   method, name, id       the request, and its tool, prompt or resource

@@ -124,7 +124,7 @@ impl ResultKind {
     }
 }
 
-/// Returns the offset of the payload with this number in a text.
+/// Finds payload number `number` in `text`, and returns its offset.
 fn find_payload(text: &[u8], number: u64, tail: &[u8]) -> Option<usize> {
     memmem::find_iter(text, &digits(number)).find(|at| is_payload_at(text, *at, number, tail))
 }

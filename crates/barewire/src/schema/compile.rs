@@ -256,14 +256,14 @@ fn required(value: &Value, shape: Option<TypeShape>, place: &SchemaPlace<'_>, at
     let mut names = Vec::new();
     for name in array(value, at)? {
         let name = string(name, at)?;
-        // A struct reports its missing members itself, except optional members.
-        let missed = match shape {
+        // Reading a struct fails if a member is missing whose field is not optional, so those need no check here.
+        let is_checked_by_type = match shape {
             Some(TypeShape::Struct(fields)) => {
                 fields.contains(&name) && !place.member(name).shape().is_some_and(|place| place.optional)
             }
             _ => false,
         };
-        if !missed {
+        if !is_checked_by_type {
             names.push(name.to_owned());
         }
     }

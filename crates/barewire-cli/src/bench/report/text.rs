@@ -115,7 +115,7 @@ fn head(output: &mut Output, report: &BenchReport<'_>) -> Result<(), Failure> {
     let what = each.join(", ");
     let payload = args.payload.as_ref().map_or(String::new(), |payload| {
         let is_compared = servers.iter().all(|server| server.details.compares_echo);
-        let echo = if is_compared { ", compared with the answers" } else { "" };
+        let echo = if is_compared { " that each answer must contain" } else { "" };
         format!(", {} of payload{echo}", size(payload.bytes as u64))
     });
     let pace = match settings.rate {

@@ -27,7 +27,7 @@ pub(crate) static PING: Check = Check {
     looks_at: "ping on an initialized connection",
     pass: "the response is a result that is an object",
     fail: "the response is an error, or there is no response",
-    skip: "the server has no handshake: 2026-07-28 has no ping",
+    skip: "the server has no handshake, because it speaks only 2026-07-28, which has no ping",
     sentence: "ping is not answered with a result",
     revisions: LEGACY,
     remedy: "Answer ping with {} at any time, even before initialize.",
@@ -174,7 +174,7 @@ pub(crate) static RESERVED_ERROR_CODES: Check = Check {
            reserved code is used that the revision does not define, which is a MUST NOT in 2026-07-28 for -32020 to \
            -32099 and for removed codes",
     skip: "no error was seen",
-    sentence: "an error has a code that means something else",
+    sentence: "an error has the code of another kind of error",
     level: Level::Should,
     remedy: "Report the failure of a tool, exceptions included, as a result with isError; -32603 is for failures of \
              the server outside of the tool. Give application errors codes outside -32768 to -32000.",

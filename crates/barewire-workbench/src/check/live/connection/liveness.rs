@@ -10,7 +10,7 @@ use crate::check::live::outcome::{RequestOutcome, is_response_to};
 use crate::check::live::recording::LocatedFrame;
 
 impl ServerConnection {
-    /// Returns the method of light requests, which show whether the server answers: ping, a list, `server/discover`.
+    /// Returns the method to call to find out whether the server still answers. It costs the server little work.
     pub(in crate::check::live) const fn liveness_method(&self) -> &'static str {
         match self.era {
             Era::Legacy => self.liveness,
