@@ -29,8 +29,7 @@ pub(crate) static JSONRPC_MESSAGES: Check = Check {
                a message, no response to notifications. The report counts the messages of the server",
     pass: "every message conforms",
     fail: "a message does not conform. If another check covers the violation (stdout-purity, one-message-a-line, \
-           id-fidelity, answered-once, notification-silence), that check reports it, and this check only counts the \
-           message",
+           id-fidelity, answered-once, notification-silence), only that check reports it",
     skip: "no MCP server responds, or all violations are reported under another check",
     sentence: "a message does not conform to JSON-RPC 2.0",
     remedy: "Write all messages in one function. barewire read shows the invalid message and the byte at fault.",

@@ -29,7 +29,8 @@ pub(crate) static STDOUT_PURITY: Check = Check {
     rationale: "hosts refuse the server, or lose the message that the text is mixed with",
     looks_at: "every line that the server writes to stdout",
     pass: "every line is a JSON object or array",
-    fail: "a line is anything else, or is an object without jsonrpc, method, id, params, result and error",
+    fail: "a line is anything else, or is an object that has none of the members jsonrpc, \
+           method, id, params, result and error",
     skip: "no line was seen",
     sentence: "a line on stdout is not a message",
     remedy: "Log to stderr. Look for print, console.log, progress bars, and banners of libraries and package runners. \

@@ -110,7 +110,7 @@ impl ClientReplay<'_> {
     }
 }
 
-/// Whether two responses spell the same number as their id differently. A client that sent 1 may not recognize 1.0.
+/// Whether the ids of two responses are one number, written differently. A client that sent 1 may not recognize 1.0.
 fn is_respelled_id(recorded: &Message, received: &Message) -> bool {
     match (&recorded.kind, &received.kind) {
         (MessageKind::Response { id: recorded }, MessageKind::Response { id: received }) => {
