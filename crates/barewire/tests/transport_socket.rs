@@ -2,16 +2,20 @@
 #![cfg(all(unix, feature = "tokio"))]
 #![allow(clippy::unwrap_used, reason = "a test says where it fails")]
 
+mod eventually;
+
 use std::env;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{self, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use barewire::transport::{Framing, Parts, Transport, tcp, unix};
+use eventually::eventually;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// A directory that is removed after the test.
@@ -100,6 +104,8 @@ async fn an_existing_file_is_replaced_only_if_it_is_a_stale_socket() {
 
     // A stale socket file.
     fs::rename(&moved, &path).unwrap();
+    // A process that another test is just starting has a copy of the first listener until it runs its program.
+    eventually("no process listens on the first socket", || UnixStream::connect(&path).is_err()).await;
     let third = unix::listen(&path).await.unwrap();
     let (client, server) = tokio::join!(unix::connect(&path), third.accept());
     check_connected(client.unwrap(), server).await;
