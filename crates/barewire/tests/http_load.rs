@@ -9,7 +9,11 @@
 //! ```
 #![cfg(all(target_os = "linux", feature = "http"))]
 
+#[path = "http_load/bodies.rs"]
+mod bodies;
 mod eventually;
+#[path = "http_load/fairness.rs"]
+mod fairness;
 #[path = "http_load/injection.rs"]
 mod injection;
 #[path = "http_load/process.rs"]

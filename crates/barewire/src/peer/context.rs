@@ -77,6 +77,13 @@ impl IncomingMessage {
         this
     }
 
+    /// Drops the information about the sender. Returns `false`, and drops nothing, if a handler still holds `this`.
+    pub(super) fn forget_caller(this: &mut Arc<Self>) -> bool {
+        let Some(this) = Arc::get_mut(this) else { return false };
+        this.caller = None;
+        true
+    }
+
     /// Whether the request has been answered or cancelled.
     pub(super) fn is_finished(&self) -> bool {
         self.finished.load(Ordering::Acquire)

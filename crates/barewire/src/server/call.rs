@@ -131,7 +131,11 @@ impl Call {
     /// uses [`HttpBuilder::authenticate`](super::http::HttpBuilder::authenticate).
     #[cfg(feature = "http")]
     pub fn principal(&self) -> Option<&super::http::Principal> {
-        self.0.context.caller()
+        self.0.context.caller::<super::http::HttpCaller>()?.principal()
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        &self.0.context
     }
 
     fn meta(&self) -> RequestMeta<'_> {
@@ -364,7 +368,7 @@ fn read_rounds(request: &IncomingRequest<'_>, subject: &CallSubject) -> Result<R
 /// Returns the name of the authenticated sender, if there is one. Sealed state is bound to this name.
 fn principal(context: &Context) -> Option<&str> {
     #[cfg(feature = "http")]
-    return context.caller().map(super::http::Principal::name);
+    return context.caller::<super::http::HttpCaller>()?.principal().map(super::http::Principal::name);
     #[cfg(not(feature = "http"))]
     {
         let _ = context;

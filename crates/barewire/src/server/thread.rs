@@ -9,12 +9,14 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::Call;
 use crate::Failure;
+use crate::peer::Context;
 
 /// Runs `work` on a separate thread. If the returned future is dropped, `work` is dropped at its next `await`, or never
 /// starts. Questions that `work` asks through `call` in one poll are sent together.
 pub(super) async fn run<T: Send + 'static>(
     work: impl Future<Output = Result<T, Failure>> + Send + 'static,
     call: Option<Call>,
+    context: Context,
 ) -> Result<T, Failure> {
     if let Some(call) = &call {
         call.rounds().hold_questions();
@@ -23,7 +25,8 @@ pub(super) async fn run<T: Send + 'static>(
     let (keep_running, cancelled) = oneshot::channel::<()>();
     let runtime = Handle::current();
     let thread = tokio::task::spawn_blocking(move || {
-        let _permit = permit;
+        // The context exists as long as the handler's arguments do, also after the request is cancelled.
+        let (_permit, _context) = (permit, context);
         runtime.block_on(async move {
             let (mut work, mut cancelled) = (pin!(work), pin!(cancelled));
             poll_fn(|context| {

@@ -19,7 +19,7 @@ use super::handler_work::{ResultFormat, ready, serve};
 use super::layer::ResultFuture;
 use super::{BadEntry, Call, Handler, IncomingRequest, IntoToolResult, thread};
 use crate::Failure;
-use crate::peer::BoxedHandler;
+use crate::peer::{BoxedHandler, Context};
 use crate::schema::{self, BadArguments, Constraints};
 
 /// A tool: the definition that clients see, and a handler.
@@ -266,7 +266,8 @@ where
         };
         let context = H::Context::from_request(request)?;
         let call = context.call();
-        start_work(self.handler.start(context, arguments), call, request.format(None), on_thread)
+        let thread = on_thread.then(|| request.context.clone());
+        start_work(self.handler.start(context, arguments), call, request.format(None), thread)
     }
 
     fn start_layered(&self, call: &Call, on_thread: bool) -> Result<ResultFuture<CallToolResult, Failure>, Failure> {
@@ -301,7 +302,8 @@ where
         };
         let context = H::Context::from_request(request)?;
         let call = context.call();
-        start_work(self.handler.start(context, arguments), call, request.format(None), on_thread)
+        let thread = on_thread.then(|| request.context.clone());
+        start_work(self.handler.start(context, arguments), call, request.format(None), thread)
     }
 
     fn start_layered(&self, call: &Call, on_thread: bool) -> Result<ResultFuture<CallToolResult, Failure>, Failure> {
@@ -345,15 +347,28 @@ where
     F::Output: IntoToolResult,
 {
     let outcome = async move { future.await.into_tool_result().map_err(Failure::from) };
-    if on_thread { Box::pin(thread::run(outcome, Some(call.clone()))) } else { Box::pin(outcome) }
+    if on_thread {
+        Box::pin(thread::run(outcome, Some(call.clone()), call.context().clone()))
+    } else {
+        Box::pin(outcome)
+    }
 }
 
 #[inline]
-fn start_work<F>(future: F, call: Option<Call>, format: ResultFormat, on_thread: bool) -> Result<BoxedHandler, Failure>
+/// Starts a handler. With `thread`, the context of its request, the handler runs on a separate thread.
+fn start_work<F>(
+    future: F,
+    call: Option<Call>,
+    format: ResultFormat,
+    thread: Option<Context>,
+) -> Result<BoxedHandler, Failure>
 where
     F: Future + Send + 'static,
     F::Output: IntoToolResult,
 {
     let outcome = async move { future.await.into_tool_result().map_err(Failure::from) };
-    Ok(if on_thread { serve(thread::run(outcome, call.clone()), call, format) } else { serve(outcome, call, format) })
+    Ok(match thread {
+        Some(context) => serve(thread::run(outcome, call.clone(), context), call, format),
+        None => serve(outcome, call, format),
+    })
 }

@@ -49,6 +49,14 @@ pub(super) fn post(headers: &str, body: &str) -> Vec<u8> {
     format!("POST {HEAD}Content-Type: application/json\r\n{headers}Content-Length: {length}\r\n\r\n{body}").into_bytes()
 }
 
+/// Returns the same request with its body in one chunk, so that its length is not announced.
+pub(super) fn chunked(request: &[u8]) -> Vec<u8> {
+    let end = request.windows(4).position(|it| it == b"\r\n\r\n").expect("a head") + 4;
+    let (head, body) = (String::from_utf8_lossy(&request[..end]), &request[end..]);
+    let head = head.replace(&format!("Content-Length: {}", body.len()), "Transfer-Encoding: chunked");
+    [head.as_bytes(), format!("{:x}\r\n", body.len()).as_bytes(), body, b"\r\n0\r\n\r\n"].concat()
+}
+
 /// Returns the GET for the stream of a session, or for the rest of a stream after an event.
 pub(super) fn get(session: &str, last_event_id: Option<&str>) -> Vec<u8> {
     let last = last_event_id.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();

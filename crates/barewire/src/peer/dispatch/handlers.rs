@@ -10,7 +10,7 @@ use barewire_proto::session::{SessionEvent, Ticket};
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
-use super::in_flight::{ParkedRequest, RunningRequest};
+use super::in_flight::{ParkedRequest, RunningRequest, WaitingNotification};
 use super::{Destination, Dispatcher, FrameSource};
 use crate::Failure;
 use crate::log::quoted;
@@ -107,8 +107,8 @@ impl<O: Outlet> Dispatcher<O> {
                     self.log.failed(&method, &failure);
                 }
                 // If the handler has kept a clone of its context, notifications that the clone sends later are dropped.
-                if let Some(spare) = &self.spare
-                    && Arc::strong_count(spare) > 1
+                if let Some(spare) = &mut self.spare
+                    && !IncomingMessage::forget_caller(spare)
                 {
                     spare.finish();
                 }
@@ -149,11 +149,17 @@ impl<O: Outlet> Dispatcher<O> {
                 if let Some(failure) = started_handler::take_failure(done) {
                     self.log.failed(&method, &failure);
                 }
+                if let Some(spare) = &mut self.spare {
+                    IncomingMessage::forget_caller(spare);
+                }
             }
-            FirstPoll::Pending { work, span, .. } => {
+            FirstPoll::Pending { work, span, incoming } => {
                 let (queue, method) = (Arc::clone(&self.queue), method.into_owned());
                 let task = async move {
-                    if let Some(failure) = started_handler::take_failure(started_handler::run(work).await) {
+                    let failure = started_handler::take_failure(started_handler::run(work).await);
+                    // The information about the sender exists as long as the handler's arguments do.
+                    drop(incoming);
+                    if let Some(failure) = failure {
                         let _ = queue.push(Command::Failed { method, failure });
                     }
                     let _ = queue.push(Command::Handled);
@@ -194,9 +200,10 @@ impl<O: Outlet> Dispatcher<O> {
                 self.start_request(ReadyRequest { ticket, request, bytes, destination, deferred: true }, source);
             }
         }
-        while let Some(kept) = self.in_flight.notifications.next() {
-            if let Parsed::Message(Message::Notification(notification)) = kept.parsed() {
-                self.start_notification(notification, FrameSource::STREAM);
+        while let Some(WaitingNotification { frame, caller }) = self.in_flight.notifications.next() {
+            if let Parsed::Message(Message::Notification(notification)) = frame.parsed() {
+                let source = FrameSource { caller: caller.as_ref(), ..FrameSource::STREAM };
+                self.start_notification(notification, source);
             }
         }
         // The held frame is handled last, because it arrived last.

@@ -89,11 +89,17 @@ impl HeldFrame {
 /// after the other.
 #[derive(Default)]
 pub(super) struct NotificationQueue {
-    waiting: VecDeque<ParsedFrame<Box<[u8]>>>,
+    waiting: VecDeque<WaitingNotification>,
     /// The total size of the waiting notifications, in bytes.
     bytes: usize,
     /// The task of the handler that the notifications wait for.
     task: Option<AbortHandle>,
+}
+
+/// A notification that waits for the handler of an earlier one.
+pub(super) struct WaitingNotification {
+    pub(super) frame: ParsedFrame<Box<[u8]>>,
+    pub(super) caller: Option<AnyCaller>,
 }
 
 impl InFlight {
@@ -146,18 +152,18 @@ impl NotificationQueue {
     }
 
     /// Adds a notification at the end of the queue.
-    pub(super) fn push(&mut self, notification: ParsedFrame<Box<[u8]>>) {
-        self.bytes += notification.bytes().len();
+    pub(super) fn push(&mut self, notification: WaitingNotification) {
+        self.bytes += notification.frame.bytes().len();
         self.waiting.push_back(notification);
     }
 
     /// Takes the next notification to handle; `None` while another notification is being handled.
-    pub(super) fn next(&mut self) -> Option<ParsedFrame<Box<[u8]>>> {
+    pub(super) fn next(&mut self) -> Option<WaitingNotification> {
         if self.task.is_some() {
             return None;
         }
         let next = self.waiting.pop_front()?;
-        self.bytes -= next.bytes().len();
+        self.bytes -= next.frame.bytes().len();
         Some(next)
     }
 

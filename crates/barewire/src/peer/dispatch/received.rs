@@ -11,7 +11,7 @@ use barewire_proto::session::{self, CallId, Effect, Refusal, SessionEvent, Signa
 #[cfg(feature = "http")]
 use super::AnyCaller;
 use super::handlers::ReadyRequest;
-use super::in_flight::{HeldFrame, InFlight, ParkedRequest, PendingCall};
+use super::in_flight::{HeldFrame, InFlight, ParkedRequest, PendingCall, WaitingNotification};
 use super::{Destination, Dispatcher, EndRequest, FrameSource};
 use crate::Failure;
 #[cfg(feature = "http")]
@@ -258,7 +258,8 @@ impl<O: Outlet> Dispatcher<O> {
         match (queue.is_full(frame.bytes.len(), &self.limits), self.must_read()) {
             (false, _) => {
                 let parsed = Parsed::Message(Message::Notification(notification));
-                self.in_flight.notifications.push(ParsedFrame::copy(frame.bytes, &parsed));
+                let (frame, caller) = (ParsedFrame::copy(frame.bytes, &parsed), source.caller.cloned());
+                self.in_flight.notifications.push(WaitingNotification { frame, caller });
                 true
             }
             (true, false) => false,

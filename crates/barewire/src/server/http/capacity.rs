@@ -34,6 +34,11 @@ impl Capacity {
         Some(CapacityGuard { used: Arc::clone(&self.used), amount })
     }
 
+    /// Whether an amount could be reserved now.
+    pub(super) fn has_room(&self, amount: usize) -> bool {
+        self.used.load(Ordering::Acquire).checked_add(amount).is_some_and(|sum| sum <= self.limit)
+    }
+
     /// Raises the amount of `guard` to `amount`. Returns `false` if that would exceed the limit.
     pub(super) fn grow_to(&self, guard: &mut Option<CapacityGuard>, amount: usize) -> bool {
         let has = guard.as_ref().map_or(0, |guard| guard.amount);

@@ -303,8 +303,8 @@ impl Mailboxes {
     }
 
     /// Adds a mailbox for an exchange.
-    pub(super) fn open(&self, exchange: Exchange, guard: CapacityGuard) -> Arc<Mailbox> {
-        let mailbox = Mailbox::new(exchange.0, self.shared.clone(), Some(guard));
+    pub(super) fn open(&self, exchange: Exchange, guard: Option<CapacityGuard>) -> Arc<Mailbox> {
+        let mailbox = Mailbox::new(exchange.0, self.shared.clone(), guard);
         self.lock().insert(exchange.0, Arc::clone(&mailbox));
         mailbox
     }

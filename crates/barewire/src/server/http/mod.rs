@@ -21,6 +21,7 @@
 
 mod auth;
 mod body;
+mod caller;
 mod capacity;
 mod endpoint;
 mod error;
@@ -49,6 +50,7 @@ pub use auth::{AuthError, Authenticate, AuthenticateFuture, BearerTokens, Princi
 #[doc(inline)]
 pub use barewire_proto::http::{BadAccess, EventId};
 pub use body::Body;
+pub(crate) use caller::HttpCaller;
 pub use error::HttpError;
 pub use events::{EventStore, MemoryEvents, ReplayFuture};
 pub use limits::HttpLimits;

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use barewire_proto::http::{Rejection, RejectionRule};
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 use tokio::time::Sleep;
@@ -15,10 +15,12 @@ use tokio::time::Sleep;
 use super::capacity::CapacityGuard;
 use super::endpoint::HttpEndpoint;
 
-/// The body of a request. It counts towards the limit for all bodies together until it is dropped.
+/// The body of a request.
 pub(super) struct ReceivedBody {
     pub(super) bytes: Bytes,
-    _guard: Option<CapacityGuard>,
+    /// Makes a long body count towards the limit for all bodies together, as long as its bytes or what was read from
+    /// them is in memory.
+    pub(super) guard: Option<CapacityGuard>,
 }
 
 /// Reads the body of a request, or returns the reason why the request is refused.
@@ -36,12 +38,15 @@ where
     if length.is_some_and(|length| length > limits.body) {
         return Err(Rejection::too_long(limits.body));
     }
+    if length.is_some_and(|length| length > UNCOUNTED_BODY_BYTES && !endpoint.bodies.has_room(length)) {
+        return Err(no_room());
+    }
     // Counts a long body towards the limit for all bodies: the bytes that have arrived, not the announced length.
     let mut guard = None;
     // The timer is created only if the body has not arrived completely at the first poll.
     let mut timer: Option<Pin<Box<Sleep>>> = None;
     let mut first: Option<Bytes> = None;
-    let mut all = BytesMut::new();
+    let mut all = Vec::new();
     let read = poll_fn(|context| {
         loop {
             match body.as_mut().poll_frame(context) {
@@ -55,13 +60,18 @@ where
                     if long > UNCOUNTED_BODY_BYTES
                         && !endpoint.bodies.grow_to(&mut guard, long.next_multiple_of(UNCOUNTED_BODY_BYTES))
                     {
-                        let why = "This server has no room for another long body now: send the request again later";
-                        return Poll::Ready(Err(Rejection::new(RejectionRule::Busy, why)));
+                        return Poll::Ready(Err(no_room()));
                     }
                     let data = data.copy_to_bytes(data.remaining());
                     match (&mut first, all.is_empty()) {
                         (none @ None, true) => *none = Some(data),
                         (some, _) => {
+                            if all.capacity() < long {
+                                // Never more than the announced length, so that a complete body wastes no memory.
+                                let announced = length.filter(|length| *length >= long);
+                                let capacity = announced.map_or(long + long / 4, |announced| announced.min(2 * long));
+                                all.reserve_exact(capacity - all.len());
+                            }
                             if let Some(first) = some.take() {
                                 all.extend_from_slice(&first);
                             }
@@ -88,8 +98,13 @@ where
         }
     });
     read.await?;
-    let bytes = first.unwrap_or_else(|| all.freeze());
-    Ok(ReceivedBody { bytes, _guard: guard })
+    let bytes = first.unwrap_or_else(|| all.into());
+    Ok(ReceivedBody { bytes, guard })
+}
+
+fn no_room() -> Rejection {
+    let why = "This server has no room for another long body now: send the request again later";
+    Rejection::new(RejectionRule::Busy, why)
 }
 
 /// Bodies up to this length do not count towards the limit for all bodies: they need hardly more memory than their

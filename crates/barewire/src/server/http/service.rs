@@ -19,10 +19,11 @@ use super::body::Body;
 use super::capacity::CapacityGuard;
 use super::endpoint::HttpEndpoint;
 use super::mailbox::{MailboxMessage, ResponseStart};
+use super::receive::ReceivedBody;
 use super::response::{Refusal, empty_response, event_stream, json_response, refusal};
-use super::session::{self, Session, SessionEvents};
+use super::session::{self, ExpectedResponse, Session, SessionEvents};
 use super::standalone::{self, StandaloneResponse};
-use super::{AuthError, Principal, RequestHead, receive};
+use super::{AuthError, HttpCaller, Principal, RequestHead, receive};
 use crate::headers::HeaderMapView;
 use crate::peer::{AnyCaller, MessageKind};
 
@@ -108,11 +109,11 @@ where
     match verb {
         Verb::Post => post(endpoint, &headers, body, principal).await,
         Verb::Get { session, last_event_id } => {
-            let session = find_session(endpoint, session, principal.as_deref())?;
+            let session = find_session(endpoint, session, principal.as_ref())?;
             open_stream(endpoint, &session, last_event_id).await
         }
         Verb::Delete { session } => {
-            let session = find_session(endpoint, session, principal.as_deref())?;
+            let session = find_session(endpoint, session, principal.as_ref())?;
             endpoint.sessions.end(&session);
             Ok(empty_response(StatusCode::OK))
         }
@@ -120,12 +121,12 @@ where
 }
 
 /// Identifies the sender of a request. Returns `None` if the server has no authentication.
-async fn authenticate(endpoint: &HttpEndpoint, head: &http::request::Parts) -> Result<Option<Arc<Principal>>, Refusal> {
+async fn authenticate(endpoint: &HttpEndpoint, head: &http::request::Parts) -> Result<Option<Principal>, Refusal> {
     let Some(authenticate) = &endpoint.authenticate else { return Ok(None) };
     let uri = absolute_uri(&head.uri, &head.headers, endpoint.scheme);
     let request_head = RequestHead { method: &head.method, uri: &uri, headers: &head.headers };
     match authenticate.authenticate(&request_head).await {
-        Ok(principal) => Ok(Some(Arc::new(principal))),
+        Ok(principal) => Ok(Some(principal)),
         Err(error) => Err(auth_refusal(endpoint, &error)),
     }
 }
@@ -156,7 +157,7 @@ async fn post<B>(
     endpoint: &Arc<HttpEndpoint>,
     headers: &HeaderMapView<'_>,
     body: Pin<&mut B>,
-    principal: Option<Arc<Principal>>,
+    principal: Option<Principal>,
 ) -> Result<Response<Body>, Refusal>
 where
     B: http_body::Body,
@@ -168,34 +169,38 @@ where
             "The server is shutting down: send the request again later",
         )));
     }
-    let received = receive::receive(body, headers.0, endpoint).await.map_err(refusal)?;
+    let ReceivedBody { bytes, guard: body } = receive::receive(body, headers.0, endpoint).await.map_err(refusal)?;
     // The body is parsed only here. All later steps use this result.
-    let message = ParsedMessage::read(received.bytes.clone(), endpoint.limits.engine.depth);
+    let message = ParsedMessage::read(bytes, endpoint.limits.engine.depth);
     let plan = plan(headers, &message, endpoint.supported()).map_err(|rejection| {
         if let Parsed::Invalid(invalid) = &message.parsed() {
             endpoint.log.refused(0, message.bytes(), invalid);
         }
         refusal(rejection)
     })?;
-    let caller = principal.clone().map(|principal| principal as AnyCaller);
     // The capacity is reserved before any work starts, so a client that is refused here can safely send the request
     // again.
-    let guard = endpoint.exchanges.reserve_one().ok_or_else(too_many_exchanges)?;
+    let reserve = || endpoint.exchanges.reserve_one().ok_or_else(too_many_exchanges);
     match plan {
         Plan::Modern(_) => {
             check_params(endpoint, headers, &message)?;
-            match standalone::serve(endpoint, caller, &message, guard).await {
+            let guard = reserve()?;
+            match standalone::serve(endpoint, HttpCaller::new(principal, body), message, guard).await {
                 StandaloneResponse::Answer(message, code) => Ok(json_response(modern_status(code), message)),
                 StandaloneResponse::Events(events) => Ok(event_stream(Body::standalone(events))),
             }
         }
         Plan::Accepted => Ok(empty_response(StatusCode::ACCEPTED)),
-        Plan::Initialize => initialize(endpoint, message, principal.as_deref(), caller, guard).await,
+        Plan::Initialize => initialize(endpoint, message, principal, body, reserve()?).await,
         Plan::Session { id, .. } => {
-            let session = endpoint.sessions.find(id, principal.as_deref());
+            let session = endpoint.sessions.find(id, principal.as_ref());
             let session = session.ok_or_else(|| refusal(session_gone_refusal(&message.parsed())))?;
-            let guard = expects_response(&message.parsed(), &session)?.then_some(guard);
-            post_in_session(endpoint, &session, message, caller, guard).await
+            let expected = match expected_response(&message.parsed(), &session)? {
+                ExpectedResponse::Counted(()) => ExpectedResponse::Counted(reserve()?),
+                ExpectedResponse::Ping => ExpectedResponse::Ping,
+                ExpectedResponse::None => ExpectedResponse::None,
+            };
+            post_in_session(endpoint, &session, message, HttpCaller::new(principal, body), expected).await
         }
     }
 }
@@ -250,15 +255,15 @@ fn session_gone_refusal(parsed: &Parsed<'_>) -> Rejection {
 async fn initialize(
     endpoint: &Arc<HttpEndpoint>,
     message: ParsedMessage<Bytes>,
-    principal: Option<&Principal>,
-    caller: Option<AnyCaller>,
+    principal: Option<Principal>,
+    body: Option<CapacityGuard>,
     guard: CapacityGuard,
 ) -> Result<Response<Body>, Refusal> {
-    let Some(session) = Session::new(endpoint, principal) else {
+    let Some(session) = Session::new(endpoint, principal.as_ref()) else {
         let why = "This server has no room for another session: end unused sessions with DELETE";
         return Err(refusal(Rejection::new(RejectionRule::Busy, why)));
     };
-    let answer = match session.post(message, caller, Some(guard)) {
+    let answer = match session.post(message, HttpCaller::new(principal, body), ExpectedResponse::Counted(guard)) {
         Some(mailbox) => session::response_start(&mailbox, endpoint).await,
         None => unreachable!("initialize expects a response"),
     };
@@ -275,19 +280,22 @@ async fn initialize(
     Ok(response)
 }
 
-/// Whether a message must be answered. Returns a refusal for a batch if the session's revision has no batches.
-fn expects_response(parsed: &Parsed<'_>, session: &Session) -> Result<bool, Refusal> {
-    match parsed {
-        Parsed::Message(message) => Ok(matches!(message, Message::Request(_))),
-        Parsed::Invalid(_) => Ok(true),
+/// Returns whether and how a message must be answered. Returns a refusal for a batch if the session's revision has no
+/// batches.
+fn expected_response(parsed: &Parsed<'_>, session: &Session) -> Result<ExpectedResponse<()>, Refusal> {
+    let is_expected = match parsed {
+        Parsed::Message(Message::Request(request)) if request.method == "ping" => return Ok(ExpectedResponse::Ping),
+        Parsed::Message(message) => matches!(message, Message::Request(_)),
+        Parsed::Invalid(_) => true,
         Parsed::Batch(batch) => {
             if !session.revision().is_some_and(Revision::has_batches) {
                 let why = "The revision of this session has no batches: send each message in a request of its own";
                 return Err(refusal(Rejection::new(RejectionRule::Batch, why)));
             }
-            Ok(batch.elements().any(|element| matches!(element, Ok(Message::Request(_)) | Err(_))))
+            batch.elements().any(|element| matches!(element, Ok(Message::Request(_)) | Err(_)))
         }
-    }
+    };
+    Ok(if is_expected { ExpectedResponse::Counted(()) } else { ExpectedResponse::None })
 }
 
 async fn post_in_session(
@@ -295,7 +303,7 @@ async fn post_in_session(
     session: &Arc<Session>,
     message: ParsedMessage<Bytes>,
     caller: Option<AnyCaller>,
-    expected: Option<CapacityGuard>,
+    expected: ExpectedResponse,
 ) -> Result<Response<Body>, Refusal> {
     let _session_use = session.begin_use();
     let Some(mailbox) = session.post(message, caller, expected) else {

@@ -44,6 +44,17 @@ pub(super) struct Session {
     _guard: CapacityGuard,
 }
 
+/// The response that a message of a client expects.
+pub(super) enum ExpectedResponse<G = CapacityGuard> {
+    /// The message is a notification or a response.
+    None,
+    /// The message is a ping, which is answered at once. It does not count as a running request, so that a client can
+    /// find out whether the server is alive when there is no room for requests.
+    Ping,
+    /// The message counts as a running request until it is answered.
+    Counted(G),
+}
+
 /// Marks an HTTP exchange of a session as in progress. The session does not expire while such a mark exists.
 pub(super) struct SessionUse(Arc<Session>);
 
@@ -122,11 +133,15 @@ impl Session {
         &self,
         message: ParsedMessage<Bytes>,
         caller: Option<AnyCaller>,
-        expected: Option<CapacityGuard>,
+        expected: ExpectedResponse,
     ) -> Option<Arc<Mailbox>> {
         let number = self.last_exchange.fetch_add(1, Ordering::Relaxed) + 1;
         let exchange = Exchange(number);
-        let mailbox = expected.map(|guard| self.mailboxes.open(exchange, guard));
+        let mailbox = match expected {
+            ExpectedResponse::None => None,
+            ExpectedResponse::Ping => Some(self.mailboxes.open(exchange, None)),
+            ExpectedResponse::Counted(guard) => Some(self.mailboxes.open(exchange, Some(guard))),
+        };
         self.exchanges.deliver(Delivery { exchange, caller, message });
         mailbox
     }

@@ -79,14 +79,16 @@ impl StandaloneOutlet {
 pub(super) async fn serve(
     endpoint: &Arc<HttpEndpoint>,
     caller: Option<AnyCaller>,
-    message: &ParsedMessage<Bytes>,
+    message: ParsedMessage<Bytes>,
     guard: CapacityGuard,
 ) -> StandaloneResponse {
     let mut dispatcher = endpoint.spare.take().unwrap_or_else(|| {
         let outlet = |room| StandaloneOutlet { waiting: VecDeque::new(), bytes: 0, room };
         Box::new(Dispatcher::without_stream(endpoint.standalone_settings(), outlet))
     });
-    dispatcher.deliver(ONLY_EXCHANGE, caller.as_ref(), message);
+    dispatcher.deliver(ONLY_EXCHANGE, caller.as_ref(), &message);
+    // The handler has read what it needs.
+    drop((message, caller));
     if dispatcher.outlet().is_answered() {
         let answer = answer(&mut dispatcher);
         endpoint.spare.put(dispatcher);
