@@ -21,6 +21,10 @@ pub struct HttpExchange {
     /// Whether the exchange uses HTTP+SSE, the transport of 2024-11-05: it is a stream with an `endpoint` event, or a
     /// POST to the endpoint that such an event names.
     pub is_sse_transport: bool,
+    /// The numbers of the operations whose requests are in this exchange.
+    pub(super) operations: Vec<u64>,
+    /// The target for messages that this HTTP+SSE stream has named.
+    endpoint: Option<String>,
 }
 
 impl HttpExchange {
@@ -125,15 +129,29 @@ impl OpenExchanges {
                 format!("{folder}{uri}")
             }
         };
+        if let Some(earlier) = exchange.endpoint.take() {
+            self.endpoints.remove(&earlier);
+        }
         if self.endpoints.len() < MAX_EXCHANGES {
+            exchange.endpoint = Some(target.clone());
             self.endpoints.insert(target, channel.to_owned());
+        }
+    }
+
+    /// Adds an operation whose request is in this exchange.
+    pub(super) fn begin(&mut self, channel: &str, number: u64) {
+        if let Some(exchange) = self.open.get_mut(channel)
+            && exchange.operations.len() < MAX_OPERATIONS
+        {
+            exchange.operations.push(number);
         }
     }
 
     pub(super) fn close(&mut self, channel: &str) -> Option<HttpExchange> {
         let exchange = self.open.remove(channel)?;
-        if exchange.is_sse_transport && exchange.session.is_none() {
-            self.endpoints.retain(|_, stream| stream != channel);
+        let endpoint = exchange.endpoint.as_ref();
+        if let Some(endpoint) = endpoint.filter(|it| self.endpoints.get(*it).is_some_and(|stream| stream == channel)) {
+            self.endpoints.remove(endpoint);
         }
         Some(exchange)
     }
@@ -141,5 +159,7 @@ impl OpenExchanges {
 
 /// The maximum number of open exchanges: more than any host has.
 const MAX_EXCHANGES: usize = 65_536;
+/// The maximum number of operations in an exchange. Only a batch has more than one.
+const MAX_OPERATIONS: usize = 65_536;
 /// The maximum number of headers: more than any client or server sends.
 const MAX_HEADERS: usize = 256;

@@ -33,6 +33,9 @@ pub use operation::{MessagePosition, Operation, OperationResponse, ResponseOutco
 #[derive(Default)]
 pub struct OperationTracker {
     conversations: HashMap<String, ConversationState>,
+    /// The number of conversations that were not idle when idle ones were last forgotten. The next time is when there are
+    /// twice as many, so that forgetting takes constant time per message on average.
+    busy_conversations: usize,
     exchanges: OpenExchanges,
     /// Maps the number of each unfinished operation to the operation.
     open: BTreeMap<u64, Operation>,
@@ -167,8 +170,9 @@ impl OperationTracker {
         let session = self.exchanges.get(channel).and_then(|exchange| exchange.session.as_deref());
         let name = session.unwrap_or(channel).to_owned();
         let over_http = self.exchanges.get(channel).is_some();
-        if self.conversations.len() > MAX_CONVERSATIONS {
+        if self.conversations.len() > MAX_CONVERSATIONS.max(2 * self.busy_conversations) {
             self.conversations.retain(|known, conversation| *known == name || !conversation.is_idle());
+            self.busy_conversations = self.conversations.len();
         }
         let facts = &mut self.conversations.entry(name.clone()).or_default().facts;
         if facts.name != name {

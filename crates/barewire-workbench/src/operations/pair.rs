@@ -112,6 +112,7 @@ impl OperationTracker {
                 self.last
             }
         };
+        self.exchanges.begin(channel, number);
         let id_in_use = self.conversation(name).begin((asker, request.id), request.token, number);
         if self.open.len() > MAX_OPEN {
             let oldest = *self.open.keys().next().expect("more than MAX_OPEN operations are open");
@@ -127,6 +128,7 @@ impl OperationTracker {
                 && operation.method == request.method
                 && operation.name == request.about
                 && operation.state == request.state
+                && operation.rounds.len() < MAX_ROUNDS
         };
         if !request.is_retry {
             return None;
@@ -152,7 +154,8 @@ impl OperationTracker {
         };
         let Some(operation) = self.open.get_mut(&number) else { return PairResult::Unsolicited };
         let late = operation.cancelled.is_some();
-        if let Some(round) = operation.rounds.iter_mut().find(|round| round.answered.is_none()) {
+        // Every earlier round was answered before the next one began.
+        if let Some(round) = operation.rounds.last_mut().filter(|round| round.answered.is_none()) {
             round.answered = Some(OperationResponse { id: id.clone().into_owned(), at, outcome });
         }
         PairResult::Response { number, late }
@@ -213,5 +216,7 @@ impl OperationTracker {
 
 /// The maximum number of open operations: more than any client has. A further request removes the oldest operation.
 const MAX_OPEN: usize = 65_536;
+/// The maximum number of rounds of an operation: more than any user answers. The next request begins a new operation.
+const MAX_ROUNDS: usize = 1000;
 /// The maximum number of operations that wait for input at once.
 const MAX_SUSPENDED: usize = 1024;

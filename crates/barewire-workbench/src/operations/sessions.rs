@@ -6,7 +6,7 @@ use barewire_proto::mcp::Side;
 use barewire_proto::transcript::{Event, Note, Party, Stream, StreamClose};
 
 use super::state::RequestKey;
-use super::{HttpExchange, MessagePosition, OperationTracker};
+use super::{HttpExchange, MessagePosition, Operation, OperationTracker};
 
 /// The request in another exchange that a response answers.
 pub(super) enum OtherExchange {
@@ -28,7 +28,7 @@ impl OperationTracker {
             Note::Eof(Stream::ToClient) => {
                 let Some(exchange) = self.exchanges.close(channel) else { return };
                 if exchange.code() >= Some(400) {
-                    self.refuse(channel, exchange.session.as_deref().unwrap_or(channel));
+                    self.refuse(channel, &exchange.operations);
                 }
                 if exchange.session.is_none() {
                     self.end_conversation(channel);
@@ -40,10 +40,11 @@ impl OperationTracker {
     }
 
     /// Forgets the operations in an exchange with an error status. They get no response, and their ids can be reused.
-    fn refuse(&mut self, channel: &str, conversation: &str) {
-        let Some(conversation) = self.conversations.get(conversation) else { return };
-        let is_here = |number: &u64| self.open.get(number).is_some_and(|it| it.channel == channel);
-        let here: Vec<u64> = conversation.numbers().into_iter().filter(is_here).collect();
+    fn refuse(&mut self, channel: &str, operations: &[u64]) {
+        // A later round of an operation may be in another exchange, and a suspended operation is answered.
+        let is_here = |operation: &Operation| operation.channel == channel && operation.answer().is_none();
+        let here = operations.iter().copied().filter(|number| self.open.get(number).is_some_and(is_here));
+        let here: Vec<u64> = here.collect();
         self.refused = here.into_iter().filter_map(|number| self.forget(number)).collect();
     }
 

@@ -52,6 +52,9 @@ impl ConversationState {
         }
         let same = self.outstanding.entry(key).or_default();
         same.push_back(number);
+        if same.len() > MAX_SAME_ID {
+            same.pop_front();
+        }
         same.len() > 1
     }
 
@@ -154,5 +157,8 @@ fn other_types(id: &Id<'_>) -> [Option<Id<'static>>; 2] {
     [Some(Id::from(id.as_str())), id.integer().map(|integer| Id::from(integer.to_string().as_str()))]
 }
 
+/// The maximum number of unanswered requests with one id that a response can still answer. No client needs more than
+/// one; without a limit, removing one of very many would take long.
+const MAX_SAME_ID: usize = 64;
 /// The maximum number of answered requests that are remembered. A duplicate response arrives soon after the first.
 const MAX_SETTLED: usize = 1024;

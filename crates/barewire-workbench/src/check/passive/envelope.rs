@@ -252,9 +252,12 @@ impl EnvelopeChecks {
     /// Attributes each undecided response without an id to an earlier unanswered request, or to a notification if there
     /// is no such request. Called at the end of the traffic.
     fn attribute(&mut self, unanswered: &[(&Operation, &Round)], ledger: &mut Ledger) {
+        let mut requests: HashMap<&str, Vec<u64>> = HashMap::new();
+        for (operation, round) in unanswered {
+            requests.entry(&operation.conversation).or_default().push(round.asked.frame);
+        }
         for (name, conversation) in &mut self.conversations {
-            let waiting = unanswered.iter().filter(|(operation, _)| operation.conversation == *name);
-            let mut waiting: Vec<u64> = waiting.map(|(_, round)| round.asked.frame).collect();
+            let mut waiting = requests.remove(&**name).unwrap_or_default();
             for finding in conversation.undecided.drain(..) {
                 let asked = waiting.iter().position(|asked| finding.location.frame.is_some_and(|at| at > *asked));
                 match asked {

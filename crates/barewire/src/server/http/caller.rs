@@ -15,7 +15,7 @@ pub(crate) struct HttpCaller {
 
 impl HttpCaller {
     /// Returns `None` if there is nothing to keep, which is the usual case without authentication.
-    pub(super) fn new(principal: Option<Principal>, body: Option<CapacityGuard>) -> Option<AnyCaller> {
+    pub(super) fn of(principal: Option<Principal>, body: Option<CapacityGuard>) -> Option<AnyCaller> {
         if principal.is_none() && body.is_none() {
             return None;
         }

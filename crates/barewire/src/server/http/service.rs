@@ -185,7 +185,7 @@ where
         Plan::Modern(_) => {
             check_params(endpoint, headers, &message)?;
             let guard = reserve()?;
-            match standalone::serve(endpoint, HttpCaller::new(principal, body), message, guard).await {
+            match standalone::serve(endpoint, HttpCaller::of(principal, body), message, guard).await {
                 StandaloneResponse::Answer(message, code) => Ok(json_response(modern_status(code), message)),
                 StandaloneResponse::Events(events) => Ok(event_stream(Body::standalone(events))),
             }
@@ -200,7 +200,7 @@ where
                 ExpectedResponse::Ping => ExpectedResponse::Ping,
                 ExpectedResponse::None => ExpectedResponse::None,
             };
-            post_in_session(endpoint, &session, message, HttpCaller::new(principal, body), expected).await
+            post_in_session(endpoint, &session, message, HttpCaller::of(principal, body), expected).await
         }
     }
 }
@@ -263,7 +263,7 @@ async fn initialize(
         let why = "This server has no room for another session: end unused sessions with DELETE";
         return Err(refusal(Rejection::new(RejectionRule::Busy, why)));
     };
-    let answer = match session.post(message, HttpCaller::new(principal, body), ExpectedResponse::Counted(guard)) {
+    let answer = match session.post(message, HttpCaller::of(principal, body), ExpectedResponse::Counted(guard)) {
         Some(mailbox) => session::response_start(&mailbox, endpoint).await,
         None => unreachable!("initialize expects a response"),
     };
