@@ -61,7 +61,6 @@ impl Finding {
         Self { check, party, detail, location, seen: Vec::new(), evidence: String::new(), path: None }
     }
 
-    /// Sets the bytes at the location.
     pub(crate) fn seen(mut self, bytes: &[u8]) -> Self {
         self.seen = bytes[..bytes.len().min(EXCERPT_LIMIT + 1)].to_vec();
         self

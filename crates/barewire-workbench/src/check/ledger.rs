@@ -114,7 +114,6 @@ impl Ledger {
         self.record(check).inspections += 1;
     }
 
-    /// Adds a finding.
     pub(crate) fn fail(&mut self, finding: Finding) {
         let record = self.record(finding.check);
         record.inspections += 1;

@@ -233,7 +233,6 @@ struct FramePlan {
     before: Vec<FaultAction>,
     /// The offsets at which the message is split into separate writes.
     cuts: Vec<usize>,
-    /// The pause between two pieces.
     pause: Duration,
     hold: Option<Hold>,
     end: Option<StreamEnd>,

@@ -203,7 +203,6 @@ impl Streams {
 
 struct ChannelStream {
     codec: AnyCodec,
-    /// The time of the stream's last bytes.
     time: Option<Duration>,
     /// Whether a secret in the unfinished frame was replaced.
     redacted: bool,

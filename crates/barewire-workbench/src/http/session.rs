@@ -26,7 +26,6 @@ pub(crate) struct HttpTarget {
     pub(crate) headers: Vec<(String, String)>,
     /// The name of this program in the `User-Agent` header.
     agent: &'static str,
-    /// The number of exchanges so far.
     exchanges: AtomicU64,
 }
 

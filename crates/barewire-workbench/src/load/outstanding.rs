@@ -33,7 +33,6 @@ impl OutstandingRequests {
         Self { next: FIRST_ID, open: HashMap::new(), lost: BTreeSet::new() }
     }
 
-    /// Adds a request, and returns its id.
     pub(super) fn add(&mut self, request: SentRequest) -> u64 {
         let id = self.next;
         self.next += 1;
@@ -71,7 +70,6 @@ impl OutstandingRequests {
         self.expire(Instant::now(), Duration::ZERO)
     }
 
-    /// Returns the number of open requests.
     pub(super) fn len(&self) -> usize {
         self.open.len()
     }

@@ -40,11 +40,9 @@ pub(super) struct StdioLoad {
 
 struct WriteBuffer {
     bytes: Vec<u8>,
-    /// The number of bytes that are already written.
     written: usize,
 }
 
-/// The result of waiting for the pipes.
 enum Transfer {
     /// The number of bytes that were read.
     Read(usize),

@@ -47,7 +47,6 @@ pub struct OperationTracker {
     ended: Option<(String, HttpExchange)>,
     /// The operations in the `ended` exchange, if its response has an error status.
     refused: Vec<Operation>,
-    /// The number of the last operation.
     last: u64,
 }
 

@@ -90,7 +90,6 @@ impl ConversationState {
         }
     }
 
-    /// Returns the oldest operation with this id.
     pub(super) fn oldest(&self, key: &RequestKey) -> Option<u64> {
         self.outstanding.get(key)?.front().copied()
     }

@@ -94,7 +94,6 @@ impl RunningProgram {
         pid.is_some_and(|pid| kill_process(pid, signal).is_ok())
     }
 
-    /// Kills the program if it is running.
     pub(crate) fn kill(&self) {
         self.signal(Signal::KILL);
     }
@@ -103,7 +102,6 @@ impl RunningProgram {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Waits until the program has ended.
     pub(crate) fn wait(&self, child: &mut Child) -> io::Result<ExitStatus> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while let Err(Errno::INTR) = waitid(WaitId::Pid(Pid::from_child(child)), options) {}

@@ -54,7 +54,6 @@ pub(super) enum ExitAction {
 struct Limit {
     /// The maximum time without relayed bytes.
     silent: Duration,
-    /// The maximum time in total.
     in_all: Duration,
 }
 

@@ -190,7 +190,6 @@ impl RelayLane {
         self.unsent.is_empty() && self.actions.is_empty() && self.paused.is_none() && !self.ending
     }
 
-    /// Whether the lane has nothing left to do.
     fn is_idle(&self) -> bool {
         self.ends.is_none() || self.reads() && self.due().is_none()
     }

@@ -136,7 +136,6 @@ struct FrameCollector<'a> {
     allow_redacted: bool,
     framing: Framing,
     frames: Vec<RecordedFrame>,
-    /// All bytes that were sent to the server.
     sent: Vec<u8>,
     /// The number of bytes at the start of `sent` that are already assigned to frames.
     cut: usize,

@@ -48,7 +48,6 @@ pub(crate) struct LineScanner {
     state: ScanState,
     /// The end of the text so far, which is examined again together with the following text.
     held: Vec<u8>,
-    /// The progress within `held`.
     cursor: Cursor,
     /// Hits that were undecided when their line ended. The text of that line is already reported.
     undecided: Vec<Hit>,

@@ -24,7 +24,6 @@ pub(super) struct Harness {
     pub(super) target: LiveTarget,
     pub(super) recording: Recording,
     pub(super) patience: Duration,
-    /// The deadline of the whole run.
     deadline: Instant,
     /// Tools that may be called once, with these arguments.
     pub(super) calls: Vec<(String, Value)>,

@@ -138,7 +138,6 @@ impl ServerProbe<'_> {
         Ok(())
     }
 
-    /// Returns all elements of a list.
     async fn pages(&mut self, method: &str, member: &str) -> Vec<Value> {
         let (mut items, mut cursor) = (Vec::new(), None::<Value>);
         let mut cursors = HashSet::new();

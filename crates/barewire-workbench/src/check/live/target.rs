@@ -21,7 +21,6 @@ pub(in crate::check) enum LiveTarget {
     Url {
         http: Arc<HttpTarget>,
         hostile: bool,
-        /// Whether the server is on this machine.
         is_loopback: bool,
     },
 }

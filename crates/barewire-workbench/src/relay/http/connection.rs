@@ -118,7 +118,6 @@ struct Requests<'a> {
     exchanges: &'a ConnectionExchanges,
     decoder: HttpDecoder,
     buffer: Vec<u8>,
-    /// The bytes for the server.
     out: Vec<u8>,
     /// The length of the part of `out` that ends with a complete request.
     whole: usize,

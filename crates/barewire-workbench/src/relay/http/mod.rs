@@ -128,7 +128,6 @@ struct RelayObserver {
     clock: CaptureClock,
     /// Sends to the observation; `None` if the relay is not observed.
     sender: Option<ObservationSender>,
-    /// The number of exchanges so far.
     exchanges: AtomicU64,
     say: Box<WarningSink>,
     /// The last warning that was reported.

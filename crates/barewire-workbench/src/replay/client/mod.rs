@@ -23,7 +23,6 @@ use super::script::{ExitStatus, MessageIndex, Script};
 /// The client of a script during a replay.
 pub(super) struct ClientReplay<'a> {
     script: &'a Script,
-    /// The framing of messages to the server.
     framing: Framing,
     plan: PlayPlan,
     options: &'a PlayOptions,

@@ -116,7 +116,6 @@ fn check_reached(event: &ExchangeEvent, exchanges: &ClientExchanges, origin: &st
     }
 }
 
-/// An event that the loop waits for.
 enum HttpPlayEvent {
     Received((u64, ExchangeEvent)),
     /// The time limit for a message to be accepted has passed.

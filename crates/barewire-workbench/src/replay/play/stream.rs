@@ -119,7 +119,6 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
     client.report()
 }
 
-/// An event that the loop waits for.
 enum PlayEvent {
     Read(io::Result<usize>),
     Written(io::Result<usize>),

@@ -71,7 +71,6 @@ pub async fn serve(
     ServeReport { matched: server.matched, unmatched: server.unmatched, unused: server.unused().len() }
 }
 
-/// An event that the loop waits for.
 enum ServeEvent {
     Read(io::Result<usize>),
     Written(io::Result<usize>),

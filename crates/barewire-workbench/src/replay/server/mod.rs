@@ -28,7 +28,6 @@ use reactions::ReactionStep;
 /// The replayed server, for one client.
 pub(super) struct ServerReplay<'a> {
     script: &'a Script,
-    /// The framing of messages to the client.
     framing: Framing,
     options: &'a ServeOptions,
     matcher: Matcher<'a>,
@@ -54,7 +53,6 @@ pub(super) struct Arrival {
 struct ActiveReaction {
     /// The index of the reaction; `None` for the messages before the client's first message.
     reaction: Option<usize>,
-    /// The index of the next step.
     step: usize,
     /// The id and the progress token of the client's request.
     id: Option<Id<'static>>,

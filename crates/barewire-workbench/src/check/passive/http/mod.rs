@@ -34,7 +34,6 @@ pub(super) struct HttpChecks {
 #[derive(Default)]
 struct ExchangeMessages {
     posted: Option<PostedMessage>,
-    /// The location of the request.
     request: Option<Location>,
     /// The location of the first message of the response.
     response: Option<Location>,
@@ -50,7 +49,6 @@ struct ExchangeMessages {
 struct PostedMessage {
     kind: PostedKind,
     method: String,
-    /// The id, as JSON text.
     id: Option<String>,
     /// The protocol version in the message's metadata.
     version: Option<String>,

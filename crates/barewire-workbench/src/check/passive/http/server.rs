@@ -58,7 +58,6 @@ impl FinishedExchange<'_> {
         self.by_server(&HTTP_STATUS, format!("{}: {problem}", posted.shown()));
     }
 
-    /// Checks the response to a GET.
     pub(super) fn get(&mut self) {
         let has_session = self.exchange.request_header("mcp-session-id").is_some();
         // A GET that `barewire check` sends with a session is valid; a GET of another client may be invalid.
