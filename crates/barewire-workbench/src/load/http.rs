@@ -30,7 +30,6 @@ pub(super) struct HttpLoad {
     unreachable: Option<String>,
 }
 
-/// A request that was answered or failed.
 struct FinishedRequest {
     number: u64,
     due: Instant,

@@ -19,7 +19,6 @@ pub(super) struct ConversationState {
     outstanding: HashMap<RequestKey, VecDeque<u64>>,
     /// Maps each progress token to its operation.
     tokens: HashMap<RequestKey, u64>,
-    /// The last requests that were answered.
     settled: VecDeque<RequestKey>,
     /// For each side, the number of its messages that could not be read and have no id that a response could use.
     unreadable: [u64; 2],

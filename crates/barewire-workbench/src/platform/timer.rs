@@ -18,7 +18,6 @@ mod os {
     /// A timer of the Linux kernel.
     pub(crate) struct PreciseTimer {
         timer: pipe::Receiver,
-        /// The time that the timer is set to.
         set: Option<Instant>,
     }
 

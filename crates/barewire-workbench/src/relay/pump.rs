@@ -32,10 +32,8 @@ pub(super) struct RelayLane {
     stream: Stream,
     /// The input and output files; `None` after the stream was closed.
     ends: Option<LaneFiles>,
-    /// Bytes that were read and not written yet.
     unsent: Vec<u8>,
     faults: Option<FaultInjector>,
-    /// Fault actions that are not performed yet.
     actions: VecDeque<FaultAction>,
     /// The end of a pause that a fault has caused.
     paused: Option<Instant>,

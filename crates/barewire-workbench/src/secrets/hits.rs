@@ -104,7 +104,6 @@ pub(super) struct Hits<'a> {
     sources: Vec<HitSource>,
 }
 
-/// The search for hits of one kind.
 struct HitSource {
     kind: HitKind,
     /// The offset of the next hit, if it is already known.

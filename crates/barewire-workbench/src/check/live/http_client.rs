@@ -30,7 +30,6 @@ pub(super) struct RecordingClient {
     claimed: HashSet<String>,
 }
 
-/// A request, and its response so far.
 struct SentExchange {
     channel: Channel,
     is_get: bool,

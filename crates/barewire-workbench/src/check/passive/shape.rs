@@ -73,7 +73,6 @@ fn content(result: Json<'_>) -> Result<(), ShapeError> {
 /// The content types of the latest revision. Earlier revisions have fewer.
 const KINDS: [&str; 5] = ["text", "image", "audio", "resource_link", "resource"];
 
-/// A wrong member of a result.
 struct ShapeError {
     /// A JSON Pointer into the message.
     path: String,

@@ -11,11 +11,13 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use barewire::client::http::Dialer;
 use barewire_proto::transcript::{CutReason, Stream};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use super::RelayObserver;
 use super::exchanges::ConnectionExchanges;
@@ -27,6 +29,7 @@ use crate::http::linger;
 pub(super) struct RelayContext {
     pub(super) dialer: Dialer,
     pub(super) rewriter: HeadRewriter,
+    pub(super) first_head: Duration,
     pub(super) observer: Arc<RelayObserver>,
 }
 
@@ -58,7 +61,8 @@ async fn relay(
     let (mut from_client, mut to_client) = client.split();
     let mut requests = Requests::new(context, exchanges);
     // We connect to the server only after the first request was received.
-    let Some(first) = requests.first(&mut from_client).await? else { return Ok(()) };
+    let first = timeout(context.first_head, requests.first(&mut from_client)).await;
+    let Some(first) = first.unwrap_or(Ok(None))? else { return Ok(()) };
     let wire = context.dialer.connect().await.map_err(|error| {
         let client_status = Some(BAD_GATEWAY.into());
         exchanges.end(CutReason::Failed { error: error.to_string().into_bytes(), client_status });
@@ -112,7 +116,6 @@ fn not_passed_on(refusal: &RequestRefusal) -> CutReason {
     CutReason::ClientRefused(refusal.why.clone().into_bytes())
 }
 
-/// The direction from the client to the server.
 struct Requests<'a> {
     context: &'a RelayContext,
     exchanges: &'a ConnectionExchanges,
@@ -241,7 +244,6 @@ impl<'a> Requests<'a> {
     }
 }
 
-/// The direction from the server to the client.
 struct Responses<'a> {
     exchanges: &'a ConnectionExchanges,
     /// `None` after the server has sent bytes that are not HTTP.

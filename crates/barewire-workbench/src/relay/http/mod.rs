@@ -9,6 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use barewire::client::http::Dialer;
 use barewire_proto::http::Access;
@@ -26,10 +27,11 @@ pub struct HttpRelay {
     tcp: TcpListener,
     dialer: Dialer,
     rewriter: HeadRewriter,
+    first_head: Duration,
 }
 
 /// The settings of a relay.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpRelaySettings {
     /// Host names by which clients may address the relay. If other machines can connect, at least one name is required;
@@ -37,6 +39,15 @@ pub struct HttpRelaySettings {
     pub hosts: Vec<String>,
     /// Whether to request uncompressed bodies from the server, regardless of the encodings that the client accepts.
     pub uncompressed: bool,
+    /// The maximum time from a client's connection to the end of its first head. Then the connection is closed, so that
+    /// idle clients do not keep others out. The default is 30 seconds.
+    pub first_head: Duration,
+}
+
+impl Default for HttpRelaySettings {
+    fn default() -> Self {
+        Self { hosts: Vec::new(), uncompressed: false, first_head: Duration::from_secs(30) }
+    }
 }
 
 /// The reason why a relay cannot listen.
@@ -60,7 +71,7 @@ impl HttpRelay {
             tokio::net::lookup_host(address).await.map_err(ListenError::Address)?.collect();
         let rewriter = rewriter(&addresses, &dialer, settings)?;
         let tcp = TcpListener::bind(&addresses[..]).await.map_err(ListenError::Bind)?;
-        Ok(Self { tcp, dialer, rewriter })
+        Ok(Self { tcp, dialer, rewriter, first_head: settings.first_head })
     }
 
     /// Returns the address that the relay listens at.
@@ -84,8 +95,9 @@ impl HttpRelay {
         });
         let url = format!("{}{}", self.dialer.origin(), self.dialer.path_and_query());
         observer.note(SINGLE_CONNECTION, Note::Open(url.into_bytes()));
-        let context = RelayContext { dialer: self.dialer, rewriter: self.rewriter, observer };
-        listen::listen(self.tcp, Arc::new(context), stop).await;
+        let Self { tcp, dialer, rewriter, first_head } = self;
+        let context = RelayContext { dialer, rewriter, first_head, observer };
+        listen::listen(tcp, Arc::new(context), stop).await;
     }
 }
 

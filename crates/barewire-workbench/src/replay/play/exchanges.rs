@@ -55,7 +55,6 @@ struct ClientExchange {
     decoder: ResponseDecoder,
 }
 
-/// Splits a response into messages.
 enum ResponseDecoder {
     /// A response without messages.
     Empty,
