@@ -71,7 +71,6 @@ impl ConversationState {
         }
     }
 
-    /// Takes the oldest operation with this id.
     pub(super) fn take(&mut self, key: &RequestKey) -> Option<u64> {
         let same = self.outstanding.get_mut(key)?;
         let number = same.pop_front();

@@ -52,7 +52,6 @@ pub(super) enum ExitAction {
 
 #[derive(Clone, Copy, PartialEq)]
 struct Limit {
-    /// The maximum time without relayed bytes.
     silent: Duration,
     in_all: Duration,
 }

@@ -50,9 +50,10 @@ impl SecretEnd {
     }
 }
 
-/// Returns `end` moved back over the backslashes before it, which belong to the quote at `end`.
+/// Returns `end` moved back over the backslashes before it, which belong to the quote at `end`. No quote has more than
+/// `MAX_BACKSLASHES`; more need not be in memory when a secret arrives in pieces.
 fn without_slashes(text: &[u8], end: usize) -> usize {
-    end - text[..end].iter().rev().take_while(|b| **b == b'\\').count()
+    end - text[..end].iter().rev().take(MAX_BACKSLASHES).take_while(|b| **b == b'\\').count()
 }
 
 /// Says whether another array element follows a string, or another cookie follows a cookie.
