@@ -50,6 +50,7 @@ pub(super) enum ExitAction {
     Finish,
 }
 
+/// The maximum time without relayed bytes (`silent`), and in total.
 #[derive(Clone, Copy, PartialEq)]
 struct Limit {
     silent: Duration,
