@@ -36,7 +36,8 @@ fn call_script(options: &[&str], script: &str) -> ProgramOutput {
     ProgramOutput::of(call(options).arg("--").args(sh(script)).output().expect("it runs"))
 }
 
-/// A legacy server. `init` does the handshake, `hear` reads a message, `say` writes one, `result` answers the last request.
+/// A legacy server. `init` does the handshake, `hear` reads a message, `say` writes one, `result` answers the last
+/// request.
 fn sh(script: &str) -> [String; 3] {
     const HELPERS: &str = r#"
 hear() { read -r line || exit 0; id=${line#*'"id":'}; id=${id%%[,\}]*}; }

@@ -87,8 +87,8 @@ fn a_file_that_grows_is_followed() {
     std::fs::remove_file(path).expect("it is ours");
 }
 
-/// If a host restarts its server, the tap overwrites the capture. The new content is shown from its start, even if it is already
-/// longer than the old.
+/// If a host restarts its server, the tap overwrites the capture. The new content is shown from its start, even if it
+/// is already longer than the old.
 #[test]
 fn an_overwritten_file_is_followed() {
     let path = std::env::temp_dir().join(format!("barewire-anew-{}.wire", std::process::id()));

@@ -1,4 +1,5 @@
-//! Nothing that is secret is written down: not in captures, not in logs, not in reports; and that it was on the wire is told.
+//! Nothing that is secret is written down: not in captures, not in logs, not in reports; and that it was on the wire is
+//! told.
 
 #![cfg(unix)]
 

@@ -38,7 +38,8 @@ fn fill(client: &mut Client, length: usize) {
     }
 }
 
-/// Secrets in JSON over many lines are in no capture and in no log, in bodies and in events. What passes is what was sent.
+/// Secrets in JSON over many lines are in no capture and in no log, in bodies and in events. What passes is what was
+/// sent.
 #[test]
 fn secrets_in_bodies_of_many_lines_are_not_recorded() {
     let config = serde_json::json!({

@@ -1,4 +1,5 @@
-//! Both ends of a tap: the program itself, a server on a socket that does what the test says, and a client that reads whole messages.
+//! Both ends of a tap: the program itself, a server on a socket that does what the test says, and a client that reads
+//! whole messages.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

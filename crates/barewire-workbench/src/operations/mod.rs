@@ -33,7 +33,7 @@ pub use operation::{MessagePosition, Operation, OperationResponse, ResponseOutco
 #[derive(Default)]
 pub struct OperationTracker {
     conversations: HashMap<String, ConversationState>,
-    /// The number of conversations that were not idle when idle ones were last forgotten. The next time is when there are
+    /// The number of conversations that were kept when idle ones were last forgotten. The next time is when there are
     /// twice as many, so that forgetting takes constant time per message on average.
     busy_conversations: usize,
     exchanges: OpenExchanges,

@@ -1,5 +1,5 @@
-//! Clients that send long bodies to tools that do not finish. The bodies count towards their limit as long as anything of
-//! them is in memory, whatever the clients do, and the memory of the process stays bounded.
+//! Clients that send long bodies to tools that do not finish. The bodies count towards their limit as long as anything
+//! of them is in memory, whatever the clients do, and the memory of the process stays bounded.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -17,8 +17,8 @@ pub(super) struct Log {
 impl Default for Log {
     fn default() -> Self {
         // tracing decides once for each event whether anyone wants it. While another test logs the event for the first
-        // time, it can miss the subscriber of this test, and drops the event for ever. A subscriber of the whole process
-        // that may want everything keeps every event.
+        // time, it can miss the subscriber of this test, and drops the event for ever. A subscriber of the whole
+        // process that may want everything keeps every event.
         static EVERYTHING: Once = Once::new();
         EVERYTHING.call_once(|| set_global_default(Undecided).expect("no other test sets one"));
         let lines = Arc::default();

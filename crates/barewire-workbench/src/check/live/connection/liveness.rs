@@ -26,8 +26,8 @@ impl ServerConnection {
     }
 
     /// Sends a light request, such as a ping. Returns the other frames that arrive until shortly after its response,
-    /// and whether it was answered. Responses may arrive in any order, so this also waits until `is_last` returns `true`
-    /// for a frame, but only for a limited time.
+    /// and whether it was answered. Responses may arrive in any order, so this also waits, for a limited time, until
+    /// `is_last` returns `true` for a frame.
     pub(in crate::check::live) async fn drain_until_liveness(
         &mut self,
         mut is_last: impl FnMut(&LocatedFrame) -> bool,
