@@ -79,8 +79,15 @@ impl IncomingMessage {
 
     /// Drops the information about the sender. Returns `false`, and drops nothing, if a handler still holds `this`.
     pub(super) fn forget_caller(this: &mut Arc<Self>) -> bool {
-        let Some(this) = Arc::get_mut(this) else { return false };
-        this.caller = None;
+        if Arc::strong_count(this) > 1 {
+            return false;
+        }
+        // Most messages have no such information, and need no exclusive access here.
+        if this.caller.is_some()
+            && let Some(this) = Arc::get_mut(this)
+        {
+            this.caller = None;
+        }
         true
     }
 
