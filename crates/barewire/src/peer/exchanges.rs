@@ -129,7 +129,9 @@ impl<O: Outlet + 'static> Exchanges<O> {
         let dispatcher = Dispatcher::without_stream(settings, outlet);
         let queue = Arc::clone(&dispatcher.queue);
         let state = Mutex::new(ExchangeState { dispatcher, give_up_at: None });
-        Self { state, inbox: Mutex::default(), due: Mutex::default(), queue, grace }
+        // Room for one message, because the inbox of most sessions never contains more.
+        let inbox = Mutex::new(VecDeque::with_capacity(1));
+        Self { state, inbox, due: Mutex::default(), queue, grace }
     }
 
     /// Returns a handle for the peer. The connection shuts down when the last clone of the handle is dropped.

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::connection::IncomingRequest;
 use super::handler_work::{EmptyResult, serve};
-use super::watch::{self, ChangeWatch, MAX_SUBSCRIPTIONS};
+use super::watch::{self, ChangeWatch, Changes, MAX_SUBSCRIPTIONS};
 use crate::Failure;
 use crate::peer::{BoxedHandler, CallError, Context};
 use crate::until::until;
@@ -81,6 +81,14 @@ pub(super) async fn announce_to_legacy_client(watch: Arc<ChangeWatch>, context: 
 
 /// Sends change notifications until sending fails.
 async fn send_changes(watch: &ChangeWatch, context: &Context, meta: Option<&RawValue>) -> Result<(), CallError> {
+    loop {
+        let changes = watch.changes().await;
+        // Boxed, because this future would take a kilobyte of each idle stream, and is seldom needed.
+        Box::pin(send(changes, context, meta)).await?;
+    }
+}
+
+async fn send(changes: Changes, context: &Context, meta: Option<&RawValue>) -> Result<(), CallError> {
     #[derive(Serialize)]
     struct ChangeParams<'a> {
         #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -88,14 +96,13 @@ async fn send_changes(watch: &ChangeWatch, context: &Context, meta: Option<&RawV
         #[serde(skip_serializing_if = "Option::is_none")]
         uri: Option<String>,
     }
-    loop {
-        for (method, uri) in watch.changes().await.notifications() {
-            match (meta, uri) {
-                (None, None) => context.notify(method, ()).await?,
-                (meta, uri) => context.notify(method, ChangeParams { meta, uri }).await?,
-            }
+    for (method, uri) in changes.notifications() {
+        match (meta, uri) {
+            (None, None) => context.notify(method, ()).await?,
+            (meta, uri) => context.notify(method, ChangeParams { meta, uri }).await?,
         }
     }
+    Ok(())
 }
 
 /// The maximum number of open `subscriptions/listen` requests of a connection. They end only when the client cancels

@@ -18,14 +18,14 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Ur
 use super::body::Body;
 use super::capacity::CapacityGuard;
 use super::endpoint::HttpEndpoint;
-use super::mailbox::{MailboxMessage, ResponseStart};
+use super::mailbox::{Mailbox, MailboxMessage, ResponseStart};
 use super::receive::ReceivedBody;
 use super::response::{Refusal, empty_response, event_stream, json_response, refusal};
-use super::session::{self, ExpectedResponse, Session, SessionEvents};
-use super::standalone::{self, StandaloneResponse};
+use super::session::{self, ExpectedResponse, Session, SessionEvents, SessionUse};
+use super::standalone::{self, StandaloneEvents, StandaloneResponse, StandaloneStart};
 use super::{AuthError, HttpCaller, Principal, RequestHead, receive};
 use crate::headers::HeaderMapView;
-use crate::peer::{AnyCaller, MessageKind};
+use crate::peer::MessageKind;
 
 /// A server as a [tower service](tower_service::Service), to be mounted in axum, hyper or any other HTTP server that
 /// accepts tower services.
@@ -169,7 +169,38 @@ where
             "The server is shutting down: send the request again later",
         )));
     }
-    let ReceivedBody { bytes, guard: body } = receive::receive(body, headers.0, endpoint).await.map_err(refusal)?;
+    let received = receive::receive(body, headers.0, endpoint).await.map_err(refusal)?;
+    match start(endpoint, headers, received, principal)? {
+        StartedPost::Response(response) => Ok(*response),
+        StartedPost::Standalone(running) => Ok(standalone_response(running.response().await)),
+        StartedPost::Initialize(mailbox, session) => Ok(new_session(endpoint, mailbox, session).await),
+        StartedPost::InSession(mailbox, session_use) => Ok(in_session(endpoint, mailbox, session_use).await),
+    }
+}
+
+/// A message that was delivered to its handler.
+enum StartedPost {
+    /// The response is complete.
+    Response(Box<Response<Body>>),
+    /// A modern request that is not answered yet.
+    Standalone(Box<StandaloneEvents>),
+    /// The first request of a session. Its response is added to the mailbox.
+    Initialize(Arc<Mailbox>, Arc<Session>),
+    /// A later message of a session. Its response is added to the mailbox.
+    InSession(Arc<Mailbox>, SessionUse),
+}
+
+/// Delivers a message to its handler.
+///
+/// This function is not async: an async function would keep the message in its future until the response starts, and
+/// every open stream would take that memory.
+fn start(
+    endpoint: &Arc<HttpEndpoint>,
+    headers: &HeaderMapView<'_>,
+    received: ReceivedBody,
+    principal: Option<Principal>,
+) -> Result<StartedPost, Refusal> {
+    let ReceivedBody { bytes, guard: body } = received;
     // The body is parsed only here. All later steps use this result.
     let message = ParsedMessage::read(bytes, endpoint.limits.engine.depth);
     let plan = plan(headers, &message, endpoint.supported()).map_err(|rejection| {
@@ -181,17 +212,16 @@ where
     // The capacity is reserved before any work starts, so a client that is refused here can safely send the request
     // again.
     let reserve = || endpoint.exchanges.reserve_one().ok_or_else(too_many_exchanges);
-    match plan {
+    let response = match plan {
         Plan::Modern(_) => {
             check_params(endpoint, headers, &message)?;
-            let guard = reserve()?;
-            match standalone::serve(endpoint, HttpCaller::of(principal, body), message, guard).await {
-                StandaloneResponse::Answer(message, code) => Ok(json_response(modern_status(code), message)),
-                StandaloneResponse::Events(events) => Ok(event_stream(Body::standalone(events))),
+            match standalone::start(endpoint, HttpCaller::of(principal, body), &message, reserve()?) {
+                StandaloneStart::Answered(answer) => standalone_response(answer),
+                StandaloneStart::Running(running) => return Ok(StartedPost::Standalone(running)),
             }
         }
-        Plan::Accepted => Ok(empty_response(StatusCode::ACCEPTED)),
-        Plan::Initialize => initialize(endpoint, message, principal, body, reserve()?).await,
+        Plan::Accepted => empty_response(StatusCode::ACCEPTED),
+        Plan::Initialize => return initialize(endpoint, message, principal, body, reserve()?),
         Plan::Session { id, .. } => {
             let session = endpoint.sessions.find(id, principal.as_ref());
             let session = session.ok_or_else(|| refusal(session_gone_refusal(&message.parsed())))?;
@@ -200,8 +230,20 @@ where
                 ExpectedResponse::Ping => ExpectedResponse::Ping,
                 ExpectedResponse::None => ExpectedResponse::None,
             };
-            post_in_session(endpoint, &session, message, HttpCaller::of(principal, body), expected).await
+            let session_use = session.begin_use();
+            match session.post(message, HttpCaller::of(principal, body), expected) {
+                Some(mailbox) => return Ok(StartedPost::InSession(mailbox, session_use)),
+                None => empty_response(StatusCode::ACCEPTED),
+            }
         }
+    };
+    Ok(StartedPost::Response(Box::new(response)))
+}
+
+fn standalone_response(response: StandaloneResponse) -> Response<Body> {
+    match response {
+        StandaloneResponse::Answer(message, code) => json_response(modern_status(code), message),
+        StandaloneResponse::Events(events) => event_stream(Body::standalone(events)),
     }
 }
 
@@ -252,32 +294,37 @@ fn session_gone_refusal(parsed: &Parsed<'_>) -> Rejection {
     }
 }
 
-async fn initialize(
+/// Creates a session and delivers `initialize` to it.
+fn initialize(
     endpoint: &Arc<HttpEndpoint>,
     message: ParsedMessage<Bytes>,
     principal: Option<Principal>,
     body: Option<CapacityGuard>,
     guard: CapacityGuard,
-) -> Result<Response<Body>, Refusal> {
+) -> Result<StartedPost, Refusal> {
     let Some(session) = Session::new(endpoint, principal.as_ref()) else {
         let why = "This server has no room for another session: end unused sessions with DELETE";
         return Err(refusal(Rejection::new(RejectionRule::Busy, why)));
     };
-    let answer = match session.post(message, HttpCaller::of(principal, body), ExpectedResponse::Counted(guard)) {
-        Some(mailbox) => session::response_start(&mailbox, endpoint).await,
+    match session.post(message, HttpCaller::of(principal, body), ExpectedResponse::Counted(guard)) {
+        Some(mailbox) => Ok(StartedPost::Initialize(mailbox, session)),
         None => unreachable!("initialize expects a response"),
-    };
-    let ResponseStart::Answer(MailboxMessage { message, .. }) = answer else {
+    }
+}
+
+/// Returns the response to `initialize`, and opens the session if it was accepted.
+async fn new_session(endpoint: &Arc<HttpEndpoint>, mailbox: Arc<Mailbox>, session: Arc<Session>) -> Response<Body> {
+    let ResponseStart::Answer(answer) = session::response_start(&mailbox, endpoint).await else {
         unreachable!("initialize is answered at once, with no message before")
     };
-    let mut response = json_response(StatusCode::OK, message);
+    let mut response = json_response(StatusCode::OK, answer.message);
     if session.revision().is_some() {
         let id = HeaderValue::from_str(&session.id).expect("Base64 is a valid header value");
         response.headers_mut().insert(SESSION_ID, id);
         endpoint.sessions.add(&session);
         tokio::spawn(session.run(Arc::downgrade(endpoint)));
     }
-    Ok(response)
+    response
 }
 
 /// Returns whether and how a message must be answered. Returns a refusal for a batch if the session's revision has no
@@ -298,25 +345,16 @@ fn expected_response(parsed: &Parsed<'_>, session: &Session) -> Result<ExpectedR
     Ok(if is_expected { ExpectedResponse::Counted(()) } else { ExpectedResponse::None })
 }
 
-async fn post_in_session(
-    endpoint: &Arc<HttpEndpoint>,
-    session: &Arc<Session>,
-    message: ParsedMessage<Bytes>,
-    caller: Option<AnyCaller>,
-    expected: ExpectedResponse,
-) -> Result<Response<Body>, Refusal> {
-    let _session_use = session.begin_use();
-    let Some(mailbox) = session.post(message, caller, expected) else {
-        return Ok(empty_response(StatusCode::ACCEPTED));
-    };
+/// Returns the response to a message of a session, when it is known whether the response is one message or a stream.
+async fn in_session(endpoint: &Arc<HttpEndpoint>, mailbox: Arc<Mailbox>, session_use: SessionUse) -> Response<Body> {
     match session::response_start(&mailbox, endpoint).await {
         ResponseStart::Answer(MailboxMessage { message, sent, .. }) => {
             let status = if sent == MessageKind::AnswerWithoutId { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-            Ok(json_response(status, message))
+            json_response(status, message)
         }
         ResponseStart::Stream(reader) => {
-            let events = SessionEvents::begin(mailbox, reader, session, endpoint, None);
-            Ok(event_stream(Body::session(events)))
+            let events = SessionEvents::begin(mailbox, reader, session_use.session(), endpoint, None);
+            event_stream(Body::session(events))
         }
     }
 }

@@ -206,6 +206,12 @@ impl Drop for Session {
     }
 }
 
+impl SessionUse {
+    pub(super) fn session(&self) -> &Arc<Session> {
+        &self.0
+    }
+}
+
 impl Drop for SessionUse {
     fn drop(&mut self) {
         *self.0.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use barewire_proto::mcp::ParsedMessage;
@@ -75,46 +75,40 @@ impl StandaloneOutlet {
     }
 }
 
-/// Serves a request. The request counts as running until `guard` is dropped.
-pub(super) async fn serve(
-    endpoint: &Arc<HttpEndpoint>,
+/// The beginning of the response to a standalone request.
+pub(super) enum StandaloneStart {
+    /// The request is answered already.
+    Answered(StandaloneResponse),
+    /// The handler is still running.
+    Running(Box<StandaloneEvents>),
+}
+
+/// Starts to serve a request. The request counts as running until `guard` is dropped.
+///
+/// This function is not async, so that the future of a request that waits for its handler does not contain the message.
+pub(super) fn start(
+    endpoint: &HttpEndpoint,
     caller: Option<AnyCaller>,
-    message: ParsedMessage<Bytes>,
+    message: &ParsedMessage<Bytes>,
     guard: CapacityGuard,
-) -> StandaloneResponse {
+) -> StandaloneStart {
     let mut dispatcher = endpoint.spare.take().unwrap_or_else(|| {
         let outlet = |room| StandaloneOutlet { waiting: VecDeque::new(), bytes: 0, room };
         Box::new(Dispatcher::without_stream(endpoint.standalone_settings(), outlet))
     });
-    dispatcher.deliver(ONLY_EXCHANGE, caller.as_ref(), &message);
-    // The handler has read what it needs.
-    drop((message, caller));
+    dispatcher.deliver(ONLY_EXCHANGE, caller.as_ref(), message);
     if dispatcher.outlet().is_answered() {
         let answer = answer(&mut dispatcher);
         endpoint.spare.put(dispatcher);
-        return answer;
+        return StandaloneStart::Answered(answer);
     }
-    let mut keep_alive = KeepAlive::new(endpoint.limits.keep_alive);
-    let mut shutdown = endpoint.shutdown.subscribe();
-    let comment = poll_fn(|context| {
-        if shutdown.poll(context).is_ready() {
-            dispatcher.begin_end();
-        }
-        let more = dispatcher.poll(context);
-        if !dispatcher.outlet().waiting.is_empty() {
-            return Poll::Ready(None);
-        }
-        if more.is_ready() {
-            context.waker().wake_by_ref();
-        }
-        keep_alive.poll(context).map(Some)
-    })
-    .await;
-    if dispatcher.outlet().is_answered() {
-        return answer(&mut dispatcher);
-    }
-    let events = StandaloneEvents { dispatcher: Some(dispatcher), first: comment, keep_alive, shutdown, _guard: guard };
-    StandaloneResponse::Events(Box::new(events))
+    StandaloneStart::Running(Box::new(StandaloneEvents {
+        dispatcher: Some(dispatcher),
+        first: None,
+        keep_alive: KeepAlive::new(endpoint.limits.keep_alive),
+        shutdown: endpoint.shutdown.subscribe(),
+        _guard: guard,
+    }))
 }
 
 fn answer(dispatcher: &mut Dispatcher<StandaloneOutlet>) -> StandaloneResponse {
@@ -150,6 +144,7 @@ impl SpareDispatchers {
 pub(super) struct StandaloneEvents {
     /// The dispatcher that runs the request. `None` after the response was sent.
     dispatcher: Option<Box<Dispatcher<StandaloneOutlet>>>,
+    /// The keep-alive comment that the stream starts with, if there was no message for so long.
     first: Option<Bytes>,
     keep_alive: KeepAlive,
     shutdown: ShutdownWait,
@@ -157,6 +152,32 @@ pub(super) struct StandaloneEvents {
 }
 
 impl StandaloneEvents {
+    /// Waits for the first message of a running request, or until it is time for a keep-alive comment.
+    pub(super) async fn response(mut self: Box<Self>) -> StandaloneResponse {
+        poll_fn(|context| self.poll_first(context)).await;
+        if let Some(dispatcher) = &mut self.dispatcher
+            && dispatcher.outlet().is_answered()
+        {
+            return answer(dispatcher);
+        }
+        StandaloneResponse::Events(self)
+    }
+
+    fn poll_first(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(dispatcher) = &mut self.dispatcher else { return Poll::Ready(()) };
+        if self.shutdown.poll(context).is_ready() {
+            dispatcher.begin_end();
+        }
+        let more = dispatcher.poll(context);
+        if !dispatcher.outlet().waiting.is_empty() {
+            return Poll::Ready(());
+        }
+        if more.is_ready() {
+            context.waker().wake_by_ref();
+        }
+        self.keep_alive.poll(context).map(|comment| self.first = Some(comment))
+    }
+
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(first));
