@@ -44,7 +44,7 @@ use std::time::Duration;
 
 use barewire::Server;
 use barewire::server::ServerHandle;
-use barewire::server::http::{HttpLimits, StopHandle};
+use barewire::server::http::{HttpBuilder, HttpLimits, StopHandle};
 use eventually::DEADLINE;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -62,8 +62,10 @@ struct LoadServer {
 
 impl LoadServer {
     async fn start(server: Server, limits: HttpLimits) -> Self {
-        let handle = server.handle();
-        let http = server.http().limits(limits);
+        Self::start_with(server.handle(), server.http().limits(limits)).await
+    }
+
+    async fn start_with(handle: ServerHandle, http: HttpBuilder) -> Self {
         let listener = http.bind("127.0.0.1:0").await.expect("a port");
         let (addr, stop) = (listener.local_addr().expect("it listens"), listener.stop_handle());
         Self { addr, handle, stop, running: tokio::spawn(listener.run()) }

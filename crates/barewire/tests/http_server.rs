@@ -13,6 +13,8 @@ mod listener;
 mod modern;
 #[path = "http_server/resume.rs"]
 mod resume;
+#[path = "http_server/senders.rs"]
+mod senders;
 #[path = "http_server/wire.rs"]
 mod wire;
 

@@ -77,6 +77,11 @@ impl Principal {
         &self.name
     }
 
+    /// Returns the name without copying it.
+    pub(super) fn shared_name(&self) -> Arc<str> {
+        Arc::clone(&self.name)
+    }
+
     /// Whether the principal has this scope.
     pub fn has_scope(&self, scope: &str) -> bool {
         self.scopes.iter().any(|known| known == scope)

@@ -8,7 +8,8 @@ use barewire_proto::session::Conventions;
 
 use super::capacity::Capacity;
 use super::metadata::Metadata;
-use super::session::Sessions;
+use super::sender::Senders;
+use super::sessions::Sessions;
 use super::shutdown::ShutdownSignal;
 use super::standalone::SpareDispatchers;
 use super::{Authenticate, EventStore, HttpLimits};
@@ -28,11 +29,10 @@ pub(super) struct HttpEndpoint {
     pub(super) limits: HttpLimits,
     pub(super) events: Arc<dyn EventStore>,
     pub(super) sessions: Sessions,
-    pub(super) session_count: Capacity,
-    /// Limits the number of requests that are being served and of streams that are open, together.
-    pub(super) exchanges: Capacity,
+    /// Limits the number of sessions, and of requests that are being served and streams that are open, together.
+    pub(super) senders: Arc<Senders>,
     /// Limits the total number of bytes in long request bodies that are being read or served.
-    pub(super) bodies: Capacity,
+    pub(super) bodies: Arc<Capacity>,
     pub(super) spare: SpareDispatchers,
     pub(super) shutdown: ShutdownSignal,
     pub(super) log: Log,

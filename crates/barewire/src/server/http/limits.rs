@@ -10,13 +10,27 @@ use crate::peer;
 pub struct HttpLimits {
     /// The maximum number of open connections. At the limit, no connection is accepted until another one closes.
     pub connections: usize,
-    /// The maximum number of legacy sessions.
+    /// The maximum number of legacy sessions. At the limit, a new session takes the place of the oldest one that has
+    /// sent nothing since `initialize`.
     pub sessions: usize,
+    /// The number of sessions that no other sender can take away from a sender: a principal or, without
+    /// authentication, the [address](super::PeerAddress) that requests come from. A sender can open more sessions
+    /// while there is room. At the limit for all sessions, a sender that has fewer than its share takes the place of
+    /// the session that was unused for the longest time, of the sender that has the most, if that sender has more than
+    /// its share. A session with a running request or an open stream keeps its place.
+    pub session_share: usize,
     /// The time after which an unused session ends.
     pub session_idle: Duration,
+    /// The time after which a session ends that has sent nothing since `initialize`.
+    pub session_silent: Duration,
     /// The maximum number of requests being served and of open streams together. A legacy request counts until it is
     /// answered, even if its client has disconnected.
     pub exchanges: usize,
+    /// The maximum number of requests being served and of open streams of one sender: a principal or, without
+    /// authentication, the [address](super::PeerAddress) that requests come from.
+    pub exchanges_per_sender: usize,
+    /// The maximum number of requests being served and of open streams of one legacy session.
+    pub exchanges_per_session: usize,
     /// The maximum length of one request body, in bytes.
     pub body: usize,
     /// The maximum total length of all request bodies longer than 64 KiB, in bytes.
@@ -47,8 +61,12 @@ impl Default for HttpLimits {
         Self {
             connections: 16 * 1024,
             sessions: 10_000,
+            session_share: 1000,
             session_idle: Duration::from_secs(30 * 60),
+            session_silent: Duration::from_secs(60),
             exchanges: 16 * 1024,
+            exchanges_per_sender: 8 * 1024,
+            exchanges_per_session: 1024,
             body: 4 * 1024 * 1024,
             bodies: 128 * 1024 * 1024,
             head: 32 * 1024,

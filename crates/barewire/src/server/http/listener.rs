@@ -18,13 +18,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::HttpError;
 use super::body::Body;
 use super::endpoint::HttpEndpoint;
 use super::response::refusal;
+use super::sender::Sender;
 use super::service::{HttpService, ResponseFuture};
 use super::sniff::{DetectedProtocol, PrefixedStream, sniff};
 use super::write_timeout::WriteTimeout;
+use super::{HttpError, PeerAddress};
 use crate::Server;
 use crate::transport::{Parts, accept};
 use crate::until::until;
@@ -92,10 +93,12 @@ impl HttpListener {
         loop {
             let next = async {
                 let room = Arc::clone(&room).acquire_owned().await.expect("the semaphore is never closed");
-                (accept(|| async { tcp.accept().await }).await.0, room)
+                (accept(|| async { tcp.accept().await }).await, room)
             };
-            let Some((stream, permit)) = until(next, endpoint.shutdown.wait()).await else { break };
-            tokio::spawn(serve(stream, router.clone(), framed_server.clone(), permit));
+            let Some(((stream, peer), permit)) = until(next, endpoint.shutdown.wait()).await else { break };
+            let sender = endpoint.senders.at(Some(PeerAddress(peer.ip())));
+            let connection = ConnectionRouter { router: router.clone(), sender };
+            tokio::spawn(serve(stream, connection, framed_server.clone(), permit));
         }
         drop(tcp);
         let most = u32::try_from(most).unwrap_or(u32::MAX);
@@ -139,13 +142,18 @@ impl Drop for AbandonOnDrop {
 }
 
 /// Serves one connection.
-async fn serve(mut stream: TcpStream, router: Router, framed_server: Option<Server>, _permit: OwnedSemaphorePermit) {
+async fn serve(
+    mut stream: TcpStream,
+    router: ConnectionRouter,
+    framed_server: Option<Server>,
+    _permit: OwnedSemaphorePermit,
+) {
     // A response is written in one piece, so delaying packets to fill them (Nagle's algorithm) would only cost time.
     if stream.set_nodelay(true).is_err() {
         return;
     }
     let Some(server) = framed_server else { return serve_http(stream, router).await };
-    let endpoint = Arc::clone(&router.service.0);
+    let endpoint = Arc::clone(&router.router.service.0);
     let first = tokio::time::timeout(endpoint.limits.head_timeout, sniff(&mut stream));
     match until(first, endpoint.shutdown.wait()).await {
         Some(Ok(Ok(Some((DetectedProtocol::Http, first))))) => {
@@ -179,11 +187,11 @@ async fn serve(mut stream: TcpStream, router: Router, framed_server: Option<Serv
     }
 }
 
-async fn serve_http<S>(stream: S, router: Router)
+async fn serve_http<S>(stream: S, router: ConnectionRouter)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let endpoint = Arc::clone(&router.service.0);
+    let endpoint = Arc::clone(&router.router.service.0);
     let limits = &endpoint.limits;
     let stream = TokioIo::new(WriteTimeout::new(stream, limits.write_timeout));
     let mut builder = http1::Builder::new();
@@ -208,18 +216,26 @@ struct Router {
     path: Arc<str>,
 }
 
-impl hyper::service::Service<Request<Incoming>> for Router {
+/// The requests of one connection.
+struct ConnectionRouter {
+    router: Router,
+    /// The sender of the requests, unless they are authenticated.
+    sender: Arc<Sender>,
+}
+
+impl hyper::service::Service<Request<Incoming>> for ConnectionRouter {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = ResponseFuture;
 
     fn call(&self, request: Request<Incoming>) -> ResponseFuture {
+        let Router { service, path: endpoint_path } = &self.router;
         let path = request.uri().path();
-        let is_metadata = self.service.0.metadata.as_ref().is_some_and(|metadata| metadata.is_at(path));
-        if *path == *self.path || is_metadata {
-            return self.service.respond(request);
+        let is_metadata = service.0.metadata.as_ref().is_some_and(|metadata| metadata.is_at(path));
+        if *path == **endpoint_path || is_metadata {
+            return service.respond(request, Arc::clone(&self.sender));
         }
-        let why = format!("There is nothing at this path: the endpoint is {}", self.path);
+        let why = format!("There is nothing at this path: the endpoint is {endpoint_path}");
         let response: Pin<Box<_>> = Box::pin(async move { Ok(*refusal(Rejection::new(RejectionRule::Path, why))) });
         response
     }

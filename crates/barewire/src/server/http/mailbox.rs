@@ -19,7 +19,7 @@ use barewire_proto::http::EventId;
 use bytes::Bytes;
 
 use super::EventStore;
-use super::capacity::CapacityGuard;
+use super::sender::ExchangeGuard;
 use crate::peer::{Exchange, MessageKind, Outlet, Permits, Room};
 
 /// A message that is queued for the response.
@@ -65,7 +65,7 @@ struct MailboxState {
     hang_up: Option<Duration>,
     waker: Option<Waker>,
     /// Makes the mailbox count as a running request until it is finished.
-    guard: Option<CapacityGuard>,
+    guard: Option<ExchangeGuard>,
 }
 
 impl MailboxState {
@@ -102,7 +102,7 @@ pub(super) enum StreamItem {
 }
 
 impl Mailbox {
-    fn new(stream: u64, shared: MailboxShared, guard: Option<CapacityGuard>) -> Arc<Self> {
+    fn new(stream: u64, shared: MailboxShared, guard: Option<ExchangeGuard>) -> Arc<Self> {
         let phase = if stream == UNSOLICITED { ResponsePhase::Streaming } else { ResponsePhase::Pending };
         Arc::new(Self { stream, shared, state: Mutex::new(MailboxState { phase, guard, ..MailboxState::default() }) })
     }
@@ -303,7 +303,7 @@ impl Mailboxes {
     }
 
     /// Adds a mailbox for an exchange.
-    pub(super) fn open(&self, exchange: Exchange, guard: Option<CapacityGuard>) -> Arc<Mailbox> {
+    pub(super) fn open(&self, exchange: Exchange, guard: Option<ExchangeGuard>) -> Arc<Mailbox> {
         let mailbox = Mailbox::new(exchange.0, self.shared.clone(), guard);
         self.lock().insert(exchange.0, Arc::clone(&mailbox));
         mailbox

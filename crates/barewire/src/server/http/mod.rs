@@ -32,8 +32,10 @@ mod mailbox;
 mod metadata;
 mod receive;
 mod response;
+mod sender;
 mod service;
 mod session;
+mod sessions;
 mod shutdown;
 mod sniff;
 mod standalone;
@@ -56,6 +58,7 @@ pub use events::{EventStore, MemoryEvents, ReplayFuture};
 pub use limits::HttpLimits;
 pub use listener::{HttpListener, StopHandle};
 pub use metadata::ProtectedResource;
+pub use sender::PeerAddress;
 pub use service::{HttpService, ResponseFuture};
 
 use super::{Server, ServerShared};
@@ -65,7 +68,8 @@ use crate::peer::Trace;
 use capacity::Capacity;
 use endpoint::HttpEndpoint;
 use metadata::Metadata;
-use session::Sessions;
+use sender::Senders;
+use sessions::Sessions;
 use shutdown::ShutdownSignal;
 use standalone::SpareDispatchers;
 
@@ -251,9 +255,8 @@ impl HttpBuilder {
             scheme: if self.https { "https" } else { "http" },
             events: self.events,
             sessions: Sessions::default(),
-            session_count: Capacity::new(limits.sessions),
-            exchanges: Capacity::new(limits.exchanges),
-            bodies: Capacity::new(limits.bodies),
+            senders: Senders::new(&limits),
+            bodies: Arc::new(Capacity::new(limits.bodies)),
             limits,
             spare: SpareDispatchers::default(),
             shutdown: ShutdownSignal::new(),

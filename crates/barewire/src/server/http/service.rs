@@ -21,6 +21,7 @@ use super::endpoint::HttpEndpoint;
 use super::mailbox::{Mailbox, MailboxMessage, ResponseStart};
 use super::receive::ReceivedBody;
 use super::response::{Refusal, empty_response, event_stream, json_response, refusal};
+use super::sender::{ExchangeGuard, ExchangeLimit, Sender};
 use super::session::{self, ExpectedResponse, Session, SessionEvents, SessionUse};
 use super::standalone::{self, StandaloneEvents, StandaloneResponse, StandaloneStart};
 use super::{AuthError, HttpCaller, Principal, RequestHead, receive};
@@ -45,7 +46,8 @@ impl HttpService {
         self.0.close();
     }
 
-    pub(super) fn respond<B>(&self, request: Request<B>) -> ResponseFuture
+    /// Answers a request. `from` is the sender, unless the request is authenticated.
+    pub(super) fn respond<B>(&self, request: Request<B>, from: Arc<Sender>) -> ResponseFuture
     where
         B: http_body::Body + Send + 'static,
         B::Data: Send,
@@ -55,7 +57,7 @@ impl HttpService {
         Box::pin(async move {
             let (head, body) = request.into_parts();
             let body = std::pin::pin!(body);
-            Ok(respond(&endpoint, &head, body).await.unwrap_or_else(|refusal| *refusal))
+            Ok(respond(&endpoint, &head, body, from).await.unwrap_or_else(|refusal| *refusal))
         })
     }
 }
@@ -75,7 +77,8 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
-        self.respond(request)
+        let from = self.0.senders.at(request.extensions().get().copied());
+        self.respond(request, from)
     }
 }
 
@@ -89,6 +92,7 @@ async fn respond<B>(
     endpoint: &Arc<HttpEndpoint>,
     head: &http::request::Parts,
     body: Pin<&mut B>,
+    from: Arc<Sender>,
 ) -> Result<Response<Body>, Refusal>
 where
     B: http_body::Body,
@@ -106,15 +110,16 @@ where
     let verb = admit(head.method.as_str(), target, &headers, &endpoint.access, endpoint.supported());
     let verb = verb.map_err(refusal)?;
     let principal = authenticate(endpoint, head).await?;
+    let sender = principal.as_ref().map_or(from, |principal| endpoint.senders.principal(principal));
     match verb {
-        Verb::Post => post(endpoint, &headers, body, principal).await,
+        Verb::Post => post(endpoint, &headers, body, principal, &sender).await,
         Verb::Get { session, last_event_id } => {
             let session = find_session(endpoint, session, principal.as_ref())?;
-            open_stream(endpoint, &session, last_event_id).await
+            open_stream(endpoint, session.session(), last_event_id, &sender).await
         }
         Verb::Delete { session } => {
             let session = find_session(endpoint, session, principal.as_ref())?;
-            endpoint.sessions.end(&session);
+            endpoint.sessions.end(session.session());
             Ok(empty_response(StatusCode::OK))
         }
     }
@@ -158,6 +163,7 @@ async fn post<B>(
     headers: &HeaderMapView<'_>,
     body: Pin<&mut B>,
     principal: Option<Principal>,
+    sender: &Arc<Sender>,
 ) -> Result<Response<Body>, Refusal>
 where
     B: http_body::Body,
@@ -170,10 +176,10 @@ where
         )));
     }
     let received = receive::receive(body, headers.0, endpoint).await.map_err(refusal)?;
-    match start(endpoint, headers, received, principal)? {
+    match start(endpoint, headers, received, principal, sender)? {
         StartedPost::Response(response) => Ok(*response),
         StartedPost::Standalone(running) => Ok(standalone_response(running.response().await)),
-        StartedPost::Initialize(mailbox, session) => Ok(new_session(endpoint, mailbox, session).await),
+        StartedPost::Initialize(mailbox, session) => new_session(endpoint, mailbox, session).await,
         StartedPost::InSession(mailbox, session_use) => Ok(in_session(endpoint, mailbox, session_use).await),
     }
 }
@@ -199,6 +205,7 @@ fn start(
     headers: &HeaderMapView<'_>,
     received: ReceivedBody,
     principal: Option<Principal>,
+    sender: &Arc<Sender>,
 ) -> Result<StartedPost, Refusal> {
     let ReceivedBody { bytes, guard: body } = received;
     // The body is parsed only here. All later steps use this result.
@@ -211,26 +218,26 @@ fn start(
     })?;
     // The capacity is reserved before any work starts, so a client that is refused here can safely send the request
     // again.
-    let reserve = || endpoint.exchanges.reserve_one().ok_or_else(too_many_exchanges);
+    let reserve = |session| sender.begin_exchange(session).map_err(too_many_exchanges);
     let response = match plan {
         Plan::Modern(_) => {
             check_params(endpoint, headers, &message)?;
-            match standalone::start(endpoint, HttpCaller::of(principal, body), &message, reserve()?) {
+            match standalone::start(endpoint, HttpCaller::of(principal, body), &message, reserve(None)?) {
                 StandaloneStart::Answered(answer) => standalone_response(answer),
                 StandaloneStart::Running(running) => return Ok(StartedPost::Standalone(running)),
             }
         }
         Plan::Accepted => empty_response(StatusCode::ACCEPTED),
-        Plan::Initialize => return initialize(endpoint, message, principal, body, reserve()?),
+        Plan::Initialize => return initialize(endpoint, message, principal, body, sender, reserve(None)?),
         Plan::Session { id, .. } => {
-            let session = endpoint.sessions.find(id, principal.as_ref());
-            let session = session.ok_or_else(|| refusal(session_gone_refusal(&message.parsed())))?;
-            let expected = match expected_response(&message.parsed(), &session)? {
-                ExpectedResponse::Counted(()) => ExpectedResponse::Counted(reserve()?),
+            let session_use = endpoint.sessions.find(id, principal.as_ref());
+            let session_use = session_use.ok_or_else(|| refusal(session_gone_refusal(&message.parsed())))?;
+            let session = session_use.session();
+            let expected = match expected_response(&message.parsed(), session)? {
+                ExpectedResponse::Counted(()) => ExpectedResponse::Counted(reserve(Some(&session.running))?),
                 ExpectedResponse::Ping => ExpectedResponse::Ping,
                 ExpectedResponse::None => ExpectedResponse::None,
             };
-            let session_use = session.begin_use();
             match session.post(message, HttpCaller::of(principal, body), expected) {
                 Some(mailbox) => return Ok(StartedPost::InSession(mailbox, session_use)),
                 None => empty_response(StatusCode::ACCEPTED),
@@ -281,7 +288,7 @@ fn modern_status(error: Option<Code>) -> StatusCode {
     }
 }
 
-fn find_session(endpoint: &HttpEndpoint, id: &str, principal: Option<&Principal>) -> Result<Arc<Session>, Refusal> {
+fn find_session(endpoint: &HttpEndpoint, id: &str, principal: Option<&Principal>) -> Result<SessionUse, Refusal> {
     endpoint.sessions.find(id, principal).ok_or_else(|| refusal(Rejection::session_gone()))
 }
 
@@ -300,12 +307,12 @@ fn initialize(
     message: ParsedMessage<Bytes>,
     principal: Option<Principal>,
     body: Option<CapacityGuard>,
-    guard: CapacityGuard,
+    sender: &Arc<Sender>,
+    guard: ExchangeGuard,
 ) -> Result<StartedPost, Refusal> {
-    let Some(session) = Session::new(endpoint, principal.as_ref()) else {
-        let why = "This server has no room for another session: end unused sessions with DELETE";
-        return Err(refusal(Rejection::new(RejectionRule::Busy, why)));
-    };
+    let session = Session::new(endpoint, principal.as_ref(), sender).ok_or_else(|| {
+        refusal(Rejection::new(RejectionRule::Busy, "This server cannot create a session id now: try again later"))
+    })?;
     match session.post(message, HttpCaller::of(principal, body), ExpectedResponse::Counted(guard)) {
         Some(mailbox) => Ok(StartedPost::Initialize(mailbox, session)),
         None => unreachable!("initialize expects a response"),
@@ -313,18 +320,26 @@ fn initialize(
 }
 
 /// Returns the response to `initialize`, and opens the session if it was accepted.
-async fn new_session(endpoint: &Arc<HttpEndpoint>, mailbox: Arc<Mailbox>, session: Arc<Session>) -> Response<Body> {
+async fn new_session(
+    endpoint: &Arc<HttpEndpoint>,
+    mailbox: Arc<Mailbox>,
+    session: Arc<Session>,
+) -> Result<Response<Body>, Refusal> {
     let ResponseStart::Answer(answer) = session::response_start(&mailbox, endpoint).await else {
         unreachable!("initialize is answered at once, with no message before")
     };
     let mut response = json_response(StatusCode::OK, answer.message);
+    // A session takes a place only now: a handshake that fails must not end another session.
     if session.revision().is_some() {
+        if !endpoint.sessions.admit(&session, &endpoint.log) {
+            let why = "This server has no room for another session: end unused sessions with DELETE";
+            return Err(refusal(Rejection::new(RejectionRule::Busy, why)));
+        }
         let id = HeaderValue::from_str(&session.id).expect("Base64 is a valid header value");
         response.headers_mut().insert(SESSION_ID, id);
-        endpoint.sessions.add(&session);
         tokio::spawn(session.run(Arc::downgrade(endpoint)));
     }
-    response
+    Ok(response)
 }
 
 /// Returns whether and how a message must be answered. Returns a refusal for a batch if the session's revision has no
@@ -364,8 +379,9 @@ async fn open_stream(
     endpoint: &Arc<HttpEndpoint>,
     session: &Arc<Session>,
     last_event_id: Option<&[u8]>,
+    sender: &Arc<Sender>,
 ) -> Result<Response<Body>, Refusal> {
-    let guard = Some(endpoint.exchanges.reserve_one().ok_or_else(too_many_exchanges)?);
+    let guard = Some(sender.begin_exchange(Some(&session.running)).map_err(too_many_exchanges)?);
     let Some(last) = last_event_id else {
         let mailbox = session.unsolicited();
         let reader = mailbox.open_stream();
@@ -398,9 +414,8 @@ async fn open_stream(
     Ok(event_stream(Body::session(events.replay(replay))))
 }
 
-fn too_many_exchanges() -> Refusal {
-    let why = "This server has no room for another request: send it again later";
-    refusal(Rejection::new(RejectionRule::Busy, why))
+fn too_many_exchanges(limit: ExchangeLimit) -> Refusal {
+    refusal(Rejection::new(RejectionRule::Busy, limit.reason()))
 }
 
 const SESSION_ID: HeaderName = HeaderName::from_static(mcp::SESSION_ID);

@@ -1,9 +1,9 @@
 //! Legacy sessions. A session is one MCP connection whose messages arrive in many HTTP requests.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 
 use barewire_proto::frame;
@@ -14,19 +14,15 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::Principal;
 use super::body::{KeepAlive, event};
-use super::capacity::CapacityGuard;
+use super::capacity::Capacity;
 use super::endpoint::HttpEndpoint;
 use super::mailbox::{Mailbox, MailboxShared, Mailboxes, ResponseStart, SessionOutlet, StreamItem, UNSOLICITED};
+use super::sender::{ExchangeGuard, Sender};
+use super::sessions::SessionEntry;
+use super::{HttpLimits, Principal};
 use crate::peer::{AnyCaller, Delivery, EndReason, Exchange, Exchanges, later};
 use crate::until::until;
-
-/// All open sessions of a server.
-#[derive(Default)]
-pub(super) struct Sessions {
-    open: Mutex<HashMap<Arc<str>, Arc<Session>>>,
-}
 
 /// One session.
 pub(super) struct Session {
@@ -40,12 +36,16 @@ pub(super) struct Session {
     /// The number of HTTP exchanges of this session in progress.
     active_uses: AtomicUsize,
     last_used: Mutex<Instant>,
-    /// Makes the session count towards the limit for sessions.
-    _guard: CapacityGuard,
+    /// Counts the requests that are not answered yet, even if their clients have disconnected, and the open streams.
+    pub(super) running: Arc<Capacity>,
+    /// The sender that opened the session.
+    pub(super) sender: Arc<Sender>,
+    /// The state that [`Sessions`](super::sessions::Sessions) keeps about the session.
+    pub(super) entry: SessionEntry,
 }
 
 /// The response that a message of a client expects.
-pub(super) enum ExpectedResponse<G = CapacityGuard> {
+pub(super) enum ExpectedResponse<G = ExchangeGuard> {
     /// The message is a notification or a response.
     None,
     /// The message is a ping, which is answered at once. It does not count as a running request, so that a client can
@@ -58,43 +58,14 @@ pub(super) enum ExpectedResponse<G = CapacityGuard> {
 /// Marks an HTTP exchange of a session as in progress. The session does not expire while such a mark exists.
 pub(super) struct SessionUse(Arc<Session>);
 
-impl Sessions {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the session with this id, if it is open and belongs to this principal; otherwise `None`, as for an
-    /// unknown id.
-    pub(super) fn find(&self, id: &str, principal: Option<&Principal>) -> Option<Arc<Session>> {
-        let session = self.lock().get(id).cloned()?;
-        let is_theirs = session.principal.as_deref() == principal.map(Principal::name);
-        (is_theirs && !session.exchanges.is_over()).then_some(session)
-    }
-
-    pub(super) fn add(&self, session: &Arc<Session>) {
-        self.lock().insert(Arc::clone(&session.id), Arc::clone(session));
-    }
-
-    fn remove(&self, id: &str) {
-        self.lock().remove(id);
-    }
-
-    /// Ends a session and removes it, so that later requests with its id are refused.
-    pub(super) fn end(&self, session: &Session) {
-        self.remove(&session.id);
-        session.end();
-    }
-
-    pub(super) fn all(&self) -> Vec<Arc<Session>> {
-        self.lock().values().cloned().collect()
-    }
-}
-
 impl Session {
-    /// Creates a session that is not in [`Sessions`] yet. Returns `None` if there are too many sessions, or if the
-    /// system returns no random bytes for the id.
-    pub(super) fn new(endpoint: &Arc<HttpEndpoint>, principal: Option<&Principal>) -> Option<Arc<Self>> {
-        let guard = endpoint.session_count.reserve_one()?;
+    /// Creates a session that is not in [`Sessions`](super::sessions::Sessions) yet. Returns `None` if the system
+    /// returns no random bytes for the id.
+    pub(super) fn new(
+        endpoint: &HttpEndpoint,
+        principal: Option<&Principal>,
+        sender: &Arc<Sender>,
+    ) -> Option<Arc<Self>> {
         let mut random = [0; 24];
         getrandom::fill(&mut random).ok()?;
         let id: Arc<str> = BASE64.encode(random).into();
@@ -107,12 +78,14 @@ impl Session {
             id,
             exchanges,
             mailboxes,
-            principal: principal.map(|principal| principal.name().into()),
+            principal: principal.map(Principal::shared_name),
             negotiated,
             last_exchange: AtomicU64::new(UNSOLICITED),
             active_uses: AtomicUsize::new(0),
             last_used: Mutex::new(Instant::now()),
-            _guard: guard,
+            running: Arc::new(Capacity::new(endpoint.limits.exchanges_per_session)),
+            sender: Arc::clone(sender),
+            entry: SessionEntry::default(),
         }))
     }
 
@@ -173,26 +146,52 @@ impl Session {
         self.active_uses.load(Ordering::Acquire) > 0
     }
 
-    fn last_used(&self) -> Instant {
+    /// Whether no request of this session is running, even without its client, and no stream is open.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.is_in_use() && self.running.used() == 0
+    }
+
+    /// Whether this principal may use the session, and the session has not ended.
+    pub(super) fn is_open_to(&self, principal: Option<&Principal>) -> bool {
+        self.principal.as_deref() == principal.map(Principal::name) && !self.exchanges.is_over()
+    }
+
+    /// Whether the session has been unused for longer than the limit.
+    pub(super) fn is_expired(&self, limits: &HttpLimits) -> bool {
+        !self.is_in_use() && self.expires_at(limits) <= Instant::now()
+    }
+
+    /// Returns the time at which the session expires if it is not used before.
+    fn expires_at(&self, limits: &HttpLimits) -> Instant {
+        let idle =
+            if self.entry.is_silent() { limits.session_silent.min(limits.session_idle) } else { limits.session_idle };
+        later(self.last_used(), idle)
+    }
+
+    pub(super) fn last_used(&self) -> Instant {
         *self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs the session until it ends, or until it has been unused for longer than the limit.
     pub(super) async fn run(self: Arc<Self>, endpoint: Weak<HttpEndpoint>) {
-        let Some(idle) = endpoint.upgrade().map(|endpoint| endpoint.limits.session_idle) else { return };
         let expires = async {
-            loop {
-                tokio::time::sleep_until(later(self.last_used(), idle)).await;
-                if self.is_in_use() {
-                    tokio::time::sleep(idle).await;
-                } else if later(self.last_used(), idle) <= Instant::now() {
+            // The endpoint is not kept alive while this waits.
+            while let Some(at) = endpoint.upgrade().map(|endpoint| self.expires_at(&endpoint.limits)) {
+                tokio::time::sleep_until(at).await;
+                let Some(endpoint) = endpoint.upgrade() else { return };
+                if endpoint.sessions.remove_if_expired(&self, &endpoint.limits) {
                     return;
+                }
+                if self.is_in_use() {
+                    let idle = endpoint.limits.session_idle;
+                    drop(endpoint);
+                    tokio::time::sleep(idle).await;
                 }
             }
         };
         until(self.exchanges.drive(), expires).await;
         if let Some(endpoint) = endpoint.upgrade() {
-            endpoint.sessions.remove(&self.id);
+            endpoint.sessions.remove(&self);
         }
         self.end();
     }
@@ -203,6 +202,7 @@ impl Drop for Session {
     /// progress might store more events.
     fn drop(&mut self) {
         self.mailboxes.forget();
+        self.entry.leave(&self.sender);
     }
 }
 
@@ -257,7 +257,7 @@ pub(super) struct SessionEvents {
     keep_alive: KeepAlive,
     session_use: SessionUse,
     /// Makes a GET stream count as a running request while it is open.
-    _guard: Option<CapacityGuard>,
+    _guard: Option<ExchangeGuard>,
 }
 
 impl SessionEvents {
@@ -268,7 +268,7 @@ impl SessionEvents {
         reader: u64,
         session: &Arc<Session>,
         endpoint: &HttpEndpoint,
-        guard: Option<CapacityGuard>,
+        guard: Option<ExchangeGuard>,
     ) -> Self {
         let has_priming = session.revision().is_some_and(Revision::has_polling);
         let first = has_priming.then(|| {
@@ -290,7 +290,7 @@ impl SessionEvents {
         last: EventId,
         session: &Arc<Session>,
         endpoint: &HttpEndpoint,
-        guard: Option<CapacityGuard>,
+        guard: Option<ExchangeGuard>,
     ) -> Self {
         let reader = mailbox.as_ref().map_or(0, |mailbox| mailbox.open_stream());
         let mut events = Self::new(mailbox, reader, None, session, endpoint, guard);
@@ -310,7 +310,7 @@ impl SessionEvents {
         first: Option<Bytes>,
         session: &Arc<Session>,
         endpoint: &HttpEndpoint,
-        guard: Option<CapacityGuard>,
+        guard: Option<ExchangeGuard>,
     ) -> Self {
         Self {
             mailbox,

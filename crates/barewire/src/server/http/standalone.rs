@@ -14,8 +14,8 @@ use barewire_proto::rpc::Code;
 use bytes::Bytes;
 
 use super::body::{KeepAlive, event};
-use super::capacity::CapacityGuard;
 use super::endpoint::HttpEndpoint;
+use super::sender::ExchangeGuard;
 use super::shutdown::ShutdownWait;
 use crate::peer::{AnyCaller, Dispatcher, Exchange, MessageKind, Outlet, Permits, Room};
 
@@ -90,7 +90,7 @@ pub(super) fn start(
     endpoint: &HttpEndpoint,
     caller: Option<AnyCaller>,
     message: &ParsedMessage<Bytes>,
-    guard: CapacityGuard,
+    guard: ExchangeGuard,
 ) -> StandaloneStart {
     let mut dispatcher = endpoint.spare.take().unwrap_or_else(|| {
         let outlet = |room| StandaloneOutlet { waiting: VecDeque::new(), bytes: 0, room };
@@ -148,7 +148,7 @@ pub(super) struct StandaloneEvents {
     first: Option<Bytes>,
     keep_alive: KeepAlive,
     shutdown: ShutdownWait,
-    _guard: CapacityGuard,
+    _guard: ExchangeGuard,
 }
 
 impl StandaloneEvents {

@@ -1,0 +1,162 @@
+//! The open sessions of a server, and which of them ends when there is no room for a new one.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::sender::Sender;
+use super::session::{Session, SessionUse};
+use super::{HttpLimits, Principal};
+use crate::log::Log;
+
+/// All open sessions of a server.
+#[derive(Default)]
+pub(super) struct Sessions {
+    table: Mutex<SessionTable>,
+}
+
+#[derive(Default)]
+struct SessionTable {
+    by_id: HashMap<Arc<str>, Arc<Session>>,
+    /// The sessions that have sent nothing since `initialize`, oldest first.
+    silent: BTreeMap<u64, Arc<Session>>,
+    last_number: u64,
+}
+
+/// The state of one session that belongs to the table.
+#[derive(Default)]
+pub(super) struct SessionEntry {
+    /// The number of the session among those that have sent nothing since `initialize`, or 0 if it is not one of them.
+    /// Changes only while the table is locked.
+    silent_number: AtomicU64,
+    /// Whether the session counts towards the limit for sessions.
+    has_place: AtomicBool,
+}
+
+impl SessionEntry {
+    /// Whether the session has sent nothing since `initialize`.
+    pub(super) fn is_silent(&self) -> bool {
+        self.silent_number.load(Ordering::Acquire) != 0
+    }
+
+    /// Gives the place of the session back to its sender, if the session still has it.
+    pub(super) fn leave(&self, sender: &Sender) {
+        if self.has_place.swap(false, Ordering::AcqRel) {
+            sender.end_session();
+        }
+    }
+}
+
+impl Sessions {
+    fn lock(&self) -> MutexGuard<'_, SessionTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the session with this id, marked as in use, if it is open and belongs to this principal; otherwise
+    /// `None`, as for an unknown id.
+    pub(super) fn find(&self, id: &str, principal: Option<&Principal>) -> Option<SessionUse> {
+        let mut table = self.lock();
+        let session = table.by_id.get(id).filter(|session| session.is_open_to(principal))?;
+        // The session is marked while the table is locked, so that it is not ended for a new session now.
+        let session_use = session.begin_use();
+        table.speaks(session_use.session());
+        Some(session_use)
+    }
+
+    /// Adds a session. If there is no room, a session that is not in use makes room for it. Returns `false` if there is
+    /// none.
+    pub(super) fn admit(&self, session: &Arc<Session>, log: &Log) -> bool {
+        let mut table = self.lock();
+        let evicted = if session.sender.begin_session() {
+            None
+        } else {
+            let Some(evicted) = table.find_evictable(&session.sender) else { return false };
+            table.remove(&evicted);
+            evicted.entry.leave(&evicted.sender);
+            // Places are taken only while the table is locked, so no other session has taken this one.
+            if !session.sender.begin_session() {
+                return false;
+            }
+            Some(evicted)
+        };
+        session.entry.has_place.store(true, Ordering::Release);
+        table.add(session);
+        drop(table);
+        if let Some(evicted) = evicted {
+            log.report(format_args!("a session that was not in use was ended, to make room for another one"));
+            evicted.end();
+        }
+        true
+    }
+
+    /// Removes a session that has been unused for longer than the limit. Returns `false` if it has not been.
+    pub(super) fn remove_if_expired(&self, session: &Arc<Session>, limits: &HttpLimits) -> bool {
+        let mut table = self.lock();
+        let is_expired = session.is_expired(limits);
+        if is_expired {
+            table.remove(session);
+        }
+        is_expired
+    }
+
+    pub(super) fn remove(&self, session: &Session) {
+        self.lock().remove(session);
+    }
+
+    /// Ends a session and removes it, so that later requests with its id are refused.
+    pub(super) fn end(&self, session: &Session) {
+        self.remove(session);
+        session.end();
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Session>> {
+        self.lock().by_id.values().cloned().collect()
+    }
+}
+
+impl SessionTable {
+    fn add(&mut self, session: &Arc<Session>) {
+        self.last_number += 1;
+        session.entry.silent_number.store(self.last_number, Ordering::Release);
+        self.silent.insert(self.last_number, Arc::clone(session));
+        self.by_id.insert(Arc::clone(&session.id), Arc::clone(session));
+    }
+
+    fn remove(&mut self, session: &Session) {
+        self.by_id.remove(&session.id);
+        self.speaks(session);
+    }
+
+    /// Removes a session from those that have sent nothing since `initialize`.
+    fn speaks(&mut self, session: &Session) {
+        let number = session.entry.silent_number.swap(0, Ordering::AcqRel);
+        if number != 0 {
+            self.silent.remove(&number);
+        }
+    }
+
+    /// Returns the session that ends if this sender opens another one and there is no room.
+    ///
+    /// | the sender has | the session that ends |
+    /// |---|---|
+    /// | fewer sessions than its share | the oldest that has sent nothing since `initialize`; if there is none, the one that was unused for the longest time, of the sender that has the most sessions, if these are more than its share |
+    /// | its share, or more | the oldest that has sent nothing since `initialize`, if its sender also has its share or more |
+    ///
+    /// A session with a running request or an open stream never ends.
+    fn find_evictable(&self, sender: &Sender) -> Option<Arc<Session>> {
+        let is_below = sender.is_below_share();
+        if let Some((_, oldest)) = self.silent.first_key_value()
+            && (is_below || !oldest.sender.is_below_share())
+        {
+            return Some(Arc::clone(oldest));
+        }
+        if !is_below {
+            return None;
+        }
+        // All sessions are looked at. A sender cannot make the server do this often: only one with fewer sessions than
+        // its share can, and each time it has one more.
+        let idle = self.by_id.values().filter(|session| session.sender.is_above_share() && session.is_idle());
+        idle.min_by_key(|session| (Reverse(session.sender.sessions()), session.last_used())).cloned()
+    }
+}
