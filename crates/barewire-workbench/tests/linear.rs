@@ -44,11 +44,17 @@ fn the_time_is_linear() {
         let head = format!("@x{id} head > POST / HTTP/1.1\n@x{id} head > mcp-session-id: s\n>x{id} {}", ping(id));
         if id.is_multiple_of(2) { head } else { format!("{head}@x{id} head < HTTP/1.1 404 Not Found\n@x{id} eof <\n") }
     };
-    let kinds: [(&str, usize, Lines<'_>); 4] = [
+    let unmatched = |id: usize| {
+        let head = if id == 0 { "@s head > GET / HTTP/1.1\n" } else { "" };
+        let response = format!("<s {{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"result\":{{}}}}\n");
+        format!("{head}@p{id} head > POST / HTTP/1.1\n>p{id} {}{response}", ping(id + 1_000_000))
+    };
+    let kinds: [(&str, usize, Lines<'_>); 5] = [
         ("one id", 40_000, &|_| format!("> {}", ping(1))),
         ("one operation", 20_000, &round),
         ("channels", 15_000, &|id| format!(">c{id} {}", ping(1))),
         ("refused requests of one session", 15_000, &refused),
+        ("responses in a stream that match no request", 5_000, &unmatched),
     ];
     for (what, count, lines) in kinds {
         let time = |count: usize| {

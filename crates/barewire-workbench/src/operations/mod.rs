@@ -22,6 +22,7 @@ use barewire_proto::transcript::Stream;
 
 use crate::frames::{MessageResult, WireFrame, WireItem};
 use pair::{PairResult, PairingContext};
+use sessions::PostedRequests;
 use state::ConversationState;
 
 pub use conversation::{Conversation, Handshake, Participant, member};
@@ -41,8 +42,8 @@ pub struct OperationTracker {
     open: BTreeMap<u64, Operation>,
     /// The numbers of operations that wait for a further request with the input that the server asked for.
     suspended: VecDeque<u64>,
-    /// The numbers of operations that were not answered within their HTTP exchange, which has ended.
-    left: VecDeque<u64>,
+    /// Requests whose responses may come in another exchange.
+    posted: PostedRequests,
     /// The exchange that ended with the last item, and its channel.
     ended: Option<(String, HttpExchange)>,
     /// The operations in the `ended` exchange, if its response has an error status.

@@ -113,6 +113,7 @@ impl OperationTracker {
             }
         };
         self.exchanges.begin(channel, number);
+        self.remember_posted(channel, (asker, request.id.clone()), number);
         let id_in_use = self.conversation(name).begin((asker, request.id), request.token, number);
         if self.open.len() > MAX_OPEN {
             let oldest = *self.open.keys().next().expect("more than MAX_OPEN operations are open");

@@ -1,5 +1,6 @@
 //! Assigns HTTP exchanges to conversations.
 
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use barewire_proto::mcp::Side;
@@ -31,7 +32,8 @@ impl OperationTracker {
                     self.refuse(channel, &exchange.operations);
                 }
                 if exchange.session.is_none() {
-                    self.end_conversation(channel);
+                    // Another exchange may still answer its operations.
+                    self.conversations.remove(channel);
                 }
                 self.ended = Some((channel.to_owned(), exchange));
             }
@@ -64,15 +66,6 @@ impl OperationTracker {
         }
     }
 
-    /// Ends the conversation of an exchange without a session. Another exchange may still answer its operations.
-    fn end_conversation(&mut self, channel: &str) {
-        let Some(conversation) = self.conversations.remove(channel) else { return };
-        self.left.extend(conversation.numbers());
-        while self.left.len() > MAX_LEFT {
-            self.left.pop_front();
-        }
-    }
-
     /// Moves the messages of an exchange to its session, whose id has just become known.
     fn join_session(&mut self, channel: &str) {
         let session = self.exchanges.get(channel).and_then(|exchange| exchange.session.clone());
@@ -101,31 +94,62 @@ impl OperationTracker {
         if !self.exchanges.get(channel).is_some_and(is_stream) {
             return OtherExchange::None;
         }
-        let Self { open, left, conversations, exchanges, .. } = self;
-        left.retain(|number| open.contains_key(number));
-        let is_outstanding = |number: &u64| {
-            let operation = &open[number];
-            operation.asker == key.0 && operation.rounds.last().is_some_and(|round| round.id == key.1)
+        let Self { open, posted, conversations, exchanges, .. } = self;
+        let is_outstanding = |operation: &&Operation| {
+            operation.answer().is_none() && operation.rounds.last().is_some_and(|round| round.id == key.1)
         };
-        let ended: Vec<u64> = left.iter().copied().filter(is_outstanding).collect();
-        // The response may arrive while the exchange of the POST is still open.
-        let is_single = |name: &&String| exchanges.get(name).is_some_and(|exchange| exchange.session.is_none());
-        let outstanding = conversations.iter().filter(|(_, conversation)| conversation.oldest(key).is_some());
-        let under_way: Vec<String> = outstanding.map(|(name, _)| name).filter(is_single).cloned().collect();
-        match (ended.as_slice(), under_way.as_slice()) {
-            ([], []) => OtherExchange::None,
-            ([number], []) => {
-                left.retain(|other| other != number);
-                OtherExchange::Operation(*number)
-            }
-            ([], [name]) => {
-                let number = conversations.get_mut(name).and_then(|conversation| conversation.take(key));
-                number.map_or(OtherExchange::None, OtherExchange::Operation)
-            }
-            _ => OtherExchange::Ambiguous,
+        // The exchange of the POST may have ended or still be open, but it must not belong to a session.
+        let has_no_session = |operation: &&Operation| {
+            exchanges.get(&operation.channel).is_none_or(|exchange| exchange.session.is_none())
+        };
+        let posted = posted.with_key(key).filter_map(|number| open.get(&number));
+        let mut outstanding = posted.filter(is_outstanding).filter(has_no_session);
+        let Some(oldest) = outstanding.next() else { return OtherExchange::None };
+        if outstanding.any(|other| other.channel != oldest.channel) {
+            return OtherExchange::Ambiguous;
+        }
+        if let Some(conversation) = conversations.get_mut(&oldest.conversation) {
+            conversation.take(key);
+        }
+        OtherExchange::Operation(oldest.number)
+    }
+
+    /// Remembers a request that was posted in an exchange without a session: the response may come in another exchange.
+    pub(super) fn remember_posted(&mut self, channel: &str, key: RequestKey, number: u64) {
+        if self.exchanges.get(channel).is_some_and(|exchange| exchange.session.is_none()) {
+            self.posted.add(key, number);
         }
     }
 }
 
-/// The maximum number of unanswered operations from ended exchanges. A response arrives soon after its POST, or never.
-const MAX_LEFT: usize = 1024;
+/// The last operations that began in HTTP exchanges without a session.
+#[derive(Default)]
+pub(super) struct PostedRequests {
+    /// Maps the id of each request to its operations, the oldest first.
+    numbers: HashMap<RequestKey, VecDeque<u64>>,
+    /// The ids of all these requests, the oldest first.
+    order: VecDeque<RequestKey>,
+}
+
+impl PostedRequests {
+    fn add(&mut self, key: RequestKey, number: u64) {
+        self.numbers.entry(key.clone()).or_default().push_back(number);
+        self.order.push_back(key);
+        if self.order.len() > MAX_POSTED
+            && let Some(oldest) = self.order.pop_front()
+            && let Some(same) = self.numbers.get_mut(&oldest)
+        {
+            same.pop_front();
+            if same.is_empty() {
+                self.numbers.remove(&oldest);
+            }
+        }
+    }
+
+    fn with_key(&self, key: &RequestKey) -> impl Iterator<Item = u64> {
+        self.numbers.get(key).into_iter().flatten().copied()
+    }
+}
+
+/// The maximum number of requests that are remembered. A response arrives soon after its POST, or never.
+const MAX_POSTED: usize = 1024;
