@@ -11,10 +11,12 @@ mod harness {
     pub(crate) mod measure;
     pub(crate) mod minimal;
     pub(crate) mod process;
+    mod program;
     pub(crate) mod server;
     pub(crate) mod suite;
     pub(crate) mod table;
     pub(crate) mod tap;
+    pub(crate) mod verbs;
     pub(crate) mod workload;
 }
 
@@ -30,6 +32,7 @@ use harness::minimal;
 use harness::suite::{SUITES, Suite};
 use harness::table::{Idle, Report, Row, StartRow};
 use harness::tap;
+use harness::verbs;
 use harness::workload::Workload;
 use serde::Serialize;
 
@@ -40,6 +43,7 @@ cargo run --release --manifest-path benches/Cargo.toml -- [SUBJECT] [OPTIONS]
   mcp              the cost of a tool call in an MCP server, legacy and modern, and the time of its start
   http             the cost of a tool call in an MCP server over HTTP, legacy and modern, and of an idle stream
   tap              the cost of barewire tap between a client and its server
+  verbs            the instructions of read, check, tap and replay for a frame, with valgrind
   build            the number of crates of a minimal MCP server, and the CPU time to build them
 
   --quick          5 rounds instead of 21
@@ -72,6 +76,7 @@ enum Subject {
     Race(&'static Suite),
     Http,
     Tap,
+    Verbs,
     Build,
 }
 
@@ -96,6 +101,7 @@ impl Options {
                 "--help" | "-h" => options.help = true,
                 "http" => options.what = Subject::Http,
                 "tap" => options.what = Subject::Tap,
+                "verbs" => options.what = Subject::Verbs,
                 "build" => options.what = Subject::Build,
                 word => match SUITES.iter().find(|suite| suite.name == word) {
                     Some(suite) => options.what = Subject::Race(suite),
@@ -141,6 +147,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
             let report = tap::run(options.rounds.unwrap_or(DEFAULT_ROUNDS), say)?;
             print(&report, options.json)
         }
+        Subject::Verbs => print(&verbs::run(say)?, options.json),
         Subject::Build => {
             let report = minimal::build(options.rounds.unwrap_or(1), say)?;
             print(&report, options.json)

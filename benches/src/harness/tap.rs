@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -13,11 +13,12 @@ use serde::Serialize;
 use super::contender::{self, Contender, OUR_PACKAGE, Protocol, Role};
 use super::era::Era;
 use super::measure::{Pinned, latency};
+use super::program;
 use super::server::Server;
 use super::workload::Workload;
 
 /// The server behind the tap.
-static SERVER: Contender = Contender {
+pub(super) static SERVER: Contender = Contender {
     letter: 'a',
     name: "mcp-server",
     what: "barewire's server, one thread",
@@ -97,7 +98,7 @@ struct TapRound {
 /// Measures all modes in turns, so that disturbances of the machine affect them alike.
 pub(crate) fn run(rounds: usize, say: fn(&str)) -> Result<TapReport, Box<dyn Error>> {
     contender::build(&[&SERVER])?;
-    let program = build()?;
+    let program = program::build()?;
     let scratch = std::env::temp_dir().join(format!("barewire-benches-tap-{}", std::process::id()));
     fs::create_dir_all(&scratch)?;
     let mut report = TapReport { rounds, rows: Vec::new(), marks: Vec::new() };
@@ -158,21 +159,6 @@ fn command(way: TapMode, program: &Path, scratch: &Path) -> io::Result<Command> 
     }
     command.arg("--").arg(server).stderr(Stdio::inherit());
     Ok(command)
-}
-
-/// Builds the program, if this was started by `cargo run`, and returns its path.
-fn build() -> io::Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    if let Some(cargo) = std::env::var_os("CARGO") {
-        let target = own.ancestors().nth(2).ok_or_else(|| io::Error::other("not in a target directory"))?;
-        let mut build = Command::new(cargo);
-        build.args(["build", "--quiet", "--release", "--package", "barewire-cli", "--manifest-path"]);
-        build.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml")).arg("--target-dir").arg(target);
-        if !build.status()?.success() {
-            return Err(io::Error::other("the program cannot be built"));
-        }
-    }
-    Ok(own.with_file_name("barewire"))
 }
 
 impl TapReport {
