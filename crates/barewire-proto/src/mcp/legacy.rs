@@ -17,6 +17,8 @@ pub enum Handshake {
     /// No revision is agreed on yet.
     #[default]
     Fresh,
+    /// No revision is agreed on, and the client has sent a modern request. Only `initialize` is still a legacy request.
+    Modern,
     /// `initialize` was answered with this revision; `notifications/initialized` has not arrived yet.
     Initializing(Revision),
     /// The handshake is complete: all requests are allowed.
@@ -61,7 +63,8 @@ pub enum HandshakeRule {
     SecondInitialize,
     /// The server supports no revision that has a handshake.
     NoHandshake,
-    /// The server supports only modern revisions, and the request lacks the `_meta` members that they all require.
+    /// The server supports only modern revisions, or the client has sent a modern request and no `initialize`; and this
+    /// request lacks the `_meta` members that modern requests require.
     NoMeta,
 }
 
@@ -88,7 +91,7 @@ impl Handshake {
                 *self = Self::Ready(revision);
                 HandshakeEffect::Serve(revision)
             }
-            (Self::Fresh, HandshakeEvent::Initialize(requested)) => match policy.agree(requested) {
+            (Self::Fresh | Self::Modern, HandshakeEvent::Initialize(requested)) => match policy.agree(requested) {
                 Some(revision) => {
                     *self = Self::Initializing(revision);
                     HandshakeEffect::Serve(revision)
@@ -104,15 +107,26 @@ impl Handshake {
                 Some(_) => HandshakeEffect::Refuse(HandshakeRule::BeforeInitialize),
                 None => HandshakeEffect::Refuse(HandshakeRule::NoMeta),
             },
+            // MCP 2026-07-28, basic/index, `_meta`: "A request missing any required field is malformed; the server MUST
+            // reject it with JSON-RPC error code -32602". The client has shown that it is modern.
+            (Self::Modern, HandshakeEvent::Ping | HandshakeEvent::Request) => HandshakeEffect::Refuse(HandshakeRule::NoMeta),
             // `notifications/initialized` has no effect before `initialize`, or when it is received a second time.
-            (Self::Fresh | Self::Ready(_), HandshakeEvent::Initialized) => HandshakeEffect::Ignore,
+            (Self::Fresh | Self::Modern | Self::Ready(_), HandshakeEvent::Initialized) => HandshakeEffect::Ignore,
+        }
+    }
+
+    /// Records that the client has sent a modern request, which needs no handshake. A handshake that has begun stays.
+    #[inline]
+    pub fn record_modern_request(&mut self) {
+        if *self == Self::Fresh {
+            *self = Self::Modern;
         }
     }
 
     /// Returns the revision that client and server agreed on, if there is one.
     pub fn revision(self) -> Option<Revision> {
         match self {
-            Self::Fresh => None,
+            Self::Fresh | Self::Modern => None,
             Self::Initializing(revision) | Self::Ready(revision) => Some(revision),
         }
     }
@@ -164,8 +178,10 @@ impl HandshakeRule {
             }
             Self::BeforeInitialize | Self::BeforeInitialized | Self::SecondInitialize => (Code::INVALID_REQUEST, ""),
         };
-        // MCP 2026-07-28, basic/versioning: an error response to `initialize` SHOULD list the supported versions.
-        let supported = matches!(self, Self::NoHandshake | Self::NoMeta).then_some(supported);
+        // MCP 2026-07-28, basic/versioning: an error response to `initialize` SHOULD list the supported versions. Only
+        // modern ones can be named in `_meta`.
+        let supported = matches!(self, Self::NoHandshake | Self::NoMeta)
+            .then(|| supported.iter().copied().filter(|revision| revision.is_modern()).collect());
         let data = HandshakeRuleData { rule: self.name(), supported };
         let standard = code.message().unwrap_or_default();
         ErrorObject::new(code, format!("{standard}: {self}{more}")).with_data(&data)
@@ -185,10 +201,10 @@ impl fmt::Display for HandshakeRule {
 }
 
 #[derive(Serialize)]
-struct HandshakeRuleData<'a> {
+struct HandshakeRuleData {
     rule: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    supported: Option<&'a [Revision]>,
+    supported: Option<Vec<Revision>>,
 }
 
 #[cfg(test)]
@@ -196,7 +212,8 @@ mod tests {
     use super::*;
 
     const OLD: Revision = Revision::V2025_06_18;
-    const STATES: [Handshake; 3] = [Handshake::Fresh, Handshake::Initializing(OLD), Handshake::Ready(OLD)];
+    const STATES: [Handshake; 4] =
+        [Handshake::Fresh, Handshake::Modern, Handshake::Initializing(OLD), Handshake::Ready(OLD)];
 
     fn step(state: Handshake, event: HandshakeEvent<'_>, lenient: bool) -> (Handshake, HandshakeEffect) {
         let mut state = state;
@@ -208,12 +225,16 @@ mod tests {
     fn all_of_the_table() {
         use HandshakeEffect::{Ignore, Refuse, Serve};
         let latest = Revision::LATEST_LEGACY;
-        let [fresh, initializing, ready] = STATES;
+        let [fresh, modern, initializing, ready] = STATES;
         for (state, event, next, effect) in [
             (fresh, HandshakeEvent::Ping, fresh, Serve(latest)),
             (fresh, HandshakeEvent::Request, fresh, Refuse(HandshakeRule::BeforeInitialize)),
             (fresh, HandshakeEvent::Initialized, fresh, Ignore),
             (fresh, HandshakeEvent::Initialize("2025-06-18"), initializing, Serve(OLD)),
+            (modern, HandshakeEvent::Ping, modern, Refuse(HandshakeRule::NoMeta)),
+            (modern, HandshakeEvent::Request, modern, Refuse(HandshakeRule::NoMeta)),
+            (modern, HandshakeEvent::Initialized, modern, Ignore),
+            (modern, HandshakeEvent::Initialize("2025-06-18"), initializing, Serve(OLD)),
             (initializing, HandshakeEvent::Ping, initializing, Serve(OLD)),
             (initializing, HandshakeEvent::Request, initializing, Refuse(HandshakeRule::BeforeInitialized)),
             (initializing, HandshakeEvent::Initialized, ready, Serve(OLD)),
@@ -231,6 +252,16 @@ mod tests {
                 _ => effect,
             };
             assert_eq!(step(state, event, true), (next, effect), "lenient: {state:?} {event:?}");
+        }
+    }
+
+    #[test]
+    fn a_modern_request_does_not_end_a_handshake() {
+        let [fresh, modern, initializing, ready] = STATES;
+        for (state, next) in [(fresh, modern), (modern, modern), (initializing, initializing), (ready, ready)] {
+            let mut state = state;
+            state.record_modern_request();
+            assert_eq!(state, next);
         }
     }
 

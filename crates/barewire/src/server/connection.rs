@@ -158,7 +158,11 @@ impl Service for ConnectionService {
         let members = incoming.members();
         record_trace_context(&members);
         let supported = &self.shared.settings.revisions;
-        let modern = modern::check_meta(context.method(), &members.meta, supported).map_err(|bad| bad.error())?;
+        let modern = modern::check_meta(context.method(), &members.meta, supported);
+        if !matches!(modern, Ok(None)) {
+            self.legacy.record_modern_request();
+        }
+        let modern = modern.map_err(|bad| bad.error())?;
         let (revision, event) = match (&modern, context.method()) {
             (Some(modern), _) => (Some(modern.revision), HandshakeEvent::Request),
             (None, "initialize") => return self.initialize(params),
