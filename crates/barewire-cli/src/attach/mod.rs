@@ -14,12 +14,12 @@ mod replace;
 mod roundtrip;
 mod servers;
 
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 
-use crate::output::{Output, shown, text_for};
+use crate::output::{Output, shown, stderr};
 use crate::{Exit, Failure};
 use capture_path::CapturePath;
 use change::{Change, Plan, change};
@@ -215,8 +215,7 @@ fn restored(text: &str, found: &FoundServer<'_>) -> Option<String> {
 
 fn print_diff(found: &FoundServer<'_>, edits: &[Edit], output: &mut Output) -> io::Result<()> {
     let diff = diff::unified(&found.config.path, &found.config.text, edits);
-    let diff = text_for(output.is_terminal(), &diff).into_owned();
-    output.write_all(diff.as_bytes())
+    output.write_result(&diff)
 }
 
 /// Returns the lines to print after a change.
@@ -294,5 +293,5 @@ fn check_options(options: &[String]) -> Result<(), Failure> {
 
 /// Prints a line to stderr. Write errors are ignored, because there is no other place to report them.
 fn print_note(what: &str) {
-    let _ = writeln!(io::stderr(), "{what}");
+    let _ = writeln!(stderr(), "{what}");
 }
