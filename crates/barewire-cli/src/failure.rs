@@ -1,14 +1,16 @@
 //! An error -> lines on stderr, with a hint that names a command-line option.
 
-use std::io::{self, Write};
+use std::io;
 
 use barewire_workbench::Advice;
 
 pub(crate) use barewire_workbench::Error as Failure;
 
+use crate::output::stderr;
+
 /// Writes an error to stderr.
 pub(crate) fn report(failure: &Failure) {
-    let mut stderr = io::stderr().lock();
+    let mut stderr = stderr();
     let _ = writeln!(stderr, "barewire: {failure}").and_then(|()| match failure.hint_in(option) {
         Some(hint) => writeln!(stderr, "hint: {hint}"),
         None => Ok(()),

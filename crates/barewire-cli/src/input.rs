@@ -1,9 +1,11 @@
 //! `FILE`, `-` or no argument on the command line -> a file, or stdin.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use barewire_workbench::frames::Format;
+
+use crate::output::stderr;
 
 /// The value of `--format`: the format of the input.
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
@@ -31,7 +33,7 @@ impl From<InputFormat> for Format {
 pub(crate) fn file(named: Option<&Path>) -> Option<&Path> {
     let file = named.filter(|path| path.as_os_str() != "-");
     if file.is_none() && io::stdin().is_terminal() {
-        let _ = writeln!(io::stderr(), "reading from the terminal: end the input with Ctrl-D, or name a file");
+        let _ = writeln!(stderr(), "reading from the terminal: end the input with Ctrl-D, or name a file");
     }
     file
 }

@@ -1,15 +1,15 @@
 //! Log events of the library -> lines on stderr.
 
 use std::fmt::Debug;
-use std::io::Write;
 
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Calls `write_line` for each log event of the library, in every thread. The library has already escaped text from
-/// peers.
+use crate::output::stderr;
+
+/// Calls `write_line` for each log event of the library, in every thread.
 pub(crate) fn start(write_line: impl Fn(&str) + Send + Sync + 'static) {
     // A second call has no effect. Each verb calls this function at most once.
     let _ = tracing::subscriber::set_global_default(LogSubscriber(write_line));
@@ -17,7 +17,7 @@ pub(crate) fn start(write_line: impl Fn(&str) + Send + Sync + 'static) {
 
 pub(crate) fn start_on_stderr() {
     start(|line| {
-        let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+        let _ = writeln!(stderr(), "{line}");
     });
 }
 

@@ -1,5 +1,8 @@
 //! The program `barewire`: parses the command line and runs one verb. Each verb has its own file or folder.
 
+// Text from a peer reaches a terminal only through `output`, which escapes it.
+#![deny(clippy::disallowed_methods)]
+
 mod ask;
 mod attach;
 mod bench;
@@ -21,7 +24,7 @@ mod serve;
 mod tap;
 mod url_headers;
 
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};

@@ -1,38 +1,51 @@
-//! Standard output: buffered, in colour only on a terminal, and with text from peers escaped.
+//! Standard output and standard error: everything is escaped, and in colour only on a terminal.
 
-use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, Stderr, StdoutLock, Write};
 
-use barewire_proto::transcript::{escape, is_clean};
+use barewire_proto::transcript::SafeText;
 
 pub(crate) use barewire_workbench::text::{
-    Style, Tone, displayed_duration, pad, safe_json, shown, size, took, took_precisely, wrap,
+    Style, TextWriter, Tone, displayed_duration, pad, safe_json, shown, size, took, took_precisely, wrap,
 };
 
-/// The standard output of this process. It is for results only; everything else goes to stderr.
+/// The standard output of this process. It is for results only; everything else goes to [`stderr`].
+///
+/// `write!` escapes everything, so text from a peer cannot control the terminal. There is no other way to write, but
+/// [`Output::data`] for results that must not be changed.
 pub(crate) struct Output {
-    stdout: BufWriter<StdoutLock<'static>>,
+    text: TextWriter<Destination>,
     is_terminal: bool,
-    coloured: bool,
     width: usize,
+}
+
+/// Text that an [`Output`] has written, escaped and with its colours.
+pub(crate) struct WrittenText(Vec<u8>);
+
+struct Destination {
+    stdout: BufWriter<StdoutLock<'static>>,
     /// Receives everything that is written while [`Output::capture`] runs.
     captured: Option<Vec<u8>>,
 }
 
 impl Output {
     pub(crate) fn stdout() -> Self {
+        #[expect(clippy::disallowed_methods, reason = "this is the type that escapes")]
         let stdout = io::stdout();
         let is_terminal = stdout.is_terminal();
-        let coloured = is_coloured(is_terminal, |name| std::env::var_os(name));
         // If stdout is not a terminal, the environment variable `COLUMNS` sets the width.
         let variable = || std::env::var("COLUMNS").ok()?.parse().ok();
         let columns = terminal_size::terminal_size_of(&stdout).map(|(width, _)| usize::from(width.0));
         // Lines of more than 100 characters are hard to read.
         let width = columns.or_else(variable).unwrap_or(80).clamp(40, 100);
         let stdout = BufWriter::with_capacity(64 * 1024, stdout.lock());
-        Self { stdout, is_terminal, coloured, width, captured: None }
+        let destination = Destination { stdout, captured: None };
+        let text = match is_coloured(is_terminal, |name| std::env::var_os(name)) {
+            true => TextWriter::coloured(destination),
+            false => TextWriter::new(destination),
+        };
+        Self { text, is_terminal, width }
     }
 
     pub(crate) fn is_terminal(&self) -> bool {
@@ -40,38 +53,64 @@ impl Output {
     }
 
     pub(crate) fn is_coloured(&self) -> bool {
-        self.coloured
+        self.text.has_colours()
+    }
+
+    /// Writes text, escaped. `write!` and `writeln!` call this.
+    pub(crate) fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> io::Result<()> {
+        self.text.write_fmt(text)
+    }
+
+    /// From now on, all text is JSON, and is escaped as JSON.
+    pub(crate) fn write_json(&mut self) {
+        self.text.write_json();
+    }
+
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.text.flush()
+    }
+
+    /// Returns a writer that changes nothing, for a result that another program reads. If it contains text from a peer,
+    /// the caller must first check that stdout is not a terminal.
+    pub(crate) fn data(&mut self) -> &mut impl Write {
+        self.text.unescaped()
+    }
+
+    /// Writes a text that is the result of a command: unchanged for another program, escaped for a terminal.
+    pub(crate) fn write_result(&mut self, text: &str) -> io::Result<()> {
+        match self.is_terminal {
+            true => write!(self, "{}", shown_lines(text)),
+            false => self.data().write_all(text.as_bytes()),
+        }
     }
 
     /// Runs `write` and returns everything that it writes, instead of printing it.
-    pub(crate) fn capture(&mut self, write: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<Vec<u8>> {
-        self.captured = Some(Vec::new());
+    pub(crate) fn capture(&mut self, write: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<WrittenText> {
+        self.text.unescaped().captured = Some(Vec::new());
         let done = write(self);
-        let captured = self.captured.take().unwrap_or_default();
-        done.map(|()| captured)
+        let captured = self.text.unescaped().captured.take().unwrap_or_default();
+        done.map(|()| WrittenText(captured))
+    }
+
+    /// Prints the result of [`Output::capture`].
+    pub(crate) fn print(&mut self, text: &WrittenText) -> io::Result<()> {
+        self.text.unescaped().write_all(&text.0)
     }
 
     /// Returns `text` in the colour of `tone`, or unchanged if colours are off.
     pub(crate) fn paint(&self, tone: Tone, text: impl fmt::Display) -> String {
-        if !self.coloured {
-            return text.to_string();
-        }
-        let code = match tone {
-            Tone::Strong => "1",
-            Tone::Faint => "2",
-            Tone::Request => "36",
-            Tone::Notification => "35",
-            Tone::Good => "32",
-            Tone::Bad => "1;31",
-            Tone::Noted => "33",
-            _ => return text.to_string(),
-        };
-        format!("\x1b[{code}m{text}\x1b[0m")
+        self.text.paint(tone, text)
     }
 
     /// Returns the maximum width of a line of prose, in columns.
     pub(crate) fn width(&self) -> usize {
         self.width
+    }
+}
+
+impl WrittenText {
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 }
 
@@ -85,7 +124,7 @@ impl Style for Output {
     }
 }
 
-impl Write for Output {
+impl Write for Destination {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if let Some(captured) = &mut self.captured { captured.write(bytes) } else { self.stdout.write(bytes) }
     }
@@ -93,6 +132,27 @@ impl Write for Output {
     fn flush(&mut self) -> io::Result<()> {
         self.stdout.flush()
     }
+}
+
+/// The standard error of this process. Everything that is written is escaped. The text of one value appears as a whole,
+/// when the value is dropped, so that the lines of different threads do not mix.
+pub(crate) type ErrorOutput = TextWriter<BufWriter<Stderr>>;
+
+pub(crate) fn stderr() -> ErrorOutput {
+    TextWriter::new(BufWriter::new(raw_stderr()))
+}
+
+/// Returns the standard error of this process, to ask about the terminal, or for bytes that must not be changed.
+pub(crate) fn raw_stderr() -> Stderr {
+    #[expect(clippy::disallowed_methods, reason = "its name says what it is for")]
+    io::stderr()
+}
+
+/// Replaces the status line at the bottom of the terminal by another one, or by nothing.
+pub(crate) fn draw_status(line: &str) {
+    let mut stderr = stderr();
+    // Write errors are ignored, because there is no other place to report them.
+    let _ = stderr.unescaped().write_all(ERASE_LINE).and_then(|()| write!(stderr, "{line}"));
 }
 
 /// Prints a label and a wrapped paragraph, which is indented by the width of the label.
@@ -114,19 +174,13 @@ fn is_coloured(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -
     is_set("CLICOLOR_FORCE") || is_terminal && !is("CLICOLOR", "0") && !is("TERM", "dumb")
 }
 
-/// Returns text from a peer: with every line escaped if stdout is a terminal, unchanged otherwise.
-pub(crate) fn text_for(is_terminal: bool, text: &str) -> Cow<'_, str> {
-    let clean = |line: &str| line.split('\t').all(|part| is_clean(part.as_bytes()));
-    if !is_terminal || text.split('\n').all(clean) {
-        return Cow::Borrowed(text);
-    }
-    let line = |line: &str| {
-        let parts: Vec<_> = line.split('\t').map(|part| escape(part.as_bytes())).collect();
-        parts.join("\t")
-    };
-    let lines: Vec<_> = text.split('\n').map(|it| line(it.strip_suffix('\r').unwrap_or(it))).collect();
-    Cow::Owned(lines.join("\n"))
+/// Returns text of several lines from a peer, escaped. Line ends of Windows become those of Unix.
+pub(crate) fn shown_lines(text: &str) -> SafeText {
+    SafeText::new(text.replace("\r\n", "\n"))
 }
+
+/// Moves to the start of the line and erases it.
+pub(crate) const ERASE_LINE: &[u8] = b"\r\x1b[K";
 
 #[cfg(test)]
 mod tests {

@@ -12,6 +12,7 @@ mod call_mcp;
 mod check;
 mod check_captures;
 mod check_http;
+mod control_text;
 mod demo;
 mod http;
 mod layers;

@@ -1,6 +1,8 @@
 //! `barewire attach` and `barewire detach` on files as people and hosts write them.
 #![cfg(unix)]
 
+#[path = "attach/at_once.rs"]
+mod at_once;
 #[path = "attach/entry.rs"]
 mod entry;
 #[path = "attach/files.rs"]

@@ -3,6 +3,7 @@
 use std::{fmt, io};
 
 use barewire::transport::SpawnError;
+use barewire_proto::transcript::SafeText;
 
 /// An error: what could not be done, and why.
 ///
@@ -10,7 +11,7 @@ use barewire::transport::SpawnError;
 /// the user.
 #[derive(Debug)]
 pub struct Error {
-    what: String,
+    what: SafeText,
     help: Option<Help>,
     /// Set if the caller's own output could not be written. Then the error gets no hint, and its text is not extended.
     output: Option<io::Error>,
@@ -18,7 +19,7 @@ pub struct Error {
 
 #[derive(Debug)]
 enum Help {
-    Hint(String),
+    Hint(SafeText),
     Advice(Advice),
 }
 
@@ -97,9 +98,9 @@ impl fmt::Display for Advice {
 }
 
 impl Error {
-    /// Makes an error from a sentence without a full stop at its end.
-    pub fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into(), help: None, output: None }
+    /// Makes an error from a sentence without a full stop at its end. Text from a peer in it is escaped.
+    pub fn new(what: impl fmt::Display) -> Self {
+        Self { what: SafeText::new(what), help: None, output: None }
     }
 
     /// Makes an error from the failed start of a program.
@@ -118,8 +119,8 @@ impl Error {
 
     /// Sets the hint: a suggestion for the user.
     #[must_use]
-    pub fn with_hint(self, hint: impl Into<String>) -> Self {
-        self.with_help(Help::Hint(hint.into()))
+    pub fn with_hint(self, hint: impl fmt::Display) -> Self {
+        self.with_help(Help::Hint(SafeText::new(hint)))
     }
 
     /// Sets the suggestion for the user. The caller of [`hint_in`](Self::hint_in) writes its text.
@@ -135,13 +136,21 @@ impl Error {
     /// Adds a clause to the text.
     #[must_use]
     pub fn and(self, more: &str) -> Self {
-        if self.output.is_some() { self } else { Self { what: format!("{}; {more}", self.what), ..self } }
+        if self.output.is_some() {
+            self
+        } else {
+            Self { what: SafeText::new(format_args!("{}; {more}", self.what)), ..self }
+        }
     }
 
     /// Puts a name before the text: `name: text`.
     #[must_use]
     pub fn about(self, name: &str) -> Self {
-        if self.output.is_some() { self } else { Self { what: format!("{name}: {}", self.what), ..self } }
+        if self.output.is_some() {
+            self
+        } else {
+            Self { what: SafeText::new(format_args!("{name}: {}", self.what)), ..self }
+        }
     }
 
     /// Returns the hint, if there is one.
@@ -152,8 +161,8 @@ impl Error {
     /// Returns the hint, if there is one. `words` returns the caller's text for a suggestion.
     pub fn hint_in(&self, words: impl FnOnce(&Advice) -> String) -> Option<String> {
         Some(match self.help.as_ref()? {
-            Help::Hint(hint) => hint.clone(),
-            Help::Advice(advice) => words(advice),
+            Help::Hint(hint) => hint.to_string(),
+            Help::Advice(advice) => SafeText::new(words(advice)).to_string(),
         })
     }
 
@@ -178,6 +187,6 @@ impl std::error::Error for Error {
 /// Converts an I/O error of the caller's own output, for `?`. All other errors are made with [`Error::new`].
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
-        Self { what: format!("cannot write the output: {error}"), help: None, output: Some(error) }
+        Self { what: SafeText::new(format_args!("cannot write the output: {error}")), help: None, output: Some(error) }
     }
 }

@@ -55,6 +55,7 @@ pub mod xml;
 
 mod error;
 mod nearest;
+mod text_writer;
 
 pub use error::{Advice, Error};
 

@@ -8,6 +8,7 @@ use barewire_proto::transcript::{escape, is_clean};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 pub use crate::nearest::nearest;
+pub use crate::text_writer::TextWriter;
 
 /// The meaning of a part of a text, which can be shown as a colour. The text without colours has the same information.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,12 +86,17 @@ pub fn safe_json(text: &str) -> Cow<'_, str> {
         } else if is_clean(c.encode_utf8(&mut [0; 4]).as_bytes()) {
             out.push(c);
         } else {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                write!(out, "\\u{unit:04x}").expect("writing to a String cannot fail");
-            }
+            push_json_escape(&mut out, c);
         }
     }
     Cow::Owned(out)
+}
+
+/// Appends a character as an escape in a JSON string.
+pub(crate) fn push_json_escape(out: &mut String, c: char) {
+    for unit in c.encode_utf16(&mut [0; 2]) {
+        write!(out, "\\u{unit:04x}").expect("writing to a String cannot fail");
+    }
 }
 
 /// Wraps a paragraph into lines of at most `room` columns. A longer word gets a line of its own.

@@ -1,5 +1,7 @@
 //! Escapes text for XML.
 
+use barewire_proto::transcript;
+
 /// Escapes special characters, and replaces characters that XML cannot contain with U+FFFD.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -13,7 +15,8 @@ pub fn escape(text: &str) -> String {
             '\n' | '\t' => out.push(c),
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
+            // Characters that are invisible or change the order of others are shown as in a text.
+            c => out.push_str(&transcript::escape(c.encode_utf8(&mut [0; 4]).as_bytes())),
         }
     }
     out
@@ -23,6 +26,10 @@ pub fn escape(text: &str) -> String {
 mod tests {
     #[test]
     fn characters_that_xml_cannot_contain_are_replaced() {
-        assert_eq!(super::escape("<a b='\"&\u{1b}\u{fffe}\n"), "&lt;a b=&#39;&quot;&amp;\u{fffd}\u{fffd}\n");
+        assert_eq!(
+            super::escape("<a b='\"&\u{1b}\u{9b}\u{fffe}\n"),
+            "&lt;a b=&#39;&quot;&amp;\u{fffd}\u{fffd}\u{fffd}\n"
+        );
+        assert_eq!(super::escape("ä\u{202e}→"), r"ä\xe2\x80\xae→");
     }
 }

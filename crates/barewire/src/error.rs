@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use barewire_proto::transcript::Escaped;
+
 #[cfg(feature = "client")]
 use crate::client::ClientError;
 #[cfg(all(feature = "client", feature = "http"))]
@@ -90,7 +92,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.parts().0.fmt(f)
+        Escaped::new(self.parts().0).fmt(f)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use barewire_proto::rpc::Invalid;
-use barewire_proto::transcript::escape;
+use barewire_proto::transcript::{Escaped, escape};
 use tracing::{Level, error, event_enabled, warn};
 
 use crate::Failure;
@@ -28,13 +28,13 @@ impl Log {
     pub(crate) fn refused(&self, offset: u64, bytes: &[u8], invalid: &Invalid<'_>) {
         let (rule, code) = (invalid.rule.name(), invalid.rule.code().get());
         self.send(|| {
-            warn!(target: TARGET, offset, rule, code, frame = %quoted(bytes), "refused: {invalid}");
+            warn!(target: TARGET, offset, rule, code, frame = %quoted(bytes), "refused: {}", Escaped::new(invalid));
         });
     }
 
     /// Logs a message about a frame, with the beginning of the frame.
     pub(crate) fn frame(&self, offset: u64, bytes: &[u8], what: impl fmt::Display) {
-        self.send(|| warn!(target: TARGET, offset, frame = %quoted(bytes), "{what}"));
+        self.send(|| warn!(target: TARGET, offset, frame = %quoted(bytes), "{}", Escaped::new(what)));
     }
 
     /// Logs the failure of a handler, if the failure has more details than the error response.
@@ -47,9 +47,9 @@ impl Log {
         }
     }
 
-    /// Logs a message about a connection or a client. Text from a peer in the message must be escaped with [`quoted`].
+    /// Logs a message about a connection or a client. Long text from a peer in the message must be cut with [`quoted`].
     pub(crate) fn report(&self, what: impl fmt::Display) {
-        self.send(|| warn!(target: TARGET, "{what}"));
+        self.send(|| warn!(target: TARGET, "{}", Escaped::new(what)));
     }
 
     /// Calls `event`, which sends one event, unless the limit of events in this second is reached.

@@ -3,14 +3,14 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read};
 
 use barewire_proto::json::{Json, Kind};
 use serde_json::value::RawValue;
 
 use crate::Failure;
 use crate::excerpt::Excerpt;
-use crate::output::shown;
+use crate::output::{shown, stderr};
 use crate::platform;
 
 /// Reads params that are given as JSON, as `@FILE`, or as `-` for stdin.
@@ -31,7 +31,7 @@ pub(crate) fn read(argument: &OsStr) -> Result<Box<RawValue>, Failure> {
 fn stdin() -> Result<Vec<u8>, Failure> {
     let mut stdin = io::stdin().lock();
     if stdin.is_terminal() {
-        let _ = writeln!(io::stderr(), "reading the params from the terminal: end with Ctrl-D");
+        let _ = writeln!(stderr(), "reading the params from the terminal: end with Ctrl-D");
     }
     let mut text = Vec::new();
     stdin

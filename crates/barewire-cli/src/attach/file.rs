@@ -1,7 +1,7 @@
-//! Reads a configuration file, and replaces its text atomically if no other program has changed it since it was read.
+//! A path -> the configuration file as it is now: its text, its owner and its permissions.
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::Failure;
@@ -16,7 +16,7 @@ pub(super) struct Config {
     /// The path with symlinks resolved, because renaming over a symlink would replace the link.
     pub(super) path: PathBuf,
     pub(super) text: String,
-    metadata: Metadata,
+    pub(super) metadata: Metadata,
 }
 
 impl Config {
@@ -54,67 +54,6 @@ impl Config {
     pub(super) fn other_links(&self) -> u64 {
         platform::other_names(&self.metadata)
     }
-
-    /// Replaces the file's text atomically: readers see the old text or the new one, even if this program or the
-    /// machine crashes.
-    pub(super) fn replace(&self, text: &str) -> Result<(), Failure> {
-        let folder = self.path.parent().unwrap_or(Path::new("/"));
-        let file = self.path.file_name().unwrap_or_default().to_string_lossy();
-        let temporary = folder.join(format!(".{file}.barewire-{}", std::process::id()));
-        let replaced = self.write_temporary(&temporary, text).and_then(|()| {
-            // Checked as late as possible: a running host may have changed the file since it was read, and its changes
-            // must not be lost.
-            if contents(&self.path)? != self.text.as_bytes() {
-                return Err(ReplaceError::Changed);
-            }
-            Ok(fs::rename(&temporary, &self.path)?)
-        });
-        let Err(error) = replaced else {
-            // Some file systems cannot sync a folder. The error is ignored, because the file's text is complete either
-            // way.
-            let _ = File::open(folder).and_then(|folder| folder.sync_all());
-            return Ok(());
-        };
-        // The temporary file may not exist, so an error is ignored.
-        let _ = fs::remove_file(&temporary);
-        let path = name(&self.path);
-        Err(match error {
-            ReplaceError::Changed => Failure::new(format!("{path} was changed by another program meanwhile: nothing is written"))
-                .with_hint("try again; if the host is running and writes this file, close it first"),
-            ReplaceError::Write(error) => Failure::new(format!("cannot write {path}: {error}"))
-                .with_hint("the file is unchanged; a new file is first written to its folder, which must be writable and have space"),
-            ReplaceError::Owner(error) => {
-                let owner = platform::owner(&self.metadata);
-                let why = format!("the new file cannot get its owner and group, {owner}: {error}");
-                Failure::new(format!("cannot write {path}: {why}"))
-                    .with_hint("the file is unchanged; run this as root, or as its owner if the owner is in that group")
-            }
-        })
-    }
-
-    fn write_temporary(&self, path: &Path, text: &str) -> Result<(), ReplaceError> {
-        let mut file = platform::private_options().write(true).create_new(true).open(path)?;
-        file.write_all(text.as_bytes())?;
-        platform::copy_owner(&file, &self.metadata).map_err(ReplaceError::Owner)?;
-        platform::copy_permissions(&file, &self.metadata)?;
-        Ok(file.sync_all()?)
-    }
-}
-
-/// The reason why a file was not replaced.
-enum ReplaceError {
-    /// Another program has written the file since it was read.
-    Changed,
-    Write(io::Error),
-    /// The new file cannot get the owner or group of the old one. Only root can give a file to another user, or to a
-    /// group that the user is not in.
-    Owner(io::Error),
-}
-
-impl From<io::Error> for ReplaceError {
-    fn from(error: io::Error) -> Self {
-        Self::Write(error)
-    }
 }
 
 /// Returns a path in the form shown to the user.
@@ -122,7 +61,7 @@ pub(super) fn name(path: &Path) -> String {
     shown(path.as_os_str().as_encoded_bytes(), 300)
 }
 
-fn contents(path: &Path) -> io::Result<Vec<u8>> {
+pub(super) fn contents(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_CONFIG_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -152,28 +91,3 @@ fn syntax_failure(path: &Path, text: &[u8], error: &ParseError) -> Failure {
 /// The maximum size of a configuration file. Claude Code's own file, which also stores histories, can have a few
 /// mebibytes.
 const MAX_CONFIG_BYTES: usize = 64 * 1024 * 1024;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn fresh(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("barewire-file-{}-{name}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
-        folder.join("mcp.json")
-    }
-
-    #[test]
-    fn changes_of_another_program_stay() {
-        let path = fresh("changed");
-        fs::write(&path, "{}").expect("written");
-        let config = Config::read(&path).ok().flatten().expect("a file");
-        fs::write(&path, "{\"mine\":1}").expect("written");
-        let Err(failure) = config.replace("{\"new\":1}") else { panic!("it was replaced") };
-        assert!(failure.to_string().contains("was changed by another program"), "{failure}");
-        let folder = path.parent().expect("a folder");
-        assert_eq!(fs::read_to_string(&path).expect("a path"), "{\"mine\":1}");
-        assert_eq!(fs::read_dir(folder).expect("a path").count(), 1, "nothing is left beside it");
-        fs::remove_dir_all(folder).expect("removed");
-    }
-}

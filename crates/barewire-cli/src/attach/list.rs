@@ -1,10 +1,8 @@
 //! The configurations of a host -> a line for every server.
 
-use std::io::{self, Write};
-
 use unicode_width::UnicodeWidthStr;
 
-use crate::output::{Output, Tone, shown};
+use crate::output::{Output, Tone, shown, stderr};
 use crate::{Exit, Failure};
 
 use super::entry::Entry;
@@ -49,7 +47,7 @@ pub(super) fn list(lookup: &Lookup, output: &mut Output) -> Result<Exit, Failure
     }
     if !has_servers {
         let files: Vec<String> = lookup.configs.iter().map(|config| name(&config.path)).collect();
-        let _ = writeln!(io::stderr(), "there are no servers in {}", files.join(", "));
+        let _ = writeln!(stderr(), "there are no servers in {}", files.join(", "));
     }
     Ok(Exit::Clean)
 }

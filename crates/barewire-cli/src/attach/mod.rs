@@ -1,6 +1,7 @@
 //! `barewire attach` and `detach`: a server in a host's configuration <-> the same server, through `barewire tap`.
 
 mod capture_path;
+mod change;
 mod diff;
 mod entry;
 mod file;
@@ -8,18 +9,20 @@ mod hosts;
 mod jsonc;
 mod list;
 mod lookup;
+mod replace;
 #[cfg(test)]
 mod roundtrip;
 mod servers;
 
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 
-use crate::output::{Output, shown, text_for};
+use crate::output::{Output, shown, stderr};
 use crate::{Exit, Failure};
 use capture_path::CapturePath;
+use change::{Change, Plan, change};
 use entry::{Edit, Entry, edited};
 use file::name;
 use hosts::Host;
@@ -108,17 +111,43 @@ Restart the host afterwards: it starts its servers only when it starts itself. C
 Exit codes: 0 the server is detached, or already was; 2 it could not be detached.";
 
 pub(crate) fn attach(args: &AttachArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let lookup = Lookup::new(&args.entry.config, args.entry.project.as_deref())?;
-    let Some(server) = &args.entry.server else { return list::list(&lookup, output) };
-    let found = lookup.find(server)?;
+    args.entry.run(output, |found, server| plan_attach(args, found, server))
+}
+
+pub(crate) fn detach(args: &DetachArgs, output: &mut Output) -> Result<Exit, Failure> {
+    args.entry.run(output, plan_detach)
+}
+
+impl EntryArgs {
+    fn run(
+        &self,
+        output: &mut Output,
+        plan: impl Fn(&FoundServer<'_>, &str) -> Result<Plan, Failure>,
+    ) -> Result<Exit, Failure> {
+        let read = || Lookup::new(&self.config, self.project.as_deref());
+        let Some(server) = &self.server else { return list::list(&read()?, output) };
+        if self.dry_run {
+            let lookup = read()?;
+            let found = lookup.find(server)?;
+            match plan(&found, server)? {
+                Plan::Keep(note) => print_note(&note),
+                Plan::Change(change) => print_diff(&found, &change.edits, output)?,
+            }
+            return Ok(Exit::Clean);
+        }
+        change(read, server, |found| plan(found, server))?.iter().for_each(|note| print_note(note));
+        Ok(Exit::Clean)
+    }
+}
+
+fn plan_attach(args: &AttachArgs, found: &FoundServer<'_>, server: &str) -> Result<Plan, Failure> {
     let document = found.config.document()?;
     let title = shown(server.as_bytes(), 60);
     let program = match Entry::read(&document, &found.server.entry) {
         Entry::Program(program) => program,
         Entry::Attached(attached) => {
             let to = shown(attached.record.as_bytes(), 300);
-            print_note(&format!("{title} is already attached; captures go to {to}"));
-            return Ok(Exit::Clean);
+            return Ok(Plan::Keep(format!("{title} is already attached; captures go to {to}")));
         }
         Entry::TappedByHand(_) => return Err(by_hand(&title)),
         Entry::Url(url) => return Err(over_http(&title, &url)),
@@ -132,33 +161,27 @@ pub(crate) fn attach(args: &AttachArgs, output: &mut Output) -> Result<Exit, Fai
     let edits = program.attach(&document, &barewire, &record.path, &args.options);
     let text = edited(document.text, &edits);
     // If detaching would not restore the same text, the entry is not changed.
-    if restored(&text, &found).as_deref() != Some(document.text) {
+    if restored(&text, found).as_deref() != Some(document.text) {
         let why = format!("{title} is not changed: detach could not restore it exactly");
         return Err(Failure::new(why).with_hint("edit the entry by hand: see barewire tap --help"));
     }
-    if args.entry.dry_run {
-        return dry_run(&found, &edits, output);
+    if !args.entry.dry_run {
+        record.create_folder()?;
     }
-    record.create_folder()?;
-    found.config.replace(&text)?;
-    print_note(&format!("attached {title} in {}", found.place));
-    print_note(&format!("captures go to {} ({})", shown(record.path.as_bytes(), 300), record.explanation()));
-    print_notes(&found, &document);
-    Ok(Exit::Clean)
+    let captures = format!("captures go to {} ({})", shown(record.path.as_bytes(), 300), record.explanation());
+    let mut notes = vec![format!("attached {title} in {}", found.place), captures];
+    notes.extend(notes_about(found, &document));
+    Ok(Plan::Change(Change { edits, text, notes }))
 }
 
-pub(crate) fn detach(args: &DetachArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let lookup = Lookup::new(&args.entry.config, args.entry.project.as_deref())?;
-    let Some(server) = &args.entry.server else { return list::list(&lookup, output) };
-    let found = lookup.find(server)?;
+fn plan_detach(found: &FoundServer<'_>, server: &str) -> Result<Plan, Failure> {
     let document = found.config.document()?;
     let title = shown(server.as_bytes(), 60);
     let attached = match Entry::read(&document, &found.server.entry) {
         Entry::Attached(attached) => attached,
         Entry::TappedByHand(_) => return Err(by_hand(&title)),
         Entry::Program(_) | Entry::Url(_) | Entry::Unsupported(_) => {
-            print_note(&format!("{title} is not attached"));
-            return Ok(Exit::Clean);
+            return Ok(Plan::Keep(format!("{title} is not attached")));
         }
     };
     let edits = attached.detach(&document);
@@ -167,16 +190,13 @@ pub(crate) fn detach(args: &DetachArgs, output: &mut Output) -> Result<Exit, Fai
         let why = format!("{title} in {} was changed and cannot be restored", name(&found.config.path));
         return Err(Failure::new(why).with_hint("edit it by hand: the program and its arguments follow the -- in args"));
     }
-    if args.entry.dry_run {
-        return dry_run(&found, &edits, output);
-    }
-    found.config.replace(&text)?;
-    print_note(&format!("detached {title} in {}", found.place));
+    let mut notes = vec![format!("detached {title} in {}", found.place)];
     if attached.leaves_empty_args(&document) {
-        print_note("the entry had no args before; it now has an empty args list, because it was edited meanwhile");
+        let note = "the entry had no args before; it now has an empty args list, because it was edited meanwhile";
+        notes.push(note.to_owned());
     }
-    print_notes(&found, &document);
-    Ok(Exit::Clean)
+    notes.extend(notes_about(found, &document));
+    Ok(Plan::Change(Change { edits, text, notes }))
 }
 
 /// Returns the text after detaching the server, or `None` if the server is not attached in it.
@@ -193,32 +213,33 @@ fn restored(text: &str, found: &FoundServer<'_>) -> Option<String> {
     }
 }
 
-fn dry_run(found: &FoundServer<'_>, edits: &[Edit], output: &mut Output) -> Result<Exit, Failure> {
+fn print_diff(found: &FoundServer<'_>, edits: &[Edit], output: &mut Output) -> io::Result<()> {
     let diff = diff::unified(&found.config.path, &found.config.text, edits);
-    let diff = text_for(output.is_terminal(), &diff).into_owned();
-    output.write_all(diff.as_bytes())?;
-    Ok(Exit::Clean)
+    output.write_result(&diff)
 }
 
-fn print_notes(found: &FoundServer<'_>, document: &Document<'_>) {
+/// Returns the lines to print after a change.
+fn notes_about(found: &FoundServer<'_>, document: &Document<'_>) -> Vec<String> {
     let path = &found.config.path;
     let Server { entry, duplicate, .. } = &found.server;
+    let mut notes = Vec::new();
     let mut own = ["command", "args"].into_iter().filter(|name| document.has_several(entry, name));
     if let Some(name) = duplicate.as_deref().or_else(|| own.next()) {
         let name = shown(name.as_bytes(), 200);
-        print_note(&format!("{name} occurs more than once: hosts use the last, which was changed"));
+        notes.push(format!("{name} occurs more than once: hosts use the last, which was changed"));
     }
-    for other in &found.others {
-        print_note(&format!("{other} also has a server with this name, which was not changed"));
-    }
+    let also = |other| format!("{other} also has a server with this name, which was not changed");
+    notes.extend(found.others.iter().map(also));
     if found.config.other_links() > 0 {
-        print_note("the file has other hard links, which keep the old text");
+        notes.push("the file has other hard links, which keep the old text".to_owned());
     }
     if path.file_name().is_some_and(|file| file == ".claude.json") {
-        print_note("Claude Code writes this file itself: if it is running, check that the change is still there");
+        let note = "Claude Code writes this file itself: if it is running, check that the change is still there";
+        notes.push(note.to_owned());
     }
     let restart = Host::of_file(path).map_or("restart the host: it starts its servers when it starts", Host::restart);
-    print_note(restart);
+    notes.push(restart.to_owned());
+    notes
 }
 
 /// Returns the failure for an entry that starts tap but was not written by `attach`.
@@ -272,5 +293,5 @@ fn check_options(options: &[String]) -> Result<(), Failure> {
 
 /// Prints a line to stderr. Write errors are ignored, because there is no other place to report them.
 fn print_note(what: &str) {
-    let _ = writeln!(io::stderr(), "{what}");
+    let _ = writeln!(stderr(), "{what}");
 }

@@ -6,7 +6,6 @@ mod request_plan;
 mod targets;
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -147,6 +146,9 @@ cannot be reached any more is measured up to that point.
 Exit codes: 0 all answers were good, 1 some were lost, duplicated or wrong, 2 nothing was measured.";
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
+    if args.json {
+        output.write_json();
+    }
     let targets = targets::targets(args)?;
     let plan = args.request_plan()?;
     if let Some(pid) = args.pid.filter(|pid| load::usage(*pid).is_none()) {

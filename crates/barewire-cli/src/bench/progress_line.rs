@@ -1,12 +1,12 @@
 //! The progress of a load test -> a status line on the terminal.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use barewire_workbench::load::Progress;
 use terminal_size::terminal_size_of;
 
-use crate::output::{shown, took_precisely};
+use crate::output::{draw_status, raw_stderr, shown, took_precisely};
 
 /// A status line on stderr. It is drawn only if stderr is a terminal.
 pub(super) struct ProgressLine {
@@ -17,7 +17,7 @@ pub(super) struct ProgressLine {
 
 impl ProgressLine {
     pub(super) fn stderr() -> Self {
-        Self { is_terminal: io::stderr().is_terminal(), next: Instant::now() }
+        Self { is_terminal: raw_stderr().is_terminal(), next: Instant::now() }
     }
 
     /// Draws the line, unless it was drawn less than `REDRAW_INTERVAL` ago.
@@ -28,18 +28,17 @@ impl ProgressLine {
         }
         self.next = now + REDRAW_INTERVAL;
         // A line as wide as the terminal would wrap, and the next redraw would not erase all of it.
-        let columns = terminal_size_of(io::stderr()).map_or(80, |(width, _)| usize::from(width.0));
+        let columns = terminal_size_of(raw_stderr()).map_or(80, |(width, _)| usize::from(width.0));
         let activity = if is_warm_up { format!("{server}, warming up") } else { server.to_owned() };
         let bad = tally.lost + tally.duplicated + tally.wrong_answers();
         let line = line(&activity, tally.good_answers(), tally.latency.percentile(0.5), bad);
         let line = shown(line.as_bytes(), columns.saturating_sub(1).min(MAX_WIDTH));
-        // Write errors are ignored, because there is no other place to report them.
-        let _ = write!(io::stderr(), "\r\x1b[K{line}");
+        draw_status(&line);
     }
 
     pub(super) fn clear(&self) {
         if self.is_terminal {
-            let _ = write!(io::stderr(), "\r\x1b[K");
+            draw_status("");
         }
     }
 }

@@ -98,7 +98,7 @@ impl Printer<'_> {
             }
             ResultFormat::Pretty => writeln!(output, "{}", indented(&safe_json(text))),
             ResultFormat::Plain if output.is_terminal() => writeln!(output, "{}", safe_json(text)),
-            ResultFormat::Plain => writeln!(output, "{text}"),
+            ResultFormat::Plain => writeln!(output.data(), "{text}"),
         }
     }
 

@@ -1,12 +1,13 @@
 //! Lines about a running call -> stderr. On a terminal, there is also one status line that is redrawn.
 
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use barewire::transport::Stderr;
 use barewire_proto::transcript::escape;
 
-use crate::output::shown;
+use crate::output::{ERASE_LINE, ErrorOutput, raw_stderr, shown, stderr};
 
 /// The stderr of this process, shared by all tasks of a call. Write errors are ignored.
 pub(super) struct Console {
@@ -25,15 +26,11 @@ struct StatusLine {
 
 impl Console {
     pub(super) fn stderr() -> Arc<Self> {
-        Arc::new(Self { is_terminal: io::stderr().is_terminal(), state: Mutex::default() })
+        Arc::new(Self { is_terminal: raw_stderr().is_terminal(), state: Mutex::default() })
     }
 
-    /// Writes a line. The caller must escape any text that came from a peer.
-    pub(super) fn line(&self, line: impl AsRef<[u8]>) {
-        self.redraw(|_, bytes| {
-            bytes.extend_from_slice(line.as_ref());
-            bytes.push(b'\n');
-        });
+    pub(super) fn line(&self, line: impl fmt::Display) {
+        self.redraw(|_, stderr| writeln!(stderr, "{line}"));
     }
 
     /// Shows progress: in the status line on a terminal, otherwise as a line of its own.
@@ -41,17 +38,26 @@ impl Console {
         if !self.is_terminal {
             return self.line(text);
         }
-        self.redraw(|state, _| state.text = text);
+        self.redraw(|state, _| {
+            state.text = text;
+            Ok(())
+        });
     }
 
     /// Removes the status line.
     pub(super) fn clear(&self) {
-        self.redraw(|state, _| state.text.clear());
+        self.redraw(|state, _| {
+            state.text.clear();
+            Ok(())
+        });
     }
 
     /// Hides the status line until the returned guard is dropped.
     pub(super) fn pause(self: &Arc<Self>) -> StatusPause {
-        self.redraw(|state, _| state.is_paused = true);
+        self.redraw(|state, _| {
+            state.is_paused = true;
+            Ok(())
+        });
         StatusPause(Arc::clone(self))
     }
 
@@ -60,7 +66,7 @@ impl Console {
         let console = Arc::clone(self);
         Stderr::lines(move |line| {
             if !console.is_terminal {
-                return console.line(line);
+                return console.redraw(|_, stderr| stderr.unescaped().write_all(&[line, b"\n"].concat()));
             }
             // A tab is shown as four spaces instead of an escape, because stack traces are indented with tabs.
             let parts: Vec<_> = line.split(|byte| *byte == b'\t').map(escape).collect();
@@ -70,20 +76,21 @@ impl Console {
 
     /// Erases the status line, applies `change`, which may write lines, and draws the status line again. Everything is
     /// one write, so that lines of different tasks do not mix.
-    fn redraw(&self, change: impl FnOnce(&mut StatusLine, &mut Vec<u8>)) {
+    fn redraw(&self, change: impl FnOnce(&mut StatusLine, &mut ErrorOutput) -> io::Result<()>) {
         let mut state = self.state();
-        let mut bytes = Vec::new();
-        if std::mem::take(&mut state.is_drawn) {
-            bytes.extend_from_slice(b"\r\x1b[K");
-        }
-        change(&mut state, &mut bytes);
+        let mut stderr = stderr();
+        let erased = match std::mem::take(&mut state.is_drawn) {
+            true => stderr.unescaped().write_all(ERASE_LINE),
+            false => Ok(()),
+        };
+        let changed = change(&mut state, &mut stderr);
         if self.is_terminal && !state.is_paused && !state.text.is_empty() {
-            let columns = terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| usize::from(width.0));
+            let columns = terminal_size::terminal_size_of(raw_stderr()).map_or(80, |(width, _)| usize::from(width.0));
             // The last column stays empty, because some terminals wrap when it is written.
-            bytes.extend_from_slice(shown(state.text.as_bytes(), columns.saturating_sub(1)).as_bytes());
+            let _ = write!(stderr, "{}", shown(state.text.as_bytes(), columns.saturating_sub(1)));
             state.is_drawn = true;
         }
-        let _ = io::stderr().write_all(&bytes);
+        let _ = erased.and(changed).and_then(|()| stderr.flush());
     }
 
     fn state(&self) -> MutexGuard<'_, StatusLine> {

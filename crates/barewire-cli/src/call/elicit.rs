@@ -1,6 +1,6 @@
 //! A server's requests for user input -> answers from `--answer` or the terminal, or a cancel.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, BufWriter, IsTerminal};
 use std::sync::{Arc, OnceLock};
 
 use barewire_proto::mcp::{ElicitForm, ElicitResult, ElicitUrl, Object};
@@ -11,7 +11,7 @@ use super::console::Console;
 use super::terminal::{self, Terminal};
 use crate::ask::given::{Pair, Text};
 use crate::ask::schema::Fields;
-use crate::output::shown;
+use crate::output::{shown, stderr};
 
 pub(super) struct Elicitor {
     console: Arc<Console>,
@@ -85,14 +85,16 @@ impl Elicitor {
 
     async fn at_terminal(
         &self,
-        ask: impl FnOnce(&str, &mut Terminal<io::StdinLock<'_>, io::Stderr>) -> io::Result<ElicitResult> + Send + 'static,
+        ask: impl FnOnce(&str, &mut Terminal<io::StdinLock<'_>, BufWriter<io::Stderr>>) -> io::Result<ElicitResult>
+        + Send
+        + 'static,
     ) -> ElicitResult {
         let _lock = self.terminal.lock().await;
         let _pause = self.console.pause();
         let server = self.server.get().map_or("the server", String::as_str).to_owned();
         // If the call is cancelled meanwhile, this thread keeps reading until the process exits, which is soon after.
         let answer = spawn_blocking(move || {
-            let mut terminal = Terminal { input: io::stdin().lock(), output: io::stderr() };
+            let mut terminal = Terminal { input: io::stdin().lock(), output: stderr() };
             ask(&server, &mut terminal)
         });
         match answer.await {

@@ -2,7 +2,6 @@
 //! the server's requests for input are answered.
 
 use std::ffi::OsStr;
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;

@@ -158,6 +158,9 @@ for the program.
 Exit codes: 0 a result, 1 an error or a tool result with isError, 2 no answer.";
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
+    if args.json || args.pretty {
+        output.write_json();
+    }
     let target = CallTarget::of(args)?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| runtime_failure(&error))?;
     // The whole command line is checked before a program is started.

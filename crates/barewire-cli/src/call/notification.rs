@@ -1,6 +1,6 @@
 //! Notifications and requests from the server -> lines on stderr, or on stdout during `subscriptions/listen`.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 
 use barewire::Failure;
 use barewire::client::ServerNotification;
@@ -10,7 +10,7 @@ use barewire_proto::mcp::LogMessage;
 use barewire_proto::transcript::escape;
 use serde_json::json;
 
-use crate::output::{safe_json, shown};
+use crate::output::{self, raw_stderr, safe_json, shown};
 
 /// Returns the handlers for `--raw`: they print notifications and requests, unless `quiet`, and refuse the requests.
 pub(super) fn methods(quiet: bool) -> Methods {
@@ -20,20 +20,20 @@ pub(super) fn methods(quiet: bool) -> Methods {
     Methods::new().fallback(|context: Context, params: Raw| async move {
         let kind = if context.id().is_some() { "refused request" } else { "notification" };
         let params = params.as_str().map_or(String::new(), |params| format!(" {}", safe_json(params)));
-        write_line(format!("{kind} {}{params}", escape(context.method().as_bytes())).into_bytes());
+        let _ = writeln!(output::stderr(), "{kind} {}{params}", escape(context.method().as_bytes()));
         Err::<Raw, _>(Failure::method_not_found())
     })
 }
 
 /// Returns a writer for a program's stderr, which escapes it on a terminal and passes it on unchanged otherwise.
 pub(super) fn stderr() -> Stderr {
-    if io::stderr().is_terminal() { Stderr::inherit() } else { Stderr::lines(|line| write_line(line.to_vec())) }
-}
-
-fn write_line(mut line: Vec<u8>) {
-    line.push(b'\n');
-    // Each line is one write, so that lines of different threads do not mix.
-    let _ = io::stderr().write_all(&line);
+    if raw_stderr().is_terminal() {
+        return Stderr::inherit();
+    }
+    Stderr::lines(|line| {
+        // Each line is one write, so that lines of different threads do not mix.
+        let _ = raw_stderr().write_all(&[line, b"\n"].concat());
+    })
 }
 
 pub(super) fn stderr_line(notification: &ServerNotification) -> String {

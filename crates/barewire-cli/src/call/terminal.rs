@@ -8,11 +8,11 @@ use serde_json::Value;
 use crate::ask::arguments;
 use crate::ask::given::Text;
 use crate::ask::schema::{Choice, Field, Fields, Type, plain};
-use crate::output::{shown, text_for};
+use crate::output::{TextWriter, shown, shown_lines};
 
 pub(super) struct Terminal<R, W> {
     pub(super) input: R,
-    pub(super) output: W,
+    pub(super) output: TextWriter<W>,
 }
 
 /// The answer to a question, or the user's decision to decline or cancel the whole form.
@@ -27,7 +27,7 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
         fields: &Fields,
         known: &Object,
     ) -> io::Result<ElicitResult> {
-        writeln!(self.output, "{} asks: {}", shown(server.as_bytes(), MAX_TEXT), text_for(true, &form.message))?;
+        writeln!(self.output, "{} asks: {}", shown(server.as_bytes(), MAX_TEXT), shown_lines(&form.message))?;
         writeln!(self.output, "(Enter accepts the value in brackets; Ctrl-D or !decline declines, !cancel cancels)")?;
         let asked: Vec<&Field> = fields.fields.iter().filter(|field| !known.contains_key(&field.name)).collect();
         // The answers of the previous pass over the form; they are the defaults of the next pass.
@@ -55,9 +55,9 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
 
     /// Shows a URL and asks whether the user will open it. barewire itself never opens it.
     pub(super) fn url(&mut self, server: &str, page: &ElicitUrl) -> io::Result<ElicitResult> {
-        writeln!(self.output, "{} asks: {}", shown(server.as_bytes(), MAX_TEXT), text_for(true, &page.message))?;
+        writeln!(self.output, "{} asks: {}", shown(server.as_bytes(), MAX_TEXT), shown_lines(&page.message))?;
         writeln!(self.output, "It asks you to open this page in a browser:")?;
-        writeln!(self.output, "  {}", text_for(true, &page.url.replace('\n', "\\n")))?;
+        writeln!(self.output, "  {}", shown_lines(&page.url.replace('\n', "\\n")))?;
         Ok(ElicitResult::new(match self.yes_or_no("accept, and open it yourself? [y/n]")? {
             Ok(true) => ElicitAction::Accept,
             Ok(false) => ElicitAction::Decline,
@@ -74,7 +74,7 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
         };
         let optional = if field.required { "" } else { ", optional" };
         let head = format!("{} ({}{optional}){label}", field.name, kind(field));
-        writeln!(self.output, "{}", text_for(true, &head.replace('\n', " ")))?;
+        writeln!(self.output, "{}", shown_lines(&head.replace('\n', " ")))?;
         for (number, Choice { value, title }) in (1..).zip(choices(field)) {
             let title = title.as_ref().map_or(String::new(), |title| format!("  {title}"));
             writeln!(self.output, "  {number}. {}", shown(format!("{}{title}", plain(value)).as_bytes(), MAX_TEXT))?;
@@ -96,7 +96,7 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
                     Err(error) => error,
                 },
             };
-            writeln!(self.output, "  {}", text_for(true, &error))?;
+            writeln!(self.output, "  {}", shown_lines(&error))?;
         }
     }
 
@@ -236,9 +236,10 @@ mod tests {
         let requested_schema = to_raw_value(&schema).expect("JSON");
         let fields = Fields::of(&requested_schema);
         let form = ElicitForm::new("Who\u{1b}?", requested_schema);
-        let mut terminal = Terminal { input: typed.as_bytes(), output: Vec::new() };
+        let mut terminal = Terminal { input: typed.as_bytes(), output: TextWriter::new(Vec::new()) };
         let result = terminal.form("server", &form, &fields, &Object::new()).expect("nothing fails");
-        (serde_json::to_value(result).expect("JSON"), String::from_utf8(terminal.output).expect("UTF-8"))
+        let printed = String::from_utf8(std::mem::take(terminal.output.unescaped()));
+        (serde_json::to_value(result).expect("JSON"), printed.expect("UTF-8"))
     }
 
     fn one(schema: Value, typed: &str) -> Value {
@@ -298,10 +299,10 @@ mod tests {
         for (typed, action) in [("y\n", "accept"), ("maybe\nn\n", "decline"), ("", "decline"), ("!cancel\n", "cancel")]
         {
             let page = ElicitUrl::new("Sign in", "https://a\u{202e}b");
-            let mut terminal = Terminal { input: typed.as_bytes(), output: Vec::new() };
+            let mut terminal = Terminal { input: typed.as_bytes(), output: TextWriter::new(Vec::new()) };
             let result = terminal.url("server", &page).expect("nothing fails");
             assert_eq!(serde_json::to_value(result).expect("JSON"), json!({"action": action}));
-            assert!(String::from_utf8_lossy(&terminal.output).contains(r"https://a\xe2\x80\xaeb"));
+            assert!(String::from_utf8_lossy(terminal.output.unescaped()).contains(r"https://a\xe2\x80\xaeb"));
         }
     }
 

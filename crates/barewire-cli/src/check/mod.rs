@@ -5,7 +5,6 @@ mod progress;
 mod show;
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -143,7 +142,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         return show::explain(output, id, args.json.is_some());
     }
     if args.page {
-        output.write_all(page::page().as_bytes())?;
+        write!(output, "{}", page::page())?;
         return Ok(Exit::Clean);
     }
     let printed = [&args.json, &args.junit, &args.sarif].into_iter().flatten();
@@ -165,7 +164,8 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verdict::Incomplete => Exit::Incomplete,
     };
     if !write(args, &report, exit, output)? {
-        output.write_all(report.text(output, args.verbose).as_bytes())?;
+        let text = report.text(output, args.verbose);
+        write!(output, "{text}")?;
     }
     Ok(exit)
 }
@@ -180,7 +180,7 @@ fn write(args: &Args, report: &Report, exit: Exit, output: &mut Output) -> Resul
     ];
     for (path, text) in formats.into_iter().flatten() {
         if path == Path::new("-") {
-            output.write_all(text.as_bytes())?;
+            write!(output, "{text}")?;
             is_printed = true;
         } else {
             let cannot = |error| Failure::new(format!("cannot write {}: {error}", path.display()));

@@ -1,7 +1,5 @@
 //! The catalogue -> the list of checks, or the explanation of one check; as text or JSON.
 
-use std::io::Write;
-
 use serde_json::{Value, json};
 
 use barewire_workbench::check::catalogue::{Check, all, resolve};

@@ -4,8 +4,6 @@ mod broken_server;
 mod grammar;
 mod tour;
 
-use std::io::Write;
-
 use crate::output::{Output, Tone};
 use crate::{Exit, Failure};
 

@@ -1,6 +1,6 @@
 //! A method of MCP -> text: its entry in the protocol's table of methods, and the members of its messages.
 
-use std::io::{self, Write};
+use std::io;
 
 use barewire_proto::mcp::method::TASKS;
 use barewire_proto::mcp::{Availability, Capability, Method, MethodKind, Revision, Side};

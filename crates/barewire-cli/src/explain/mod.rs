@@ -5,7 +5,7 @@ mod methods;
 mod revisions;
 mod topics;
 
-use std::io::{self, Write};
+use std::io;
 
 use barewire_proto::mcp::{METHODS, Method, Revision, code};
 use barewire_proto::rpc::Code;

@@ -1,6 +1,6 @@
 //! A revision of MCP -> text: its methods and codes, and those added and removed, from the protocol's tables.
 
-use std::io::{self, Write};
+use std::io;
 
 use barewire_proto::mcp::method::INPUT_REQUESTS;
 use barewire_proto::mcp::{CODES, Era, METHODS, Method, Revision};

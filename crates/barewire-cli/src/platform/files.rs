@@ -1,4 +1,4 @@
-//! Owners, permissions and identity of files.
+//! Owners, permissions and identity of files, locks on folders, and the exchange of two files.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
@@ -6,6 +6,9 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 /// A connection to a local socket that receives the lines of a log.
 pub(crate) type LogSocket = std::os::unix::net::UnixStream;
@@ -59,4 +62,36 @@ pub(crate) fn copy_permissions(file: &File, like: &Metadata) -> io::Result<()> {
 /// Returns the number of other hard links to a file.
 pub(crate) fn other_names(metadata: &Metadata) -> u64 {
     metadata.nlink().saturating_sub(1)
+}
+
+/// A lock on a folder. The system releases it when the process ends, however it ends.
+pub(crate) struct FolderLock {
+    _folder: File,
+}
+
+/// Locks a folder. Returns `None` if another process has locked it. Nothing is written: the lock is on the folder
+/// itself, and only programs that also lock the folder notice it.
+pub(crate) fn try_lock_folder(path: &Path) -> io::Result<Option<FolderLock>> {
+    let folder = File::open(path)?;
+    match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(FolderLock { _folder: folder })),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Exchanges the names of two files in one step. Returns `false` if the system or the file system cannot do this.
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+pub(crate) fn exchange(one: &Path, other: &Path) -> io::Result<bool> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
+        Ok(()) => Ok(true),
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+pub(crate) fn exchange(_one: &Path, _other: &Path) -> io::Result<bool> {
+    Ok(false)
 }

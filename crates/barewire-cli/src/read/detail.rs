@@ -1,6 +1,6 @@
 //! One frame in detail: each member, with its meaning.
 
-use std::io::{self, Write};
+use std::io;
 
 use barewire_proto::json::{Json, Kind, Member, Text};
 use barewire_proto::mcp::Method;

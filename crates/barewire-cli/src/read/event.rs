@@ -1,7 +1,7 @@
 //! Events of a transcript, such as HTTP heads, stderr and the exit of the program -> one line each.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io;
 use std::time::Duration;
 
 use barewire_proto::transcript::{Bytes, Event, Note, Stream};

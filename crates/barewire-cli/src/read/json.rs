@@ -1,6 +1,6 @@
 //! A frame -> one JSON object on one line, for scripts.
 
-use std::io::{self, Write};
+use std::io;
 use std::time::Duration;
 
 use barewire_proto::rpc::Parsed;

@@ -1,14 +1,14 @@
 //! Frames -> one line for each frame that the filters select.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{self, Write};
+use std::io;
 
 use super::direction::DirectionGuess;
 use super::event::EventLine;
 use super::link::{Link, Role, title};
 use super::text::DirectionColumn;
 use super::{Args, detail, json, plural, text};
-use crate::output::Output;
+use crate::output::{Output, WrittenText, stderr};
 use crate::{Exit, Failure};
 use barewire_workbench::frames::{Sink, WireFrame, WireItem};
 use barewire_workbench::operations::{OperationTracker, TrackedMessage};
@@ -58,7 +58,7 @@ impl Sink for Listing<'_> {
         self.print_pending(|pending| !pending.lines.is_empty())?;
         (self.tracker, self.guess) = (OperationTracker::new(), DirectionGuess::default());
         self.output.flush()?;
-        let _ = writeln!(io::stderr(), "barewire: {name} was truncated or replaced; reading it from the start");
+        let _ = writeln!(stderr(), "barewire: {name} was truncated or replaced; reading it from the start");
         Ok(())
     }
 }
@@ -146,7 +146,7 @@ impl<'a> Listing<'a> {
         while condition(&self.pending)
             && let Some(line) = self.pending.pop_first()
         {
-            self.output.write_all(&line.text)?;
+            self.output.print(&line.text)?;
             self.counts.add_shown(line.bad);
         }
         Ok(())
@@ -188,7 +188,7 @@ fn line(
 
 /// Writes the number of frames and the unanswered requests to stderr.
 fn conclude(args: &Args, counts: &FrameCounts, tracker: &OperationTracker) -> io::Result<()> {
-    let mut stderr = io::stderr().lock();
+    let mut stderr = stderr();
     if counts.frames == 0 {
         return writeln!(stderr, "the input has no frames");
     }
@@ -226,7 +226,7 @@ struct PendingLines {
 }
 
 struct PendingLine {
-    text: Vec<u8>,
+    text: WrittenText,
     bad: bool,
     /// The operations of the line's requests without a response. A batch can have several.
     open: Vec<u64>,

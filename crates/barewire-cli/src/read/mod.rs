@@ -107,6 +107,9 @@ of the input. --diagram draws every operation of which at least one message matc
 Exit codes: 0 every frame shown is well formed, 1 some are not, 2 the input cannot be read.";
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
+    if args.json {
+        output.write_json();
+    }
     let reading = FrameReader {
         file: input::file(args.file.as_deref()),
         format: args.format.into(),

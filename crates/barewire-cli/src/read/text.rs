@@ -1,6 +1,6 @@
 //! A frame -> a line of text. For an invalid frame, lines below show where the error is.
 
-use std::io::{self, Write};
+use std::io;
 
 use super::link::{Link, OperationFacts, Role};
 use crate::excerpt::Excerpt;

@@ -4,7 +4,7 @@ mod report;
 mod serve;
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use barewire_workbench::replay::{
 use tokio::runtime::Builder;
 
 use crate::failure;
-use crate::output::Output;
+use crate::output::{self, Output, raw_stderr};
 use crate::url_headers::UrlHeaders;
 use crate::{Exit, Failure};
 use barewire_workbench::duration;
@@ -151,6 +151,9 @@ Exit codes: 0 no difference, 1 differences, 2 it could not be replayed. With --s
 request matched, 1 some did not.";
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
+    if args.json {
+        output.write_json();
+    }
     let script = Script::load(&args.file, args.script(), &failure::report)?;
     if args.program.is_empty() && args.url.is_none() && !args.serve {
         return Err(Failure::new("no server to replay to: give a program or --url")
@@ -221,13 +224,13 @@ fn dialer(url: &str) -> Result<Dialer, Failure> {
 
 /// Returns a writer for the program's stderr, which escapes it on a terminal and passes it on unchanged otherwise.
 fn stderr() -> Stderr {
-    if io::stderr().is_terminal() {
+    if raw_stderr().is_terminal() {
         return Stderr::inherit();
     }
     Stderr::lines(|line| {
         // Each line is one write, so that lines do not mix. Write errors are ignored, because there is no other place
         // to report them.
-        let _ = io::stderr().write_all(&[line, b"\n"].concat());
+        let _ = raw_stderr().write_all(&[line, b"\n"].concat());
     })
 }
 
@@ -244,7 +247,7 @@ fn show(args: &Args, report: &PlayReport, output: &mut Output) -> Result<Exit, F
     }
     output.flush()?;
     if !args.json {
-        let mut stderr = io::stderr().lock();
+        let mut stderr = output::stderr();
         for note in &report.notes {
             let _ = writeln!(stderr, "note: {note}");
         }

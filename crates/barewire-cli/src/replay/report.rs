@@ -1,6 +1,6 @@
 //! Differences -> text, or one JSON object per line.
 
-use std::io::{self, Write};
+use std::io;
 
 use barewire_proto::json::Json;
 use barewire_workbench::replay::{Change, Difference, PlayReport};

@@ -1,12 +1,12 @@
 //! `--serve`: answers a client on stdin and stdout, or clients at an address, from the capture.
 
-use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use barewire::transport::{Transport, stdio};
 use barewire_workbench::replay::{self, HTTP_PATH, Script, ServeOptions, ServeReport};
 use tokio::net::TcpListener;
 
+use crate::output::stderr;
 use crate::platform::Signals;
 use crate::{Exit, Failure};
 
@@ -64,5 +64,5 @@ async fn bind(addr: &str) -> Result<TcpListener, Failure> {
 
 /// Writes a line to stderr. Write errors are ignored, because there is no other place to report them.
 fn print_line(line: &str) {
-    let _ = writeln!(io::stderr(), "barewire: {line}");
+    let _ = writeln!(stderr(), "barewire: {line}");
 }

@@ -1,6 +1,6 @@
 //! `barewire serve --http`: the test server at a URL.
 
-use std::io::{self, Write};
+use std::io;
 use std::pin::pin;
 
 use barewire::Server;
@@ -9,6 +9,7 @@ use tokio::runtime::Builder;
 
 use super::server::tick;
 use crate::failure::runtime_failure;
+use crate::output::stderr;
 use crate::platform::Signals;
 use crate::url_headers::bearer_token;
 use crate::{Exit, Failure};
@@ -76,7 +77,7 @@ async fn serve(server: &Server, http: HttpBuilder, addr: &str, args: &ServeHttpA
 
 /// Prints the URL to stderr, with an example of how to connect.
 fn announce(listener: &HttpListener, args: &ServeHttpArgs) -> io::Result<()> {
-    let mut stderr = io::stderr().lock();
+    let mut stderr = stderr();
     let url = listener.url();
     let reach = match listener.local_addr() {
         Ok(addr) if addr.ip().to_canonical().is_loopback() => "this machine only",

@@ -10,7 +10,6 @@ mod outlet;
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use barewire_proto::transcript::{Channel, Note};
@@ -21,6 +20,7 @@ use barewire_workbench::platform::Signals;
 use barewire_workbench::relay::{self, Observation, Program, STILL_RELAYED};
 
 use crate::failure::report;
+use crate::output::stderr;
 use crate::platform::{self, is_same_file};
 use crate::{Exit, Failure};
 use log::Log;
@@ -226,5 +226,5 @@ fn observe(
 }
 
 fn say(what: &str) {
-    let _ = writeln!(io::stderr(), "barewire: {what}");
+    let _ = writeln!(stderr(), "barewire: {what}");
 }

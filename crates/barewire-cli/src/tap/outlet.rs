@@ -7,8 +7,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use barewire_proto::transcript::SafeText;
+
 use crate::Failure;
 use crate::failure::report;
+use crate::output::raw_stderr;
 use crate::platform::{self, LogSocket};
 
 #[derive(Clone, Debug)]
@@ -43,7 +46,8 @@ struct LogQueue {
 
 #[derive(Default)]
 struct QueuedLines {
-    text: String,
+    /// Escaped, because the log quotes peers and may be a terminal.
+    text: SafeText,
     /// The number of lines that were dropped because the queue was full.
     missed: u64,
     /// Whether the thread is currently writing lines.
@@ -53,7 +57,7 @@ struct QueuedLines {
 impl Outlet {
     pub(super) fn open(target: LogTarget) -> Result<Self, Failure> {
         let writer = match target {
-            LogTarget::Stderr => LogWriter::Open(Box::new(io::stderr())),
+            LogTarget::Stderr => LogWriter::Open(Box::new(raw_stderr())),
             LogTarget::File(path) => LogWriter::Open(Box::new(open(&path)?)),
             LogTarget::Unix(path) => LogWriter::Socket { path, next_try: Instant::now() },
         };
@@ -71,8 +75,7 @@ impl Outlet {
             return;
         }
         lines.report_missed();
-        lines.text.push_str(line);
-        lines.text.push('\n');
+        lines.text.push(format_args!("{line}\n"));
     }
 
     /// Wakes the thread to write all queued lines.
@@ -94,7 +97,7 @@ impl QueuedLines {
     fn report_missed(&mut self) {
         if self.missed > 0 {
             let missed = std::mem::take(&mut self.missed);
-            self.text.push_str(&format!("# {missed} lines are missing here\n"));
+            self.text.push(format_args!("# {missed} lines are missing here\n"));
         }
     }
 }
@@ -167,7 +170,7 @@ impl LogQueue {
 }
 
 impl LogWriter {
-    fn put(self, text: &str) -> Self {
+    fn put(self, text: &SafeText) -> Self {
         let mut open = match self {
             Self::Open(open) => open,
             Self::Gone => return Self::Gone,

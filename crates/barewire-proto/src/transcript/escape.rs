@@ -91,12 +91,14 @@ fn must_escape(c: char) -> bool {
     c.is_control()
         // White space that looks like a space, such as a no-break space.
         || (c.is_whitespace() && c != ' ')
+        // Noncharacters, which a program may use for itself but not in a text for others.
+        || u32::from(c) & 0xfffe == 0xfffe
         || matches!(c,
             // Invisible characters: soft hyphen, fillers, zero width space, word joiner and similar, BOM, interlinear
             // marks, tags, and variation selectors beyond the first sixteen. The joiners that scripts and emoji need
             // are allowed.
             '\u{ad}' | '\u{034f}' | '\u{115f}' | '\u{1160}' | '\u{180b}'..='\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2064}'
-            | '\u{206a}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
+            | '\u{206a}'..='\u{206f}' | '\u{3164}' | '\u{fdd0}'..='\u{fdef}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
             // Direction marks, embeddings, overrides and isolates: they change the order in which text is shown.
             | '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use barewire::client::ClientError;
 use barewire::transport::{Exit, SpawnError};
+use barewire_proto::transcript::Escaped;
 
 use super::judge::BadFirstAnswer;
 use crate::Error;
@@ -60,7 +61,7 @@ pub enum Disconnect {
 
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.server, self.reason)
+        Escaped::new(format_args!("{}: {}", self.server, self.reason)).fmt(f)
     }
 }
 
@@ -98,7 +99,7 @@ impl fmt::Display for Disconnect {
             Self::Unreachable(why) => ("the server cannot be reached any more", why.clone()),
         };
         f.write_str(what)?;
-        why.map_or(Ok(()), |why| write!(f, ": {why}"))
+        why.map_or(Ok(()), |why| write!(f, ": {}", Escaped::new(why)))
     }
 }
 

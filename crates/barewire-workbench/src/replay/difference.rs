@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use barewire_proto::transcript::Escaped;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -113,7 +114,7 @@ impl DifferenceKind {
 
 impl fmt::Display for DifferenceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words().1)
+        Escaped::new(self.words().1).fmt(f)
     }
 }
 

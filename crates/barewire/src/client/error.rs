@@ -1,11 +1,12 @@
 //! Client errors: the cause, the party at fault, and a hint.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
 use barewire_proto::mcp::{Method, Revision};
 use barewire_proto::rpc::{Code, ErrorObject};
+use barewire_proto::transcript::EscapeWriter;
 
 #[cfg(feature = "http")]
 use super::http::{FetchError, HttpFailure};
@@ -166,12 +167,13 @@ impl ClientError {
 
 impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let f = &mut EscapeWriter::new(f);
         match self {
-            Self::Spawn(error) => fmt::Display::fmt(error, f),
+            Self::Spawn(error) => write!(f, "{error}"),
             #[cfg(feature = "http")]
             Self::Http { method, failure } => match failure {
-                HttpFailure::Fetch(error) if !error.may_have_been_sent() => fmt::Display::fmt(error, f),
-                failure if method.is_empty() => fmt::Display::fmt(failure, f),
+                HttpFailure::Fetch(error) if !error.may_have_been_sent() => write!(f, "{error}"),
+                failure if method.is_empty() => write!(f, "{failure}"),
                 failure => write!(f, "{} has no result: {failure}", shown(method)),
             },
             Self::Handshake { why, closed } => {
@@ -202,7 +204,7 @@ impl fmt::Display for ClientError {
                 write!(f, "no response to {} within {after:?}; .timeout(..) sets a longer limit", shown(method))
             }
             Self::TimedOut { method, after: None } => write!(f, "no response to {} in time", shown(method)),
-            Self::Closed(closed) => fmt::Display::fmt(closed, f),
+            Self::Closed(closed) => write!(f, "{closed}"),
             Self::GaveUp { starts, last } => {
                 write!(f, "gave up on the server after {starts} starts: {last}")
             }
@@ -243,7 +245,7 @@ impl From<SpawnError> for ClientError {
     }
 }
 
-fn not_in_revision(f: &mut fmt::Formatter<'_>, method: &str, revision: Revision) -> fmt::Result {
+fn not_in_revision(f: &mut impl fmt::Write, method: &str, revision: Revision) -> fmt::Result {
     write!(f, "{} was not sent: the negotiated revision {revision} does not define it", shown(method))?;
     let known = Method::find(method);
     match known.map(|known| (known.since(), known.instead)) {
@@ -253,7 +255,7 @@ fn not_in_revision(f: &mut fmt::Formatter<'_>, method: &str, revision: Revision)
     }
 }
 
-fn list(f: &mut fmt::Formatter<'_>, names: impl Iterator<Item = String>) -> fmt::Result {
+fn list(f: &mut impl fmt::Write, names: impl Iterator<Item = String>) -> fmt::Result {
     let names: Vec<String> = names.take(MAX_VERSIONS_SHOWN).collect();
     f.write_str(if names.is_empty() { "none" } else { "" })?;
     f.write_str(&names.join(", "))

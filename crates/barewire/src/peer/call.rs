@@ -1,6 +1,6 @@
 //! An outgoing call: sent when it is awaited, cancelled when it is dropped.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::future::{Future, IntoFuture};
 use std::io;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use barewire_proto::rpc::ErrorObject;
 use barewire_proto::session::{CallId, CallTimeout};
-use barewire_proto::transcript::escape;
+use barewire_proto::transcript::{EscapeWriter, escape};
 use tokio::sync::oneshot;
 
 use super::outlet::Exchange;
@@ -199,6 +199,7 @@ pub enum CallError {
 
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let f = &mut EscapeWriter::new(f);
         match self {
             Self::Refused(error) => {
                 write!(f, "{} ({})", shown(&error.message), error.code)?;
@@ -214,8 +215,8 @@ impl fmt::Display for CallError {
             Self::TimedOut => f.write_str("no answer before the timeout"),
             Self::Cancelled => f.write_str("the peer ended the call without an answer"),
             Self::Params(what) => write!(f, "the params cannot be sent: {what}"),
-            Self::Carrier(why) => fmt::Display::fmt(why, f),
-            Self::Closed(closed) => fmt::Display::fmt(closed, f),
+            Self::Carrier(why) => write!(f, "{why}"),
+            Self::Closed(closed) => write!(f, "{closed}"),
         }
     }
 }

@@ -1,9 +1,11 @@
 //! The end of a connection: the reason, and details about the peer.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+
+use barewire_proto::transcript::EscapeWriter;
 
 use crate::Error;
 use crate::transport::Exit;
@@ -106,9 +108,12 @@ impl ConnectionEnd {
 
 impl fmt::Display for ConnectionEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let f = &mut EscapeWriter::new(f);
         match (self.exit(), self.reason()) {
-            (Some(exit), EndReason::Eof | EndReason::Read(_) | EndReason::Write(_)) if !exit.by_us => exit.fmt(f)?,
-            _ => self.reason().fmt(f)?,
+            (Some(exit), EndReason::Eof | EndReason::Read(_) | EndReason::Write(_)) if !exit.by_us => {
+                write!(f, "{exit}")?
+            }
+            _ => write!(f, "{}", self.reason())?,
         }
         if let (Some(stray), false) = (self.stray_output(), matches!(self.reason(), EndReason::ContentLength)) {
             let StrayOutput { offset, excerpt } = stray;

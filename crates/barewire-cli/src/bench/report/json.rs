@@ -1,6 +1,5 @@
 //! Measurements -> one JSON object.
 
-use std::io::Write;
 use std::time::Duration;
 
 use barewire_proto::mcp::Era;

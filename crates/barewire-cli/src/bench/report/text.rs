@@ -1,6 +1,5 @@
 //! Measurements -> text: all figures of a single server, or a table with one column per server.
 
-use std::io::Write;
 use std::time::Duration;
 
 use barewire_workbench::load::{Amount, MeasuredServer, ServerDetails, Tally};

@@ -11,7 +11,7 @@ use super::super::pretty::indented;
 use super::super::save::{decoded, save};
 use crate::Failure;
 use crate::failure::report;
-use crate::output::{Output, Tone, safe_json, shown, size, text_for};
+use crate::output::{Output, Tone, safe_json, shown, size};
 
 /// Prints the content of a tool result; if it has no text, also its structured content.
 pub(super) fn tool_result(output: &mut Output, result: &CallToolResult, folder: Option<&Path>) -> Result<(), Failure> {
@@ -57,9 +57,9 @@ pub(super) fn resource(
     }
     match contents {
         [] => writeln!(output, "the resource is empty")?,
-        [ResourceContents::Text(only)] if !output.is_terminal() => output.write_all(only.text.as_bytes())?,
+        [ResourceContents::Text(only)] if !output.is_terminal() => output.data().write_all(only.text.as_bytes())?,
         [ResourceContents::Text(only)] => line(output, &only.text)?,
-        [ResourceContents::Blob(only)] if !output.is_terminal() => output.write_all(&bytes(&only.blob)?)?,
+        [ResourceContents::Blob(only)] if !output.is_terminal() => output.data().write_all(&bytes(&only.blob)?)?,
         parts => {
             for part in parts {
                 part_with_heading(output, part)?;
@@ -95,9 +95,9 @@ fn content(output: &mut Output, content: &Content, folder: Option<&Path>) -> Res
 
 /// Prints text and makes sure that it ends with a newline.
 fn line(output: &mut Output, text: &str) -> io::Result<()> {
-    let text = text_for(output.is_terminal(), text);
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    write!(output, "{text}{end}")
+    output.write_result(text)?;
+    write!(output, "{end}")
 }
 
 fn media(output: &mut Output, kind: &str, data: &str, mime_type: &str, folder: Option<&Path>) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! A server's lists of tools, resources and prompts -> text: name and description of each item, and a line for each
 //! argument.
 
-use std::io::{self, Write};
+use std::io;
 
 use barewire_proto::mcp::{Prompt, Resource, ResourceTemplate, Tool, ToolAnnotations};
 use barewire_proto::transcript::escape;

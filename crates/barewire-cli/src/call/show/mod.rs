@@ -4,7 +4,7 @@ mod content;
 mod lists;
 mod server;
 
-use std::io::{self, Write};
+use std::io;
 
 use barewire::peer::Raw;
 use barewire_proto::mcp::{

@@ -1,12 +1,12 @@
 //! The description of a server, and its completions -> lines of text.
 
-use std::io::{self, Write};
+use std::io;
 
 use barewire_proto::mcp::{CompleteResult, DiscoverResult};
 use serde_json::Value;
 
 use super::super::answer::ServerIdentity;
-use crate::output::{Output, Tone, shown, text_for};
+use crate::output::{Output, Tone, shown, shown_lines};
 
 /// Prints the name, revisions, capabilities and instructions of a server.
 pub(super) fn discovered(
@@ -31,14 +31,15 @@ pub(super) fn discovered(
         if capabilities.is_empty() { "nothing".to_owned() } else { capabilities.join(", ") }
     )?;
     if let Some(instructions) = &found.instructions {
-        writeln!(output, "  says    {}", text_for(output.is_terminal(), instructions))?;
+        writeln!(output, "  says    {}", shown_lines(instructions))?;
     }
     Ok(())
 }
 
 pub(super) fn completion(output: &mut Output, found: &CompleteResult) -> io::Result<()> {
     for value in &found.completion.values {
-        writeln!(output, "{}", text_for(output.is_terminal(), value))?;
+        output.write_result(value)?;
+        writeln!(output)?;
     }
     if found.completion.has_more {
         let total = found.completion.total.map_or(String::new(), |total| format!(", {total} in all"));

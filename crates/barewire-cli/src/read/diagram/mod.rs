@@ -10,11 +10,9 @@ mod svg_rows;
 mod text;
 mod timeline;
 
-use std::io::Write;
-
 use super::direction::DirectedObserver;
 use super::{Args, plural};
-use crate::output::Output;
+use crate::output::{Output, stderr};
 use crate::{Exit, Failure};
 use barewire_workbench::frames::FrameReader;
 use bars::Bars;
@@ -59,15 +57,14 @@ pub(super) fn run(
     let timeline = observer.finish().finish();
     let (left_out, is_empty) = (timeline.left_out, timeline.items.is_empty());
     let drawn = draw(Picture::of(timeline), format, output.width());
-    output.write_all(drawn.as_bytes())?;
+    write!(output, "{drawn}")?;
     output.flush()?;
     if left_out > 0 {
         let messages = plural(left_out, "message");
-        let _ =
-            writeln!(std::io::stderr(), "{messages} not drawn: choose some with a filter, such as --tool or --method");
+        let _ = writeln!(stderr(), "{messages} not drawn: choose some with a filter, such as --tool or --method");
     }
     if is_empty {
-        let _ = writeln!(std::io::stderr(), "nothing to draw");
+        let _ = writeln!(stderr(), "nothing to draw");
     }
     Ok(Exit::Clean)
 }

@@ -1,6 +1,6 @@
 //! The figures of a wire -> one JSON object.
 
-use std::io::{self, Write};
+use std::io;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};

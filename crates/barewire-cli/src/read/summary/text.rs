@@ -1,6 +1,6 @@
 //! The figures of a wire -> a page of text.
 
-use std::io::{self, Write};
+use std::io;
 use std::time::Duration;
 
 use unicode_width::UnicodeWidthStr;

@@ -9,6 +9,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 
+use barewire_proto::transcript::Escaped;
+
 use super::baseline::{Baseline, KnownFinding};
 use super::catalogue::Severity;
 use super::finding::Finding;
@@ -232,7 +234,7 @@ fn selected(outcomes: Vec<CheckOutcome>, selection: &Selection, is_seen: bool) -
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text(&Plain, f.alternate()))
+        Escaped::new(self.text(&Plain, f.alternate())).fmt(f)
     }
 }
 

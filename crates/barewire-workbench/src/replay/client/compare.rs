@@ -1,5 +1,7 @@
 //! Compares received messages with the recorded ones.
 
+use barewire_proto::transcript::SafeText;
+
 use super::{ClientReplay, ExpectedKind, ExpectedState, MessageIndex};
 use crate::replay::diff::{Change, diff_messages};
 use crate::replay::difference::{Difference, DifferenceKind};
@@ -39,7 +41,9 @@ impl ClientReplay<'_> {
             }
             match both {
                 Some((was, is)) if is_server_version(path) => {
-                    notes.insert(format!("the server's version is {is}; in the capture it is {was}"));
+                    notes.insert(SafeText::new(format_args!(
+                        "the server's version is {is}; in the capture it is {was}"
+                    )));
                     true
                 }
                 _ => recorded.is_request() && path == ["id"],

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use barewire_proto::rpc::{Code, ErrorObject, Id, write};
-use barewire_proto::transcript::Framing;
+use barewire_proto::transcript::{Framing, SafeText};
 use serde_json::json;
 
 use super::difference::{Difference, DifferenceKind};
@@ -45,7 +45,7 @@ pub(super) struct ClientReplay<'a> {
     notification_bytes: usize,
     is_closed: bool,
     differences: Vec<Difference>,
-    notes: BTreeSet<String>,
+    notes: BTreeSet<SafeText>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]

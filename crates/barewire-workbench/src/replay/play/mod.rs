@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use barewire_proto::frame::DEFAULT_LIMIT;
+use barewire_proto::transcript::SafeText;
 
 use super::difference::Difference;
 use super::path_pattern::PathPattern;
@@ -55,7 +56,7 @@ pub struct PlayReport {
     /// The differences from the capture; empty if the server answered as recorded.
     pub differences: Vec<Difference>,
     /// Remarks about things that are not differences, such as another version of the server.
-    pub notes: BTreeSet<String>,
+    pub notes: BTreeSet<SafeText>,
     /// The number of frames that were sent.
     pub sent: usize,
     /// The number of responses and requests from the server that were compared.

@@ -1,10 +1,11 @@
 //! Failures of an HTTP exchange, with hints for the user.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use barewire_proto::http::ResponseKind;
 use barewire_proto::http::challenge::{self, Challenge};
+use barewire_proto::transcript::EscapeWriter;
 use http::{HeaderMap, StatusCode};
 
 use super::FetchError;
@@ -166,8 +167,9 @@ fn challenge_text(challenge: &Challenge) -> String {
 
 impl fmt::Display for HttpFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let f = &mut EscapeWriter::new(f);
         match self {
-            Self::Fetch(error) => fmt::Display::fmt(error, f),
+            Self::Fetch(error) => write!(f, "{error}"),
             Self::Unauthorized { origin, challenge } => {
                 write!(f, "{} requires authentication (401 Unauthorized)", shown(origin))?;
                 if !challenge.is_empty() {
@@ -198,7 +200,7 @@ impl fmt::Display for HttpFailure {
     }
 }
 
-fn status_line(f: &mut fmt::Formatter<'_>, origin: &str, status: u16, text: &str) -> fmt::Result {
+fn status_line(f: &mut impl fmt::Write, origin: &str, status: u16, text: &str) -> fmt::Result {
     let reason = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("");
     let status_text = format!("{status} {reason}");
     write!(f, "{} answered {}", shown(origin), status_text.trim_end())?;

@@ -1,9 +1,11 @@
 //! Fetch errors: the step that failed, the host, and a hint.
 
 use std::error::Error;
+use std::fmt::{self, Write as _};
+use std::io;
 use std::time::Duration;
-use std::{fmt, io};
 
+use barewire_proto::transcript::EscapeWriter;
 use hyper_util::client::legacy;
 
 use super::redirect::RedirectError;
@@ -187,6 +189,7 @@ impl FetchError {
 
 impl fmt::Display for FetchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let f = &mut EscapeWriter::new(f);
         match self {
             Self::Url(what) => write!(f, "the URL {what}"),
             Self::Header { name, what } => write!(f, "the header {} {what}", shown(name)),
