@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -22,7 +23,8 @@ const fn flood(name: &'static str, piece: &'static str) -> Flood {
     Flood { name, start: "", piece, to_stderr: false, is_reading: true }
 }
 
-/// All floods. Those named `deaf` never read stdin; `deaf` itself sends nothing.
+/// All floods, apart from `pages`, a list of tools without an end. Those named `deaf` never read stdin; `deaf` itself sends
+/// nothing.
 #[rustfmt::skip] // a flood is a line
 pub(crate) const FLOODS: &[Flood] = &[
     flood("text", "y\n"),
@@ -51,8 +53,12 @@ pub(crate) const FLOODS: &[Flood] = &[
 
 /// Floods stdout or stderr until nobody reads it. Returns false if there is no flood with this name.
 pub(crate) fn serve(name: &str, after: usize) -> bool {
+    if name == "pages" {
+        answer(usize::MAX, PAGE_TIME);
+        return true;
+    }
     let Some(flood) = FLOODS.iter().find(|flood| flood.name == name) else { return false };
-    let last = answer(after);
+    let last = answer(after, Duration::ZERO);
     let last = Arc::new(Mutex::new(last));
     if flood.is_reading {
         let shared = Arc::clone(&last);
@@ -81,8 +87,8 @@ pub(crate) fn serve(name: &str, after: usize) -> bool {
     true
 }
 
-/// Answers this many requests, and returns the last one.
-fn answer(count: usize) -> Value {
+/// Answers this many requests, each after some time, and returns the last one.
+fn answer(count: usize, time: Duration) -> Value {
     let (mut last, mut answered) = (Value::Null, 0);
     // Bytes are read one by one, so that none is lost when the flood reads on.
     let mut input = io::BufReader::with_capacity(1, io::stdin());
@@ -94,7 +100,12 @@ fn answer(count: usize) -> Value {
         }
         let Some(request) = request(&String::from_utf8_lossy(&line)) else { continue };
         answered += 1;
-        println!("{}", response(&request));
+        let mut response = response(&request);
+        if !time.is_zero() && request["method"] == "tools/list" {
+            response["result"]["nextCursor"] = answered.to_string().into();
+            thread::sleep(time);
+        }
+        println!("{response}");
         last = request;
     }
     last
@@ -126,3 +137,6 @@ pub(crate) fn response(request: &Value) -> Value {
 
 /// The pieces of one write: enough that the flood is not slowed down by system calls.
 const PIECES_PER_WRITE: usize = 1000;
+
+/// The time that each page of an endless list takes: shorter than any timeout.
+const PAGE_TIME: Duration = Duration::from_millis(100);
