@@ -8,6 +8,9 @@ mod ends;
 use crate::eventually;
 #[path = "tap/faults.rs"]
 mod faults;
+#[cfg(target_os = "linux")]
+#[path = "tap/killed.rs"]
+mod killed;
 #[path = "tap/leaving.rs"]
 mod leaving;
 #[path = "tap/records.rs"]

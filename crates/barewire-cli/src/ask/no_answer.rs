@@ -141,6 +141,12 @@ impl NoAnswer {
         Self::new(Reason::TimedOut, what, Some("use --timeout to wait longer"))
     }
 
+    /// The failure of a request that takes too long in all, with the requests before it and all its pages.
+    pub(crate) fn out_of_time(context: &RequestContext) -> Self {
+        let what = format!("no complete answer within {:?}", context.timeout);
+        Self::new(Reason::TimedOut, what, Some("use --timeout to wait longer"))
+    }
+
     fn handshake(why: &ClientError, closed: &ConnectionEnd, context: &RequestContext) -> Self {
         let mut what = match (why, context.revision) {
             (ClientError::Refused { method, error }, _) => {
@@ -207,6 +213,10 @@ impl From<NoAnswer> for Failure {
 
 /// The maximum number of characters of a peer's text shown in a message.
 const EXCERPT_LENGTH: usize = 200;
+
+/// The time that several requests have in all beyond `--timeout`, so that the timeout of a single request expires first:
+/// its message names the request.
+pub(crate) const REQUEST_FIRST: Duration = Duration::from_millis(500);
 
 /// Waits for `work`; drops `work` if a signal arrives first.
 pub(crate) async fn unless_signalled<T>(

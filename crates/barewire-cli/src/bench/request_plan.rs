@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::Args;
 use crate::Failure;
 use crate::ask::given::{GivenArguments, Pair, Text};
-use crate::ask::no_answer::{NoAnswer, RequestContext};
+use crate::ask::no_answer::{NoAnswer, REQUEST_FIRST, RequestContext};
 use crate::ask::request::{self, PlannedRequest, PreparedRequest};
 use crate::ask::schema::{Field, Fields, Type};
 use crate::output::shown;
@@ -71,10 +71,15 @@ impl RequestSource for RequestPlan<'_> {
                 given: GivenArguments::Nothing,
             },
         };
-        let request = match &self.args.payload {
-            Some(wanted) => with_payload(ask, wanted, client, &context).await?,
-            None => prepared(ask, client, &context).await?,
+        let preparing = async {
+            match &self.args.payload {
+                Some(wanted) => with_payload(ask, wanted, client, &context).await,
+                None => prepared(ask, client, &context).await,
+            }
         };
+        // One time limit for all pages of a list: a server could send each of them just in time, without end.
+        let request = tokio::time::timeout(self.args.timeout + REQUEST_FIRST, preparing).await;
+        let request = request.unwrap_or_else(|_| Err(NoAnswer::out_of_time(&context).into()))?;
         let mut load = LoadRequest::new(request.method.clone(), request.params.clone());
         load.name = request.name();
         Ok(load)

@@ -9,6 +9,7 @@ use tokio::task::spawn_blocking;
 
 use super::console::Console;
 use super::terminal::{self, Terminal};
+use super::time_limit::TimeLimit;
 use crate::ask::given::{Pair, Text};
 use crate::ask::schema::Fields;
 use crate::output::{shown, stderr};
@@ -21,13 +22,15 @@ pub(super) struct Elicitor {
     is_interactive: bool,
     /// Locked while a question is shown on the terminal.
     terminal: Mutex<()>,
+    /// Paused while a question is shown on the terminal.
+    limit: Arc<TimeLimit>,
 }
 
 impl Elicitor {
-    pub(super) fn new(console: Arc<Console>, answers: Vec<Pair>) -> Arc<Self> {
+    pub(super) fn new(console: Arc<Console>, answers: Vec<Pair>, limit: Arc<TimeLimit>) -> Arc<Self> {
         let is_interactive = io::stdin().is_terminal() && console.is_terminal;
         let server = OnceLock::new();
-        Arc::new(Self { console, answers, server, is_interactive, terminal: Mutex::default() })
+        Arc::new(Self { console, answers, server, is_interactive, terminal: Mutex::default(), limit })
     }
 
     pub(super) fn set_server(&self, name: String) {
@@ -90,7 +93,7 @@ impl Elicitor {
         + 'static,
     ) -> ElicitResult {
         let _lock = self.terminal.lock().await;
-        let _pause = self.console.pause();
+        let _pauses = (self.console.pause(), self.limit.pause());
         let server = self.server.get().map_or("the server", String::as_str).to_owned();
         // If the call is cancelled meanwhile, this thread keeps reading until the process exits, which is soon after.
         let answer = spawn_blocking(move || {

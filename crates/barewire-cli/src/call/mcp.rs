@@ -16,6 +16,7 @@ use super::answer::{Printer, ResultFormat, ServerIdentity};
 use super::console::Console;
 use super::elicit::Elicitor;
 use super::target::CallTarget;
+use super::time_limit::TimeLimit;
 use super::{Args, notification, pages, progress, show};
 use crate::ask::arguments;
 use crate::ask::given::{GivenArguments, Pair};
@@ -75,7 +76,8 @@ impl McpCall {
         let log = Arc::clone(&console);
         log::start(move |line| log.line(line));
         let Self { request, answers, roots, meta } = self;
-        let elicitor = Elicitor::new(Arc::clone(&console), answers);
+        let limit = TimeLimit::new();
+        let elicitor = Elicitor::new(Arc::clone(&console), answers, Arc::clone(&limit));
         let builder = client(args, &elicitor, roots);
         let client = match unless_signalled(&mut signals, target.connect(args, builder, &console)).await {
             Ok(client) => client,
@@ -90,12 +92,16 @@ impl McpCall {
 
         let mut notifications = client.notifications();
         let is_listen = is_listen(&request);
+        // The user ends `subscriptions/listen`, not a time limit.
+        limit.start(args.patience().filter(|_| !is_listen));
         let mut work = Box::pin(answer(&client, args, request, &meta, &console));
         let mut are_over = false;
         let outcome = loop {
             tokio::select! {
-                // Notifications that arrived before the answer are shown before it.
+                // Notifications that arrived before the answer are shown before it. There may always be one more, so
+                // the time is checked first.
                 biased;
+                () = limit.expired() => break Err(NoAnswer::out_of_time(&args.context())),
                 next = notifications.next(), if !are_over => match next {
                     None => are_over = true,
                     Some(next) if is_listen => {

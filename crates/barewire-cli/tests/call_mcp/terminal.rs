@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::process::Child;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -82,7 +83,9 @@ fn at_a_terminal_bytes_are_not_shown() {
 /// The program with a terminal for stdin, stdout and stderr.
 struct Terminal {
     child: Child,
-    screen: File,
+    keyboard: File,
+    /// The output, read by a thread, so that waiting for it can have a deadline.
+    screen: Receiver<Vec<u8>>,
     seen: String,
     /// The end of the output that was searched.
     at: usize,
@@ -102,11 +105,21 @@ impl Terminal {
             .stdout(open())
             .stderr(open())
             .spawn();
-        Self { child: child.expect("it starts"), screen: screen.into(), seen: String::new(), at: 0 }
+        let keyboard = File::from(screen);
+        let mut output = keyboard.try_clone().expect("a second handle");
+        let (sender, screen) = channel();
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // Reading fails once the program has closed the terminal.
+            while let Ok(count @ 1..) = output.read(&mut bytes)
+                && sender.send(bytes[..count].to_vec()).is_ok()
+            {}
+        });
+        Self { child: child.expect("it starts"), keyboard, screen, seen: String::new(), at: 0 }
     }
 
     fn types(&mut self, text: &str) {
-        self.screen.write_all(text.as_bytes()).expect("it is there");
+        self.keyboard.write_all(text.as_bytes()).expect("it is there");
     }
 
     /// Waits until this is on the screen, after the text found before.
@@ -118,12 +131,15 @@ impl Terminal {
         self.at += self.seen[self.at..].find(text).expect("it was found") + text.len();
     }
 
+    /// Waits for more output. Returns false at its end.
+    #[track_caller]
     fn read(&mut self) -> bool {
-        let mut bytes = [0; 4096];
-        // Reading fails once the program has closed the terminal.
-        let count = self.screen.read(&mut bytes).unwrap_or(0);
-        self.seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
-        count > 0
+        match self.screen.recv_timeout(DEADLINE) {
+            Ok(bytes) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
+            Err(RecvTimeoutError::Disconnected) => return false,
+            Err(RecvTimeoutError::Timeout) => panic!("nothing for {DEADLINE:?} after {:?}", self.seen),
+        }
+        true
     }
 
     fn ends(&mut self) -> Option<i32> {
@@ -131,3 +147,14 @@ impl Terminal {
         self.child.wait().expect("it ends").code()
     }
 }
+
+/// A failed test must not leave the program running.
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Longer than any output takes, even on a busy machine: the program hangs.
+const DEADLINE: Duration = Duration::from_secs(60);

@@ -5,6 +5,11 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Once;
+
+use rustix::process::Signal;
+use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
 
 pub(crate) fn barewire() -> Command {
     Command::new(program())
@@ -16,10 +21,30 @@ pub(crate) fn program() -> &'static str {
 
 /// `barewire tap OPTIONS -- PROGRAM`, with pipes on all sides.
 pub(crate) fn tap<O: AsRef<OsStr>, P: AsRef<OsStr>>(options: &[O], program: &[P]) -> Command {
+    stop_ignoring_signals();
     let mut command = barewire();
     command.arg("tap").args(options).arg("--").args(program);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
+}
+
+/// Makes the programs that the tests start die by signals as usual, even if the tests were started with these signals
+/// ignored, as shells start jobs in the background. A started program inherits that a signal is ignored, but not that it
+/// is caught, so catching it is enough.
+fn stop_ignoring_signals() {
+    static CAUGHT: Once = Once::new();
+    CAUGHT.call_once(|| {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let _context = runtime.enter();
+        for number in [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2] {
+            if ignored & 1 << (number.as_raw() - 1) != 0 {
+                drop(signal(SignalKind::from_raw(number.as_raw())).expect("it can be caught"));
+            }
+        }
+    });
 }
 
 /// A shell script.

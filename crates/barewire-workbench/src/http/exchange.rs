@@ -3,7 +3,7 @@
 use barewire::client::http::Dialer;
 use barewire_proto::transcript::{CutReason, Framing};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::Sender;
 
 use super::decoder::{HttpDecoder, HttpPart};
 use super::head::{BodyKind, RequestKind, response};
@@ -23,28 +23,40 @@ pub(crate) enum ExchangeEvent {
     Broken(CutReason),
 }
 
-/// Sends the bytes of a request, and passes on the events of its response. If the receiver no longer exists, the events
-/// are dropped.
+/// Sends the bytes of a request, and passes on the events of its response. The response is read no faster than its
+/// events are received. If the receiver no longer exists, the events are dropped.
 pub(crate) async fn exchange(
     dial: Dialer,
     bytes: Vec<u8>,
     kind: RequestKind,
     number: u64,
-    sender: UnboundedSender<(u64, ExchangeEvent)>,
+    sender: Sender<(u64, ExchangeEvent)>,
 ) {
-    let send = |event| drop(sender.send((number, event)));
-    let event = match carry(&dial, &bytes, kind, &send).await {
+    let events = EventSender { number, sender };
+    let event = match carry(&dial, &bytes, kind, &events).await {
         Ok(()) => ExchangeEvent::End,
         Err(why) => ExchangeEvent::Broken(why),
     };
-    send(event);
+    events.send(event).await;
+}
+
+/// Passes on the events of one exchange.
+struct EventSender {
+    number: u64,
+    sender: Sender<(u64, ExchangeEvent)>,
+}
+
+impl EventSender {
+    async fn send(&self, event: ExchangeEvent) {
+        let _ = self.sender.send((self.number, event)).await;
+    }
 }
 
 async fn carry(
     dial: &Dialer,
     bytes: &[u8],
     kind: RequestKind,
-    send: &(impl Fn(ExchangeEvent) + Sync),
+    events: &EventSender,
 ) -> Result<(), CutReason> {
     let wire = dial.connect().await.map_err(|error| CutReason::failed(error.to_string()))?;
     let (mut from, mut to) = tokio::io::split(wire);
@@ -84,9 +96,9 @@ async fn carry(
                         };
                         if !is_informational {
                             let (bytes, status) = (head, response_head.status);
-                            send(ExchangeEvent::Head { bytes, framing, status });
+                            events.send(ExchangeEvent::Head { bytes, framing, status }).await;
                             if let Some(coding) = coding {
-                                send(ExchangeEvent::Encoded(coding));
+                                events.send(ExchangeEvent::Encoded(coding)).await;
                             }
                         }
                     }
@@ -95,7 +107,7 @@ async fn carry(
                         if length > MAX_RESPONSE {
                             return Err(CutReason::failed("the response is too long"));
                         }
-                        send(ExchangeEvent::Body(bytes.to_vec()));
+                        events.send(ExchangeEvent::Body(bytes.to_vec())).await;
                     }
                     HttpPart::End if !is_informational => return Ok(()),
                     HttpPart::End | HttpPart::Framing(_) => {}

@@ -12,7 +12,7 @@ use std::time::Duration;
 use barewire::client::http::Dialer;
 use barewire_proto::mcp::{Era, Revision};
 use serde_json::Value;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
@@ -48,8 +48,8 @@ impl HttpTarget {
 /// One client of a server at a URL.
 pub(crate) struct SessionClient {
     target: Arc<HttpTarget>,
-    sender: UnboundedSender<(u64, ExchangeEvent)>,
-    receiver: UnboundedReceiver<(u64, ExchangeEvent)>,
+    sender: Sender<(u64, ExchangeEvent)>,
+    receiver: Receiver<(u64, ExchangeEvent)>,
     /// Maps the number of each open exchange to the exchange. Events of other exchanges are dropped.
     open: HashMap<u64, OpenExchange>,
     /// The session id in the server's response to `initialize`.
@@ -66,7 +66,7 @@ struct OpenExchange {
 
 impl SessionClient {
     pub(crate) fn new(target: Arc<HttpTarget>) -> Self {
-        let (sender, receiver) = unbounded_channel();
+        let (sender, receiver) = channel(MAX_WAITING_EVENTS);
         let (open, tools) = (HashMap::new(), ToolHeaders::default());
         Self { target, sender, receiver, open, session: None, revision: None, tools }
     }
@@ -165,6 +165,10 @@ pub(crate) fn headers(head: &[u8]) -> impl Iterator<Item = (String, String)> {
         Some((name.trim().to_ascii_lowercase(), value.trim().to_owned()))
     })
 }
+
+/// The maximum number of events that wait to be received, in all exchanges of a client: half a megabyte of bodies. While
+/// so many wait, responses are not read.
+const MAX_WAITING_EVENTS: usize = 16;
 
 /// The maximum wait for the response to the request that ends a session.
 pub(crate) const SESSION_END_TIMEOUT: Duration = Duration::from_secs(2);

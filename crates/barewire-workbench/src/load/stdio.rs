@@ -171,7 +171,9 @@ impl StdioLoad {
     /// Counts the answers that arrive after the last expected answer: duplicate, late and wrong answers.
     pub(super) async fn wait_for_stray_answers(&mut self, judge: &mut AnswerJudge, tally: &mut Tally) {
         let until = tokio::time::Instant::now() + STRAY_ANSWER_WAIT;
-        while let Ok(Ok(Transfer::Read(count))) = tokio::time::timeout_at(until, self.transfer(false)).await {
+        while tokio::time::Instant::now() < until
+            && let Ok(Ok(Transfer::Read(count))) = tokio::time::timeout_at(until, self.transfer(false)).await
+        {
             self.handle_frames(count, Instant::now(), judge, tally);
         }
     }

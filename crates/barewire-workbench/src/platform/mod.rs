@@ -8,6 +8,7 @@ pub(crate) mod program;
 pub(crate) mod signals;
 mod timer;
 mod usage;
+mod watcher;
 
 pub use files::write_private;
 pub(crate) use files::{file, is_pipe_or_device, is_same_file, lock, make_private, private_options};

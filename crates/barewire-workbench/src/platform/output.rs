@@ -5,9 +5,8 @@
 //! processes.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, PipeWriter, Write};
 use std::os::fd::OwnedFd;
-use std::process::ChildStdin;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
@@ -32,7 +31,7 @@ enum WriteMode {
 
 impl NonBlockingOutput {
     /// Takes the writing end of a pipe that no other process writes to.
-    pub(crate) fn own(end: ChildStdin) -> io::Result<Self> {
+    pub(crate) fn own(end: PipeWriter) -> io::Result<Self> {
         let fd = OwnedFd::from(end);
         rustix::io::ioctl_fionbio(&fd, true)?;
         Ok(Self { file: fd.into(), mode: WriteMode::NonBlocking })

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,13 +12,25 @@ use std::sync::{Mutex, PoisonError};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
+use super::watcher::Watcher;
 use crate::text::shown;
+
+/// A started program, and our ends of its pipes.
+pub(crate) struct StartedProgram {
+    pub(crate) child: Child,
+    pub(crate) stdin: PipeWriter,
+    pub(crate) stdout: PipeReader,
+    pub(crate) stderr: PipeReader,
+    /// Ends the program if we are killed; `None` if no watcher could be started.
+    watcher: Option<Watcher>,
+}
 
 /// Starts the program with pipes in place of the host's files.
 ///
 /// The program stays in our process group, unlike the programs that other commands start, so signals to the group and
-/// Ctrl-C reach it as they would without a tap. If we are killed, the program sees the end of its stdin.
-pub(crate) fn start(program: &OsString, args: &[OsString]) -> Result<Child, StartError> {
+/// Ctrl-C reach it as they would without a tap. If we are killed, the program sees the end of its stdin, and a watcher
+/// process ends it.
+pub(crate) fn start(program: &OsString, args: &[OsString]) -> Result<StartedProgram, StartError> {
     let name = program;
     let started = match spawn(Command::new(name).args(args)) {
         Err(error) if Errno::from_io_error(&error) == Some(Errno::NOEXEC) => match script(name) {
@@ -30,8 +42,18 @@ pub(crate) fn start(program: &OsString, args: &[OsString]) -> Result<Child, Star
     started.map_err(|error| not_started(program, &error))
 }
 
-fn spawn(command: &mut Command) -> io::Result<Child> {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+fn spawn(command: &mut Command) -> io::Result<StartedProgram> {
+    let ((its_stdin, stdin), (stdout, its_stdout), (stderr, its_stderr)) = (io::pipe()?, io::pipe()?, io::pipe()?);
+    let mut watcher = Watcher::start([&stdin, &stdout, &stderr]).ok();
+    let child = command.stdin(its_stdin).stdout(its_stdout).stderr(its_stderr).spawn();
+    // The command has the program's ends of the pipes until it gets others. While we have them open, a stream of the
+    // program does not end.
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let child = child?;
+    if let Some(watcher) = &mut watcher {
+        watcher.watch(&child);
+    }
+    Ok(StartedProgram { child, stdin, stdout, stderr, watcher })
 }
 
 /// Returns the path if the program is a script without an interpreter line. Most hosts run such a script in a shell, as
@@ -81,17 +103,24 @@ fn not_started(program: &OsString, error: &io::Error) -> StartError {
 }
 
 /// The process id of a running program, for sending signals. It is cleared before the id can be reused.
-pub(crate) struct RunningProgram(Mutex<Option<Pid>>);
+pub(crate) struct RunningProgram(Mutex<Option<RunningProcess>>);
+
+struct RunningProcess {
+    pid: Pid,
+    /// Ends the program if we are killed.
+    _watcher: Option<Watcher>,
+}
 
 impl RunningProgram {
-    pub(crate) fn new(child: &Child) -> Self {
-        Self(Mutex::new(Some(Pid::from_child(child))))
+    pub(crate) fn new(started: &mut StartedProgram) -> Self {
+        let process = RunningProcess { pid: Pid::from_child(&started.child), _watcher: started.watcher.take() };
+        Self(Mutex::new(Some(process)))
     }
 
     /// Sends a signal to the program. Returns `false` if the program is not running.
     pub(crate) fn signal(&self, signal: Signal) -> bool {
-        let pid = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pid.is_some_and(|pid| kill_process(pid, signal).is_ok())
+        let process = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        process.as_ref().is_some_and(|process| kill_process(process.pid, signal).is_ok())
     }
 
     pub(crate) fn kill(&self) {
@@ -105,7 +134,8 @@ impl RunningProgram {
     pub(crate) fn wait(&self, child: &mut Child) -> io::Result<ExitStatus> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while let Err(Errno::INTR) = waitid(WaitId::Pid(Pid::from_child(child)), options) {}
-        // From here on no signals are sent: after the wait, the process id may belong to another process.
+        // From here on neither we nor the watcher send signals: after the wait, the process id may belong to another
+        // process.
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
         child.wait()
     }

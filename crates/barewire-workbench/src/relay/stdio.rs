@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, PipeReader, PipeWriter, Write};
-use std::process::{Child, ExitStatus};
+use std::io::{self, PipeWriter, Write};
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -18,7 +18,7 @@ use super::queue::SINGLE_CONNECTION;
 use crate::capture::CaptureClock;
 use crate::fault::DirectionFaults;
 use crate::platform::output::NonBlockingOutput;
-use crate::platform::program::{self, RunningProgram, StartError};
+use crate::platform::program::{self, RunningProgram, StartError, StartedProgram};
 use crate::platform::signals::SignalTarget;
 use crate::platform::{self, Signals};
 
@@ -34,7 +34,7 @@ pub struct HostFiles {
 }
 
 /// A program that was started in the same way as its host would have started it.
-pub struct Program(Child);
+pub struct Program(StartedProgram);
 
 impl Program {
     /// Starts a program with pipes in place of the host's files. The program stays in our process group, so that
@@ -53,12 +53,12 @@ impl Program {
         observation: Option<&Observation>,
         say: fn(&str),
     ) -> io::Result<ExitStatus> {
-        let mut child = self.0;
+        let mut started = self.0;
         let (wake_receiver, wake_sender) = io::pipe()?;
         let shared = Arc::new(RelayShared {
             clock: observation.map_or_else(CaptureClock::start, Observation::clock),
             sender: observation.map(Observation::sender),
-            program: RunningProgram::new(&child),
+            program: RunningProgram::new(&mut started),
             wake_sender,
             has_ended: AtomicBool::new(false),
             should_end: AtomicBool::new(false),
@@ -67,7 +67,18 @@ impl Program {
         if let Some(seed) = faults.seed {
             shared.note(Note::Fault(InjectedFault::Seed(seed)));
         }
-        let pump = pump(&mut child, host, faults, wake_receiver, &shared, say)?;
+        let StartedProgram { mut child, stdin, stdout, stderr, .. } = started;
+        let lanes = [
+            RelayLane::new(Stream::ToServer, host.stdin, NonBlockingOutput::own(stdin)?, faults.to_server),
+            RelayLane::new(
+                Stream::ToClient,
+                platform::file(stdout),
+                NonBlockingOutput::shared(host.stdout)?,
+                faults.to_client,
+            ),
+            RelayLane::new(Stream::Stderr, platform::file(stderr), NonBlockingOutput::shared(host.stderr)?, None),
+        ];
+        let pump = Pump { lanes, wake: platform::file(wake_receiver), shared: Arc::clone(&shared), say };
         let (exited, status) = mpsc::channel();
         let waiting = Arc::clone(&shared);
         thread::spawn(move || {
@@ -82,30 +93,6 @@ impl Program {
         });
         Ok(status)
     }
-}
-
-fn pump(
-    child: &mut Child,
-    host: HostFiles,
-    faults: DirectionFaults,
-    wake: PipeReader,
-    shared: &Arc<RelayShared>,
-    say: fn(&str),
-) -> io::Result<Pump> {
-    let (Some(to), Some(from), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take()) else {
-        return Err(io::ErrorKind::NotConnected.into());
-    };
-    let lanes = [
-        RelayLane::new(Stream::ToServer, host.stdin, NonBlockingOutput::own(to)?, faults.to_server),
-        RelayLane::new(
-            Stream::ToClient,
-            platform::file(from),
-            NonBlockingOutput::shared(host.stdout)?,
-            faults.to_client,
-        ),
-        RelayLane::new(Stream::Stderr, platform::file(errors), NonBlockingOutput::shared(host.stderr)?, None),
-    ];
-    Ok(Pump { lanes, wake: platform::file(wake), shared: Arc::clone(shared), say })
 }
 
 /// The state that the threads of a relay share.

@@ -47,6 +47,8 @@ pub(super) struct Driver<C, R, W> {
     /// The time since which there has been nothing to do. Set only if the buffers should be freed after a while.
     quiet_since: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
+    /// The number of times that the loop has run since the timers were last checked.
+    unchecked_rounds: u32,
     exit: Option<ExitFuture>,
 }
 
@@ -93,6 +95,7 @@ where
             idle_since: None,
             quiet_since: None,
             timer: None,
+            unchecked_rounds: 0,
             exit,
         }
     }
@@ -116,6 +119,11 @@ where
     /// Waits until the peer's process has exited, and discards its output until then: a program that is asked to exit
     /// might still write something, and must not fail because the pipe is full or closed.
     fn poll_exit(&mut self, context: &mut Context<'_>, exit: &mut ExitFuture) -> Poll<Option<Exit>> {
+        // The exit is polled first: reads from a peer that never stops writing are always ready, and would use up the
+        // time that the runtime gives to this task.
+        if let Poll::Ready(exit) = exit.as_mut().poll(context) {
+            return Poll::Ready(exit);
+        }
         while let Some(reader) = &mut self.reader {
             let mut buffer = ReadBuf::new(&mut self.chunk);
             match Pin::new(reader).poll_read(context, &mut buffer) {
@@ -124,7 +132,7 @@ where
                 Poll::Ready(_) => self.reader = None,
             }
         }
-        exit.as_mut().poll(context)
+        Poll::Pending
     }
 
     /// Runs the loop until it has to wait.
@@ -140,6 +148,12 @@ where
                     Poll::Ready(Err(reason)) => return Poll::Ready(reason),
                     Poll::Pending => return Poll::Pending,
                 }
+            }
+            self.unchecked_rounds += 1;
+            if self.unchecked_rounds > MAX_UNCHECKED_ROUNDS
+                && let Err(reason) = self.handle_overdue(context)
+            {
+                return Poll::Ready(reason);
             }
             self.dispatcher.take_commands();
             self.dispatcher.start_waiting();
@@ -402,8 +416,19 @@ where
         }
     }
 
+    /// Handles the event of the next timer if its time has come, without waiting. While the peer never stops sending,
+    /// there is always something to read, so [`Self::wait`] is never reached.
+    fn handle_overdue(&mut self, context: &mut Context<'_>) -> Result<(), EndReason> {
+        self.unchecked_rounds = 0;
+        match self.next_due() {
+            Some((at, due)) if at <= Instant::now() => self.handle_due(due, context),
+            _ => Ok(()),
+        }
+    }
+
     /// Waits until the next timer expires, and handles its event.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<Result<(), EndReason>> {
+        self.unchecked_rounds = 0;
         let Some((at, due)) = self.next_due() else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
         if timer.deadline() != at {
@@ -411,7 +436,11 @@ where
         }
         std::task::ready!(timer.as_mut().poll(context));
         self.timer = None;
-        Poll::Ready(match due {
+        Poll::Ready(self.handle_due(due, context))
+    }
+
+    fn handle_due(&mut self, due: TimerEvent, context: &mut Context<'_>) -> Result<(), EndReason> {
+        match due {
             TimerEvent::CallTimeout => {
                 self.dispatcher.tick();
                 Ok(())
@@ -442,7 +471,7 @@ where
                 self.codec.trim();
                 Ok(())
             }
-        })
+        }
     }
 
     /// Returns the next timer event, and its time.
@@ -495,6 +524,10 @@ const WRITE_SIZE: usize = 64 * 1024;
 /// The maximum number of frames in a time slice. A time limit alone is not enough: it counts the running time of
 /// handlers, and responses and invalid frames run no handler.
 const SLICE_FRAMES: usize = 1024;
+
+/// The maximum number of reads, each with its frames, between two checks of the timers: a megabyte. Looking at the clock
+/// after each read would cost more.
+const MAX_UNCHECKED_ROUNDS: u32 = 16;
 
 /// If the peer has read nothing for this long, it might itself be blocked until this side reads.
 const STALL_TIME: Duration = Duration::from_secs(1);

@@ -1,7 +1,7 @@
 //! Closing stdin -> whether the process exits, and whether child processes keep running.
 
 use super::connection::ServerConnection;
-use super::harness::{Harness, time_is_up};
+use super::harness::Harness;
 use crate::check::catalogue::process::{EOF_EXIT, ORPHAN_PROCESSES, STAYS_ALIVE};
 use crate::check::ledger::SkipReason;
 use crate::text::shown;
@@ -19,7 +19,7 @@ pub(super) async fn check_exit(harness: &mut Harness, connection: ServerConnecti
     }
     let end = harness.close_within(connection, harness.patience).await;
     if harness.is_late() && end.by_itself.is_none() {
-        harness.recording.ledger().incomplete(&EOF_EXIT, time_is_up());
+        harness.incomplete(&EOF_EXIT);
         return;
     }
     harness.recording.ledger().inspected(&EOF_EXIT);

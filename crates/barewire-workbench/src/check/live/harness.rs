@@ -11,7 +11,7 @@ use super::connection::{Link, ProcessEnd, ServerConnection, ServerPipes};
 use super::http_client::RecordingClient;
 use super::outcome::RequestOutcome;
 use super::recording::Recording;
-use super::{LiveTarget, RunOptions};
+use super::{LiveTarget, RunLimit, RunOptions};
 use crate::capture::{CaptureClock, CaptureWriter};
 use crate::check::OnProgress;
 use crate::check::catalogue::Check;
@@ -161,7 +161,21 @@ impl Harness {
     }
 
     pub(super) fn is_late(&self) -> bool {
-        Instant::now() >= self.deadline
+        self.reached_limit().is_some()
+    }
+
+    /// Returns the limit of the run that was reached, if one was.
+    pub(super) fn reached_limit(&self) -> Option<RunLimit> {
+        match self.recording.is_full() {
+            true => Some(RunLimit::Received),
+            false => (Instant::now() >= self.deadline).then_some(RunLimit::Time),
+        }
+    }
+
+    /// Marks a check as incomplete, because a limit of the run was reached.
+    pub(super) fn incomplete(&self, check: &'static Check) {
+        let limit = self.reached_limit().unwrap_or(RunLimit::Time);
+        self.recording.ledger().incomplete(check, limit.reason());
     }
 
     pub(super) fn response_deadline(&self) -> Instant {
@@ -189,7 +203,7 @@ impl Harness {
     /// nothing, so the check is incomplete instead.
     pub(super) fn fail_missing(&self, check: &'static Check, sent: Location, bytes: &[u8], detail: impl Into<String>) {
         match self.is_late() {
-            true => self.recording.ledger().incomplete(check, time_is_up()),
+            true => self.incomplete(check),
             false => self.fail_at(check, sent, bytes, detail),
         }
     }
@@ -265,10 +279,6 @@ impl Harness {
     pub(super) fn skip_forbidden(&self, check: &'static Check, why: impl Into<String>, advice: Advice) {
         self.recording.ledger().skip(check, SkipReason::Permission(Reason::new(why, advice)));
     }
-}
-
-pub(super) fn time_is_up() -> Reason {
-    Reason::new("the time limit of the run was reached", Advice::AllowMoreTime)
 }
 
 /// Sends `initialize`, and waits for the response.

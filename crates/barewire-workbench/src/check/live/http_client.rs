@@ -47,7 +47,7 @@ pub(super) struct HttpReply {
     pub(super) status: Option<u16>,
     /// The headers, with names in lower case.
     pub(super) headers: Vec<(String, String)>,
-    pub(super) frames: Vec<LocatedFrame>,
+    pub(super) first_frame: Option<LocatedFrame>,
     /// The reason why the response is incomplete; empty if it is complete.
     pub(super) why: String,
 }
@@ -59,7 +59,7 @@ impl HttpReply {
 
     /// Returns the error code in the first message of the response.
     pub(super) fn code(&self) -> Option<i64> {
-        let message: Value = serde_json::from_slice(&self.frames.first()?.bytes).ok()?;
+        let message: Value = serde_json::from_slice(&self.first_frame.as_ref()?.bytes).ok()?;
         message["error"]["code"].as_i64()
     }
 
@@ -81,7 +81,7 @@ impl HttpReply {
     }
 
     pub(super) fn location(&self) -> Location {
-        self.frames.first().map_or_else(|| Location::channel(&self.channel), |frame| frame.location.clone())
+        self.first_frame.as_ref().map_or_else(|| Location::channel(&self.channel), |frame| frame.location.clone())
     }
 }
 
@@ -162,7 +162,7 @@ impl RecordingClient {
         loop {
             let Some(exchange) = self.exchanges.get(&number) else { return HttpReply::default() };
             let is_stream = exchange.reply.header("content-type").is_some_and(|it| it.contains("event-stream"));
-            let is_enough = is_stream && (!exchange.reply.frames.is_empty() || exchange.is_get);
+            let is_enough = is_stream && (exchange.reply.first_frame.is_some() || exchange.is_get);
             if is_enough || !self.client.is_open(number) {
                 break;
             }
@@ -257,8 +257,10 @@ impl RecordingClient {
         if is_over {
             self.client.close(number);
         }
-        if let Some(exchange) = self.exchanges.get_mut(&number) {
-            exchange.reply.frames.extend(frames.iter().cloned());
+        if let Some(exchange) = self.exchanges.get_mut(&number)
+            && exchange.reply.first_frame.is_none()
+        {
+            exchange.reply.first_frame = frames.first().cloned();
         }
         frames
     }

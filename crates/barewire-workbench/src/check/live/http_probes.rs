@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::ServerSummary;
 use super::connection::modern_meta;
-use super::harness::{Harness, initialize_params, time_is_up};
+use super::harness::{Harness, initialize_params};
 use super::http_client::{HttpReply, HttpRequest, RecordingClient};
 use crate::check::catalogue::Check;
 use crate::check::catalogue::http::{
@@ -194,10 +194,10 @@ impl HttpProbe<'_> {
 
 fn fail(harness: &Harness, check: &'static Check, reply: &HttpReply, detail: String) {
     if reply.status.is_none() && harness.is_late() {
-        harness.recording.ledger().incomplete(check, time_is_up());
+        harness.incomplete(check);
         return;
     }
-    let bytes = reply.frames.first().map_or(&[][..], |frame| &frame.bytes);
+    let bytes = reply.first_frame.as_ref().map_or(&[][..], |frame| &frame.bytes);
     harness.fail_at(check, reply.location(), bytes, detail);
 }
 

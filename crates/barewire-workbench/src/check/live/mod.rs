@@ -57,7 +57,33 @@ pub(crate) struct ServerSummary {
     pub(crate) answers: bool,
     /// The number of processes, of connections in memory, or of HTTP exchanges that were started.
     pub(crate) starts: u64,
-    pub(crate) timed_out: bool,
+    /// The limit that ended the run early.
+    pub(crate) limit: Option<RunLimit>,
+}
+
+/// A limit that ends a run before all checks have run.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum RunLimit {
+    Time,
+    /// The server has sent too much.
+    Received,
+}
+
+impl RunLimit {
+    pub(super) fn reason(self) -> Reason {
+        let what = self.text();
+        match self {
+            Self::Time => Reason::new(what, Advice::AllowMoreTime),
+            Self::Received => what.into(),
+        }
+    }
+
+    pub(crate) fn text(self) -> String {
+        match self {
+            Self::Time => "the time limit was reached".to_owned(),
+            Self::Received => format!("the server sent more than {} MiB", recording::MAX_RECEIVED / (1024 * 1024)),
+        }
+    }
 }
 
 /// Runs all live checks, and returns their observations and a summary of the server.
@@ -128,15 +154,14 @@ fn finish(
     main: Option<Era>,
     place: CheckPlace,
 ) -> Result<(Ledger, ServerSummary), Error> {
-    summary.timed_out = harness.is_late();
+    summary.limit = harness.reached_limit();
     for check in all() {
-        if summary.timed_out
+        if let Some(limit) = summary.limit
             && main.is_some()
             && check.runs_on(place)
             && !harness.recording.ledger().has_evidence(check)
         {
-            let why = Reason::new("the time limit was reached before the check ran", Advice::AllowMoreTime);
-            harness.recording.ledger().incomplete(check, why);
+            harness.recording.ledger().incomplete(check, limit.reason());
         }
         if check.hostile && main.is_none() {
             harness.recording.ledger().skip(check, SkipReason::Nothing("no MCP server responds".into()));

@@ -24,6 +24,8 @@ pub(super) struct Recording(Rc<RefCell<RecordingState>>);
 
 struct RecordingState {
     clock: CaptureClock,
+    /// The number of bytes that the server has sent on all connections, without stderr.
+    received: usize,
     pipeline: Pipeline<RecordingSink>,
 }
 
@@ -59,11 +61,14 @@ impl Observer for RecordingSink {
 
 impl Recording {
     pub(super) fn new(clock: CaptureClock, capture: Option<CaptureWriter>) -> Self {
-        Self(Rc::new(RefCell::new(RecordingState { clock, pipeline: pipeline(capture) })))
+        Self(Rc::new(RefCell::new(RecordingState { clock, received: 0, pipeline: pipeline(capture) })))
     }
 
     /// Records bytes that were written or read, and returns the frames that these bytes complete.
     pub(super) fn bytes(&self, channel: &Channel, stream: Stream, bytes: &[u8]) -> Vec<LocatedFrame> {
+        if stream == Stream::ToClient {
+            self.0.borrow_mut().received += bytes.len();
+        }
         self.push(|pipeline, time| pipeline.bytes(channel, stream, bytes, time))
     }
 
@@ -87,13 +92,18 @@ impl Recording {
     }
 
     fn push(&self, record: impl FnOnce(&mut Pipeline<RecordingSink>, Duration)) -> Vec<LocatedFrame> {
-        let RecordingState { clock, pipeline } = &mut *self.0.borrow_mut();
+        let RecordingState { clock, pipeline, .. } = &mut *self.0.borrow_mut();
         record(pipeline, clock.now());
         if let Some(capture) = pipeline.capture().filter(|capture| capture.waiting() > FLUSH_BYTES) {
             // `finish` reports a write error.
             let _ = capture.flush();
         }
         std::mem::take(&mut pipeline.observer().frames)
+    }
+
+    /// Whether the server has sent so much that the run ends.
+    pub(super) fn is_full(&self) -> bool {
+        self.0.borrow().received >= MAX_RECEIVED
     }
 
     pub(super) fn clock(&self) -> CaptureClock {
@@ -123,3 +133,7 @@ fn pipeline(capture: Option<CaptureWriter>) -> Pipeline<RecordingSink> {
 
 /// The number of buffered bytes from which the capture is flushed, so that not every line is a separate write.
 const FLUSH_BYTES: usize = 64 * 1024;
+
+/// The maximum number of bytes that are received, and recorded, in a run: four frames of the maximum length. A server
+/// that never stops sending fills neither the disk nor the time of a run.
+pub(super) const MAX_RECEIVED: usize = 256 * 1024 * 1024;

@@ -106,8 +106,8 @@ impl Subject {
         }
         let name = summary.name.as_deref().unwrap_or("an unnamed server");
         let revisions = if revisions.is_empty() { "no known revision".to_owned() } else { revisions.join(", ") };
-        let timed_out = if summary.timed_out { "; the time limit was reached" } else { "" };
-        let about = format!("{name}; speaks {revisions}; {effort}{timed_out}");
+        let limit = summary.limit.map_or(String::new(), |limit| format!("; {}", limit.text()));
+        let about = format!("{name}; speaks {revisions}; {effort}{limit}");
         Self { what, about, kind, is_seen: summary.answers }
     }
 }

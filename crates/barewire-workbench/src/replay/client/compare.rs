@@ -87,7 +87,8 @@ impl ClientReplay<'_> {
     }
 
     pub(super) fn add_difference(&mut self, kind: DifferenceKind, about: Option<MessageIndex>, came: Option<&Message>) {
-        if self.differences.len() < MAX_STRAY_DIFFERENCES {
+        if self.differences.len() < MAX_STRAY_DIFFERENCES && self.stray_bytes < MAX_STRAY_BYTES {
+            self.stray_bytes += came.map_or(0, |message| message.text.len());
             let difference = self.difference(kind, about, came);
             self.differences.push(difference);
         }
@@ -131,6 +132,10 @@ fn is_server_version(path: &[String]) -> bool {
 
 /// The maximum number of differences: beyond it, messages without a recorded counterpart are no longer listed.
 const MAX_STRAY_DIFFERENCES: usize = 10_000;
+
+/// The maximum length of the messages without a recorded counterpart in all differences, because a difference also has
+/// the id and the method of the message.
+const MAX_STRAY_BYTES: usize = 64 * 1024 * 1024;
 
 /// The maximum number of received bytes that a difference shows.
 const MAX_RECEIVED_BYTES: usize = 4 * 1024;

@@ -45,6 +45,8 @@ pub(super) struct ClientReplay<'a> {
     notification_bytes: usize,
     is_closed: bool,
     differences: Vec<Difference>,
+    /// The length of the received messages without a recorded counterpart that are in `differences`.
+    stray_bytes: usize,
     notes: BTreeSet<SafeText>,
 }
 
@@ -86,6 +88,7 @@ impl<'a> ClientReplay<'a> {
             notification_bytes: 0,
             is_closed: false,
             differences: Vec::new(),
+            stray_bytes: 0,
             notes: BTreeSet::new(),
             plan,
         }
@@ -167,7 +170,9 @@ impl<'a> ClientReplay<'a> {
                 },
                 MessageKind::Request { id, method } => replies.extend(self.handle_request(id, method, &message)),
                 MessageKind::Notification { .. } => {
-                    if self.options.compare_notifications && self.notification_bytes < MAX_NOTIFICATION_BYTES {
+                    let has_room = self.notifications.len() < self.plan.notifications.len() + MAX_EXTRA_NOTIFICATIONS
+                        && self.notification_bytes < MAX_NOTIFICATION_BYTES;
+                    if self.options.compare_notifications && has_room {
                         self.notification_bytes += message.text.len() + size_of::<Message>();
                         self.notifications.push(message);
                     }
@@ -369,3 +374,7 @@ impl<'a> ClientReplay<'a> {
 
 /// The maximum length of all kept notifications: a server that never stops sending must not fill the memory.
 const MAX_NOTIFICATION_BYTES: usize = 64 * 1024 * 1024;
+
+/// The maximum number of kept notifications beyond those of the capture: as many as there are differences without a
+/// recorded counterpart.
+const MAX_EXTRA_NOTIFICATIONS: usize = 10_000;

@@ -13,8 +13,8 @@ pub(super) struct PlayClock {
     start: Option<Instant>,
     timeout: Option<Duration>,
     pub(super) deadline: Option<Instant>,
-    /// The progress of the replay, and the number of unwritten bytes, when the deadline was set.
-    last_progress: ((usize, usize), usize),
+    /// The progress of the replay when the deadline was set.
+    last_progress: (usize, usize),
     /// The number of missed deadlines in a row.
     pub(super) missed: usize,
 }
@@ -25,23 +25,29 @@ impl PlayClock {
         let now = Instant::now();
         let start = options.real_time.then(|| now.checked_sub(first).unwrap_or(now));
         let deadline = options.timeout.map(|timeout| now + timeout);
-        Self { start, timeout: options.timeout, deadline, last_progress: ((0, 0), 0), missed: 0 }
+        Self { start, timeout: options.timeout, deadline, last_progress: (0, 0), missed: 0 }
     }
 
     pub(super) fn reset_deadline(&mut self) {
         self.deadline = self.timeout.map(|timeout| Instant::now() + timeout);
     }
 
-    /// Resets the deadline if a message was sent, bytes were written, or an expected message was received. Received
-    /// notifications do not reset it.
-    pub(super) fn note_progress(&mut self, progress: (usize, usize), unwritten: usize) {
-        if self.last_progress.0.1 != progress.1 {
+    /// Resets the deadline if a message of the capture was sent, or an expected message was received. The capture has a
+    /// limited number of both, and nothing else that the server does resets the deadline.
+    pub(super) fn note_progress(&mut self, progress: (usize, usize)) {
+        if self.last_progress.1 != progress.1 {
             self.missed = 0;
         }
-        if self.last_progress != (progress, unwritten) {
-            self.last_progress = (progress, unwritten);
+        if self.last_progress != progress {
+            self.last_progress = progress;
             self.reset_deadline();
         }
+    }
+
+    /// Whether the deadline has passed. A server that never stops sending is always ready to be read, so the deadline
+    /// is checked before each wait and not only during it.
+    pub(super) fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= Instant::now())
     }
 
     /// Returns the time at which a message with this recorded time is due.

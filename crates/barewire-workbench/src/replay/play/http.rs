@@ -56,19 +56,24 @@ pub async fn play_http(
         if is_done {
             break false;
         }
-        clock.note_progress(client.progress(), 0);
+        clock.note_progress(client.progress());
         let gate_opens = exchanges.gate.as_ref().and_then(|gate| gate.until);
         let due = waiting.as_ref().map(|(_, _, due)| *due).filter(|_| exchanges.gate.is_none());
-        let event = tokio::select! {
-            event = exchanges.session.next() => HttpPlayEvent::Received(event),
-            () = wait_until(gate_opens) => HttpPlayEvent::GateOpens,
-            () = wait_until(due) => HttpPlayEvent::Due,
-            () = wait_until(clock.deadline.filter(|_| due.is_none())) => HttpPlayEvent::Late,
+        let event = if due.is_none() && clock.is_late() {
+            HttpPlayEvent::Late
+        } else {
+            tokio::select! {
+                event = exchanges.session.next() => HttpPlayEvent::Received(event),
+                () = wait_until(gate_opens) => HttpPlayEvent::GateOpens,
+                () = wait_until(due) => HttpPlayEvent::Due,
+                () = wait_until(clock.deadline.filter(|_| due.is_none())) => HttpPlayEvent::Late,
+            }
         };
         match event {
             HttpPlayEvent::Received((number, event)) => {
                 check_reached(&event, &exchanges, &origin)?;
                 replies.extend(exchanges.take(number, event, &mut client));
+                replies.truncate(MAX_WAITING_REPLIES);
             }
             HttpPlayEvent::GateOpens => exchanges.gate = None,
             HttpPlayEvent::Due => {
@@ -96,7 +101,7 @@ pub async fn play_http(
     }
     // Messages that follow a response in the same stream may still arrive.
     let until = Instant::now() + LAST_RESPONSES_TIMEOUT;
-    while exchanges.is_answering(&client) {
+    while exchanges.is_answering(&client) && Instant::now() < until {
         let Ok((number, event)) = timeout_at(until, exchanges.session.next()).await else { break };
         check_reached(&event, &exchanges, &origin)?;
         exchanges.take(number, event, &mut client);
@@ -127,6 +132,10 @@ enum HttpPlayEvent {
 
 /// The maximum wait for the rest of the responses after everything was sent.
 const LAST_RESPONSES_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// The maximum number of waiting replies that are not in the capture. Each is sent when the one before it was accepted;
+/// further requests of the server are not answered.
+const MAX_WAITING_REPLIES: usize = 64;
 
 /// The maximum number of characters of a reason in an error.
 const MAX_REASON_LENGTH: usize = 200;

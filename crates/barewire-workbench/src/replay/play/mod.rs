@@ -28,7 +28,8 @@ pub struct PlayOptions {
     pub generated: Vec<PathPattern>,
     /// Whether notifications are compared. Their order does not matter.
     pub compare_notifications: bool,
-    /// The maximum wait for the next expected message; `None` for no limit.
+    /// The maximum wait for the next expected message, from the time when the message before it was sent or received;
+    /// `None` for no limit. Nothing else that the server sends or reads extends the wait.
     pub timeout: Option<Duration>,
     /// Whether each message is sent no earlier than in the capture.
     pub real_time: bool,

@@ -25,7 +25,7 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
     let mut decoder = StreamDecoder::new(framing, options.max_frame);
     let mut clock = PlayClock::new(script, options);
     // The bytes to write, and the next message with the time at which it is due.
-    let (mut out, mut waiting) = (Vec::new(), None);
+    let (mut out, mut waiting) = (Outbox::default(), None);
     let mut buffer = vec![0; 64 * 1024];
     let end = loop {
         let mut is_done = false;
@@ -38,36 +38,40 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
                 }
             }
             if let Some((bytes, _)) = waiting.take_if(|(_, due)| *due <= Instant::now()) {
-                out.extend_from_slice(&bytes);
+                out.push_recorded(&bytes);
             }
         }
-        if is_done && out.is_empty() {
+        if is_done && out.bytes.is_empty() {
             break PlayEnd::Done;
         }
-        clock.note_progress(client.progress(), out.len());
-        let event = tokio::select! {
-            read = parts.reader.read(&mut buffer) => PlayEvent::Read(read),
-            written = parts.writer.write(&out), if !out.is_empty() => PlayEvent::Written(written),
-            () = wait_until(waiting.as_ref().map(|(_, due)| *due)) => PlayEvent::Due,
-            () = wait_until(clock.deadline.filter(|_| waiting.is_none())) => PlayEvent::Late,
+        clock.note_progress(client.progress());
+        let event = if waiting.is_none() && clock.is_late() {
+            PlayEvent::Late
+        } else {
+            tokio::select! {
+                read = parts.reader.read(&mut buffer), if out.has_room() => PlayEvent::Read(read),
+                written = parts.writer.write(&out.bytes), if !out.bytes.is_empty() => PlayEvent::Written(written),
+                () = wait_until(waiting.as_ref().map(|(_, due)| *due)) => PlayEvent::Due,
+                () = wait_until(clock.deadline.filter(|_| waiting.is_none())) => PlayEvent::Late,
+            }
         };
         match event {
-            PlayEvent::Read(Ok(read)) if read > 0 => out.extend(push(&mut decoder, &buffer[..read], &mut client)),
-            PlayEvent::Read(_) => break PlayEnd::Closed,
-            PlayEvent::Written(Ok(written)) => {
-                out.drain(..written);
+            PlayEvent::Read(Ok(read)) if read > 0 => {
+                decoder.push(&buffer[..read], &mut |frame| out.bytes.extend(take(frame, &mut client)));
             }
+            PlayEvent::Read(_) => break PlayEnd::Closed,
+            PlayEvent::Written(Ok(written)) => out.remove_written(written),
             // The server has closed its input. Its last messages may still arrive.
             PlayEvent::Written(Err(_)) => out.clear(),
             PlayEvent::Due => {
                 let (bytes, _) = waiting.take().expect("a message was due");
-                out.extend_from_slice(&bytes);
+                out.push_recorded(&bytes);
             }
             PlayEvent::Late => {
                 let timeout = options.timeout.unwrap_or_default().as_secs_f64();
                 let missed = client.give_up(&format!("nothing within {timeout} s"));
                 clock.missed += 1;
-                if !out.is_empty() {
+                if out.has_recorded() {
                     break PlayEnd::Stuck("the server does not read its input");
                 }
                 if clock.missed == MAX_MISSES {
@@ -94,7 +98,7 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
     let exit = loop {
         tokio::select! {
             read = parts.reader.read(&mut buffer) => match read {
-                Ok(read) if read > 0 => { push(&mut decoder, &buffer[..read], &mut client); }
+                Ok(read) if read > 0 => discard_replies(&mut decoder, &buffer[..read], &mut client),
                 _ => break ending.await,
             },
             exit = &mut ending => break exit,
@@ -105,7 +109,7 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
     while Instant::now() < last
         && let Ok(Ok(read @ 1..)) = timeout(LAST_READ_TIMEOUT, parts.reader.read(&mut buffer)).await
     {
-        push(&mut decoder, &buffer[..read], &mut client);
+        discard_replies(&mut decoder, &buffer[..read], &mut client);
     }
     decoder.finish(&mut |frame| {
         take(frame, &mut client);
@@ -134,11 +138,42 @@ enum PlayEnd {
     Stuck(&'static str),
 }
 
-/// Passes every frame that these bytes complete to the client. Returns bytes to write that are not in the capture.
-fn push(decoder: &mut StreamDecoder, bytes: &[u8], client: &mut ClientReplay<'_>) -> Vec<u8> {
-    let mut out = Vec::new();
-    decoder.push(bytes, &mut |frame| out.extend(take(frame, client)));
-    out
+/// The bytes that wait to be written: messages of the capture, and replies to the server that are not in the capture.
+#[derive(Default)]
+struct Outbox {
+    bytes: Vec<u8>,
+    /// The end of the last message of the capture in `bytes`; 0 if only replies wait.
+    recorded_end: usize,
+}
+
+impl Outbox {
+    fn push_recorded(&mut self, message: &[u8]) {
+        self.bytes.extend_from_slice(message);
+        self.recorded_end = self.bytes.len();
+    }
+
+    fn remove_written(&mut self, written: usize) {
+        self.bytes.drain(..written);
+        self.recorded_end = self.recorded_end.saturating_sub(written);
+    }
+
+    fn clear(&mut self) {
+        self.remove_written(self.bytes.len());
+    }
+
+    fn has_recorded(&self) -> bool {
+        self.recorded_end > 0
+    }
+
+    /// Whether the server may be read: what it sends may need replies.
+    fn has_room(&self) -> bool {
+        self.bytes.len() - self.recorded_end < MAX_WAITING_REPLIES
+    }
+}
+
+/// Passes every frame that these bytes complete to the client, when nothing is written any more.
+fn discard_replies(decoder: &mut StreamDecoder, bytes: &[u8], client: &mut ClientReplay<'_>) {
+    decoder.push(bytes, &mut |frame| drop(take(frame, client)));
 }
 
 fn take(frame: Result<Frame<'_>, FrameError>, client: &mut ClientReplay<'_>) -> Vec<u8> {
@@ -160,3 +195,7 @@ fn exit_status(exit: Option<&Exit>) -> Option<ExitStatus> {
 /// The maximum wait for each of the last reads from the pipe, and for all of them together.
 const LAST_READ_TIMEOUT: Duration = Duration::from_millis(200);
 const LAST_READS_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The number of waiting bytes of replies above which the server is not read. A server that waits for its input to be
+/// read reads them; a server that floods us with requests has to wait.
+const MAX_WAITING_REPLIES: usize = 1024 * 1024;

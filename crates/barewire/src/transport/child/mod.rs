@@ -191,7 +191,7 @@ impl Child {
         let (exit_sender, exit) = oneshot::channel();
         let supervisor = Supervisor { group, program, grace: self.grace, stdout_cut, exit_sender };
         let keep_alive = Arc::new(supervisor.start(stderr, &self.stderr)?);
-        let reader = ProcessReader { pipe, stdout_cut: Some(cut_receiver), _keep_alive: Arc::clone(&keep_alive) };
+        let reader = ProcessReader { pipe, end: StdoutEnd::Open(cut_receiver), _keep_alive: Arc::clone(&keep_alive) };
         Ok(Process { reader, writer, keep_alive, exit, pid, framing: self.framing })
     }
 }
@@ -274,25 +274,50 @@ impl Transport for Process {
 #[derive(Debug)]
 pub struct ProcessReader {
     pipe: ChildReader,
-    /// The supervisor closes this channel to end the stream; `None` after that.
-    stdout_cut: Option<oneshot::Receiver<()>>,
+    end: StdoutEnd,
     /// Keeps the process alive while its stdout is read, even if no code waits for its exit.
     _keep_alive: Arc<GroupKeepAlive>,
 }
 
+/// The end of a process's stdout, apart from the end of its pipe.
+#[derive(Debug)]
+enum StdoutEnd {
+    /// The supervisor closes this channel to end the stream.
+    Open(oneshot::Receiver<()>),
+    /// The supervisor has ended the stream. At most this many bytes are still read, because the process may have
+    /// written them before it exited.
+    Cut { left: usize },
+}
+
 impl AsyncRead for ProcessReader {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if let Poll::Ready(read) = Pin::new(&mut self.pipe).poll_read(cx, buf) {
-            return Poll::Ready(read);
+        let Self { pipe, end, .. } = &mut *self;
+        // The supervisor never sends on the channel; it only drops the sender.
+        if let StdoutEnd::Open(cut) = end
+            && cut.try_recv() == Err(oneshot::error::TryRecvError::Closed)
+        {
+            *end = StdoutEnd::Cut { left: MAX_PIPE_CAPACITY };
         }
-        if let Some(stdout_cut) = &mut self.stdout_cut {
-            // The supervisor never sends on the channel; it only drops the sender.
-            let _ = ready!(Pin::new(stdout_cut).poll(cx));
-            self.stdout_cut = None;
+        let before = buf.filled().len();
+        if let StdoutEnd::Cut { left: 0 } = end {
+            return Poll::Ready(Ok(()));
         }
-        Poll::Ready(Ok(()))
+        let read = Pin::new(pipe).poll_read(cx, buf);
+        match (&read, end) {
+            (Poll::Ready(_), StdoutEnd::Cut { left }) => *left = left.saturating_sub(buf.filled().len() - before),
+            (Poll::Ready(_), StdoutEnd::Open(_)) => {}
+            (Poll::Pending, StdoutEnd::Cut { .. }) => return Poll::Ready(Ok(())),
+            (Poll::Pending, StdoutEnd::Open(cut)) => {
+                let _ = ready!(Pin::new(cut).poll(cx));
+                return Poll::Ready(Ok(()));
+            }
+        }
+        read
     }
 }
 
 /// The default grace period: long enough for the program to save a file, short enough for a user who waits.
 const DEFAULT_GRACE: Duration = Duration::from_secs(2);
+
+/// The largest capacity of a pipe that a program can set without privileges on Linux.
+const MAX_PIPE_CAPACITY: usize = 1024 * 1024;

@@ -29,6 +29,7 @@ impl ServerConnection {
             let by_itself = Some(Exited::Code(0));
             return ProcessEnd { by_itself, took: Duration::ZERO, orphans: Vec::new(), exit: None };
         }
+        self.wait_for_answers(patience).await;
         let mut by_itself = self.exited();
         if by_itself.is_none() {
             if let Some(pipes) = self.pipes() {
@@ -38,7 +39,7 @@ impl ServerConnection {
         }
         let since = Instant::now();
         let deadline = self.deadline(patience);
-        while by_itself.is_none() && Instant::now() < deadline {
+        while by_itself.is_none() && !self.is_over(deadline) {
             if self.is_closed {
                 sleep(POLL_INTERVAL).await;
             } else {
@@ -49,7 +50,7 @@ impl ServerConnection {
         let took = since.elapsed();
         // The last output may still be in the pipe. The time limit is needed for servers that never stop writing.
         let drained = Instant::now() + DRAIN_TIME;
-        while Instant::now() < drained && self.read_rest().await {}
+        while !self.is_over(drained) && self.read_rest().await {}
         let orphans = if by_itself.is_some() { self.orphans().await } else { Vec::new() };
         let exit = match self.pipes().and_then(|pipes| pipes.exit.take()) {
             Some(exit) => exit.await,
@@ -75,6 +76,17 @@ impl ServerConnection {
         ProcessEnd { by_itself, took, orphans, exit }
     }
 
+    /// Waits until our requests are answered. A server that is still answering when its stdin ends may exit with an
+    /// error.
+    async fn wait_for_answers(&mut self, patience: Duration) {
+        let deadline = self.deadline(patience);
+        while !self.unanswered.is_empty()
+            && let Some(frame) = self.next_frame(deadline).await
+        {
+            self.handle_frame(frame, None, deadline).await;
+        }
+    }
+
     /// Reads and records output, for up to `POLL_INTERVAL`. Returns false if no output arrived.
     async fn read_rest(&mut self) -> bool {
         let mut chunk = vec![0; CHUNK];
@@ -85,6 +97,7 @@ impl ServerConnection {
         let Ok(read) = timeout(POLL_INTERVAL, pipes.reader.read(&mut chunk)).await else { return false };
         self.handle_read(read, &chunk);
         self.inbox.clear();
+        self.inbox_bytes = 0;
         true
     }
 

@@ -4,7 +4,7 @@ mod end;
 mod liveness;
 mod pipes;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -34,11 +34,18 @@ pub(super) struct ServerConnection {
     patience: Duration,
     run_deadline: Instant,
     link: Link,
-    /// Received frames that the probes have not taken yet.
+    /// Received frames that the probes have not taken yet, and their size in bytes.
     inbox: VecDeque<LocatedFrame>,
+    inbox_bytes: usize,
+    /// The rest of a message that the server has not read in time.
+    unwritten: Vec<u8>,
+    /// The ids of our requests that may still be answered.
+    unanswered: HashSet<String>,
     pub(super) errors_without_id: Vec<ErrorResponse>,
     pub(super) received: ReceivedOutput,
     last_sent: Option<Location>,
+    /// The number of the server's requests that were answered.
+    answered: usize,
     /// The method of the requests that test whether a legacy server still answers.
     pub(super) liveness: &'static str,
     last_id: u64,
@@ -80,9 +87,13 @@ impl ServerConnection {
             run_deadline,
             link,
             inbox: VecDeque::new(),
+            inbox_bytes: 0,
+            unwritten: Vec::new(),
+            unanswered: HashSet::new(),
             errors_without_id: Vec::new(),
             received: ReceivedOutput::default(),
             last_sent: None,
+            answered: 0,
             liveness: "ping",
             last_id: 0,
             quiet: liveness::MIN_QUIET,
@@ -100,7 +111,10 @@ impl ServerConnection {
 
     /// Writes bytes as they are, and reads at the same time, because the server may block until its output is read.
     pub(super) async fn send(&mut self, bytes: &[u8]) {
-        let deadline = self.response_deadline();
+        self.send_until(bytes, self.response_deadline()).await;
+    }
+
+    async fn send_until(&mut self, bytes: &[u8], deadline: Instant) {
         let (era, revision) = (self.era, self.revision);
         if let Link::Http(client) = &mut self.link {
             for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -108,24 +122,37 @@ impl ServerConnection {
             }
             return;
         }
+        // If the server has not read the last message yet, it cannot read this one either.
+        self.write_rest(deadline).await;
+        if !self.unwritten.is_empty() {
+            return;
+        }
         if let Some(frame) = self.recording.bytes(&self.channel, Stream::ToServer, bytes).pop() {
             self.last_sent = Some(frame.location);
         }
-        let Some(mut writer) = self.pipes().and_then(|pipes| pipes.writer.take()) else { return };
-        let mut rest = bytes;
+        self.unwritten.extend_from_slice(bytes);
+        self.write_rest(deadline).await;
+    }
+
+    /// Writes the unwritten bytes until the deadline, and reads at the same time unless too many frames wait.
+    async fn write_rest(&mut self, deadline: Instant) {
+        let Some(mut writer) = self.pipes().and_then(|pipes| pipes.writer.take()) else {
+            return self.unwritten.clear();
+        };
         let mut chunk = vec![0; CHUNK];
-        while !rest.is_empty() {
-            let is_closed = self.is_closed;
-            let Some(pipes) = self.pipes() else { return };
+        while !self.unwritten.is_empty() && !self.is_over(deadline) {
+            let may_read = !self.is_closed && self.inbox_bytes < MAX_INBOX_BYTES;
+            let Self { link: Link::Pipes(pipes), unwritten, .. } = self else { return };
             let event = tokio::select! {
-                written = writer.write(rest) => PipeEvent::Written(written),
-                read = pipes.reader.read(&mut chunk), if !is_closed => PipeEvent::Read(read),
+                written = writer.write(unwritten) => PipeEvent::Written(written),
+                read = pipes.reader.read(&mut chunk), if may_read => PipeEvent::Read(read),
                 () = tokio::time::sleep_until(deadline.into()) => PipeEvent::Timeout,
             };
             match event {
-                PipeEvent::Written(Ok(0) | Err(_)) | PipeEvent::Timeout => break,
-                PipeEvent::Written(Ok(count)) => rest = &rest[count..],
+                PipeEvent::Written(Ok(0) | Err(_)) => self.unwritten.clear(),
+                PipeEvent::Written(Ok(count)) => drop(self.unwritten.drain(..count)),
                 PipeEvent::Read(read) => self.handle_read(read, &chunk),
+                PipeEvent::Timeout => break,
             }
         }
         if let Some(pipes) = self.pipes() {
@@ -167,6 +194,7 @@ impl ServerConnection {
 
     pub(super) fn request_line(&mut self, method: &str, params: Value) -> (String, String) {
         let id = self.next_id();
+        self.unanswered.insert(id.to_string());
         let params = self.with_meta(params);
         (json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string(), id.to_string())
     }
@@ -182,6 +210,7 @@ impl ServerConnection {
     }
 
     pub(super) async fn cancel_request(&mut self, id: &str) {
+        self.unanswered.remove(id);
         let number: Value = serde_json::from_str(id).unwrap_or_default();
         self.notify("notifications/cancelled", json!({"requestId": number, "reason": "barewire check"})).await;
     }
@@ -225,6 +254,7 @@ impl ServerConnection {
         let deadline = self.deadline(patience);
         loop {
             let Some(frame) = self.next_frame_for(Some(id), deadline).await else {
+                self.unanswered.remove(id);
                 if let Link::Http(client) = &mut self.link
                     && let Some(refusal) = client.refusal(id)
                 {
@@ -233,12 +263,13 @@ impl ServerConnection {
                 }
                 // No finding is needed, because the exit of the process or the end of the run explains the missing
                 // response.
-                if self.is_closed || Instant::now() >= self.run_deadline {
+                if self.is_closed || self.is_over(self.run_deadline) {
                     self.claim(id);
                 }
                 return if self.is_closed { RequestOutcome::Disconnected } else { RequestOutcome::NoResponse };
             };
-            if let Some(outcome) = self.handle_frame(frame, Some(id)).await {
+            if let Some(outcome) = self.handle_frame(frame, Some(id), deadline).await {
+                self.unanswered.remove(id);
                 return outcome;
             }
         }
@@ -255,10 +286,14 @@ impl ServerConnection {
         let mut chunk = vec![0; CHUNK];
         loop {
             if let Some(frame) = self.inbox.pop_front() {
+                self.inbox_bytes -= size_of::<LocatedFrame>() + frame.bytes.len();
+                if let Parsed::Message(Message::Response(response)) = rpc::parse(&frame.bytes, usize::MAX) {
+                    self.unanswered.remove(&response.id.to_string());
+                }
                 return Some(frame);
             }
             // The deadline is also checked here, because reads from a server that never stops writing never time out.
-            if self.is_closed || Instant::now() >= deadline {
+            if self.is_closed || self.is_over(deadline) {
                 return None;
             }
             match &mut self.link {
@@ -267,17 +302,36 @@ impl ServerConnection {
                     self.handle_read(read, &chunk);
                 }
                 Link::Http(client) if !client.is_waiting(id) => return None,
-                Link::Http(client) => self.inbox.extend(timeout_at(deadline.into(), client.next()).await.ok()?),
+                Link::Http(client) => {
+                    let frames = timeout_at(deadline.into(), client.next()).await.ok()?;
+                    self.keep(frames);
+                }
             }
         }
     }
 
+    fn keep(&mut self, frames: Vec<LocatedFrame>) {
+        let size = |frame: &LocatedFrame| size_of::<LocatedFrame>() + frame.bytes.len();
+        self.inbox_bytes += frames.iter().map(size).sum::<usize>();
+        self.inbox.extend(frames);
+    }
+
+    /// Whether a deadline has passed, or nothing more is read in this run.
+    fn is_over(&self, deadline: Instant) -> bool {
+        Instant::now() >= deadline || self.recording.is_full()
+    }
+
     /// Returns the outcome if the frame is the response to the request with the id `wanted`; else handles the message.
-    async fn handle_frame(&mut self, frame: LocatedFrame, wanted: Option<&str>) -> Option<RequestOutcome> {
+    async fn handle_frame(
+        &mut self,
+        frame: LocatedFrame,
+        wanted: Option<&str>,
+        deadline: Instant,
+    ) -> Option<RequestOutcome> {
         match rpc::parse(&frame.bytes, usize::MAX) {
             Parsed::Message(Message::Request(request)) => {
                 let (id, method) = (request.id.to_string(), request.method.to_name().into_owned());
-                self.answer_server(&id, &method).await;
+                self.answer_server(&id, &method, deadline).await;
                 return None;
             }
             Parsed::Message(Message::Response(response)) if wanted == Some(&*response.id.to_string()) => {
@@ -300,22 +354,24 @@ impl ServerConnection {
         None
     }
 
-    /// Answers a request of a legacy server. A modern client must not answer.
-    async fn answer_server(&mut self, id: &str, method: &str) {
-        if self.era == Era::Modern {
+    /// Answers a request of a legacy server, if there is time. A modern client must not answer.
+    async fn answer_server(&mut self, id: &str, method: &str, deadline: Instant) {
+        let is_http = matches!(self.link, Link::Http(_));
+        if self.era == Era::Modern || self.is_over(deadline) || (is_http && self.answered == MAX_HTTP_ANSWERS) {
             return;
         }
+        self.answered += 1;
         let outcome = match method {
             "ping" => r#""result":{}"#,
             _ => r#""error":{"code":-32601,"message":"this client has not declared it"}"#,
         };
-        self.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{outcome}}}\n").as_bytes()).await;
+        self.send_until(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{outcome}}}\n").as_bytes(), deadline).await;
     }
 
     pub(super) async fn drain_for(&mut self, time: Duration) {
         let deadline = self.deadline(time);
         while let Some(frame) = self.next_frame(deadline).await {
-            self.handle_frame(frame, None).await;
+            self.handle_frame(frame, None, deadline).await;
         }
     }
 
@@ -345,7 +401,8 @@ impl ServerConnection {
         match read {
             Ok(0) | Err(_) => {
                 self.is_closed = true;
-                self.inbox.extend(self.recording.event(&self.channel, Note::Eof(Stream::ToClient)));
+                let frames = self.recording.event(&self.channel, Note::Eof(Stream::ToClient));
+                self.keep(frames);
             }
             Ok(count) => {
                 let read = &chunk[..count];
@@ -354,7 +411,7 @@ impl ServerConnection {
                 self.received.start.extend_from_slice(&read[..count.min(room)]);
                 let frames = self.recording.bytes(&self.channel, Stream::ToClient, read);
                 self.received.lines += frames.len();
-                self.inbox.extend(frames);
+                self.keep(frames);
             }
         }
     }
@@ -383,6 +440,11 @@ pub(super) fn modern_meta() -> [(&'static str, Value); 3] {
 
 /// The maximum length of `ReceivedOutput::start`; enough to recognise another framing or encoding.
 const MAX_START: usize = 4096;
+/// The maximum number of the server's requests that are answered over HTTP, where each answer is an exchange of its own.
+const MAX_HTTP_ANSWERS: usize = 256;
+/// The length of the waiting frames above which no more is read while a message is written: more than a server sends
+/// before it reads its input.
+const MAX_INBOX_BYTES: usize = 4 * 1024 * 1024;
 /// The maximum number of errors without an id that are kept; probes look only at the first one.
 const MAX_ERRORS_WITHOUT_ID: usize = 100;
 /// The size of the read buffer, which is the capacity of a pipe.
