@@ -13,6 +13,7 @@ mod passive;
 mod report;
 mod schema;
 mod selection;
+mod tree;
 
 use std::ffi::OsString;
 use std::fmt;

@@ -197,7 +197,7 @@ fn fail(harness: &Harness, check: &'static Check, reply: &HttpReply, detail: Str
         harness.recording.ledger().incomplete(check, time_is_up());
         return;
     }
-    let bytes = reply.frames.first().map_or(&[][..], |frame| &frame.bytes);
+    let bytes = reply.first.as_ref().map_or(&[][..], |frame| &frame.start);
     harness.fail_at(check, reply.location(), bytes, detail);
 }
 

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
+use barewire_proto::json::Kind;
 use barewire_proto::mcp::{Era, Revision, key};
 use barewire_proto::rpc::{self, Message, Parsed};
 use barewire_proto::transcript::{Channel, Note, Stream};
@@ -36,7 +37,7 @@ pub(super) struct ServerConnection {
     link: Link,
     /// Received frames that the probes have not taken yet.
     inbox: VecDeque<LocatedFrame>,
-    pub(super) errors_without_id: Vec<ErrorResponse>,
+    pub(super) error_without_id: Option<ErrorResponse>,
     pub(super) received: ReceivedOutput,
     last_sent: Option<Location>,
     /// The method of the requests that test whether a legacy server still answers.
@@ -80,7 +81,7 @@ impl ServerConnection {
             run_deadline,
             link,
             inbox: VecDeque::new(),
-            errors_without_id: Vec::new(),
+            error_without_id: None,
             received: ReceivedOutput::default(),
             last_sent: None,
             liveness: "ping",
@@ -281,21 +282,20 @@ impl ServerConnection {
                 return None;
             }
             Parsed::Message(Message::Response(response)) if wanted == Some(&*response.id.to_string()) => {
-                return Some(outcome(&frame));
+                return Some(outcome(frame.clone()));
             }
             _ => {}
         }
         // The passive checks report a malformed response; the probes accept it as a response.
-        let value: Value = serde_json::from_slice(&frame.bytes).ok()?;
-        if wanted.is_some_and(|id| is_response_to(&value, id)) {
-            return Some(outcome(&frame));
+        let message = frame.json()?;
+        if wanted.is_some_and(|id| is_response_to(message, id)) {
+            return Some(outcome(frame.clone()));
         }
-        if value["id"].is_null()
-            && value.get("error").is_some()
-            && self.errors_without_id.len() < MAX_ERRORS_WITHOUT_ID
-            && let RequestOutcome::Error(response) = outcome(&frame)
+        if self.error_without_id.is_none()
+            && message.member("id").is_none_or(|id| id.kind() == Kind::Null)
+            && let RequestOutcome::Error(response) = outcome(frame.clone())
         {
-            self.errors_without_id.push(response);
+            self.error_without_id = Some(response);
         }
         None
     }
@@ -383,7 +383,5 @@ pub(super) fn modern_meta() -> [(&'static str, Value); 3] {
 
 /// The maximum length of `ReceivedOutput::start`; enough to recognise another framing or encoding.
 const MAX_START: usize = 4096;
-/// The maximum number of errors without an id that are kept; probes look only at the first one.
-const MAX_ERRORS_WITHOUT_ID: usize = 100;
 /// The size of the read buffer, which is the capacity of a pipe.
 const CHUNK: usize = 64 * 1024;
