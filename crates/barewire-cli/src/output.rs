@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use barewire_proto::transcript::{escape, is_clean};
 
 pub(crate) use barewire_workbench::text::{
-    Style, Tone, displayed_duration, pad, safe_json, shown, size, took, took_precisely, wrap,
+    SafeJson, Style, Tone, displayed_duration, pad, safe_json, shown, size, took, took_precisely, wrap,
 };
 
 /// The standard output of this process. It is for results only; everything else goes to stderr.

@@ -19,7 +19,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// The modules that every part may use.
-const COMMON: &[&str] = &["duration", "error", "nearest", "platform", "text", "xml"];
+const COMMON: &[&str] = &["duration", "error", "nearest", "platform", "text", "tree", "xml"];
 
 struct Source {
     path: PathBuf,

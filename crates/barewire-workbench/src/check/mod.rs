@@ -13,7 +13,6 @@ mod passive;
 mod report;
 mod schema;
 mod selection;
-mod tree;
 
 use std::ffi::OsString;
 use std::fmt;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::outcome::ResultResponse;
 use super::sample::sample;
-use crate::check::tree::small_tree;
+use crate::tree::small_tree;
 
 /// A tool that the server lists.
 pub(super) struct ListedTool {

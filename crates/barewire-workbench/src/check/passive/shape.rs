@@ -13,9 +13,9 @@ use serde_path_to_error::Segment;
 use super::{MessageContext, is_complete};
 use crate::check::catalogue::lifecycle::RESULT_SHAPE;
 use crate::check::ledger::Ledger;
-use crate::check::tree::{MAX_TREE_VALUES, pruned};
 use crate::operations::{Relation, member};
 use crate::text::shown;
+use crate::tree::{MAX_TREE_VALUES, pruned};
 
 pub(super) fn message(context: &MessageContext<'_>, ledger: &mut Ledger) {
     let (Ok(Message::Response(response)), Relation::Response { operation, .. }) =

@@ -13,9 +13,9 @@ use super::{MessageContext, is_complete};
 use crate::check::catalogue::tools::{OUTPUT_SCHEMA, TOOL_NAMES, TOOL_SCHEMAS};
 use crate::check::ledger::{Ledger, SkipReason};
 use crate::check::schema::Schema;
-use crate::check::tree::{MAX_TREE_VALUES, small_tree};
 use crate::operations::{Operation, Relation, member};
 use crate::text::shown;
+use crate::tree::{MAX_TREE_VALUES, small_tree};
 
 /// The tools that servers have listed, and the calls in flight.
 #[derive(Default)]
