@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, IsTerminal, Stderr, StdoutLock, Write};
 use barewire_proto::transcript::SafeText;
 
 pub(crate) use barewire_workbench::text::{
-    Style, TextWriter, Tone, displayed_duration, pad, safe_json, shown, size, took, took_precisely, wrap,
+    SafeJson, Style, TextWriter, Tone, displayed_duration, pad, safe_json, shown, size, took, took_precisely, wrap,
 };
 
 /// The standard output of this process. It is for results only; everything else goes to [`stderr`].

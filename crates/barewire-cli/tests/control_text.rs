@@ -215,7 +215,11 @@ fn check_and_bench() {
         place.check(&args, "", Unchanged::Nothing);
     }
     let against = format!("{}={server}", name("").replace(' ', ""));
-    place.check(&[&["bench", "--count", "3", "plain", "--against", &against], &target[..]].concat(), "", Unchanged::Nothing);
+    place.check(
+        &[&["bench", "--count", "3", "plain", "--against", &against], &target[..]].concat(),
+        "",
+        Unchanged::Nothing,
+    );
 }
 
 #[test]
@@ -249,8 +253,16 @@ fn read_tap_and_replay() {
     }
     // A log, and captures with lines that are none.
     place.check(&["read", "-"], &client_messages(), Unchanged::Nothing);
-    place.check(&["read", "--format", "sse", "-"], &format!("event: {0}\nid: {0}\ndata: {0}\n\n", name("")), Unchanged::Nothing);
-    place.check(&["read", "--format", "content-length", "-"], &format!("A{}: 1\r\n\r\n{{}}", name("")), Unchanged::Nothing);
+    place.check(
+        &["read", "--format", "sse", "-"],
+        &format!("event: {0}\nid: {0}\ndata: {0}\n\n", name("")),
+        Unchanged::Nothing,
+    );
+    place.check(
+        &["read", "--format", "content-length", "-"],
+        &format!("A{}: 1\r\n\r\n{{}}", name("")),
+        Unchanged::Nothing,
+    );
     let text = fs::read_to_string(&capture).expect("UTF-8").replace('x', &name("").replace('\r', ""));
     for broken in [format!("{text}\u{9b}{}\n", name("")), text, format!("wire 1\n@ \u{9b} \u{202e}\n? \u{9b}\n")] {
         fs::write(place.file("broken.wire"), broken).expect("written");
@@ -269,10 +281,18 @@ fn read_tap_and_replay() {
         place.check(&[&replay[..], options, &["--", &server, "--quiet"]].concat(), "", Unchanged::Nothing);
         place.check(&[&replay[..], options, &["--", &server, "--quiet", "two"]].concat(), "", Unchanged::Nothing);
     }
-    place.check(&["replay", &capture, "--timeout", "2s", "--", &server, "--garbage", "--quiet"], "", Unchanged::Nothing);
+    place.check(
+        &["replay", &capture, "--timeout", "2s", "--", &server, "--garbage", "--quiet"],
+        "",
+        Unchanged::Nothing,
+    );
     place.check_at_a_terminal(&["replay", &capture, "--timeout", "2s", "--", &server], "");
     // The answers to the client are messages.
-    place.check(&["replay", "--serve", &capture], &client_messages().replace("tools/list", "tools/lost"), Unchanged::Stdout);
+    place.check(
+        &["replay", "--serve", &capture],
+        &client_messages().replace("tools/list", "tools/lost"),
+        Unchanged::Stdout,
+    );
     for log in ["stderr", &place.file("log.txt")] {
         place.tap(&["tap", "--log", log, "--", &server, "--quiet"]);
     }
@@ -298,7 +318,8 @@ fn serve_and_explain() {
     // The answers to the client are messages.
     let args = ["serve"];
     let mut command = place.command(&args);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it runs");
     child.stdin.take().expect("piped").write_all(client_messages().as_bytes()).expect("it reads");
     let said = child.wait_with_output().expect("it ends").stderr;
     assert!(!said.is_empty(), "invalid frames are reported");

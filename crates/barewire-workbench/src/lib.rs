@@ -51,6 +51,7 @@ pub mod replay;
 pub mod duration;
 pub mod platform;
 pub mod text;
+pub mod tree;
 pub mod xml;
 
 mod error;

@@ -1,7 +1,7 @@
 //! Formats peers' text, times and sizes for people: escaped, cut to a width, and with at most three significant digits.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use barewire_proto::transcript::{escape, is_clean};
@@ -76,27 +76,37 @@ pub fn shown(bytes: &[u8], most: usize) -> String {
 /// terminal: in strings, such characters become `\uNNNN`. Tabs and line breaks, which occur only outside strings,
 /// become spaces.
 pub fn safe_json(text: &str) -> Cow<'_, str> {
-    if is_clean(text.as_bytes()) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if let '\t' | '\n' | '\r' = c {
-            out.push(' ');
-        } else if is_clean(c.encode_utf8(&mut [0; 4]).as_bytes()) {
-            out.push(c);
-        } else {
-            push_json_escape(&mut out, c);
-        }
-    }
-    Cow::Owned(out)
+    if is_clean(text.as_bytes()) { Cow::Borrowed(text) } else { Cow::Owned(SafeJson(text).to_string()) }
 }
 
-/// Appends a character as an escape in a JSON string.
-pub(crate) fn push_json_escape(out: &mut String, c: char) {
-    for unit in c.encode_utf16(&mut [0; 2]) {
-        write!(out, "\\u{unit:04x}").expect("writing to a String cannot fail");
+/// A peer's JSON text that is written like [`safe_json`], for long texts: the escaped text, which can be six times as
+/// long, is never in memory as a whole.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::exhaustive_structs, reason = "it is nothing but the text")]
+pub struct SafeJson<'a>(pub &'a str);
+
+impl fmt::Display for SafeJson<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut clean = 0;
+        for (at, c) in self.0.char_indices() {
+            if is_clean(c.encode_utf8(&mut [0; 4]).as_bytes()) {
+                continue;
+            }
+            f.write_str(&self.0[clean..at])?;
+            clean = at + c.len_utf8();
+            if let '\t' | '\n' | '\r' = c {
+                f.write_char(' ')?;
+            } else {
+                write_json_escape(f, c)?;
+            }
+        }
+        f.write_str(&self.0[clean..])
     }
+}
+
+/// Writes a character as an escape in a JSON string.
+pub(crate) fn write_json_escape(out: &mut impl fmt::Write, c: char) -> fmt::Result {
+    c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(out, "\\u{unit:04x}"))
 }
 
 /// Wraps a paragraph into lines of at most `room` columns. A longer word gets a line of its own.

@@ -5,7 +5,7 @@ use std::io;
 
 use barewire_proto::transcript::{escape, is_clean};
 
-use crate::text::{Tone, push_json_escape};
+use crate::text::{Tone, write_json_escape};
 
 /// A writer for text that may quote a peer. All that is written is escaped; line breaks and tabs are kept.
 ///
@@ -118,7 +118,7 @@ impl<W: io::Write> TextWriter<W> {
             END_MARK if self.has_colours => out.push_str("\x1b[0m"),
             c => match colour().filter(|_| self.has_colours) {
                 Some(colour) => write!(out, "\x1b[{colour}m").expect("writing to a String cannot fail"),
-                None if self.is_json => push_json_escape(out, c),
+                None if self.is_json => write_json_escape(out, c).expect("writing to a String cannot fail"),
                 None => out.push_str(&escape(bytes)),
             },
         }

@@ -19,7 +19,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// The modules that every part may use.
-const COMMON: &[&str] = &["duration", "error", "nearest", "platform", "text", "text_writer", "xml"];
+const COMMON: &[&str] = &["duration", "error", "nearest", "platform", "text", "text_writer", "tree", "xml"];
 
 struct Source {
     path: PathBuf,

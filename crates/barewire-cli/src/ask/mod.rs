@@ -3,6 +3,7 @@
 
 pub(crate) mod arguments;
 pub(crate) mod given;
+pub(crate) mod list;
 pub(crate) mod no_answer;
 pub(crate) mod params;
 pub(crate) mod request;

@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 
 use barewire::client::{Client, ClientError};
-use barewire_proto::mcp::{Method, MethodKind, Prompt, Side, Tool};
+use barewire_proto::mcp::{Method, MethodKind, Prompt, Side};
 use barewire_workbench::load::with_meta;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::arguments::{self, BadArguments};
 use super::given::{GivenArguments, Pair};
+use super::list;
 use super::no_answer::{NoAnswer, Reason, RequestContext};
 use super::schema::{Field, Fields, Others};
 use crate::Failure;
@@ -88,7 +89,6 @@ impl PlannedRequest {
 
     /// Builds the request, and looks up tools and prompts in the server's lists if needed.
     pub(crate) async fn prepare(self, client: &Client, context: &RequestContext) -> Result<PreparedRequest, NoAnswer> {
-        let no_answer = |error: ClientError| NoAnswer::from_client(&error, context);
         match self {
             Self::List { method, names } => Ok(PreparedRequest { names, ..PreparedRequest::new(method, None) }),
             Self::Read { uri } => Ok(PreparedRequest::new("resources/read", Some(raw(&json!({ "uri": uri }))))),
@@ -112,18 +112,12 @@ impl PlannedRequest {
                 Ok(PreparedRequest::named("prompts/get", &name, Some(object)))
             }
             Self::Tool { name, given } => {
-                let tools = client.list_tools().await.map_err(no_answer)?;
-                let tool = tools.iter().find(|tool| tool.name == name);
-                let tool = tool.ok_or_else(|| no_such("tool", &name, &names(&tools)))?;
-                PreparedRequest::typed("tools/call", &name, &given, &Fields::of(&tool.input_schema))
+                let fields = list::tool_fields(client, &name, context).await?;
+                PreparedRequest::typed("tools/call", &name, &given, &fields)
             }
             Self::Prompt { name, given } => {
-                let prompts = client.list_prompts().await.map_err(no_answer)?;
-                let prompt = prompts.iter().find(|prompt| prompt.name == name).ok_or_else(|| {
-                    let names: Vec<&str> = prompts.iter().map(|prompt| &*prompt.name).collect();
-                    no_such("prompt", &name, &names)
-                })?;
-                PreparedRequest::typed("prompts/get", &name, &given, &fields_of(prompt))
+                let fields = list::prompt_fields(client, &name, context).await?;
+                PreparedRequest::typed("prompts/get", &name, &given, &fields)
             }
         }
     }
@@ -203,10 +197,6 @@ pub(crate) fn listed(what: &str, name: &str, names: &[&str]) -> String {
         more => format!(" and {more} more"),
     };
     format!("{near}this server has the {what}s: {listed}{more}")
-}
-
-pub(crate) fn names(tools: &[Tool]) -> Vec<&str> {
-    tools.iter().map(|tool| &*tool.name).collect()
 }
 
 /// Returns the arguments of a prompt. All of them are strings.

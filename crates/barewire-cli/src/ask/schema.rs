@@ -3,6 +3,7 @@
 use std::fmt;
 
 use barewire_proto::json::Json;
+use barewire_workbench::tree::small_tree;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -79,7 +80,12 @@ pub(crate) struct Limits {
 impl Fields {
     /// Reads the JSON Schema of an object. Unknown keywords are ignored.
     pub(crate) fn of(schema: &RawValue) -> Self {
-        let Ok(root) = serde_json::from_str::<Value>(schema.get()) else { return Self::default() };
+        Json::parse(schema.get().as_bytes()).map(Self::of_json).unwrap_or_default()
+    }
+
+    /// Reads the JSON Schema of an object. A schema with too many values is not read.
+    pub(crate) fn of_json(schema: Json<'_>) -> Self {
+        let Some(root) = small_tree(schema) else { return Self::default() };
         let object = resolved(&root, &root);
         let properties = object.get("properties").and_then(Value::as_object);
         let required = |name: &str| {
@@ -90,9 +96,16 @@ impl Fields {
         // `order` does not find properties behind a `$ref`. They are added in the order of the map.
         let others: Vec<_> = properties.into_iter().flat_map(Map::keys).filter(|name| !names.contains(name)).collect();
         names.extend(others.into_iter().cloned());
+        // Many properties can refer to one long definition.
+        let mut room = MAX_FIELDS_LENGTH;
         let field = |name: String| {
             let property = properties?.get(&name)?;
-            Some(Field { required: required(&name), name, ..Field::of(&root, property, MAX_DEPTH) })
+            let length = if room > 0 { resolved(&root, property).to_string().len() } else { 1 };
+            let facts = room.checked_sub(length).map(|left| {
+                room = left;
+                Field::of(&root, property, MAX_DEPTH)
+            });
+            Some(Field { required: required(&name), name, ..facts.unwrap_or_default() })
         };
         let fields = names.into_iter().filter_map(field).collect();
         let has_patterns = object.get("patternProperties").is_some();
@@ -311,9 +324,8 @@ pub(crate) fn plain(value: &Value) -> String {
 }
 
 /// Returns the names of the properties in the order of the schema. A parsed map does not keep this order.
-fn order(schema: &RawValue) -> Vec<String> {
-    let Ok(json) = Json::parse(schema.get().as_bytes()) else { return Vec::new() };
-    let properties = json.members().find(|member| member.name == "properties");
+fn order(schema: Json<'_>) -> Vec<String> {
+    let properties = schema.members().find(|member| member.name == "properties");
     let names = properties.into_iter().flat_map(|properties| properties.value.members());
     names.map(|member| member.name.to_name().into_owned()).collect()
 }
@@ -395,6 +407,9 @@ fn branches(schema: &Value) -> Option<&Vec<Value>> {
 
 /// The maximum number of references and nesting levels to follow, because a schema can refer to itself.
 const MAX_DEPTH: usize = 8;
+
+/// The maximum total length of the definitions of all properties, in bytes. Further properties have only a name.
+const MAX_FIELDS_LENGTH: usize = 1024 * 1024;
 
 /// The maximum number of characters of a choice shown in a message.
 const MAX_CHOICE: usize = 60;

@@ -10,8 +10,9 @@ use serde_json::value::RawValue;
 use super::Args;
 use crate::Failure;
 use crate::ask::given::{GivenArguments, Pair, Text};
+use crate::ask::list;
 use crate::ask::no_answer::{NoAnswer, REQUEST_FIRST, RequestContext};
-use crate::ask::request::{self, PlannedRequest, PreparedRequest};
+use crate::ask::request::{PlannedRequest, PreparedRequest};
 use crate::ask::schema::{Field, Fields, Type};
 use crate::output::shown;
 
@@ -104,18 +105,11 @@ async fn with_payload(
     let text = payload(wanted.bytes);
     match ask {
         PlannedRequest::Tool { name, given } => {
-            let tools = client.list_tools().await.map_err(|error| no_answer(&error, context))?;
-            let tool = tools.iter().find(|tool| tool.name == name);
-            let tool = tool.ok_or_else(|| request::no_such("tool", &name, &request::names(&tools)))?;
-            let given = filled(&name, given, &Fields::of(&tool.input_schema), wanted, text)?;
+            let given = filled(&name, given, &list::tool_fields(client, &name, context).await?, wanted, text)?;
             prepared(PlannedRequest::Tool { name, given }, client, context).await
         }
         PlannedRequest::Prompt { name, given } => {
-            let prompts = client.list_prompts().await.map_err(|error| no_answer(&error, context))?;
-            let names: Vec<&str> = prompts.iter().map(|prompt| &*prompt.name).collect();
-            let prompt = prompts.iter().find(|prompt| prompt.name == name);
-            let prompt = prompt.ok_or_else(|| request::no_such("prompt", &name, &names))?;
-            let given = filled(&name, given, &request::fields_of(prompt), wanted, text)?;
+            let given = filled(&name, given, &list::prompt_fields(client, &name, context).await?, wanted, text)?;
             prepared(PlannedRequest::Prompt { name, given }, client, context).await
         }
         _ if wanted.key.is_some() => Err(Failure::new("--payload: only tools and prompts have arguments")

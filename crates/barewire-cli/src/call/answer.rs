@@ -9,10 +9,10 @@ use barewire_proto::rpc::ErrorObject;
 use serde_json::json;
 
 use super::Args;
-use super::pretty::indented;
+use super::pretty::Indented;
 use crate::ask::no_answer::NoAnswer;
 use crate::failure::report;
-use crate::output::{Output, safe_json, shown};
+use crate::output::{Output, SafeJson, safe_json, shown};
 use crate::{Exit, Failure};
 
 #[derive(Clone, Copy, PartialEq)]
@@ -70,7 +70,7 @@ impl Printer<'_> {
     pub(super) fn raw(&mut self, outcome: Result<Result<Raw, ErrorObject>, NoAnswer>) -> Result<Exit, Failure> {
         match outcome {
             Ok(Ok(result)) => {
-                self.json("result", &result.to_string())?;
+                self.json("result", result.as_str().unwrap_or("null"))?;
                 self.output.flush()?;
                 Ok(Exit::Clean)
             }
@@ -92,12 +92,12 @@ impl Printer<'_> {
         let output = &mut *self.output;
         match self.format {
             ResultFormat::Json => {
-                let (text, elapsed) = (safe_json(text), self.elapsed.as_secs_f64());
+                let (text, elapsed) = (SafeJson(text), self.elapsed.as_secs_f64());
                 let server = self.server.map_or(String::new(), ServerIdentity::members);
                 writeln!(output, "{{\"kind\":\"{kind}\",\"elapsed\":{elapsed:.6}{server},\"{kind}\":{text}}}")
             }
-            ResultFormat::Pretty => writeln!(output, "{}", indented(&safe_json(text))),
-            ResultFormat::Plain if output.is_terminal() => writeln!(output, "{}", safe_json(text)),
+            ResultFormat::Pretty => writeln!(output, "{}", Indented::new(text, 0)),
+            ResultFormat::Plain if output.is_terminal() => writeln!(output, "{}", SafeJson(text)),
             ResultFormat::Plain => writeln!(output.data(), "{text}"),
         }
     }
@@ -114,7 +114,7 @@ impl Printer<'_> {
                 write!(self.output, ",\"hint\":{}", json!(hint))?;
             }
             if let Some(result) = result {
-                write!(self.output, ",\"result\":{}", safe_json(&result.to_string()))?;
+                write!(self.output, ",\"result\":{}", SafeJson(result.as_str().unwrap_or("null")))?;
             }
             writeln!(self.output, "}}")?;
         }

@@ -17,9 +17,10 @@ use super::console::Console;
 use super::elicit::Elicitor;
 use super::target::CallTarget;
 use super::time_limit::TimeLimit;
-use super::{Args, notification, pages, progress, show};
+use super::{Args, notification, progress, show};
 use crate::ask::arguments;
 use crate::ask::given::{GivenArguments, Pair};
+use crate::ask::list;
 use crate::ask::no_answer::{NoAnswer, unless_signalled};
 use crate::ask::request::{self, PlannedRequest, PreparedRequest};
 use crate::ask::schema::Field;
@@ -208,7 +209,7 @@ async fn send(
         return Ok(None);
     }
     if request.is_whole_list() {
-        return Ok(Some(pages::all(client, request, meta).await?));
+        return Ok(Some(list::all(client, &request.method, request.params.as_deref(), meta).await?));
     }
     if request.method == LISTEN {
         return listen(client, request).await.map(Some);
@@ -244,8 +245,9 @@ async fn listen(client: &Client, request: &PreparedRequest) -> Result<Raw, Clien
 /// Returns a hint with the server's tools, if the called tool is not one of them.
 async fn existing_tools(client: &Client, request: &PreparedRequest) -> Option<String> {
     let name = request.name()?;
-    let tools = client.list_tools().await.ok()?;
-    let names = request::names(&tools);
+    let tools = list::all(client, "tools/list", None, &serde_json::json!({})).await.ok()?;
+    let names: Vec<_> = list::items(&tools, "tools").filter_map(list::item_name).collect();
+    let names: Vec<&str> = names.iter().map(|name| &**name).collect();
     (!names.contains(&name.as_str())).then(|| request::listed("tool", &name, &names))
 }
 

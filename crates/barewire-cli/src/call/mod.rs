@@ -5,7 +5,6 @@ mod console;
 mod elicit;
 mod mcp;
 mod notification;
-mod pages;
 mod pretty;
 mod progress;
 mod raw;

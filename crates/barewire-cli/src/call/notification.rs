@@ -6,6 +6,7 @@ use barewire::Failure;
 use barewire::client::ServerNotification;
 use barewire::peer::{Context, Methods, Raw};
 use barewire::transport::Stderr;
+use barewire_proto::json::Json;
 use barewire_proto::mcp::LogMessage;
 use barewire_proto::transcript::escape;
 use serde_json::json;
@@ -41,7 +42,8 @@ pub(super) fn stderr_line(notification: &ServerNotification) -> String {
         ServerNotification::Message(LogMessage { level, logger, data, .. }) => {
             let logger =
                 logger.as_ref().map_or(String::new(), |logger| format!(" {}", shown(logger.as_bytes(), MAX_LOGGER)));
-            let data = serde_json::from_str(data.get()).unwrap_or_else(|_| safe_json(data.get()).into_owned());
+            let json = Json::parse(data.get().as_bytes()).ok();
+            let data = json.and_then(Json::string).unwrap_or_else(|| safe_json(data.get()));
             format!("log {level}{logger}: {}", shown(data.as_bytes(), MAX_LOG_DATA))
         }
         ServerNotification::Lagged(count) => {

@@ -1,59 +1,98 @@
 //! JSON text -> the same text, indented. It is not parsed into values, so numbers and keys keep their spelling.
 
-/// Indents valid JSON, with one line per member and element.
-pub(super) fn indented(json: &str) -> String {
-    let mut out = String::with_capacity(json.len() * 2);
-    let mut depth = 0_usize;
-    let mut chars = json.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '"' => {
-                out.push(c);
-                while let Some(c) = chars.next() {
-                    out.push(c);
-                    match c {
-                        '\\' => out.extend(chars.next()),
-                        '"' => break,
-                        _ => {}
-                    }
-                }
-            }
-            '{' | '[' => {
-                out.push(c);
-                while chars.next_if(char::is_ascii_whitespace).is_some() {}
-                match chars.next_if(|c| matches!(c, '}' | ']')) {
-                    Some(close) => out.push(close),
-                    None => {
-                        depth += 1;
-                        new_line(&mut out, depth);
-                    }
-                }
-            }
-            '}' | ']' => {
-                depth = depth.saturating_sub(1);
-                new_line(&mut out, depth);
-                out.push(c);
-            }
-            ',' => {
-                out.push(c);
-                new_line(&mut out, depth);
-            }
-            ':' => out.push_str(": "),
-            c if c.is_ascii_whitespace() => {}
-            c => out.push(c),
-        }
-    }
-    out
+use std::fmt;
+
+use crate::output::SafeJson;
+
+/// Valid JSON from a peer, which is written escaped and indented, with one line per member and element. The indented
+/// text can be many times as long, so it is never in memory as a whole.
+pub(super) struct Indented<'a> {
+    json: &'a str,
+    margin: usize,
 }
 
-fn new_line(out: &mut String, depth: usize) {
-    out.push('\n');
-    out.extend(std::iter::repeat_n("  ", depth));
+impl<'a> Indented<'a> {
+    /// Every line but the first begins with `margin` spaces.
+    pub(super) fn new(json: &'a str, margin: usize) -> Self {
+        Self { json, margin }
+    }
+
+    fn new_line(&self, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
+        write!(f, "\n{:1$}", "", self.margin + 2 * depth)
+    }
+}
+
+impl fmt::Display for Indented<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut depth = 0_usize;
+        let mut rest = self.json;
+        while let Some(first) = rest.chars().next() {
+            let length = match first {
+                '"' => string_length(rest),
+                '{' | '[' => match rest[1..].trim_start_matches(is_space) {
+                    inner if inner.starts_with(['}', ']']) => rest.len() - inner.len() + 1,
+                    _ => 1,
+                },
+                '}' | ']' | ',' | ':' => 1,
+                space if is_space(space) => 1,
+                _ => rest.find(ends_token).unwrap_or(rest.len()),
+            };
+            let (token, tail) = rest.split_at(length);
+            rest = tail;
+            match first {
+                '{' | '[' if length > 1 => write!(f, "{first}{}", &token[length - 1..])?,
+                '{' | '[' => {
+                    depth += 1;
+                    write!(f, "{first}")?;
+                    self.new_line(f, depth)?;
+                }
+                '}' | ']' => {
+                    depth = depth.saturating_sub(1);
+                    self.new_line(f, depth)?;
+                    write!(f, "{first}")?;
+                }
+                ',' => {
+                    write!(f, ",")?;
+                    self.new_line(f, depth)?;
+                }
+                ':' => write!(f, ": ")?,
+                space if is_space(space) => {}
+                _ => write!(f, "{}", SafeJson(token))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_space(c: char) -> bool {
+    c.is_ascii_whitespace()
+}
+
+fn ends_token(c: char) -> bool {
+    is_space(c) || matches!(c, '{' | '}' | '[' | ']' | ',' | ':' | '"')
+}
+
+/// Returns the length of the string at the start of a text, with its quotes.
+fn string_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    text.len()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::indented;
+    use super::Indented;
+
+    fn indented(text: &str) -> String {
+        Indented::new(text, 0).to_string()
+    }
 
     #[test]
     fn indented_text_is_otherwise_unchanged() {
@@ -70,5 +109,6 @@ mod tests {
         assert_eq!(indented(text), lines);
         assert_eq!(indented(lines), lines);
         assert_eq!(indented("12345678901234567890.10"), "12345678901234567890.10");
+        assert_eq!(indented("\"\u{7f}\u{e9}\""), "\"\\u007fé\"");
     }
 }

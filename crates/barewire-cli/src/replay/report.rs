@@ -55,7 +55,7 @@ fn about(difference: &Difference) -> String {
 fn change(output: &mut Output, change: &Change) -> io::Result<()> {
     let path = change.pointer();
     writeln!(output, "  {}", if path.is_empty() { "the whole message".into() } else { shown(path.as_bytes(), 200) })?;
-    let text = |value: Option<String>| value.map(|value| safe_json(&value).into_owned());
+    let text = |value: Option<&str>| value.map(|value| safe_json(value).into_owned());
     let (was, is) = (text(change.recorded()), text(change.received()));
     let at = match (&was, &is) {
         (Some(was), Some(is)) => was.bytes().zip(is.bytes()).take_while(|(a, b)| a == b).count(),

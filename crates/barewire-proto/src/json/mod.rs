@@ -74,6 +74,90 @@ impl<'a> Json<'a> {
         Members { text: self.text, scanner, ahead }
     }
 
+    /// Returns the value of the member with this name. If the name occurs twice, the last value is returned, as in a
+    /// `serde_json` map.
+    pub fn member(self, name: &str) -> Option<Self> {
+        self.members().filter(|member| member.name == name).last().map(|member| member.value)
+    }
+
+    /// Returns the value at the end of a path of member names.
+    pub fn at(self, path: &[&str]) -> Option<Self> {
+        path.iter().try_fold(self, |value, name| value.member(name))
+    }
+
+    /// Returns the member whose name begins at this offset of the object's text, see [`Member::name_at`].
+    ///
+    /// An object with many members can so be sorted as a list of offsets, which takes less memory than its text.
+    ///
+    /// # Panics
+    ///
+    /// If no member begins at the offset.
+    pub fn member_at(self, name_at: usize) -> Member<'a> {
+        let mut scanner = Scanner::starting_at(self.text, name_at);
+        let name = scanner.member(Place::First).ok().flatten().expect(NO_MEMBER);
+        let value = scanner.value().expect(NO_MEMBER);
+        Member::scanned(self.text, name, value)
+    }
+
+    /// Returns the name that begins at this offset of the object's text. Unlike [`Self::member_at`], this does not read
+    /// the value.
+    ///
+    /// # Panics
+    ///
+    /// If no member begins at the offset.
+    pub fn name_at(self, name_at: usize) -> Text<'a> {
+        let mut scanner = Scanner::starting_at(self.text, name_at);
+        let name = scanner.member(Place::First).ok().flatten().expect(NO_MEMBER);
+        Text { raw: &self.text[name.start..name.end] }
+    }
+
+    /// Returns the value of a string, or `None` for any other value and for an unpaired surrogate.
+    pub fn string(self) -> Option<Cow<'a, str>> {
+        Text::from_json(self)?.to_str()
+    }
+
+    /// Returns the value of an integer in any notation, or `None` for any other value and if it does not fit in an
+    /// `i64`.
+    pub fn integer(self) -> Option<i64> {
+        (self.kind == Kind::Number).then(|| integer(self.text))?
+    }
+
+    /// Whether the value has more than this number of levels. A value that is neither an object nor an array has none.
+    pub fn is_deeper_than(self, levels: usize) -> bool {
+        let mut scanner = Scanner::new(self.text, levels);
+        scanner.value().expect(SCANNED);
+        scanner.too_deep().is_some()
+    }
+
+    /// Whether the value consists of more than this number of values: itself, its members and elements, and theirs. The
+    /// memory of a tree of values depends on this number more than on the length of the text.
+    pub fn has_more_values_than(self, limit: usize) -> bool {
+        // Every value but the outermost is the first of its container or follows a comma, so commas and opening brackets
+        // outside strings are counted. An empty container counts twice.
+        let mut is_string = false;
+        let mut rest = self.text;
+        let mut count = 1_usize;
+        while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | b',' | b'[' | b'{')) {
+            let length = match (rest[at], is_string) {
+                (b'"', _) => {
+                    is_string = !is_string;
+                    1
+                }
+                (b'\\', _) => 2,
+                (_, true) => 1,
+                (_, false) => {
+                    count += 1;
+                    1
+                }
+            };
+            if count > limit {
+                return true;
+            }
+            rest = &rest[at + length..];
+        }
+        false
+    }
+
     /// Returns the elements of an array. A value that is not an array has no elements.
     pub fn elements(self) -> Elements<'a> {
         let mut scanner = Scanner::new(self.text, usize::MAX);
@@ -120,6 +204,18 @@ pub struct Member<'a> {
     pub value_at: usize,
 }
 
+impl<'a> Member<'a> {
+    /// Borrows a member of the object `text` at these spans.
+    fn scanned(text: &'a [u8], name: ValueSpan, value: ValueSpan) -> Self {
+        Self {
+            name: Text { raw: &text[name.start..name.end] },
+            name_at: name.start,
+            value: Json::scanned(text, value),
+            value_at: value.start,
+        }
+    }
+}
+
 impl<'a> Iterator for Members<'a> {
     type Item = Member<'a>;
 
@@ -128,12 +224,7 @@ impl<'a> Iterator for Members<'a> {
         let name = self.scanner.member(place).expect(SCANNED)?;
         let value = self.scanner.value().expect(SCANNED);
         self.ahead = Some(Place::Next);
-        Some(Member {
-            name: Text { raw: &self.text[name.start..name.end] },
-            name_at: name.start,
-            value: Json::scanned(self.text, value),
-            value_at: value.start,
-        })
+        Some(Member::scanned(self.text, name, value))
     }
 }
 
@@ -162,6 +253,9 @@ impl<'a> Iterator for Elements<'a> {
 
 /// The panic message if the second scan of a `Json` fails. It cannot fail, because the first scan succeeded.
 const SCANNED: &str = "a Json was scanned without an error when it was made";
+
+/// The panic message if a caller gives an offset at which no member begins.
+const NO_MEMBER: &str = "the offset is that of a member";
 
 /// A JSON string as the peer wrote it, with quotes and escapes. Strings are compared by value: `"a"` equals `"\u0061"`.
 #[derive(Clone, Copy)]
@@ -266,6 +360,32 @@ pub(crate) fn flatten(text: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn members_are_found_by_name_path_and_offset() {
+        let json = Json::parse(br#" { "a" : 1, "\u0061":{"b":[ "\u00e9" ], "n":-3e1}, "c":"\ud800" } "#).expect("JSON");
+        assert_eq!(json.member("a").map(Json::as_str), Some(r#"{"b":[ "\u00e9" ], "n":-3e1}"#));
+        assert_eq!(json.at(&["a", "n"]).and_then(Json::integer), Some(-30));
+        assert_eq!(json.at(&["a", "b", "c"]), None);
+        let element = json.at(&["a", "b"]).and_then(|array| array.elements().next());
+        assert_eq!(element.and_then(Json::string).as_deref(), Some("é"));
+        assert_eq!(json.member("c").and_then(Json::string), None);
+        for member in json.members() {
+            let again = json.member_at(member.name_at);
+            assert_eq!((again.name, again.value), (member.name, member.value));
+            assert_eq!(json.name_at(member.name_at), member.name);
+        }
+    }
+
+    #[test]
+    fn levels_and_values_are_counted() {
+        let json = |text: &'static str| Json::parse(text.as_bytes()).expect("JSON");
+        assert!(!json("1").is_deeper_than(0) && json("[]").is_deeper_than(0));
+        assert!(!json(r#"[{"a":[]}]"#).is_deeper_than(3) && json(r#"[{"a":[]}]"#).is_deeper_than(2));
+        let text = r#"[1,"a,\",[{",{"b":[2]}]"#;
+        assert!(!json(text).has_more_values_than(6) && json(text).has_more_values_than(4));
+        assert!(!json(r#""[[[[,,,,""#).has_more_values_than(1));
+    }
 
     #[test]
     fn elements_come_in_order_and_only_from_an_array() {

@@ -40,6 +40,11 @@ impl<'a> Scanner<'a> {
         Self { text, at: 0, open: 0, max_depth, too_deep: None, bad_utf8: None }
     }
 
+    /// Makes a scanner at an offset of a text that was already scanned without an error.
+    pub(crate) fn starting_at(text: &'a [u8], at: usize) -> Self {
+        Self { at, ..Self::new(text, usize::MAX) }
+    }
+
     pub(crate) fn at(&self) -> usize {
         self.at
     }

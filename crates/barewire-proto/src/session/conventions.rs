@@ -66,7 +66,7 @@ impl Conventions {
 #[inline]
 pub fn signal<'a>(conventions: &Conventions, notification: &Notification<'a>) -> Signal<'a> {
     let Conventions { cancel, progress, .. } = conventions;
-    let member = |name| notification.params.and_then(|params| member(params.json(), name));
+    let member = |name| notification.params.and_then(|params| params.json().member(name));
     if notification.method == cancel.method {
         // A cancel notification without an id cancels nothing, and it is not passed to a handler either.
         return member(cancel.id).and_then(Id::from_json).map_or(Signal::Stray, Signal::Cancel);
@@ -145,7 +145,7 @@ pub fn progress_params(convention: &ProgressConvention, token: &Id<'_>, value: J
 
 /// Returns the reported value in the params of a progress notification.
 pub fn progress_value<'a>(convention: &ProgressConvention, params: Json<'a>) -> Json<'a> {
-    convention.value.and_then(|name| member(params, name)).unwrap_or(params)
+    convention.value.and_then(|name| params.member(name)).unwrap_or(params)
 }
 
 /// Returns `params` with `token` at the path of the convention, or `None` if `params` is an array.
@@ -189,7 +189,7 @@ impl ProgressTokenFinder {
 
     #[cold]
     fn find_in_members<'a>(&self, params: Json<'a>) -> Option<Id<'a>> {
-        self.token_path.iter().try_fold(params, |at, name| member(at, name)).and_then(Id::from_json)
+        params.at(self.token_path).and_then(Id::from_json)
     }
 }
 
@@ -217,11 +217,6 @@ fn set_at(at: Json<'_>, path: &[&str], token: &Id<'_>) -> String {
 /// Returns `token` nested in one object for each name of `path`.
 fn nested(path: &[&str], token: &Id<'_>) -> String {
     path.iter().rfold(token.to_string(), |inner, name| format!(r#"{{"{name}":{inner}}}"#))
-}
-
-/// Returns the value of the member `name`. If the member occurs twice, the last value is used, as in a serde_json map.
-fn member<'a>(object: Json<'a>, name: &str) -> Option<Json<'a>> {
-    object.members().filter(|member| member.name == name).last().map(|member| member.value)
 }
 
 #[cfg(test)]

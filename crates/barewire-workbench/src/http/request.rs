@@ -10,7 +10,6 @@ use barewire_proto::http::{HeaderParams, mcp_name_source};
 use barewire_proto::json::{Json, Text};
 use barewire_proto::mcp::{Era, RequestParams, Revision};
 use barewire_proto::rpc::{self, Message, Parsed};
-use serde_json::Value;
 
 use super::RequestKind;
 
@@ -135,12 +134,11 @@ impl ToolHeaders {
         if memchr::memmem::find(bytes, b"x-mcp-header").is_none() {
             return;
         }
-        let message: Value = serde_json::from_slice(bytes).unwrap_or_default();
-        for tool in message["result"]["tools"].as_array().into_iter().flatten() {
-            let schema = tool["inputSchema"].to_string();
-            let wanted = Json::parse(schema.as_bytes()).ok().and_then(|schema| HeaderParams::of(schema).ok());
-            if let (Some(name), Some(wanted)) = (tool["name"].as_str(), wanted) {
-                self.0.insert(name.to_owned(), wanted);
+        let tools = Json::parse(bytes).ok().and_then(|message| message.at(&["result", "tools"]));
+        for tool in tools.into_iter().flat_map(Json::elements).take(MAX_TOOLS) {
+            let wanted = tool.member("inputSchema").and_then(|schema| HeaderParams::of(schema).ok());
+            if let (Some(name), Some(wanted)) = (tool.member("name").and_then(Json::string), wanted) {
+                self.0.insert(name.into_owned(), wanted);
             }
         }
     }
@@ -149,6 +147,9 @@ impl ToolHeaders {
         self.0.get(tool).and_then(|wanted| wanted.headers(arguments).ok()).unwrap_or_default()
     }
 }
+
+/// The maximum number of tools that are read from a list, as in barewire's client.
+const MAX_TOOLS: usize = 16_384;
 
 pub(crate) fn is_modern(body: &[u8]) -> bool {
     parts(body).1.meta.protocol_version.is_some()

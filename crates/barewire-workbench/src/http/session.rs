@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use barewire::client::http::Dialer;
+use barewire_proto::json::Json;
 use barewire_proto::mcp::{Era, Revision};
-use serde_json::Value;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
@@ -127,9 +127,8 @@ impl SessionClient {
     pub(crate) fn learn(&mut self, number: u64, message: &[u8]) {
         self.tools.learn(message);
         if self.open.get(&number).is_some_and(|exchange| exchange.is_initialize) {
-            let message: Value = serde_json::from_slice(message).unwrap_or_default();
-            let version = message["result"]["protocolVersion"].as_str();
-            self.revision = version.and_then(Revision::parse).or(self.revision);
+            let version = Json::parse(message).ok().and_then(|it| it.at(&["result", "protocolVersion"])?.string());
+            self.revision = version.and_then(|version| Revision::parse(&version)).or(self.revision);
         }
     }
 

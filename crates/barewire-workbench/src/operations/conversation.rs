@@ -119,7 +119,7 @@ impl Conversation {
 
 /// Returns the member with this name; if there are several, the last one.
 pub fn member<'a>(object: Option<Json<'a>>, name: &str) -> Option<Json<'a>> {
-    object?.members().filter(|member| member.name == name).last().map(|member| member.value)
+    object?.member(name)
 }
 
 fn text(json: Json<'_>) -> Option<String> {

@@ -1,10 +1,13 @@
 //! Finds the places where two JSON values differ.
 
+use barewire_proto::json::{Json, Kind};
+use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use super::message::Message;
 use super::path_pattern::pointer;
-use super::value::Value;
+use super::value::{SortedMembers, canonical, is_same};
 
 /// One place where the recorded and the received value differ. In JSON it is an object with `path`, `recorded` and
 /// `came` (the received value).
@@ -12,26 +15,32 @@ use super::value::Value;
 pub struct Change {
     #[serde(serialize_with = "as_pointer")]
     pub(super) path: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) recorded: Option<Value>,
-    #[serde(rename = "came", skip_serializing_if = "Option::is_none")]
-    pub(super) received: Option<Value>,
+    /// The values as JSON text.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_json")]
+    pub(super) recorded: Option<String>,
+    #[serde(rename = "came", skip_serializing_if = "Option::is_none", serialize_with = "as_json")]
+    pub(super) received: Option<String>,
 }
 
 impl Change {
+    pub(super) fn new(path: &[String], recorded: Option<Json<'_>>, received: Option<Json<'_>>) -> Self {
+        let path = path.iter().map(|step| short(step.as_bytes(), MAX_STEP_LENGTH)).collect();
+        Self { path, recorded: recorded.map(canonical), received: received.map(canonical) }
+    }
+
     /// Returns the JSON Pointer of the place; empty if the place is the whole message.
     pub fn pointer(&self) -> String {
         pointer(&self.path)
     }
 
     /// Returns the JSON text of the recorded value, or `None` if the place exists only in the received message.
-    pub fn recorded(&self) -> Option<String> {
-        self.recorded.as_ref().map(Value::to_string)
+    pub fn recorded(&self) -> Option<&str> {
+        self.recorded.as_deref()
     }
 
     /// Returns the JSON text of the received value, or `None` if the place exists only in the recorded message.
-    pub fn received(&self) -> Option<String> {
-        self.received.as_ref().map(Value::to_string)
+    pub fn received(&self) -> Option<&str> {
+        self.received.as_deref()
     }
 }
 
@@ -39,28 +48,47 @@ fn as_pointer<S: Serializer>(path: &[String], serializer: S) -> Result<S::Ok, S:
     serializer.serialize_str(&pointer(path))
 }
 
-/// Decides whether a difference at this path, between a recorded and a received value, is acceptable.
-pub(super) type AcceptDifference<'a> = dyn FnMut(&[String], Option<&Value>, Option<&Value>) -> bool + 'a;
+#[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
+fn as_json<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    let raw: Option<&RawValue> = text.as_deref().map(serde_json::from_str).transpose().map_err(S::Error::custom)?;
+    raw.serialize(serializer)
+}
 
-/// Returns the places where two messages differ unacceptably. Messages without a parsed value are compared as text.
+/// Decides whether a difference at this path, between a recorded and a received value, is acceptable.
+pub(super) type AcceptDifference<'a> = dyn FnMut(&[String], Option<Json<'_>>, Option<Json<'_>>) -> bool + 'a;
+
+/// Returns the places where two messages differ unacceptably. Messages that are not comparable are compared as text.
 pub(super) fn diff_messages(recorded: &Message, received: &Message, accept: &mut AcceptDifference<'_>) -> Vec<Change> {
-    let text = |message: &Message| Some(Value::String(String::from_utf8_lossy(&message.text).into_owned()));
-    match (&recorded.value, &received.value) {
+    let text = |message: &Message| serde_json::to_string(&short(&message.text, MAX_TEXT_LENGTH)).ok();
+    match (recorded.json(), received.json()) {
         (Some(recorded), Some(received)) => diff(recorded, received, accept),
         _ if recorded.text == received.text => Vec::new(),
         _ => vec![Change { path: Vec::new(), recorded: text(recorded), received: text(received) }],
     }
 }
 
-/// Returns the places where two values differ unacceptably. Recursion is safe: a `Value` has at most 128 levels.
-fn diff(recorded: &Value, received: &Value, accept: &mut AcceptDifference<'_>) -> Vec<Change> {
+/// Returns the places where two values differ unacceptably. Recursion is safe: a comparable value has at most 128
+/// levels.
+fn diff(recorded: Json<'_>, received: Json<'_>, accept: &mut AcceptDifference<'_>) -> Vec<Change> {
     let mut walk = DiffWalk { path: Vec::new(), changes: Vec::new(), accept };
     walk.values(recorded, received);
     walk.changes
 }
 
+/// Returns a text, shortened if it is longer than `limit` bytes.
+fn short(text: &[u8], limit: usize) -> String {
+    let end = if text.len() > limit { "…" } else { "" };
+    format!("{}{end}", String::from_utf8_lossy(&text[..text.len().min(limit)]))
+}
+
 /// The maximum number of places that are listed for a message.
 const MAX_CHANGES: usize = 1000;
+
+/// The maximum length of one step in the path of a listed place: every place below a long name repeats the name.
+const MAX_STEP_LENGTH: usize = 1024;
+
+/// The maximum length of a message that is shown as text, because escaping makes it up to six times as long.
+const MAX_TEXT_LENGTH: usize = 64 * 1024;
 
 struct DiffWalk<'a, 'e> {
     path: Vec<String>,
@@ -69,23 +97,26 @@ struct DiffWalk<'a, 'e> {
 }
 
 impl DiffWalk<'_, '_> {
-    fn values(&mut self, recorded: &Value, received: &Value) {
-        match (recorded, received) {
-            (Value::Object(recorded), Value::Object(received)) => {
-                for (name, value) in recorded {
-                    self.at(name, Some(value), received.get(name));
-                }
-                for (name, value) in received.iter().filter(|(name, _)| !recorded.contains_key(*name)) {
-                    self.at(name, None, Some(value));
-                }
-            }
-            (Value::Array(recorded), Value::Array(received)) => self.arrays(recorded, received),
-            (recorded, received) if recorded == received => {}
-            (recorded, received) => self.differ(Some(recorded), Some(received)),
+    fn values(&mut self, recorded: Json<'_>, received: Json<'_>) {
+        match (recorded.kind(), received.kind()) {
+            _ if recorded.as_bytes() == received.as_bytes() => {}
+            (Kind::Object, Kind::Object) => self.objects(&SortedMembers::of(recorded), &SortedMembers::of(received)),
+            (Kind::Array, Kind::Array) => self.arrays(recorded, received),
+            _ if is_same(recorded, received) => {}
+            _ => self.differ(Some(recorded), Some(received)),
         }
     }
 
-    fn at(&mut self, step: impl ToString, recorded: Option<&Value>, received: Option<&Value>) {
+    fn objects(&mut self, recorded: &SortedMembers<'_>, received: &SortedMembers<'_>) {
+        for member in recorded.iter() {
+            self.at(member.name.to_name(), Some(member.value), received.get(&member.name.to_bytes()));
+        }
+        for member in received.iter().filter(|member| recorded.get(&member.name.to_bytes()).is_none()) {
+            self.at(member.name.to_name(), None, Some(member.value));
+        }
+    }
+
+    fn at(&mut self, step: impl ToString, recorded: Option<Json<'_>>, received: Option<Json<'_>>) {
         self.path.push(step.to_string());
         match (recorded, received) {
             (Some(recorded), Some(received)) => self.values(recorded, received),
@@ -97,24 +128,27 @@ impl DiffWalk<'_, '_> {
     /// Compares arrays. If their lengths differ, equal elements at both ends are skipped, so that one added or removed
     /// element is one change. A path contains the index in the recorded array; for an added element, the index in the
     /// received array.
-    fn arrays(&mut self, recorded: &[Value], received: &[Value]) {
+    fn arrays(&mut self, recorded: Json<'_>, received: Json<'_>) {
+        let lengths = (recorded.elements().count(), received.elements().count());
         let (mut head, mut tail) = (0, 0);
-        if recorded.len() != received.len() {
-            head = recorded.iter().zip(received).take_while(|(a, b)| a == b).count();
-            let ends = recorded[head..].iter().rev().zip(received[head..].iter().rev());
-            tail = ends.take_while(|(a, b)| a == b).count();
+        if lengths.0 != lengths.1 {
+            let shorter = lengths.0.min(lengths.1);
+            head = recorded.elements().zip(received.elements()).take_while(|(a, b)| is_same(*a, *b)).count();
+            // The text is only read forwards: after the last pair of elements that differ, all are equal.
+            let ends = recorded.elements().skip(lengths.0 - shorter).zip(received.elements().skip(lengths.1 - shorter));
+            tail = ends.fold(0, |equal, (a, b)| if is_same(a, b) { equal + 1 } else { 0 }).min(shorter - head);
         }
-        let (recorded, received) = (&recorded[head..recorded.len() - tail], &received[head..received.len() - tail]);
-        for index in 0..recorded.len().max(received.len()) {
-            self.at(head + index, recorded.get(index), received.get(index));
+        let mut recorded = recorded.elements().skip(head).take(lengths.0 - head - tail);
+        let mut received = received.elements().skip(head).take(lengths.1 - head - tail);
+        for index in head..lengths.0.max(lengths.1) - tail {
+            self.at(index, recorded.next(), received.next());
         }
     }
 
-    fn differ(&mut self, recorded: Option<&Value>, received: Option<&Value>) {
+    fn differ(&mut self, recorded: Option<Json<'_>>, received: Option<Json<'_>>) {
         // `accept` is called even if the list is full, because it also remembers generated values.
         if !(self.accept)(&self.path, recorded, received) && self.changes.len() < MAX_CHANGES {
-            let change = Change { path: self.path.clone(), recorded: recorded.cloned(), received: received.cloned() };
-            self.changes.push(change);
+            self.changes.push(Change::new(&self.path, recorded, received));
         }
     }
 }
@@ -124,13 +158,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::replay::value::comparable;
 
     fn found(recorded: &serde_json::Value, received: &serde_json::Value) -> Vec<String> {
-        let text = |value: Option<Value>| value.map_or("nothing".to_owned(), |value| value.to_string());
-        diff(&recorded.clone().into(), &received.clone().into(), &mut |_, _, _| false)
-            .into_iter()
-            .map(|change| format!("{} {} {}", pointer(&change.path), text(change.recorded), text(change.received)))
-            .collect()
+        let (recorded, received) = (recorded.to_string(), received.to_string());
+        let json = |text| comparable(text).expect("JSON");
+        diff(json(recorded.as_bytes()), json(received.as_bytes()), &mut |_, _, _| false).iter().map(shown).collect()
+    }
+
+    fn shown(change: &Change) -> String {
+        let text = |value: Option<&str>| value.unwrap_or("nothing").to_owned();
+        format!("{} {} {}", change.pointer(), text(change.recorded()), text(change.received()))
     }
 
     #[test]
@@ -161,9 +199,18 @@ mod tests {
 
     #[test]
     fn accepted_differences_are_no_changes() {
-        let mut accept = |path: &[String], _: Option<&Value>, _: Option<&Value>| path == ["a"];
-        let was = Value::from(json!({"a":1,"b":1}));
-        assert_eq!(diff(&was, &json!({"b":1}).into(), &mut accept), []);
-        assert_eq!(diff(&was, &json!({"a":2,"b":2}).into(), &mut accept).len(), 1);
+        let mut accept = |path: &[String], _: Option<Json<'_>>, _: Option<Json<'_>>| path == ["a"];
+        let json = |text: &'static str| comparable(text.as_bytes()).expect("JSON");
+        let was = json(r#"{"a":1,"b":1}"#);
+        assert_eq!(diff(was, json(r#"{"b":1}"#), &mut accept), []);
+        assert_eq!(diff(was, json(r#"{"a":2,"b":2}"#), &mut accept).len(), 1);
+    }
+
+    #[test]
+    fn repeated_and_escaped_names_are_one_member() {
+        let json = |text: &'static str| comparable(text.as_bytes()).expect("JSON");
+        let changes = |a, b| diff(json(a), json(b), &mut |_, _, _| false).iter().map(shown).collect::<Vec<_>>();
+        assert_eq!(changes(r#"{"a":0,"\u0061":1,"b":2}"#, r#"{"b":2.0,"a":1}"#), [""; 0]);
+        assert_eq!(changes(r#"{"b":1,"a":[1,2,3]}"#, r#"{"a":[0,2],"b":1}"#), ["/a/0 1 0", "/a/2 3 nothing"]);
     }
 }

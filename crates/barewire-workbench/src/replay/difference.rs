@@ -6,10 +6,10 @@ use std::fmt;
 use barewire_proto::transcript::Escaped;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use super::diff::Change;
 use super::script::ExitStatus;
-use super::value::Value;
 
 /// One difference between a replay and its capture.
 ///
@@ -129,7 +129,7 @@ impl fmt::Display for ExitStatus {
 
 impl Serialize for Difference {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let id = self.id.as_ref().and_then(|id| Value::parse(id.as_bytes()));
+        let id = self.id.as_deref().and_then(|id| serde_json::from_str::<&RawValue>(id).ok());
         let received = self.received.as_deref().map(String::from_utf8_lossy);
         let (kind, detail) = self.kind.words();
         let mut object = serializer.serialize_map(None)?;
@@ -138,7 +138,7 @@ impl Serialize for Difference {
         entry(&mut object, "changes", Some(&self.changes).filter(|changes| !changes.is_empty()))?;
         entry(&mut object, "detail", Some(&detail))?;
         entry(&mut object, "frame", self.frame.as_ref())?;
-        entry(&mut object, "id", id.as_ref())?;
+        entry(&mut object, "id", id)?;
         entry(&mut object, "kind", Some(kind))?;
         entry(&mut object, "method", self.method.as_ref())?;
         entry(&mut object, "name", self.name.as_ref())?;

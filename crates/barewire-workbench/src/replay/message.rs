@@ -1,16 +1,16 @@
 //! Splits a frame into its messages: one message, or the elements of a batch.
 
-use barewire_proto::json::Text;
+use std::borrow::Cow;
+
+use barewire_proto::json::{Json, Text};
 use barewire_proto::rpc::{self, Id, Invalid, Parsed, Shape, parse};
 
-use super::value::Value;
+use super::value::comparable;
 
 #[derive(Debug, Clone)]
 pub(super) struct Message {
     pub(super) kind: MessageKind,
     pub(super) text: Vec<u8>,
-    /// The parsed text; `None` if the text is not JSON or cannot be represented. Such texts are compared byte by byte.
-    pub(super) value: Option<Value>,
 }
 
 /// The kind of a message. A malformed message with a usable id counts as the request or response that it looks like.
@@ -36,6 +36,10 @@ impl Message {
         match parse(frame, usize::MAX) {
             Parsed::Message(message) => vec![Self::new(MessageKind::of(&Ok(message)), frame)],
             Parsed::Invalid(invalid) => vec![Self::new(MessageKind::of(&Err(invalid)), frame)],
+            // A message takes many times the memory of a short element.
+            Parsed::Batch(batch) if batch.elements().nth(MAX_BATCH).is_some() => {
+                vec![Self::new(MessageKind::Invalid, frame)]
+            }
             Parsed::Batch(batch) => {
                 let elements = batch.elements().zip(batch.texts());
                 elements.map(|(element, text)| Self::new(MessageKind::of(&element), text)).collect()
@@ -44,7 +48,12 @@ impl Message {
     }
 
     fn new(kind: MessageKind, text: &[u8]) -> Self {
-        Self { kind, text: text.to_vec(), value: Value::parse(text) }
+        Self { kind, text: text.to_vec() }
+    }
+
+    /// Returns the message as a value that can be compared; `None` if it must be compared byte by byte.
+    pub(super) fn json(&self) -> Option<Json<'_>> {
+        comparable(&self.text)
     }
 
     pub(super) fn is_request(&self) -> bool {
@@ -65,18 +74,18 @@ impl Message {
         }
     }
 
-    pub(super) fn params(&self) -> Option<&Value> {
-        self.value.as_ref()?.get("params")
+    pub(super) fn params(&self) -> Option<Json<'_>> {
+        self.json()?.member("params")
     }
 
     /// Returns the name of the tool or prompt, the URI of the resource, or the id of the task in the params.
-    pub(super) fn name(&self) -> Option<&str> {
+    pub(super) fn name(&self) -> Option<Cow<'_, str>> {
         let params = self.params()?;
-        ["name", "uri", "taskId"].iter().find_map(|member| params.get(member)?.as_str())
+        ["name", "uri", "taskId"].iter().find_map(|member| params.member(member)?.string())
     }
 
     pub(super) fn requested_progress_token(&self) -> Option<Id<'static>> {
-        token(self.params()?.get("_meta")?.get("progressToken")?)
+        token(self.params()?.at(&["_meta", "progressToken"])?)
     }
 
     pub(super) fn progress_token(&self) -> Option<Id<'static>> {
@@ -89,12 +98,12 @@ impl Message {
 
     fn notification_token(&self, method: &str, member: &str) -> Option<Id<'static>> {
         let MessageKind::Notification { method: own } = &self.kind else { return None };
-        (own == method).then(|| token(self.params()?.get(member)?)).flatten()
+        (own == method).then(|| token(self.params()?.member(member)?)).flatten()
     }
 
     /// Returns the id of the `subscriptions/listen` request that this notification belongs to.
     pub(super) fn subscription(&self) -> Option<Id<'static>> {
-        token(self.params()?.get("_meta")?.get(SUBSCRIPTION)?)
+        token(self.params()?.at(&["_meta", SUBSCRIPTION])?)
     }
 }
 
@@ -121,9 +130,12 @@ impl MessageKind {
 }
 
 /// Reads a string or number as an id.
-fn token(value: &Value) -> Option<Id<'static>> {
-    Id::parse(value.to_string().as_bytes()).map(Id::into_owned)
+fn token(value: Json<'_>) -> Option<Id<'static>> {
+    Id::from_json(value).map(Id::into_owned)
 }
+
+/// The maximum number of messages in a batch, as for a connection. A longer batch counts as one invalid message.
+const MAX_BATCH: usize = 1000;
 
 /// The member of `_meta` that names the subscription of a notification, since revision 2026-07-28.
 pub(super) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";

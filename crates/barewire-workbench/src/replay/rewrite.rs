@@ -1,72 +1,99 @@
 //! Replaces some values in a JSON text without changing any other byte.
 
-use std::ops::Range;
-
-use barewire_proto::json::{Json, Kind, Text};
+use barewire_proto::json::{Elements, Json, Kind, Members, Text};
 
 use super::value::MAX_DEPTH;
 
-/// Calls `replacement` with the path and value of every string and number in a text, and replaces the value with the
-/// returned text.
+/// Calls `replacement` with the path and value of every string and number in a text, in order, and replaces the value
+/// with the returned text.
 ///
 /// Returns `None` if nothing is replaced or the text is not JSON.
 pub(super) fn rewrite(
     text: &[u8],
     replacement: &mut dyn FnMut(&[String], Json<'_>) -> Option<String>,
 ) -> Option<Vec<u8>> {
-    let whole = Json::parse(text).ok()?;
-    let mut changes: Vec<(Range<usize>, String)> = Vec::new();
-    // A list is used instead of recursion, because the peer decides how deeply its text is nested.
-    let mut left = vec![(whole, Vec::new())];
-    while let Some((value, path)) = left.pop() {
-        if path.len() > MAX_DEPTH {
-            continue;
-        }
-        match value.kind() {
-            Kind::Object => {
-                let members = value.members();
-                left.extend(members.map(|it| (it.value, child_path(&path, it.name.to_name().into_owned()))));
-            }
-            Kind::Array => {
-                let elements = value.elements().enumerate();
-                left.extend(elements.map(|(index, element)| (element, child_path(&path, index.to_string()))));
-            }
-            Kind::String | Kind::Number => {
-                if let Some(other) = replacement(&path, value) {
-                    let start = value.as_bytes().as_ptr() as usize - text.as_ptr() as usize;
-                    changes.push((start..start + value.as_bytes().len(), other));
-                }
-            }
-            _ => {}
-        }
-    }
-    if changes.is_empty() {
-        return None;
-    }
-    changes.sort_by_key(|(range, _)| range.start);
-    let mut out = Vec::with_capacity(text.len());
+    let mut out = Vec::new();
+    // The number of bytes of `text` that are already in `out`.
     let mut taken = 0;
-    for (range, other) in changes {
-        out.extend_from_slice(&text[taken..range.start]);
-        out.extend_from_slice(other.as_bytes());
-        taken = range.end;
+    visit(Json::parse(text).ok()?, &mut |path, value| {
+        if let Some(other) = replacement(path, value) {
+            let start = value.as_bytes().as_ptr().addr() - text.as_ptr().addr();
+            out.extend_from_slice(&text[taken..start]);
+            out.extend_from_slice(other.as_bytes());
+            taken = start + value.as_bytes().len();
+        }
+    });
+    if taken == 0 {
+        return None;
     }
     out.extend_from_slice(&text[taken..]);
     Some(out)
 }
 
-fn child_path(path: &[String], step: String) -> Vec<String> {
-    path.iter().cloned().chain([step]).collect()
+/// Calls `each` with every string in a JSON text.
+pub(super) fn strings(text: &[u8], each: &mut dyn FnMut(&str)) {
+    let Ok(whole) = Json::parse(text) else { return };
+    visit(whole, &mut |_, value| {
+        if let Some(text) = Text::from_json(value).and_then(Text::to_str) {
+            each(&text);
+        }
+    });
 }
 
-/// Calls `each` with every string in a JSON text.
-pub(super) fn strings(text: &[u8], each: &mut dyn FnMut(String)) {
-    rewrite(text, &mut |_, value| {
-        if let Some(text) = Text::from_json(value).and_then(Text::to_str) {
-            each(text.into_owned());
+/// Calls `each` with the path and value of every string and number in a value, except those nested too deeply.
+fn visit(whole: Json<'_>, each: &mut dyn FnMut(&[String], Json<'_>)) {
+    // A list is used instead of recursion, because the peer decides how deeply its text is nested. The last step of the
+    // path belongs to the innermost container.
+    let (mut open, mut path) = (Vec::new(), Vec::new());
+    let mut next = Some(whole);
+    loop {
+        match next.take() {
+            Some(value) => match Container::of(value) {
+                Some(container) if open.len() <= MAX_DEPTH => {
+                    open.push(container);
+                    path.push(String::new());
+                }
+                Some(_) => {}
+                None if matches!(value.kind(), Kind::String | Kind::Number) => each(&path, value),
+                None => {}
+            },
+            None => {
+                let Some(container) = open.last_mut() else { return };
+                let step = path.last_mut().expect("the path has a step for each open container");
+                next = container.next(step);
+                if next.is_none() {
+                    open.pop();
+                    path.pop();
+                }
+            }
         }
-        None
-    });
+    }
+}
+
+/// An object or array of which some members or elements were visited.
+enum Container<'a> {
+    Object(Members<'a>),
+    Array(std::iter::Enumerate<Elements<'a>>),
+}
+
+impl<'a> Container<'a> {
+    fn of(value: Json<'a>) -> Option<Self> {
+        match value.kind() {
+            Kind::Object => Some(Self::Object(value.members())),
+            Kind::Array => Some(Self::Array(value.elements().enumerate())),
+            _ => None,
+        }
+    }
+
+    /// Returns the next value, and writes its name or index to `step`.
+    fn next(&mut self, step: &mut String) -> Option<Json<'a>> {
+        let (name, value) = match self {
+            Self::Object(members) => members.next().map(|it| (it.name.to_name().into_owned(), it.value))?,
+            Self::Array(elements) => elements.next().map(|(index, value)| (index.to_string(), value))?,
+        };
+        *step = name;
+        Some(value)
+    }
 }
 
 #[cfg(test)]
@@ -97,7 +124,7 @@ mod tests {
     #[test]
     fn strings_are_found_by_value() {
         let mut found = Vec::new();
-        strings(br#"{"a":["\u0061b",1],"c":"d"}"#, &mut |text| found.push(text));
+        strings(br#"{"a":["\u0061b",1],"c":"d"}"#, &mut |text| found.push(text.to_owned()));
         found.sort();
         assert_eq!(found, ["ab", "d"]);
     }

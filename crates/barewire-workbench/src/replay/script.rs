@@ -93,6 +93,7 @@ impl Script {
         let entries = read_entries(&name.to_string(), &text, warn).map_err(|error| {
             cannot(&error).with_hint("a .wire capture is expected; docs/wire-format.md describes the format")
         })?;
+        drop(text);
         Self::from_entries(&entries, options).map_err(|error| error.about(&format!("cannot replay {name}")))
     }
 
@@ -250,8 +251,8 @@ impl Sink for FrameCollector<'_> {
     }
 }
 
-/// The maximum size of a capture that can be replayed, in bytes. The capture is in memory several times: as bytes and
-/// as values.
+/// The maximum size of a capture that can be replayed, in bytes. The capture is in memory several times: as entries, as
+/// frames and as messages.
 const MAX_CAPTURE: u64 = 128 * 1024 * 1024;
 
 #[cfg(test)]

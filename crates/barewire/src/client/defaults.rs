@@ -4,13 +4,15 @@ use barewire_proto::mcp::{Object, Revision};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::small::parse_small;
+
 /// Adds the default of each form field that is missing from `values`. Adds nothing if the schema cannot be parsed.
 ///
 /// Fields whose value is a list (multiple choice) were added in 2025-11-25; for earlier revisions, list defaults are
 /// skipped.
 pub(super) fn fill(schema: &RawValue, values: &mut Object, revision: Revision) {
     let is_allowed = |value: &Value| revision.has_url_elicitation() || !value.is_array();
-    let Ok(schema) = serde_json::from_str::<Value>(schema.get()) else { return };
+    let Ok(schema) = parse_small::<Value>(schema.get()) else { return };
     let Some(fields) = schema.get("properties").and_then(Value::as_object) else { return };
     for (name, field) in fields {
         if let Some(default) = field.get("default").filter(|default| is_allowed(default))

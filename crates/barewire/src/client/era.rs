@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::ClientError;
 use super::handlers::Handlers;
 use super::params::{CallParams, Members, modern_meta};
+use super::small::parse_small;
 use crate::peer::{CallError, ConnectionEnd, Peer, Raw};
 
 /// A server's description of itself. The client does not verify it: use it for display and to decide which requests to
@@ -107,7 +108,8 @@ pub(super) async fn probe(
         };
         match call.await {
             Ok(result) => {
-                let Ok(found) = result.to::<DiscoverResult>() else { return Ok(ProbeResult::Legacy(None)) };
+                let found = parse_small::<DiscoverResult>(result.as_str().unwrap_or_default());
+                let Ok(found) = found else { return Ok(ProbeResult::Legacy(None)) };
                 let revision = preference.choose(&found.supported_versions)?;
                 return Ok(match revision.era() {
                     Era::Modern => ProbeResult::Modern(Box::new(ServerInfo::discovered(revision, found))),
@@ -147,12 +149,15 @@ pub(super) async fn initialize(
     let params = InitializeParams::new(offered, capabilities, settings.info.clone());
     // MCP 2025-11-25, basic/utilities/cancellation: "The initialize request MUST NOT be cancelled by clients". A
     // `quiet` call sends no cancellation when it times out.
-    let call = peer.call::<InitializeResult>(INITIALIZE, params).quiet();
+    let call = peer.call::<Raw>(INITIALIZE, params).quiet();
     let call = match settings.timeout {
         Some(timeout) => call.timeout(timeout),
         None => call.no_timeout(),
     };
-    let result = call.await.map_err(|error| ClientError::from_call(INITIALIZE, settings.timeout, error))?;
+    let result = call.await.and_then(|result| {
+        parse_small::<InitializeResult>(result.as_str().unwrap_or_default()).map_err(CallError::Result)
+    });
+    let result = result.map_err(|error| ClientError::from_call(INITIALIZE, settings.timeout, error))?;
     let mut ours = preference.revisions();
     ours.retain(|revision| revision.era() == Era::Legacy);
     match result.revision().filter(|revision| ours.contains(revision)) {
@@ -201,7 +206,7 @@ fn supported_versions(error: &ErrorObject) -> Vec<String> {
     struct UnsupportedVersionData {
         supported: Vec<String>,
     }
-    let data = error.data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok());
+    let data = error.data.as_ref().and_then(|data| parse_small(data.get()).ok());
     data.map_or_else(Vec::new, |UnsupportedVersionData { supported }| supported)
 }
 

@@ -14,6 +14,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::defaults;
+use super::small::parse_small;
 use crate::Failure;
 
 /// Returns the elicitation result for a form that the user has accepted. `values` are the field values and must
@@ -148,7 +149,7 @@ impl std::fmt::Debug for Handlers {
 }
 
 fn parse_params<T: DeserializeOwned>(params: Option<&str>) -> Result<T, RequestRejection> {
-    serde_json::from_str(params.unwrap_or("{}")).map_err(|error| RequestRejection::Params(error.to_string()))
+    parse_small(params.unwrap_or("{}")).map_err(RequestRejection::Params)
 }
 
 fn to_json_later<T: Serialize + 'static>(pending: AnswerFuture<T>) -> AnswerFuture<Box<RawValue>> {

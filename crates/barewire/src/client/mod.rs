@@ -44,6 +44,7 @@ mod restart;
 mod ring;
 mod rounds;
 mod service;
+mod small;
 mod stopwatch;
 
 use std::collections::BTreeMap;

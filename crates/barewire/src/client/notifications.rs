@@ -11,6 +11,7 @@ use barewire_proto::session::CallId;
 
 use super::listen::ListenState;
 use super::ring::{Ring, RingRead, RingReader};
+use super::small::is_small_notification;
 use crate::Failure;
 use crate::peer::Raw;
 
@@ -207,6 +208,9 @@ fn subscription_id(params: Json<'_>) -> Option<Id<'_>> {
 
 fn parse_params<T: serde::de::DeserializeOwned>(params: Option<Json<'_>>) -> Result<T, Failure> {
     let params = params.ok_or_else(|| unreadable_params("they are missing"))?;
+    if !is_small_notification(params) {
+        return Err(unreadable_params("they have too many values"));
+    }
     params.to().map_err(|error| unreadable_params(&error.to_string()))
 }
 

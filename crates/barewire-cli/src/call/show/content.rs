@@ -4,48 +4,59 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use barewire_proto::mcp::{CallToolResult, Content, GetPromptResult, Resource, ResourceContents};
+use barewire_proto::json::Json;
+use barewire_proto::mcp::{Content, Resource, ResourceContents};
+use barewire_workbench::tree;
 use serde::Serialize;
 
-use super::super::pretty::indented;
+use super::super::pretty::Indented;
 use super::super::save::{decoded, save};
+use super::read_item;
 use crate::Failure;
 use crate::failure::report;
-use crate::output::{Output, Tone, safe_json, shown, size};
+use crate::output::{Output, SafeJson, Tone, safe_json, shown, size};
 
 /// Prints the content of a tool result; if it has no text, also its structured content.
-pub(super) fn tool_result(output: &mut Output, result: &CallToolResult, folder: Option<&Path>) -> Result<(), Failure> {
-    for piece in &result.content {
-        content(output, piece, folder)?;
+pub(super) fn tool_result(output: &mut Output, result: Json<'_>, folder: Option<&Path>) -> Result<(), Failure> {
+    let mut has_text = false;
+    for piece in result.member("content").into_iter().flat_map(Json::elements) {
+        has_text |= content(output, piece, folder)?;
     }
-    let has_text = result.content.iter().any(|piece| piece.as_text().is_some());
-    match &result.structured_content {
-        Some(structured) if !has_text => writeln!(output, "{}", indented(&safe_json(structured.get())))?,
+    match result.member("structuredContent") {
+        Some(structured) if !has_text => writeln!(output, "{}", Indented::new(structured.as_str(), 0))?,
         _ => {}
     }
     Ok(())
 }
 
-pub(super) fn messages(output: &mut Output, result: &GetPromptResult, folder: Option<&Path>) -> Result<(), Failure> {
-    for message in &result.messages {
-        let role = output.paint(Tone::Strong, message.role.as_str());
+pub(super) fn messages<'a>(
+    output: &mut Output,
+    messages: impl Iterator<Item = Json<'a>>,
+    folder: Option<&Path>,
+) -> Result<(), Failure> {
+    for message in messages {
+        let role = message.member("role").and_then(Json::string).unwrap_or_default();
+        let role = output.paint(Tone::Strong, shown(role.as_bytes(), MAX_NAME));
         write!(output, "{role}: ")?;
-        content(output, &message.content, folder)?;
+        if let Some(piece) = message.member("content") {
+            content(output, piece, folder)?;
+        }
     }
     Ok(())
 }
 
 /// Prints the contents of a resource. A single part is printed without a heading, but a blob only if stdout is not a
 /// terminal. Several parts each get a heading line.
-pub(super) fn resource(
+pub(super) fn resource<'a, I: Iterator<Item = Json<'a>>>(
     output: &mut Output,
-    contents: &[ResourceContents],
+    contents: impl Fn() -> I,
     folder: Option<&Path>,
 ) -> Result<(), Failure> {
     if let Some(folder) = folder {
-        for part in contents {
-            let bytes = match part {
-                ResourceContents::Text(text) => text.text.clone().into_bytes(),
+        for part in contents() {
+            let Some(part) = read_item::<ResourceContents>(output, part)? else { continue };
+            let bytes = match &part {
+                ResourceContents::Text(text) => text.text.as_bytes().into(),
                 ResourceContents::Blob(blob) => bytes(&blob.blob)?,
                 other => json(other).into_bytes(),
             };
@@ -55,27 +66,50 @@ pub(super) fn resource(
         }
         return Ok(());
     }
-    match contents {
-        [] => writeln!(output, "the resource is empty")?,
-        [ResourceContents::Text(only)] if !output.is_terminal() => output.data().write_all(only.text.as_bytes())?,
-        [ResourceContents::Text(only)] => line(output, &only.text)?,
-        [ResourceContents::Blob(only)] if !output.is_terminal() => output.data().write_all(&bytes(&only.blob)?)?,
-        parts => {
-            for part in parts {
-                part_with_heading(output, part)?;
+    let mut all = contents();
+    match (all.next(), all.next()) {
+        (None, _) => writeln!(output, "the resource is empty")?,
+        (Some(only), None) => match read_item::<ResourceContents>(output, only)? {
+            Some(ResourceContents::Text(only)) if !output.is_terminal() => {
+                output.data().write_all(only.text.as_bytes())?
             }
-            if parts.iter().any(|part| matches!(part, ResourceContents::Blob(_))) {
-                output.flush()?;
-                let hint = "--save DIR writes them to files; a single blob can go to a pipe";
-                report(&Failure::new("binary contents are not shown").with_hint(hint));
+            Some(ResourceContents::Text(only)) => line(output, &only.text)?,
+            Some(ResourceContents::Blob(only)) if !output.is_terminal() => {
+                output.data().write_all(&bytes(&only.blob)?)?
             }
+            Some(part) => {
+                part_with_heading(output, &part)?;
+                hint_at_blobs(output, matches!(part, ResourceContents::Blob(_)))?;
+            }
+            None => {}
+        },
+        _ => {
+            let mut has_blob = false;
+            for part in contents() {
+                let Some(part) = read_item::<ResourceContents>(output, part)? else { continue };
+                has_blob |= matches!(part, ResourceContents::Blob(_));
+                part_with_heading(output, &part)?;
+            }
+            hint_at_blobs(output, has_blob)?;
         }
     }
     Ok(())
 }
 
-fn content(output: &mut Output, content: &Content, folder: Option<&Path>) -> Result<(), Failure> {
-    match content {
+/// Says how to get binary contents, if there are any.
+fn hint_at_blobs(output: &mut Output, has_blob: bool) -> io::Result<()> {
+    if has_blob {
+        output.flush()?;
+        let hint = "--save DIR writes them to files; a single blob can go to a pipe";
+        report(&Failure::new("binary contents are not shown").with_hint(hint));
+    }
+    Ok(())
+}
+
+/// Prints a piece of content, and returns whether it is text.
+fn content(output: &mut Output, piece: Json<'_>, folder: Option<&Path>) -> Result<bool, Failure> {
+    let Some(content) = read_item::<Content>(output, piece)? else { return Ok(false) };
+    match &content {
         Content::Text(text) => line(output, &text.text)?,
         Content::Image(image) => media(output, "image", &image.data, &image.mime_type, folder)?,
         Content::Audio(audio) => media(output, "audio", &audio.data, &audio.mime_type, folder)?,
@@ -88,9 +122,10 @@ fn content(output: &mut Output, content: &Content, folder: Option<&Path>) -> Res
             }
             (part, _) => part_with_heading(output, part)?,
         },
-        other => writeln!(output, "{}", safe_json(&json(other)))?,
+        other if tree::small_tree(piece).is_some() => writeln!(output, "{}", safe_json(&json(other)))?,
+        _ => writeln!(output, "{}", SafeJson(piece.as_str()))?,
     }
-    Ok(())
+    Ok(content.as_text().is_some())
 }
 
 /// Prints text and makes sure that it ends with a newline.

@@ -3,66 +3,98 @@
 
 use std::io;
 
+use barewire_proto::json::Json;
 use barewire_proto::mcp::{Prompt, Resource, ResourceTemplate, Tool, ToolAnnotations};
 use barewire_proto::transcript::escape;
+use barewire_workbench::tree;
 use unicode_width::UnicodeWidthStr;
 
-use super::super::pretty::indented;
-use super::is_empty_list;
+use super::super::pretty::Indented;
+use super::read_item;
 use crate::ask::request::fields_of;
 use crate::ask::schema::{Field, Fields, plain};
-use crate::output::{Output, Tone, safe_json, shown, size, wrap};
+use crate::output::{Output, Tone, shown, size, wrap};
 
-pub(super) fn tools(output: &mut Output, tools: &[Tool], in_full: bool) -> io::Result<()> {
-    if is_empty_list(output, tools.len(), "tools")? {
-        return Ok(());
-    }
-    let all: Vec<Fields> = tools.iter().map(|tool| Fields::of(&tool.input_schema)).collect();
-    let columns = ArgumentColumns::of(&all);
-    for (tool, fields) in tools.iter().zip(&all) {
+/// Prints tools. `tools` is called twice: the widths of all arguments are needed before the first tool is printed.
+pub(super) fn tools<'a, I: Iterator<Item = Json<'a>>>(
+    output: &mut Output,
+    tools: impl Fn() -> I,
+    in_full: bool,
+) -> io::Result<()> {
+    let fields = |tool: Json<'_>| tool.member("inputSchema").map(Fields::of_json).unwrap_or_default();
+    let columns = ArgumentColumns::of(tools().map(fields));
+    let mut count = 0;
+    for item in tools() {
+        count += 1;
+        let Some(tool) = read_item::<Tool>(output, item)? else { continue };
         heading(output, &tool.name, tool.title.as_deref(), tool.description.as_deref(), in_full)?;
-        arguments(output, fields, &columns, in_full)?;
+        arguments(output, &fields(item), &columns, in_full)?;
         if in_full {
-            details(output, tool)?;
+            details(output, &tool, item.member("outputSchema"))?;
         }
     }
-    legend(output, &all)
+    end(output, count, "tools", &columns)
 }
 
-pub(super) fn prompts(output: &mut Output, prompts: &[Prompt], in_full: bool) -> io::Result<()> {
-    if is_empty_list(output, prompts.len(), "prompts")? {
-        return Ok(());
-    }
-    let all: Vec<Fields> = prompts.iter().map(fields_of).collect();
-    let columns = ArgumentColumns { kind: 0, ..ArgumentColumns::of(&all) };
-    for (prompt, fields) in prompts.iter().zip(&all) {
+/// Prints prompts. `prompts` is called twice, like the function for [`tools`].
+pub(super) fn prompts<'a, I: Iterator<Item = Json<'a>>>(
+    output: &mut Output,
+    prompts: impl Fn() -> I,
+    in_full: bool,
+) -> io::Result<()> {
+    let fields = |item: Json<'_>| tree::read(item).ok().flatten().map(|it| fields_of(&it)).unwrap_or_default();
+    let columns = ArgumentColumns { kind: 0, ..ArgumentColumns::of(prompts().map(fields)) };
+    let mut count = 0;
+    for item in prompts() {
+        count += 1;
+        let Some(prompt) = read_item::<Prompt>(output, item)? else { continue };
         heading(output, &prompt.name, prompt.title.as_deref(), prompt.description.as_deref(), in_full)?;
-        arguments(output, fields, &columns, in_full)?;
+        arguments(output, &fields_of(&prompt), &columns, in_full)?;
     }
-    legend(output, &all)
+    end(output, count, "prompts", &columns)
 }
 
-pub(super) fn resources(output: &mut Output, resources: &[Resource], in_full: bool) -> io::Result<()> {
-    if is_empty_list(output, resources.len(), "resources")? {
-        return Ok(());
-    }
-    for resource in resources {
+pub(super) fn resources<'a>(
+    output: &mut Output,
+    resources: impl Iterator<Item = Json<'a>>,
+    in_full: bool,
+) -> io::Result<()> {
+    let mut count = 0;
+    for item in resources {
+        count += 1;
+        let Some(resource) = read_item::<Resource>(output, item)? else { continue };
         let bytes = resource.size.map(size);
         let facts = [resource.mime_type.as_deref(), bytes.as_deref()];
         let name = resource.title.as_deref().unwrap_or(&resource.name);
         uri_entry(output, &resource.uri, &facts, name, resource.description.as_deref(), in_full)?;
     }
-    Ok(())
+    end(output, count, "resources", &ArgumentColumns::default())
 }
 
-pub(super) fn templates(output: &mut Output, templates: &[ResourceTemplate], in_full: bool) -> io::Result<()> {
-    if is_empty_list(output, templates.len(), "resource templates")? {
-        return Ok(());
-    }
-    for template in templates {
+pub(super) fn templates<'a>(
+    output: &mut Output,
+    templates: impl Iterator<Item = Json<'a>>,
+    in_full: bool,
+) -> io::Result<()> {
+    let mut count = 0;
+    for item in templates {
+        count += 1;
+        let Some(template) = read_item::<ResourceTemplate>(output, item)? else { continue };
         let name = template.title.as_deref().unwrap_or(&template.name);
         let facts = [template.mime_type.as_deref()];
         uri_entry(output, &template.uri_template, &facts, name, template.description.as_deref(), in_full)?;
+    }
+    end(output, count, "resource templates", &ArgumentColumns::default())
+}
+
+/// Prints the explanation of the marks, or that there are no items.
+fn end(output: &mut Output, count: usize, what: &str, columns: &ArgumentColumns) -> io::Result<()> {
+    if count == 0 {
+        return writeln!(output, "this server has no {what}");
+    }
+    if columns.has_required {
+        let legend = output.paint(Tone::Faint, "* required");
+        writeln!(output, "{legend}")?;
     }
     Ok(())
 }
@@ -133,20 +165,26 @@ fn paragraphs(text: &str, room: usize, in_full: bool) -> Vec<String> {
     lines
 }
 
+#[derive(Default)]
 struct ArgumentColumns {
     name: usize,
     kind: usize,
+    /// Whether any argument is required.
+    has_required: bool,
 }
 
 impl ArgumentColumns {
-    fn of(all: &[Fields]) -> Self {
-        let fields = || all.iter().flat_map(|fields| &fields.fields);
-        let widest =
-            |widths: &mut dyn Iterator<Item = usize>| widths.filter(|width| *width <= MAX_COLUMN).max().unwrap_or(0);
-        Self {
-            name: widest(&mut fields().map(|field| name(field).width())),
-            kind: widest(&mut fields().map(|field| kind(field).width())),
+    fn of(all: impl Iterator<Item = Fields>) -> Self {
+        let wider = |widest: usize, text: &str| {
+            Some(text.width()).filter(|it| *it <= MAX_COLUMN).map_or(widest, |it| it.max(widest))
+        };
+        let mut columns = Self::default();
+        for field in all.flat_map(|fields| fields.fields) {
+            columns.name = wider(columns.name, &name(&field));
+            columns.kind = wider(columns.kind, &kind(&field));
+            columns.has_required |= field.required;
         }
+        columns
     }
 }
 
@@ -186,7 +224,7 @@ fn arguments(output: &mut Output, fields: &Fields, columns: &ArgumentColumns, in
 }
 
 /// Prints the annotations and the output schema of a tool.
-fn details(output: &mut Output, tool: &Tool) -> io::Result<()> {
+fn details(output: &mut Output, tool: &Tool, output_schema: Option<Json<'_>>) -> io::Result<()> {
     if let Some(ToolAnnotations { read_only_hint, destructive_hint, idempotent_hint, open_world_hint, .. }) =
         &tool.annotations
     {
@@ -204,19 +242,9 @@ fn details(output: &mut Output, tool: &Tool) -> io::Result<()> {
             }
         }
     }
-    if let Some(schema) = &tool.output_schema {
-        writeln!(output, "{:INDENT$}output schema:", "")?;
-        for line in indented(&safe_json(schema.get())).lines() {
-            writeln!(output, "{:INDENT$}{:INDENT$}{line}", "", "")?;
-        }
-    }
-    Ok(())
-}
-
-fn legend(output: &mut Output, all: &[Fields]) -> io::Result<()> {
-    if all.iter().flat_map(|fields| &fields.fields).any(|field| field.required) {
-        let legend = output.paint(Tone::Faint, "* required");
-        writeln!(output, "{legend}")?;
+    if let Some(schema) = output_schema {
+        let schema = Indented::new(schema.as_str(), 2 * INDENT);
+        writeln!(output, "{:INDENT$}output schema:\n{:INDENT$}{:INDENT$}{schema}", "", "", "")?;
     }
     Ok(())
 }

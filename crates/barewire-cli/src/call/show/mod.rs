@@ -7,71 +7,101 @@ mod server;
 use std::io;
 
 use barewire::peer::Raw;
+use barewire_proto::json::{Json, Kind};
 use barewire_proto::mcp::{
-    CallToolResult, CompleteResult, DiscoverResult, GetPromptResult, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, ReadResourceResult, code,
+    CallToolResult, CompleteResult, Content, DiscoverResult, GetPromptResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Prompt, PromptMessage, ReadResourceResult,
+    Resource, ResourceContents, ResourceTemplate, Tool, code,
 };
 use barewire_proto::rpc::ErrorObject;
+use barewire_workbench::tree::{self, check_list};
+use serde::de::DeserializeOwned;
 
 use super::Args;
 use super::answer::{Printer, ResultFormat, error_json};
 use super::mcp::CallOutcome;
-use super::pretty::indented;
+use super::pretty::Indented;
+use crate::ask::list::items;
 use crate::ask::no_answer::NoAnswer;
 use crate::ask::request::{PreparedRequest, no_such};
 use crate::failure::report;
-use crate::output::{Output, safe_json, shown};
+use crate::output::{Output, SafeJson, safe_json, shown};
 use crate::{Exit, Failure};
 
-/// A result, parsed according to its method.
-enum TypedResult {
-    Tools(ListToolsResult),
-    Resources(ListResourcesResult),
-    Templates(ListResourceTemplatesResult),
-    Prompts(ListPromptsResult),
-    ToolCall(CallToolResult),
-    Contents(ReadResourceResult),
-    Messages(GetPromptResult),
-    Completion(CompleteResult),
-    Server(DiscoverResult),
+/// The form of a result, which its method decides. The result stays text, and the items of its list are read one by one:
+/// all of them together could take many times the memory of their text.
+#[derive(Clone, Copy)]
+enum ResultForm {
+    Tools,
+    Resources,
+    Templates,
+    Prompts,
+    ToolCall,
+    Contents,
+    Messages,
+    Completion,
+    Server,
     Other,
 }
 
-impl TypedResult {
-    fn of(method: &str, result: &Raw) -> Result<Self, serde_json::Error> {
-        Ok(match method {
-            "tools/list" => Self::Tools(result.to()?),
-            "resources/list" => Self::Resources(result.to()?),
-            "resources/templates/list" => Self::Templates(result.to()?),
-            "prompts/list" => Self::Prompts(result.to()?),
-            "tools/call" => Self::ToolCall(result.to()?),
-            "resources/read" => Self::Contents(result.to()?),
-            "prompts/get" => Self::Messages(result.to()?),
-            "completion/complete" => Self::Completion(result.to()?),
-            "server/discover" => Self::Server(result.to()?),
+impl ResultForm {
+    fn of(method: &str) -> Self {
+        match method {
+            "tools/list" => Self::Tools,
+            "resources/list" => Self::Resources,
+            "resources/templates/list" => Self::Templates,
+            "prompts/list" => Self::Prompts,
+            "tools/call" => Self::ToolCall,
+            "resources/read" => Self::Contents,
+            "prompts/get" => Self::Messages,
+            "completion/complete" => Self::Completion,
+            "server/discover" => Self::Server,
             _ => Self::Other,
-        })
+        }
     }
 
-    /// Keeps only the list items with these names. Fails if one of the names does not exist.
-    fn keep(&mut self, names: &[String]) -> Result<(), NoAnswer> {
-        fn only<T>(what: &str, items: &mut Vec<T>, name: fn(&T) -> &str, wanted: &[String]) -> Result<(), NoAnswer> {
-            let existing: Vec<&str> = items.iter().map(name).collect();
-            if let Some(missing) = wanted.iter().find(|wanted| !existing.contains(&wanted.as_str())) {
-                return Err(no_such(what, missing, &existing));
-            }
-            items.retain(|item| wanted.iter().any(|wanted| wanted == name(item)));
-            Ok(())
-        }
+    /// Checks that the result has the members that its method requires.
+    fn check(self, result: &Raw) -> Result<(), serde_json::Error> {
+        let Some(json) = json(result) else { return result.to() };
         match self {
-            _ if names.is_empty() => Ok(()),
-            Self::Tools(list) => only("tool", &mut list.tools, |it| &it.name, names),
-            Self::Prompts(list) => only("prompt", &mut list.prompts, |it| &it.name, names),
-            Self::Resources(list) => only("resource", &mut list.resources, |it| &it.uri, names),
-            Self::Templates(list) => only("template", &mut list.resource_templates, |it| &it.uri_template, names),
-            _ => Ok(()),
+            Self::Tools => check_list::<ListToolsResult, Tool>(json, "tools"),
+            Self::Resources => check_list::<ListResourcesResult, Resource>(json, "resources"),
+            Self::Templates => check_list::<ListResourceTemplatesResult, ResourceTemplate>(json, "resourceTemplates"),
+            Self::Prompts => check_list::<ListPromptsResult, Prompt>(json, "prompts"),
+            Self::ToolCall => check_list::<CallToolResult, Content>(json, "content"),
+            Self::Contents => check_list::<ReadResourceResult, ResourceContents>(json, "contents"),
+            Self::Messages => check_list::<GetPromptResult, PromptMessage>(json, "messages"),
+            Self::Completion => tree::read::<CompleteResult>(json).map(drop),
+            Self::Server => tree::read::<DiscoverResult>(json).map(drop),
+            Self::Other => Ok(()),
         }
     }
+
+    /// For a list whose items can be selected by name: its member, the word for an item, and the member with the name.
+    fn list(self) -> Option<(&'static str, &'static str, &'static str)> {
+        match self {
+            Self::Tools => Some(("tools", "tool", "name")),
+            Self::Prompts => Some(("prompts", "prompt", "name")),
+            Self::Resources => Some(("resources", "resource", "uri")),
+            Self::Templates => Some(("resourceTemplates", "template", "uriTemplate")),
+            _ => None,
+        }
+    }
+
+    /// Checks that the list has items with all of these names.
+    fn check_names(self, result: &Raw, wanted: &[String]) -> Result<(), NoAnswer> {
+        let Some((list, what, key)) = self.list().filter(|_| !wanted.is_empty()) else { return Ok(()) };
+        let existing: Vec<_> = items(result, list).filter_map(|item| item.member(key)?.string()).collect();
+        let existing: Vec<&str> = existing.iter().map(|name| &**name).collect();
+        match wanted.iter().find(|wanted| !existing.contains(&wanted.as_str())) {
+            Some(missing) => Err(no_such(what, missing, &existing)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn json(result: &Raw) -> Option<Json<'_>> {
+    Json::parse(result.as_str()?.as_bytes()).ok()
 }
 
 /// Prints the outcome and flushes stdout. Failures are also reported on stderr.
@@ -82,18 +112,19 @@ pub(super) fn print(
 ) -> Result<Exit, Failure> {
     let is_json = printer.format == ResultFormat::Json;
     match outcome {
-        Ok(CallOutcome::Result { request, result }) => match TypedResult::of(&request.method, &result) {
-            Ok(mut typed) => match typed.keep(&request.names) {
-                Ok(()) => print_result(printer, args, &request, &result, &typed),
-                Err(no_answer) => printer.no_answer(no_answer, None),
-            },
-            Err(error) => {
+        Ok(CallOutcome::Result { request, result }) => {
+            let form = ResultForm::of(&request.method);
+            if let Err(error) = form.check(&result) {
                 if !is_json {
-                    writeln!(printer.output, "{}", indented(&safe_json(&result.to_string())))?;
+                    print_indented(printer.output, &result)?;
                 }
-                printer.no_answer(NoAnswer::bad_result(&request.method, &error), Some(&result))
+                return printer.no_answer(NoAnswer::bad_result(&request.method, &error), Some(&result));
             }
-        },
+            match form.check_names(&result, &request.names) {
+                Ok(()) => print_result(printer, args, &request, &result, form),
+                Err(no_answer) => printer.no_answer(no_answer, None),
+            }
+        }
         Ok(CallOutcome::Refused { error, hint }) => {
             if is_json {
                 printer.json("error", &error_json(&error))?;
@@ -118,14 +149,15 @@ fn print_result(
     args: &Args,
     request: &PreparedRequest,
     result: &Raw,
-    typed: &TypedResult,
+    form: ResultForm,
 ) -> Result<Exit, Failure> {
     match printer.format {
-        ResultFormat::Plain => print_text(printer, args, request, result, typed)?,
-        _ => printer.json("result", &result.to_string())?,
+        ResultFormat::Plain => print_text(printer, args, request, result, form)?,
+        _ => printer.json("result", result.as_str().unwrap_or("null"))?,
     }
     printer.output.flush()?;
-    if let TypedResult::ToolCall(CallToolResult { is_error: true, .. }) = typed {
+    let is_error = json(result).and_then(|result| result.member("isError")).is_some_and(|it| it.kind() == Kind::True);
+    if matches!(form, ResultForm::ToolCall) && is_error {
         report(&Failure::new("the tool failed (isError)"));
         return Ok(Exit::No);
     }
@@ -137,37 +169,51 @@ fn print_text(
     args: &Args,
     request: &PreparedRequest,
     result: &Raw,
-    typed: &TypedResult,
+    form: ResultForm,
 ) -> Result<(), Failure> {
-    let (output, folder, in_full) = (&mut *printer.output, args.save.as_deref(), !request.names.is_empty());
-    match typed {
-        TypedResult::Tools(list) => lists::tools(output, &list.tools, in_full)?,
-        TypedResult::Prompts(list) => lists::prompts(output, &list.prompts, in_full)?,
-        TypedResult::Resources(list) => lists::resources(output, &list.resources, in_full)?,
-        TypedResult::Templates(list) => lists::templates(output, &list.resource_templates, in_full)?,
-        TypedResult::ToolCall(result) => content::tool_result(output, result, folder)?,
-        TypedResult::Contents(result) => content::resource(output, &result.contents, folder)?,
-        TypedResult::Messages(messages) => content::messages(output, messages, folder)?,
-        TypedResult::Completion(completion) => server::completion(output, completion)?,
-        TypedResult::Server(discovered) => server::discovered(output, discovered, printer.server)?,
-        TypedResult::Other => writeln!(output, "{}", indented(&safe_json(&result.to_string())))?,
+    let (output, folder, names) = (&mut *printer.output, args.save.as_deref(), &request.names);
+    let in_full = !names.is_empty();
+    let is_wanted = |item: &Json<'_>, key: &str| {
+        names.is_empty()
+            || item.member(key).and_then(Json::string).is_some_and(|it| names.iter().any(|name| *name == it))
+    };
+    let (member, _, key) = form.list().unwrap_or_default();
+    let selected = || items(result, member).filter(|item| is_wanted(item, key));
+    match (form, json(result)) {
+        (ResultForm::Tools, _) => lists::tools(output, selected, in_full)?,
+        (ResultForm::Prompts, _) => lists::prompts(output, selected, in_full)?,
+        (ResultForm::Resources, _) => lists::resources(output, selected(), in_full)?,
+        (ResultForm::Templates, _) => lists::templates(output, selected(), in_full)?,
+        (ResultForm::ToolCall, Some(result)) => content::tool_result(output, result, folder)?,
+        (ResultForm::Contents, _) => content::resource(output, || items(result, "contents"), folder)?,
+        (ResultForm::Messages, _) => content::messages(output, items(result, "messages"), folder)?,
+        (ResultForm::Completion, Some(result)) => server::completion(output, result)?,
+        (ResultForm::Server, Some(found)) => match tree::read(found).ok().flatten() {
+            Some(found) => server::discovered(output, &found, printer.server)?,
+            None => print_indented(output, result)?,
+        },
+        _ => print_indented(output, result)?,
     }
-    if let Some(cursor) = next_cursor(typed) {
+    let cursor =
+        json(result).filter(|_| form.list().is_some()).and_then(|result| result.member("nextCursor")?.string());
+    if let Some(cursor) = cursor {
         let cursor = shown(cursor.as_bytes(), MAX_TEXT);
         writeln!(output, "there is more: {} cursor={cursor}", request.method)?;
     }
     Ok(())
 }
 
-/// Returns the cursor of the next page; `None` if the result has all pages.
-fn next_cursor(result: &TypedResult) -> Option<&str> {
-    match result {
-        TypedResult::Tools(list) => list.next_cursor.as_deref(),
-        TypedResult::Resources(list) => list.next_cursor.as_deref(),
-        TypedResult::Templates(list) => list.next_cursor.as_deref(),
-        TypedResult::Prompts(list) => list.next_cursor.as_deref(),
-        _ => None,
+/// Reads an item of a list that was already checked. An item with too many values is printed as it is.
+fn read_item<T: DeserializeOwned>(output: &mut Output, item: Json<'_>) -> io::Result<Option<T>> {
+    let read = tree::read(item).ok().flatten();
+    if read.is_none() {
+        writeln!(output, "{}", SafeJson(item.as_str()))?;
     }
+    Ok(read)
+}
+
+fn print_indented(output: &mut Output, result: &Raw) -> io::Result<()> {
+    writeln!(output, "{}", Indented::new(result.as_str().unwrap_or("null"), 0))
 }
 
 /// Returns the failure for an error response: its message, code, the name of the code, and its data.
@@ -181,14 +227,6 @@ fn refused(error: &ErrorObject, hint: Option<String>) -> Failure {
         what = format!("{what}\n  data: {}", shown(safe_json(data.get()).as_bytes(), MAX_TEXT));
     }
     Failure::new(what).with_hint(hint.unwrap_or_else(|| format!("barewire explain {code}")))
-}
-
-/// If `count` is 0, prints that there are no items. Returns whether `count` is 0.
-fn is_empty_list(output: &mut Output, count: usize, what: &str) -> io::Result<bool> {
-    if count == 0 {
-        writeln!(output, "this server has no {what}")?;
-    }
-    Ok(count == 0)
 }
 
 /// The maximum number of characters of a message, its data or a cursor to show. `--json` prints all of it.

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use barewire_proto::mcp::{CompleteResult, DiscoverResult};
+use barewire_proto::json::{Json, Kind};
+use barewire_proto::mcp::DiscoverResult;
 use serde_json::Value;
 
 use super::super::answer::ServerIdentity;
@@ -36,13 +37,15 @@ pub(super) fn discovered(
     Ok(())
 }
 
-pub(super) fn completion(output: &mut Output, found: &CompleteResult) -> io::Result<()> {
-    for value in &found.completion.values {
-        output.write_result(value)?;
+pub(super) fn completion(output: &mut Output, found: Json<'_>) -> io::Result<()> {
+    let values = found.at(&["completion", "values"]).into_iter().flat_map(Json::elements);
+    for value in values.filter_map(Json::string) {
+        output.write_result(&value)?;
         writeln!(output)?;
     }
-    if found.completion.has_more {
-        let total = found.completion.total.map_or(String::new(), |total| format!(", {total} in all"));
+    if found.at(&["completion", "hasMore"]).is_some_and(|it| it.kind() == Kind::True) {
+        let total = found.at(&["completion", "total"]).and_then(Json::integer);
+        let total = total.map_or(String::new(), |total| format!(", {total} in all"));
         writeln!(output, "and more{total}")?;
     }
     Ok(())

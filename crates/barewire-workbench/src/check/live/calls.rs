@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
+use barewire_proto::json::Kind;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -10,7 +11,6 @@ use super::connection::ServerConnection;
 use super::ordinary::ServerProbe;
 use super::outcome::{RequestOutcome, is_response_to};
 use super::recording::LocatedFrame;
-use super::sample::sample;
 use crate::check::catalogue::Check;
 use crate::check::catalogue::flow::{CONCURRENCY, LATE_ANSWER, PROGRESS_RULES};
 use crate::check::catalogue::http::HTTP_STATUS;
@@ -22,7 +22,8 @@ use crate::{Advice, Error};
 
 struct AllowedCall {
     name: String,
-    arguments: Value,
+    /// The arguments as JSON text, because a tree of their values takes more memory.
+    arguments: String,
     has_required: bool,
     /// Whether the tool may be called repeatedly, with any arguments, and not only once, with `arguments`.
     is_unlimited: bool,
@@ -34,7 +35,8 @@ impl AllowedCall {
     }
 
     async fn send(&self, connection: &mut ServerConnection, with_token: bool) -> String {
-        let mut params = json!({"name": self.name, "arguments": self.arguments});
+        let arguments: Value = serde_json::from_str(&self.arguments).unwrap_or_default();
+        let mut params = json!({"name": self.name, "arguments": arguments});
         if with_token {
             params["_meta"] = json!({"progressToken": format!("barewire-{}", connection.next_id())});
         }
@@ -54,7 +56,7 @@ impl ServerProbe<'_> {
             return Ok(());
         }
         for (name, _) in &self.harness.calls {
-            if !self.tools.iter().any(|tool| tool["name"] == **name) {
+            if !self.tools.iter().any(|tool| tool.name.as_ref() == Some(name)) {
                 let why = format!("cannot call {}: the server does not list it", shown(name.as_bytes(), 60));
                 self.harness.recording.ledger().incomplete(&OUTPUT_SCHEMA, why);
             }
@@ -103,19 +105,17 @@ impl ServerProbe<'_> {
     fn allowed_calls(&self) -> (Vec<AllowedCall>, usize) {
         let (mut allowed, mut forbidden) = (Vec::new(), 0);
         for tool in &self.tools {
-            let Some(name) = tool["name"].as_str() else { continue };
-            let hints = &tool["annotations"];
-            let is_harmless = hints["readOnlyHint"] == json!(true) && hints["destructiveHint"] != json!(true);
-            let is_unlimited = is_harmless || self.harness.all_calls;
-            let has_required = tool["inputSchema"]["required"].as_array().is_some_and(|it| !it.is_empty());
+            let Some(name) = &tool.name else { continue };
+            let is_unlimited = tool.is_harmless || self.harness.all_calls;
             let arguments = match self.harness.calls.iter().find(|(tool, _)| tool == name) {
                 Some((_, arguments)) => Some(arguments.clone()),
-                None if is_unlimited => sample(&tool["inputSchema"], 0),
+                None if is_unlimited => tool.sample(),
                 None => None,
             };
             match arguments.filter(Value::is_object) {
                 Some(arguments) => {
-                    allowed.push(AllowedCall { name: name.to_owned(), arguments, has_required, is_unlimited });
+                    let (name, has_required, arguments) = (name.clone(), tool.has_required, arguments.to_string());
+                    allowed.push(AllowedCall { name, arguments, has_required, is_unlimited });
                 }
                 None => forbidden += 1,
             }
@@ -160,8 +160,9 @@ impl ServerProbe<'_> {
         let revision = self.connection.revision;
         self.harness.recording.ledger().inspected(&TOOL_ARGUMENT_ERRORS);
         let problem = match &outcome {
-            RequestOutcome::Result(_, result)
-                if result["isError"] == json!(true) || result["resultType"] == json!("input_required") =>
+            RequestOutcome::Result(result)
+                if result.at(&["isError"]).is_some_and(|it| it.kind() == Kind::True)
+                    || result.string(&["resultType"]).as_deref() == Some("input_required") =>
             {
                 return Ok(());
             }
@@ -254,9 +255,9 @@ async fn race(connection: &mut ServerConnection, call: &AllowedCall) -> Option<R
     while answered < 2
         && let Some(frame) = connection.next_frame(deadline).await
     {
-        let value: Value = serde_json::from_slice(&frame.bytes).unwrap_or_default();
-        let is_slow = is_response_to(&value, &slow);
-        if is_slow || is_response_to(&value, &light) {
+        let answers = |id: &str| frame.json().is_some_and(|message| is_response_to(message, id));
+        let is_slow = answers(&slow);
+        if is_slow || answers(&light) {
             answered += 1;
             first.get_or_insert_with(|| match is_slow {
                 true if sent.elapsed() < (SLOW_CALL / 2).max(2 * alone) => RaceOutcome::NotSlow,

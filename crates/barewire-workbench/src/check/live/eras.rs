@@ -1,12 +1,13 @@
 //! A server -> the eras that it speaks, and a connection in each.
 
+use barewire_proto::json::{Json, Kind};
 use barewire_proto::mcp::{Era, Revision, key};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::ServerSummary;
 use super::connection::{ReceivedOutput, ServerConnection};
 use super::harness::{Harness, initialize};
-use super::outcome::{ErrorResponse, RequestOutcome};
+use super::outcome::{ErrorResponse, RequestOutcome, ResultResponse};
 use crate::check::catalogue::envelope::{ID_FIDELITY, JSONRPC_MESSAGES};
 use crate::check::catalogue::framing::{ONE_MESSAGE_A_LINE, STDOUT_PURITY};
 use crate::check::catalogue::lifecycle::{EARLY_EXIT, HANDSHAKE, MUTE_SERVER, VERSION_NEGOTIATION};
@@ -17,8 +18,16 @@ use crate::{Advice, Error};
 
 /// The server's description of itself in one era.
 pub(super) struct EraFacts {
-    pub(super) capabilities: Value,
+    /// The response that declares the capabilities, if there is one.
+    pub(super) declaration: Option<ResultResponse>,
     pub(super) discovers: bool,
+}
+
+impl EraFacts {
+    /// Returns the part of the capabilities at this path of member names.
+    pub(super) fn capability(&self, path: &[&str]) -> Option<Json<'_>> {
+        self.declaration.as_ref()?.at(&["capabilities"])?.at(path)
+    }
 }
 
 /// A connection in each era that the server speaks.
@@ -124,7 +133,7 @@ async fn legacy_era(
         connection = harness.spawn(Era::Legacy, false).ok()?;
         outcome = initialize(&mut connection, revision.as_str(), harness.first_patience()).await;
     }
-    let RequestOutcome::Result(_, result) = &outcome else {
+    let RequestOutcome::Result(result) = outcome else {
         // A modern server need not have a handshake.
         if !is_modern {
             fail_handshake(harness, &connection, &outcome);
@@ -133,15 +142,14 @@ async fn legacy_era(
         return None;
     };
     harness.recording.ledger().inspected(&HANDSHAKE);
-    let version = result["protocolVersion"].as_str();
-    if let Some(revision) = version.and_then(Revision::parse).filter(|it| !it.is_modern()) {
+    let version = result.string(&["protocolVersion"]).and_then(|version| Revision::parse(&version));
+    if let Some(revision) = version.filter(|it| !it.is_modern()) {
         connection.revision = revision;
         summary.legacy.push(revision);
     }
-    set_name(summary, &result["serverInfo"]);
-    let capabilities = result["capabilities"].clone();
+    set_name(summary, result.at(&["serverInfo"]));
     connection.initialized().await;
-    Some((connection, EraFacts { capabilities, discovers: false }))
+    Some((connection, EraFacts { declaration: Some(result), discovers: false }))
 }
 
 fn fail_handshake(harness: &Harness, connection: &ServerConnection, outcome: &RequestOutcome) {
@@ -153,7 +161,7 @@ fn fail_handshake(harness: &Harness, connection: &ServerConnection, outcome: &Re
             (&VERSION_NEGOTIATION, format!("initialize with {}: got {}", connection.revision, outcome.describe()))
         }
         RequestOutcome::Error(response) => {
-            let message = shown(response.error["message"].as_str().unwrap_or_default().as_bytes(), 200);
+            let message = shown(response.message().as_bytes(), 200);
             (&HANDSHAKE, format!("initialize: got error {}: {message}", response.code))
         }
         outcome => (&HANDSHAKE, format!("initialize: got {}", outcome.describe())),
@@ -163,14 +171,15 @@ fn fail_handshake(harness: &Harness, connection: &ServerConnection, outcome: &Re
 
 /// Returns the latest legacy revision that an error lists as supported, unless that revision was already requested.
 fn supported_revision(response: &ErrorResponse) -> Option<Revision> {
-    let supported = response.error["data"]["supported"].as_array()?.iter();
-    let supported = supported.filter_map(|it| Revision::parse(it.as_str()?)).filter(|it| !it.is_modern());
+    let supported = response.at(&["data", "supported"])?.elements();
+    let supported = supported.filter_map(|it| Revision::parse(&it.string()?)).filter(|it| !it.is_modern());
     supported.max().filter(|revision| *revision != Revision::LATEST_LEGACY)
 }
 
 fn is_about_version(response: &ErrorResponse) -> bool {
-    let message = response.error["message"].as_str().unwrap_or_default();
-    response.error["data"]["supported"].is_array() || message.to_ascii_lowercase().contains("version")
+    let is_array = |it: Json<'_>| it.kind() == Kind::Array;
+    response.at(&["data", "supported"]).is_some_and(is_array)
+        || response.message().to_ascii_lowercase().contains("version")
 }
 
 async fn modern_era(
@@ -180,10 +189,9 @@ async fn modern_era(
     summary: &mut ServerSummary,
 ) -> Option<(ServerConnection, EraFacts)> {
     let detail = match &outcome {
-        RequestOutcome::Result(_, result) if is_discovery(result) => {
-            set_name(summary, &result["_meta"][key::SERVER_INFO]);
-            let capabilities = result["capabilities"].clone();
-            return Some((connection, EraFacts { capabilities, discovers: true }));
+        RequestOutcome::Result(result) if is_discovery(result) => {
+            set_name(summary, result.at(&["_meta", key::SERVER_INFO]));
+            return Some((connection, EraFacts { declaration: Some(result.clone()), discovers: true }));
         }
         // These codes exist only in the modern era, so the server is modern. The request has the only modern revision,
         // so the server should have accepted the request.
@@ -197,7 +205,7 @@ async fn modern_era(
         RequestOutcome::Result(..) | RequestOutcome::Error(_) => {
             // A legacy server may serve any method, but never sends a resultType.
             let list = connection.claimed_request("tools/list", json!({})).await;
-            if !matches!(&list, RequestOutcome::Result(_, result) if result.get("resultType").is_some()) {
+            if !matches!(&list, RequestOutcome::Result(result) if result.at(&["resultType"]).is_some()) {
                 harness.close(connection).await;
                 return None;
             }
@@ -205,16 +213,17 @@ async fn modern_era(
         }
     };
     harness.fail(&MODERN_DISCOVER, &connection, Some(&outcome), detail);
-    Some((connection, EraFacts { capabilities: Value::Null, discovers: false }))
+    Some((connection, EraFacts { declaration: None, discovers: false }))
 }
 
-fn is_discovery(result: &Value) -> bool {
-    ["supportedVersions", "capabilities", "resultType"].iter().any(|member| result.get(member).is_some())
+fn is_discovery(result: &ResultResponse) -> bool {
+    ["supportedVersions", "capabilities", "resultType"].iter().any(|member| result.at(&[member]).is_some())
 }
 
-fn set_name(summary: &mut ServerSummary, info: &Value) {
-    if let (Some(name), None) = (info["name"].as_str(), &summary.name) {
-        let version = info["version"].as_str().unwrap_or_default();
+fn set_name(summary: &mut ServerSummary, info: Option<Json<'_>>) {
+    let string = |member| info.and_then(|info| info.member(member)?.string());
+    if let (Some(name), None) = (string("name"), &summary.name) {
+        let version = string("version").unwrap_or_default();
         summary.name = Some(shown(format!("{name} {version}").trim_end().as_bytes(), 80));
     }
 }

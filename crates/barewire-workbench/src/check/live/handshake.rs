@@ -1,7 +1,8 @@
 //! Probes with a missing handshake, a repeated one and unknown versions; and with batches, which depend on the version.
 
+use barewire_proto::json::{Json, Kind};
 use barewire_proto::mcp::{Era, Revision};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::ServerSummary;
 use super::connection::ServerConnection;
@@ -93,10 +94,10 @@ fn agreed_revision(
 ) -> Option<Revision> {
     harness.recording.ledger().inspected(&VERSION_NEGOTIATION);
     let detail = match outcome {
-        RequestOutcome::Result(_, result) => {
+        RequestOutcome::Result(result) => {
             // The passive checks report a result without a version.
-            let got = result["protocolVersion"].as_str()?;
-            match Revision::parse(got) {
+            let got = result.string(&["protocolVersion"])?;
+            match Revision::parse(&got) {
                 Some(revision) if !revision.is_modern() => return Some(revision),
                 _ if got == requested => format!("the server agrees to {requested}, which is not an MCP revision"),
                 _ => {
@@ -151,7 +152,7 @@ async fn batch(harness: &mut Harness, connection: &mut ServerConnection) {
     let mut last = None;
     let (frames, still_answers) = connection.drain_until_liveness(is_last_response(ids.to_vec())).await;
     for frame in frames {
-        let count = messages(&frame).iter().filter(|it| is_served(it, &ids)).count();
+        let count = messages(&frame).filter(|it| is_served(*it, &ids)).count();
         if count > 0 {
             served += count;
             last = Some(frame);
@@ -178,24 +179,25 @@ async fn batch(harness: &mut Harness, connection: &mut ServerConnection) {
 fn is_last_response(mut unanswered: Vec<String>) -> impl FnMut(&LocatedFrame) -> bool {
     move |frame| {
         for message in messages(frame) {
-            let is_refusal = message["id"].is_null() && message.get("error").is_some();
-            unanswered.retain(|id| !is_refusal && !is_response_to(&message, id));
+            let is_null = message.member("id").is_none_or(|id| id.kind() == Kind::Null);
+            let is_refusal = is_null && message.member("error").is_some();
+            unanswered.retain(|id| !is_refusal && !is_response_to(message, id));
         }
         unanswered.is_empty()
     }
 }
 
 /// Returns the elements of a batch, or the only message of a frame.
-fn messages(frame: &LocatedFrame) -> Vec<Value> {
-    match serde_json::from_slice(&frame.bytes).unwrap_or_default() {
-        Value::Array(elements) => elements,
-        message => vec![message],
-    }
+fn messages(frame: &LocatedFrame) -> impl Iterator<Item = Json<'_>> {
+    let json = frame.json();
+    let (batch, message) = (json, json.filter(|it| it.kind() != Kind::Array));
+    batch.into_iter().flat_map(Json::elements).chain(message)
 }
 
 /// Whether a message is the response to one request of the batch, and not a refusal of the whole batch.
-fn is_served(response: &Value, ids: &[String]) -> bool {
-    let refused = matches!(response["error"]["code"].as_i64(), Some(-32700 | -32600));
+fn is_served(response: Json<'_>, ids: &[String]) -> bool {
+    let code = response.at(&["error", "code"]).and_then(Json::integer);
+    let refused = matches!(code, Some(-32700 | -32600));
     ids.iter().any(|id| is_response_to(response, id)) && !refused
 }
 

@@ -100,11 +100,11 @@ impl Harness {
         if era == Era::Legacy {
             let patience = self.first_patience();
             let outcome = initialize(&mut connection, self.handshake_revision.as_str(), patience).await;
-            let RequestOutcome::Result(_, result) = outcome else {
+            let RequestOutcome::Result(result) = outcome else {
                 self.close(connection).await;
                 return Ok(None);
             };
-            if let Some(revision) = result["protocolVersion"].as_str().and_then(Revision::parse) {
+            if let Some(revision) = result.string(&["protocolVersion"]).and_then(|it| Revision::parse(&it)) {
                 connection.revision = revision;
             }
             connection.initialized().await;
@@ -233,7 +233,7 @@ impl Harness {
         request: &str,
         outcome: &RequestOutcome,
     ) {
-        let is_expected = matches!(outcome, RequestOutcome::Result(_, value) if value.is_object());
+        let is_expected = matches!(outcome, RequestOutcome::Result(result) if result.is_object());
         self.expect(check, connection, request, outcome, is_expected, "a result");
     }
 

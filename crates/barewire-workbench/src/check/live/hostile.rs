@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use barewire_proto::json::{Json, Kind};
 use barewire_proto::mcp::Era;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -112,7 +113,7 @@ impl HostileProbe<'_> {
 }
 
 async fn broken_json(harness: &mut Harness, connection: &mut ServerConnection) -> bool {
-    connection.errors_without_id.clear();
+    connection.error_without_id = None;
     connection.send(&[BROKEN_JSON, b"\n"].concat()).await;
     if harness.is_http() {
         // HTTP exchanges run in parallel, so the next request could overtake the broken line.
@@ -121,7 +122,7 @@ async fn broken_json(harness: &mut Harness, connection: &mut ServerConnection) -
     let sent = connection.location();
     let works = connection.still_answers().await;
     connection.wait_until_quiet().await;
-    if works && connection.errors_without_id.is_empty() {
+    if works && connection.error_without_id.is_none() {
         // Responses may arrive in any order, so the error may still follow.
         connection.drain_for(REORDERING_TIME).await;
     }
@@ -133,7 +134,7 @@ async fn broken_json(harness: &mut Harness, connection: &mut ServerConnection) -
         return false;
     }
     harness.recording.ledger().inspected(&PARSE_ERROR_ANSWER);
-    match connection.errors_without_id.first() {
+    match &connection.error_without_id {
         None => harness.fail_missing(&PARSE_ERROR_ANSWER, sent, BROKEN_JSON, "expected error -32700, got no response"),
         Some(response) if response.code == -32700 => {}
         Some(ErrorResponse { frame, code, .. }) => {
@@ -233,14 +234,14 @@ async fn crlf(harness: &mut Harness, connection: &mut ServerConnection) -> bool 
 }
 
 async fn blank_lines(harness: &mut Harness, connection: &mut ServerConnection) -> bool {
-    connection.errors_without_id.clear();
+    connection.error_without_id = None;
     connection.send(b"\n\r\n\n").await;
     let works = connection.still_answers().await;
     connection.wait_until_quiet().await;
     harness.recording.ledger().inspected(&BLANK_LINES);
     if !works {
         fail_unresponsive(harness, &BLANK_LINES, connection);
-    } else if let Some(ErrorResponse { frame, code, .. }) = connection.errors_without_id.first() {
+    } else if let Some(ErrorResponse { frame, code, .. }) = &connection.error_without_id {
         let detail = format!("expected no response, got error {code}");
         harness.fail_at(&BLANK_LINES, frame.location.clone(), &frame.bytes, detail);
     }
@@ -280,7 +281,7 @@ async fn survives(
     let method = connection.liveness_method();
     let start = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{{\"_meta\":");
     let start = format!("{start}{meta}{comma}\"com.example/note\":");
-    connection.errors_without_id.clear();
+    connection.error_without_id = None;
     connection.send(&[start.as_bytes(), note, b"}}}\n"].concat()).await;
     let must_answer = check == &LARGE_MESSAGE;
     let outcome = if must_answer { Some(connection.wait_for_response(&id).await) } else { None };
@@ -289,7 +290,7 @@ async fn survives(
     match outcome {
         _ if !works => fail_unresponsive(harness, check, connection),
         // A server that cannot read the message may be unable to read its id, so the error may have no id.
-        Some(RequestOutcome::NoResponse) if !connection.errors_without_id.is_empty() => {}
+        Some(RequestOutcome::NoResponse) if connection.error_without_id.is_some() => {}
         Some(outcome @ (RequestOutcome::NoResponse | RequestOutcome::Disconnected)) => {
             harness.fail(check, connection, None, format!("expected a response, got {}", outcome.describe()));
         }
@@ -340,11 +341,11 @@ fn large_note() -> Vec<u8> {
 /// Returns the error code in the response to `id` or in an error without an id; `Some(None)` for a result, and `None`
 /// for any other message.
 fn response_code(frame: &LocatedFrame, id: &str) -> Option<Option<i64>> {
-    let value: Value = serde_json::from_slice(&frame.bytes).ok()?;
-    let code = value.get("error").map(code);
-    match value.get("id") {
-        Some(_) if is_response_to(&value, id) => Some(code),
-        None | Some(Value::Null) if code.is_some() => Some(code),
+    let message = frame.json()?;
+    let code = message.member("error").map(code);
+    match message.member("id").map(Json::kind) {
+        Some(_) if is_response_to(message, id) => Some(code),
+        None | Some(Kind::Null) if code.is_some() => Some(code),
         _ => None,
     }
 }

@@ -47,9 +47,26 @@ pub(super) struct HttpReply {
     pub(super) status: Option<u16>,
     /// The headers, with names in lower case.
     pub(super) headers: Vec<(String, String)>,
-    pub(super) first_frame: Option<LocatedFrame>,
+    pub(super) first: Option<FirstFrame>,
     /// The reason why the response is incomplete; empty if it is complete.
     pub(super) why: String,
+}
+
+/// The first message of a response. Not all of its bytes are kept, because replies are kept for the whole run.
+#[derive(Clone)]
+pub(super) struct FirstFrame {
+    pub(super) location: Location,
+    pub(super) start: Vec<u8>,
+    /// The code in the message, if it is an error.
+    code: Option<i64>,
+}
+
+impl FirstFrame {
+    fn of(frame: &LocatedFrame) -> Self {
+        let code = frame.json().and_then(|message| message.at(&["error", "code"])?.integer());
+        let start = frame.bytes[..frame.bytes.len().min(MAX_FRAME_START)].to_vec();
+        Self { location: frame.location.clone(), start, code }
+    }
 }
 
 impl HttpReply {
@@ -59,8 +76,7 @@ impl HttpReply {
 
     /// Returns the error code in the first message of the response.
     pub(super) fn code(&self) -> Option<i64> {
-        let message: Value = serde_json::from_slice(&self.first_frame.as_ref()?.bytes).ok()?;
-        message["error"]["code"].as_i64()
+        self.first.as_ref()?.code
     }
 
     pub(super) fn is_ok(&self) -> bool {
@@ -81,7 +97,7 @@ impl HttpReply {
     }
 
     pub(super) fn location(&self) -> Location {
-        self.first_frame.as_ref().map_or_else(|| Location::channel(&self.channel), |frame| frame.location.clone())
+        self.first.as_ref().map_or_else(|| Location::channel(&self.channel), |frame| frame.location.clone())
     }
 }
 
@@ -162,7 +178,7 @@ impl RecordingClient {
         loop {
             let Some(exchange) = self.exchanges.get(&number) else { return HttpReply::default() };
             let is_stream = exchange.reply.header("content-type").is_some_and(|it| it.contains("event-stream"));
-            let is_enough = is_stream && (exchange.reply.first_frame.is_some() || exchange.is_get);
+            let is_enough = is_stream && (exchange.reply.first.is_some() || exchange.is_get);
             if is_enough || !self.client.is_open(number) {
                 break;
             }
@@ -257,11 +273,13 @@ impl RecordingClient {
         if is_over {
             self.client.close(number);
         }
-        if let Some(exchange) = self.exchanges.get_mut(&number)
-            && exchange.reply.first_frame.is_none()
-        {
-            exchange.reply.first_frame = frames.first().cloned();
+        if let Some(exchange) = self.exchanges.get_mut(&number) {
+            let first = &mut exchange.reply.first;
+            *first = first.take().or_else(|| frames.first().map(FirstFrame::of));
         }
         frames
     }
 }
+
+/// The maximum length of `FirstFrame::start`; enough for the evidence of a finding.
+const MAX_FRAME_START: usize = 4096;

@@ -197,7 +197,7 @@ fn fail(harness: &Harness, check: &'static Check, reply: &HttpReply, detail: Str
         harness.incomplete(check);
         return;
     }
-    let bytes = reply.first_frame.as_ref().map_or(&[][..], |frame| &frame.bytes);
+    let bytes = reply.first.as_ref().map_or(&[][..], |frame| &frame.start);
     harness.fail_at(check, reply.location(), bytes, detail);
 }
 

@@ -16,6 +16,7 @@ mod outcome;
 mod recording;
 mod sample;
 mod target;
+mod tool;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! Probes of the modern era: versions and metadata of each request, removed methods, `subscriptions/listen`.
 
+use barewire_proto::json::{Json, Kind};
 use barewire_proto::mcp::{Revision, key};
 use serde_json::{Value, json};
 
@@ -50,11 +51,13 @@ impl ServerProbe<'_> {
         if response.code != -32022 {
             return;
         }
-        let data = &response.error["data"];
-        let is_list = |it: &Vec<Value>| !it.is_empty() && it.iter().all(Value::is_string);
-        let detail = if !data["supported"].as_array().is_some_and(is_list) {
+        let is_list = |it: Json<'_>| {
+            it.elements().next().is_some() && it.elements().all(|version| version.kind() == Kind::String)
+        };
+        let requested = response.at(&["data", "requested"]).and_then(Json::string);
+        let detail = if !response.at(&["data", "supported"]).is_some_and(is_list) {
             "data.supported is not an array of versions"
-        } else if data["requested"] != json!(UNSUPPORTED_VERSION) {
+        } else if requested.as_deref() != Some(UNSUPPORTED_VERSION) {
             "data.requested is not the requested version"
         } else {
             return;
@@ -113,7 +116,8 @@ impl ServerProbe<'_> {
         }
         let filters =
             [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")];
-        let declares = |name: &str| self.facts.capabilities[name]["listChanged"] == json!(true);
+        let is_true = |it: Json<'_>| it.kind() == Kind::True;
+        let declares = |name: &str| self.facts.capability(&[name, "listChanged"]).is_some_and(is_true);
         let Some((_, filter)) = filters.iter().find(|(name, _)| declares(name)) else {
             self.harness.skip_all(&[&LISTEN_ACKNOWLEDGED], "the server declares no listChanged");
             return;
@@ -128,11 +132,12 @@ impl ServerProbe<'_> {
                 harness.fail(&LISTEN_ACKNOWLEDGED, connection, None, "subscriptions/listen: no acknowledgement");
                 break;
             };
-            let value: Value = serde_json::from_slice(&frame.bytes).unwrap_or_default();
-            if value["method"] == json!("notifications/subscriptions/acknowledged") {
+            let Some(message) = frame.json() else { continue };
+            let method = message.member("method").and_then(Json::string);
+            if method.as_deref() == Some("notifications/subscriptions/acknowledged") {
                 break;
             }
-            if is_response_to(&value, &id) {
+            if is_response_to(message, &id) {
                 let detail = "subscriptions/listen: expected an acknowledgement, got a response";
                 harness.fail_at(&LISTEN_ACKNOWLEDGED, frame.location, &frame.bytes, detail);
                 return;

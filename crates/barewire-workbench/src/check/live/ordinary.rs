@@ -1,8 +1,10 @@
 //! The requests of a well-behaved client, on one connection: lists, unknown names, unusual ids, notifications, tools.
 
 use std::collections::HashSet;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
 
-use barewire_proto::json::Json;
+use barewire_proto::json::{Json, Kind};
 use barewire_proto::mcp::Era;
 use serde_json::{Value, json};
 
@@ -11,6 +13,7 @@ use super::ending;
 use super::eras::EraFacts;
 use super::harness::Harness;
 use super::outcome::RequestOutcome;
+use super::tool::{ListedTool, MAX_TOOLS, tool_name, tools};
 use crate::Error;
 use crate::check::catalogue::Check;
 use crate::check::catalogue::envelope::{ID_FIDELITY, NOTIFICATION_SILENCE};
@@ -22,7 +25,7 @@ use crate::check::ledger::SkipReason;
 
 /// Runs the probes. Returns false if the server answers no request; then further probes are useless.
 pub(super) async fn run(harness: &mut Harness, connection: ServerConnection, facts: EraFacts) -> Result<bool, Error> {
-    let mut probe = ServerProbe { harness, connection, facts, tools: Vec::new() };
+    let mut probe = ServerProbe { harness, connection, facts, tools: Vec::new(), hasher: RandomState::new() };
     let answers = probe.ping().await;
     if answers {
         probe.lists().await?;
@@ -52,12 +55,14 @@ pub(super) struct ServerProbe<'a> {
     pub(super) harness: &'a mut Harness,
     pub(super) connection: ServerConnection,
     pub(super) facts: EraFacts,
-    pub(super) tools: Vec<Value>,
+    pub(super) tools: Vec<ListedTool>,
+    /// Hashes cursors, which can be as long as a message.
+    hasher: RandomState,
 }
 
 impl ServerProbe<'_> {
     fn declares(&self, capability: &str) -> bool {
-        self.facts.capabilities.get(capability).is_some_and(|it| !it.is_null())
+        self.facts.capability(&[capability]).is_some_and(|it| it.kind() != Kind::Null)
     }
 
     /// Reconnects if the process has exited, which the passive checks report.
@@ -125,10 +130,9 @@ impl ServerProbe<'_> {
         for (capability, method) in LISTS {
             if self.declares(capability) {
                 self.reconnect_if_closed().await?;
-                let items = self.pages(method, capability).await;
+                self.pages(method, capability).await;
                 if *capability == "tools" {
-                    self.order(&items).await;
-                    self.tools = items;
+                    self.order().await;
                 }
             }
         }
@@ -138,8 +142,9 @@ impl ServerProbe<'_> {
         Ok(())
     }
 
-    async fn pages(&mut self, method: &str, member: &str) -> Vec<Value> {
-        let (mut items, mut cursor) = (Vec::new(), None::<Value>);
+    /// Reads all pages of a list, and keeps the tools if it is the list of tools.
+    async fn pages(&mut self, method: &str, member: &str) {
+        let mut cursor = None::<String>;
         let mut cursors = HashSet::new();
         for page in 1.. {
             let params = cursor.as_ref().map_or(json!({}), |cursor| json!({"cursor": cursor}));
@@ -147,7 +152,7 @@ impl ServerProbe<'_> {
             let fail = |detail: String| {
                 self.harness.fail(&PAGINATION, &self.connection, Some(&outcome), format!("{method}: {detail}"));
             };
-            let RequestOutcome::Result(_, result) = &outcome else {
+            let RequestOutcome::Result(result) = &outcome else {
                 if cursor.is_some() && !matches!(outcome, RequestOutcome::Disconnected) {
                     let got = outcome.describe();
                     fail(format!("expected a result for the cursor of page {}, got {got}", page - 1));
@@ -155,20 +160,19 @@ impl ServerProbe<'_> {
                 break;
             };
             self.harness.recording.ledger().inspected(&PAGINATION);
-            items.extend(result[member].as_array().cloned().unwrap_or_default());
-            let next = match result.get("nextCursor") {
-                None => break,
-                Some(Value::String(next)) => next,
-                Some(Value::Null) => {
-                    fail("nextCursor is null; omit it on the last page".to_owned());
-                    break;
-                }
-                Some(_) => {
-                    fail("nextCursor is not a string".to_owned());
-                    break;
-                }
+            if member == "tools" {
+                let room = MAX_TOOLS.saturating_sub(self.tools.len());
+                self.tools.extend(tools(result).map(ListedTool::of).take(room));
+            }
+            let Some(next) = result.at(&["nextCursor"]) else { break };
+            let Some(next) = next.string() else {
+                let is_null = next.kind() == Kind::Null;
+                let what =
+                    if is_null { "nextCursor is null; omit it on the last page" } else { "nextCursor is not a string" };
+                fail(what.to_owned());
+                break;
             };
-            if !cursors.insert(next.clone()) {
+            if !cursors.insert(self.hasher.hash_one(&*next)) {
                 fail(format!("the cursor of page {page} repeats an earlier one"));
                 break;
             }
@@ -176,30 +180,29 @@ impl ServerProbe<'_> {
                 fail(format!("there are more than {MAX_PAGES} pages"));
                 break;
             }
-            cursor = Some(json!(next));
+            cursor = Some(next.into_owned());
             if self.harness.is_late() {
                 break;
             }
         }
-        items
     }
 
     /// Requests the list of tools again, and checks that it has the same tools in the same order.
-    async fn order(&mut self, before: &[Value]) {
+    async fn order(&mut self) {
         if !self.harness.wants(&[&LIST_ORDER]) || self.harness.recording.ledger().has_failed(&PAGINATION) {
             return;
         }
-        if before.len() < 2 {
+        if self.tools.len() < 2 {
             self.harness.skip_all(&[&LIST_ORDER], "the server has fewer than two tools");
             return;
         }
         let outcome = self.connection.request("tools/list", json!({})).await;
-        let RequestOutcome::Result(_, result) = &outcome else { return };
+        let RequestOutcome::Result(result) = &outcome else { return };
         self.harness.recording.ledger().inspected(&LIST_ORDER);
-        let names = |tools: &[Value]| -> Vec<Value> { tools.iter().map(|tool| tool["name"].clone()).collect() };
-        let again = names(result["tools"].as_array().map_or(&[], Vec::as_slice));
-        // `again` has only the first page; comparing one page is enough.
-        if !names(before).starts_with(&again) {
+        // The second list has only the first page; comparing one page is enough.
+        let mut before = self.tools.iter().map(|tool| tool.name.as_deref());
+        let is_same = |tool| before.next().is_some_and(|name| name == tool_name(tool).as_deref());
+        if !tools(result).take(MAX_TOOLS).all(is_same) {
             let detail = "a second tools/list has other tools or another order than the first";
             self.harness.fail(&LIST_ORDER, &self.connection, Some(&outcome), detail);
         }
@@ -240,7 +243,9 @@ impl ServerProbe<'_> {
 
     /// Requests methods of declared and of undeclared capabilities, and checks that the responses fit the declaration.
     async fn capabilities(&mut self) -> Result<(), Error> {
-        if !self.harness.wants(&[&CAPABILITY_TRUTH]) || self.facts.capabilities.is_null() {
+        if !self.harness.wants(&[&CAPABILITY_TRUTH])
+            || self.facts.capability(&[]).is_none_or(|it| it.kind() == Kind::Null)
+        {
             return Ok(());
         }
         self.harness.progress("capabilities");
@@ -297,7 +302,7 @@ impl ServerProbe<'_> {
                 RequestOutcome::NoResponse if *id == BEYOND_2_53 => continue,
                 RequestOutcome::NoResponse => Some(format!("a request with id {id} gets no response")),
                 // A number with the same value is not enough, because the client may compare the text.
-                RequestOutcome::Result(frame, _) if !has_id(&frame.bytes, id) => {
+                RequestOutcome::Result(result) if !has_id(&result.frame.bytes, id) => {
                     Some(format!("the response to id {id} writes the id differently"))
                 }
                 _ => None,

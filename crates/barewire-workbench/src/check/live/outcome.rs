@@ -1,12 +1,14 @@
 //! A received frame -> the outcome of a request: a result, an error, or neither.
 
-use serde_json::Value;
+use std::borrow::Cow;
+
+use barewire_proto::json::{Decimal, Json, Kind, Text};
 
 use super::recording::LocatedFrame;
 use crate::check::finding::Location;
 
 pub(super) enum RequestOutcome {
-    Result(LocatedFrame, Value),
+    Result(ResultResponse),
     Error(ErrorResponse),
     /// No response arrived in time.
     NoResponse,
@@ -25,41 +27,73 @@ pub(super) struct HttpRefusal {
     pub(super) location: Location,
 }
 
+/// A response with a result, or with neither a result nor an error. The result stays text: a tree of its values could
+/// take 290 times the memory.
+#[derive(Clone)]
+pub(super) struct ResultResponse {
+    pub(super) frame: LocatedFrame,
+}
+
 #[derive(Clone)]
 pub(super) struct ErrorResponse {
     pub(super) frame: LocatedFrame,
     pub(super) code: i64,
-    pub(super) error: Value,
+}
+
+impl ResultResponse {
+    /// Returns the part of the result at this path of member names.
+    pub(super) fn at(&self, path: &[&str]) -> Option<Json<'_>> {
+        self.frame.json()?.member("result")?.at(path)
+    }
+
+    /// Returns the string in the result at this path of member names.
+    pub(super) fn string(&self, path: &[&str]) -> Option<Cow<'_, str>> {
+        self.at(path)?.string()
+    }
+
+    pub(super) fn is_object(&self) -> bool {
+        self.at(&[]).is_some_and(|result| result.kind() == Kind::Object)
+    }
+}
+
+impl ErrorResponse {
+    /// Returns the part of the error at this path of member names.
+    pub(super) fn at(&self, path: &[&str]) -> Option<Json<'_>> {
+        self.frame.json()?.member("error")?.at(path)
+    }
+
+    pub(super) fn message(&self) -> Cow<'_, str> {
+        self.at(&["message"]).and_then(Json::string).unwrap_or_default()
+    }
 }
 
 /// Whether a message is the response to a request. An altered id is also accepted, such as 1.0 or "1" for 1: the
 /// passive checks report the altered id, so the probes need not report a missing response.
-pub(super) fn is_response_to(message: &Value, id: &str) -> bool {
-    let wanted: Value = serde_json::from_str(id).unwrap_or_default();
-    let is_same = |got: &Value| {
-        *got == wanted
-            || matches!((got.as_f64(), wanted.as_i64()), (Some(got), Some(_)) if got.to_string() == id)
-            || got.as_str().is_some_and(|got| wanted.is_number() && got == id)
-            || got.as_number().is_some_and(|got| wanted.as_str() == Some(&*got.to_string()))
+pub(super) fn is_response_to(message: Json<'_>, id: &str) -> bool {
+    let Some(wanted) = Json::parse(id.as_bytes()).ok() else { return false };
+    let is_same = |got: Json<'_>| match (got.kind(), wanted.kind()) {
+        (Kind::Number, Kind::Number) => Decimal::from_json(got) == Decimal::from_json(wanted),
+        (Kind::String, Kind::String) => Text::from_json(got) == Text::from_json(wanted),
+        (Kind::String, Kind::Number) => Text::from_json(got).is_some_and(|got| got == id),
+        (Kind::Number, Kind::String) => Text::from_json(wanted).is_some_and(|wanted| wanted == got.as_str()),
+        _ => false,
     };
-    message.get("method").is_none() && message.get("id").is_some_and(is_same)
+    message.member("method").is_none() && message.member("id").is_some_and(is_same)
 }
 
 /// Reads the outcome in a frame, even if the response is malformed. The passive checks report malformed responses.
-pub(super) fn outcome(frame: &LocatedFrame) -> RequestOutcome {
-    let value: Value = serde_json::from_slice(&frame.bytes).unwrap_or(Value::Null);
-    match (value.get("result"), value.get("error")) {
-        (None, Some(error)) => {
-            RequestOutcome::Error(ErrorResponse { frame: frame.clone(), code: code(error), error: error.clone() })
-        }
-        (result, _) => RequestOutcome::Result(frame.clone(), result.cloned().unwrap_or_default()),
+pub(super) fn outcome(frame: LocatedFrame) -> RequestOutcome {
+    let error = frame.json().filter(|it| it.member("result").is_none()).and_then(|it| it.member("error"));
+    match error.map(code) {
+        Some(code) => RequestOutcome::Error(ErrorResponse { frame, code }),
+        None => RequestOutcome::Result(ResultResponse { frame }),
     }
 }
 
 /// Returns the code of an error, even if the code is written as a string.
-pub(super) fn code(error: &Value) -> i64 {
-    let code = &error["code"];
-    let text = code.as_str().map_or_else(|| code.to_string(), ToOwned::to_owned);
+pub(super) fn code(error: Json<'_>) -> i64 {
+    let Some(code) = error.member("code") else { return 0 };
+    let text = code.string().unwrap_or(Cow::Borrowed(code.as_str()));
     text.strip_suffix(".0").unwrap_or(&text).parse().unwrap_or_default()
 }
 
@@ -67,7 +101,7 @@ impl RequestOutcome {
     /// Describes the outcome in a few words, to be used after the word "got".
     pub(super) fn describe(&self) -> String {
         match self {
-            Self::Result(_, value) if !value.is_object() => "a result that is not an object".to_owned(),
+            Self::Result(response) if !response.is_object() => "a result that is not an object".to_owned(),
             Self::Result(..) => "a result".to_owned(),
             Self::Error(response) => format!("error {}", response.code),
             Self::NoResponse => "no response".to_owned(),
@@ -90,7 +124,7 @@ impl RequestOutcome {
 
     pub(super) fn frame(&self) -> Option<&LocatedFrame> {
         match self {
-            Self::Result(frame, _) => Some(frame),
+            Self::Result(response) => Some(&response.frame),
             Self::Error(response) => Some(&response.frame),
             Self::NoResponse | Self::Disconnected | Self::Refused(_) => None,
         }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use barewire_proto::frame::DEFAULT_LIMIT;
+use barewire_proto::json::Json;
 use barewire_proto::rpc::DEFAULT_DEPTH;
 use barewire_proto::transcript::{Bytes, Channel, End, Entry, Marks, Note, Stream};
 
@@ -32,7 +33,14 @@ struct RecordingState {
 #[derive(Clone)]
 pub(super) struct LocatedFrame {
     pub(super) location: Location,
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: Rc<[u8]>,
+}
+
+impl LocatedFrame {
+    /// Returns the frame as JSON, or `None` if it is not JSON.
+    pub(super) fn json(&self) -> Option<Json<'_>> {
+        Json::parse(&self.bytes).ok()
+    }
 }
 
 /// The passive checks, and the frames that the probes have not taken yet.
@@ -48,7 +56,7 @@ impl Observer for RecordingSink {
 
     fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker) {
         if let WireItem::Frame(frame) = item {
-            let bytes = frame.bytes.unwrap_or_default().to_vec();
+            let bytes = frame.bytes.unwrap_or_default().into();
             self.frames.push(LocatedFrame { location: Location::of(frame, 0), bytes });
         }
         self.inspector.item(item, operations);

@@ -8,7 +8,6 @@ use barewire_proto::json::Json;
 use barewire_proto::rpc::Message;
 use barewire_proto::transcript::{Bytes, Stream};
 use memchr::memmem;
-use serde_json::Value;
 
 use super::MessageContext;
 use crate::check::catalogue::privacy::PAYLOAD_EXPOSURE;
@@ -51,9 +50,9 @@ impl PrivacyCheck {
             SecretWalk { text, name: String::new(), spans: &spans, found: &mut found }.walk(whole);
         }
         if people::may_be_in(text)
-            && let Ok(value) = serde_json::from_slice::<Value>(text)
+            && let Ok(whole) = Json::parse(text)
         {
-            walk(&value, &mut String::new(), &mut found);
+            walk(whole, &mut String::new(), &mut found);
         }
         for (path, kind) in found {
             // The finding has no evidence, because evidence would show the value.
@@ -236,35 +235,31 @@ fn push(path: &mut String, name: &str) {
     path.push_str(&name.replace('~', "~0").replace('/', "~1"));
 }
 
-/// Finds personal identifiers in the strings of a value. `serde_json` limits the depth of the recursion to 128.
-fn walk(value: &Value, path: &mut String, found: &mut Vec<(String, String)>) {
+/// Finds personal identifiers in the strings of a value. Recursion is safe: a valid message has at most 128 levels.
+fn walk(value: Json<'_>, path: &mut String, found: &mut Vec<(String, String)>) {
     if found.len() >= MAX_FOUND {
         return;
     }
     let length = path.len();
-    match value {
-        Value::String(text) => {
-            // A text that looks like an e-mail address may be a URL with a password, which is already reported.
-            let is_reported = found.iter().any(|(known, _)| known == path);
-            if let (Some(kind), false) = (people::in_text(text), is_reported) {
-                found.push((path.clone(), kind));
-            }
+    if let Some(text) = value.string() {
+        // A text that looks like an e-mail address may be a URL with a password, which is already reported.
+        let is_reported = found.iter().any(|(known, _)| known == path);
+        if let (Some(kind), false) = (people::in_text(&text), is_reported) {
+            found.push((path.clone(), kind));
         }
-        Value::Array(elements) => {
-            for (index, element) in elements.iter().enumerate() {
-                push(path, &index.to_string());
-                walk(element, path, found);
-                path.truncate(length);
-            }
+    }
+    for (index, element) in value.elements().enumerate() {
+        push(path, &index.to_string());
+        walk(element, path, found);
+        path.truncate(length);
+    }
+    for member in value.members() {
+        let name = member.name.to_name();
+        if !is_schema(&name) {
+            push(path, &name);
+            walk(member.value, path, found);
+            path.truncate(length);
         }
-        Value::Object(members) => {
-            for (name, member) in members.iter().filter(|(name, _)| !is_schema(name)) {
-                push(path, name);
-                walk(member, path, found);
-                path.truncate(length);
-            }
-        }
-        _ => {}
     }
 }
 

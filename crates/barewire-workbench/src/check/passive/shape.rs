@@ -2,12 +2,12 @@
 
 use barewire_proto::json::{Json, Kind, Text};
 use barewire_proto::mcp::{
-    CallToolResult, CompleteResult, GetPromptResult, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, ReadResourceResult,
+    CallToolResult, CompleteResult, Content, GetPromptResult, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Prompt, PromptMessage, ReadResourceResult,
+    Resource, ResourceContents, ResourceTemplate, Tool,
 };
 use barewire_proto::rpc::Message;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_path_to_error::Segment;
 
 use super::{MessageContext, is_complete};
@@ -15,6 +15,7 @@ use crate::check::catalogue::lifecycle::RESULT_SHAPE;
 use crate::check::ledger::Ledger;
 use crate::operations::{Relation, member};
 use crate::text::shown;
+use crate::tree::{MAX_TREE_VALUES, pruned};
 
 pub(super) fn message(context: &MessageContext<'_>, ledger: &mut Ledger) {
     let (Ok(Message::Response(response)), Relation::Response { operation, .. }) =
@@ -35,13 +36,15 @@ pub(super) fn message(context: &MessageContext<'_>, ledger: &mut Ledger) {
     }
     let read = match operation.method.as_str() {
         "initialize" => read::<InitializeResult>(result),
-        "tools/list" => read::<ListToolsResult>(result),
-        "tools/call" => read::<CallToolResult>(result).and_then(|()| content(result)),
-        "resources/list" => read::<ListResourcesResult>(result),
-        "resources/templates/list" => read::<ListResourceTemplatesResult>(result),
-        "resources/read" => read::<ReadResourceResult>(result),
-        "prompts/list" => read::<ListPromptsResult>(result),
-        "prompts/get" => read::<GetPromptResult>(result),
+        "tools/list" => read_list::<ListToolsResult, Tool>(result, "tools"),
+        "tools/call" => read_list::<CallToolResult, Content>(result, "content").and_then(|()| content(result)),
+        "resources/list" => read_list::<ListResourcesResult, Resource>(result, "resources"),
+        "resources/templates/list" => {
+            read_list::<ListResourceTemplatesResult, ResourceTemplate>(result, "resourceTemplates")
+        }
+        "resources/read" => read_list::<ReadResourceResult, ResourceContents>(result, "contents"),
+        "prompts/list" => read_list::<ListPromptsResult, Prompt>(result, "prompts"),
+        "prompts/get" => read_list::<GetPromptResult, PromptMessage>(result, "messages"),
         "completion/complete" => read::<CompleteResult>(result),
         "ping" => read::<IgnoredAny>(result),
         _ => return,
@@ -79,10 +82,27 @@ struct ShapeError {
     what: String,
 }
 
-fn read<'a, T: Deserialize<'a>>(result: Json<'a>) -> Result<(), ShapeError> {
-    let mut json = serde_json::Deserializer::from_slice(result.as_bytes());
+/// Reads a result with a list. The elements of a long list are read one by one, because all of them together could take
+/// many times the memory of the message.
+fn read_list<T: DeserializeOwned, E: DeserializeOwned>(result: Json<'_>, list: &str) -> Result<(), ShapeError> {
+    read::<T>(result)?;
+    let is_long = |list: &Json<'_>| list.has_more_values_than(MAX_TREE_VALUES);
+    for (index, element) in result.member(list).filter(is_long).into_iter().flat_map(Json::elements).enumerate() {
+        read_at::<E>(element, &format!("/result/{list}/{index}"))?;
+    }
+    Ok(())
+}
+
+fn read<T: DeserializeOwned>(result: Json<'_>) -> Result<(), ShapeError> {
+    read_at::<T>(result, "/result")
+}
+
+/// Reads the value at a path. Members with too many values are read as if they were empty.
+fn read_at<T: DeserializeOwned>(value: Json<'_>, path: &str) -> Result<(), ShapeError> {
+    let Some(text) = pruned(value) else { return Ok(()) };
+    let mut json = serde_json::Deserializer::from_str(&text);
     let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut json) else { return Ok(()) };
-    let mut path = "/result".to_owned();
+    let mut path = path.to_owned();
     for segment in error.path() {
         match segment {
             Segment::Seq { index } => path.push_str(&format!("/{index}")),

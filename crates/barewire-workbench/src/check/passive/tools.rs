@@ -11,10 +11,11 @@ use serde_json::Value;
 use super::pages::Pages;
 use super::{MessageContext, is_complete};
 use crate::check::catalogue::tools::{OUTPUT_SCHEMA, TOOL_NAMES, TOOL_SCHEMAS};
-use crate::check::ledger::Ledger;
+use crate::check::ledger::{Ledger, SkipReason};
 use crate::check::schema::Schema;
 use crate::operations::{Operation, Relation, member};
 use crate::text::shown;
+use crate::tree::{MAX_TREE_VALUES, small_tree};
 
 /// The tools that servers have listed, and the calls in flight.
 #[derive(Default)]
@@ -25,6 +26,15 @@ pub(super) struct ToolChecks {
     pages: Pages<HashSet<String>>,
     /// Maps operation numbers to unanswered calls of listed tools.
     calls: HashMap<u64, PendingCall>,
+    compiled: CompiledSchemas,
+}
+
+/// The schemas of the tools that were called last.
+#[derive(Default)]
+struct CompiledSchemas {
+    by_text: HashMap<Box<str>, Schema>,
+    /// The total length of the texts, in bytes.
+    size: usize,
 }
 
 #[derive(Default)]
@@ -35,8 +45,10 @@ struct ToolList {
 }
 
 struct ListedTool {
-    input: Option<Schema>,
-    output: Option<Schema>,
+    /// The schemas of the arguments and of the structured result as text, if they are valid. A compiled schema takes
+    /// many times this memory.
+    input: Option<Box<str>>,
+    output: Option<Box<str>>,
     /// The arguments that a client must repeat in headers.
     headers: HeaderParams,
     /// Whether the tool may or must run as a task.
@@ -95,25 +107,21 @@ impl ToolChecks {
 
     /// Returns the arguments that a client must repeat in headers when it calls this tool, if the tool is listed.
     pub(super) fn headers(&self, context: &MessageContext<'_>, name: &str) -> Option<&HeaderParams> {
-        self.find(context, Some(name)).map(|tool| &tool.headers)
-    }
-
-    fn find(&self, context: &MessageContext<'_>, name: Option<&str>) -> Option<&ListedTool> {
-        self.lists.get(&context.scope())?.tools.get(name?)
+        find(&self.lists, context, Some(name)).map(|tool| &tool.headers)
     }
 
     fn call_sent(&mut self, context: &MessageContext<'_>, operation: &Operation, request: &Request<'_>) {
-        let Some(tool) = self.find(context, operation.name.as_deref()) else { return };
+        let Self { lists, compiled, .. } = self;
+        let Some(tool) = find(lists, context, operation.name.as_deref()) else { return };
         let params = request.params.map(Params::json);
-        let arguments = member(params, "arguments");
-        let value = match arguments {
+        let value = match member(params, "arguments") {
             None => Some(Value::Object(serde_json::Map::new())),
-            Some(it) if it.as_str().len() <= MAX_JSON => it.to().ok(),
-            Some(_) => None,
+            Some(arguments) => small_tree(arguments),
         };
-        let is_valid = value.is_some_and(|value| {
-            value.is_object() && tool.input.as_ref().is_some_and(|schema| schema.check(&value).is_ok())
-        });
+        let is_valid = value
+            .filter(Value::is_object)
+            .zip(tool.input.as_deref())
+            .is_some_and(|(value, schema)| compiled.get(schema).is_some_and(|schema| schema.check(&value).is_ok()));
         let is_plain = !tool.has_tasks && member(params, "task").is_none();
         if self.calls.len() >= MAX_CALLS {
             self.calls.clear();
@@ -130,7 +138,7 @@ impl ToolChecks {
         }
         let list = self.lists.entry(scope).or_default();
         let tools = member(Some(result), "tools");
-        for (index, tool) in tools.into_iter().flat_map(Json::elements).enumerate() {
+        for (index, tool) in tools.into_iter().flat_map(Json::elements).take(MAX_TOOLS).enumerate() {
             let path = |member: &str| format!("/result/tools/{index}/{member}");
             let name = member(Some(tool), "name").and_then(Text::from_json).map(Text::to_name);
             // `result-shape` reports a tool without a name.
@@ -153,7 +161,7 @@ impl ToolChecks {
                     let detail = format!("{which} of {shown_name}: {}", shown(why.as_bytes(), 160));
                     context.fail_in(ledger, &TOOL_SCHEMAS, &path(which), detail);
                 }
-                compiled.ok()
+                compiled.ok().map(|_| text.as_str().into())
             };
             let (input, output) = (schema("inputSchema"), schema("outputSchema"));
             let input_text = member(Some(tool), "inputSchema");
@@ -173,8 +181,9 @@ impl ToolChecks {
         result: Json<'_>,
         ledger: &mut Ledger,
     ) {
-        let tool = self.find(context, operation.name.as_deref());
-        let Some(schema) = tool.and_then(|tool| tool.output.as_ref()) else { return };
+        let Self { lists, compiled, .. } = self;
+        let tool = find(lists, context, operation.name.as_deref());
+        let Some(schema) = tool.and_then(|tool| tool.output.as_deref()) else { return };
         if context.revision.is_none_or(|revision| revision < Revision::V2025_06_18) {
             return;
         }
@@ -182,15 +191,21 @@ impl ToolChecks {
         if is_error || !is_complete(result) || member(Some(result), "task").is_some() {
             return;
         }
-        ledger.inspected(&OUTPUT_SCHEMA);
         let shown_name = shown(operation.name.as_deref().unwrap_or_default().as_bytes(), 60);
         let Some(content) = member(Some(result), "structuredContent") else {
+            ledger.inspected(&OUTPUT_SCHEMA);
             let detail =
                 format!("the result of {shown_name} has no structuredContent, although the tool has an outputSchema");
             context.fail_in(ledger, &OUTPUT_SCHEMA, "/result", detail);
             return;
         };
-        let Ok(value) = content.to::<Value>() else { return };
+        if content.has_more_values_than(MAX_TREE_VALUES) {
+            let why = format!("the result of {shown_name} has more than {MAX_TREE_VALUES} values");
+            ledger.skip(&OUTPUT_SCHEMA, SkipReason::Nothing(why.into()));
+            return;
+        }
+        ledger.inspected(&OUTPUT_SCHEMA);
+        let (Ok(value), Some(schema)) = (content.to::<Value>(), compiled.get(schema)) else { return };
         if let Err(why) = schema.check(&value) {
             let detail = format!("the result of {shown_name}: {}", shown(why.as_bytes(), 160));
             context.fail_in(ledger, &OUTPUT_SCHEMA, "/result/structuredContent", detail);
@@ -211,6 +226,29 @@ impl ToolList {
     }
 }
 
+fn find<'a>(
+    lists: &'a HashMap<String, ToolList>,
+    context: &MessageContext<'_>,
+    name: Option<&str>,
+) -> Option<&'a ListedTool> {
+    lists.get(&context.scope())?.tools.get(name?)
+}
+
+impl CompiledSchemas {
+    /// Returns a schema that was valid when its tool was listed.
+    fn get(&mut self, text: &str) -> Option<&Schema> {
+        if !self.by_text.contains_key(text) {
+            if self.size + text.len() > MAX_COMPILED_SIZE {
+                *self = Self::default();
+            }
+            self.size += text.len();
+            let schema = Schema::new(&serde_json::from_str(text).ok()?).ok()?;
+            self.by_text.insert(text.into(), schema);
+        }
+        self.by_text.get(text)
+    }
+}
+
 /// Compiles a schema, and checks that it has the required type.
 fn compile(text: Json<'_>, which: &str, revision: Option<Revision>) -> Result<Schema, String> {
     if text.kind() != Kind::Object {
@@ -218,6 +256,9 @@ fn compile(text: Json<'_>, which: &str, revision: Option<Revision>) -> Result<Sc
     }
     if text.as_str().len() > MAX_JSON {
         return Err(format!("it is longer than {MAX_JSON} bytes"));
+    }
+    if text.has_more_values_than(MAX_TREE_VALUES) {
+        return Err(format!("it has more than {MAX_TREE_VALUES} values"));
     }
     let schema: Value = text.to().map_err(|error| error.to_string())?;
     // Since 2026-07-28 the structured result of a tool need not be an object.
@@ -245,11 +286,15 @@ fn bad_name(name: &str, revision: Option<Revision>) -> Option<&'static str> {
 
 /// The maximum number of servers and sessions whose lists are kept; more than any host has.
 const MAX_LISTS: usize = 256;
-/// The maximum number of tools that are kept for each server; more than a model can choose from.
+/// The maximum number of tools that are checked in each list and kept for each server; more than a model can choose
+/// from.
 const MAX_TOOLS: usize = 16_384;
 /// The maximum total length of the schemas that are kept for each server, in bytes.
 const MAX_LIST_SIZE: usize = 1024 * 1024;
-/// The maximum length of a schema or of arguments, in bytes; far more than any model reads or writes.
+/// The maximum total length of the schemas that stay compiled, in bytes. A compiled schema takes up to some hundred times
+/// the memory of its text.
+const MAX_COMPILED_SIZE: usize = 64 * 1024;
+/// The maximum length of a schema, in bytes; far more than any model reads.
 const MAX_JSON: usize = 1024 * 1024;
 /// The maximum number of calls that are tracked; more than any client has in flight.
 const MAX_CALLS: usize = 65_536;

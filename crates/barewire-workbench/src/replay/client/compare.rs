@@ -1,11 +1,14 @@
 //! Compares received messages with the recorded ones.
 
+use std::borrow::Cow;
+
 use barewire_proto::transcript::SafeText;
 
 use super::{ClientReplay, ExpectedKind, ExpectedState, MessageIndex};
 use crate::replay::diff::{Change, diff_messages};
 use crate::replay::difference::{Difference, DifferenceKind};
 use crate::replay::message::{Message, MessageKind};
+use crate::replay::value::canonical;
 
 impl ClientReplay<'_> {
     pub(super) fn compare(&mut self, expected: usize, received: &Message) {
@@ -41,6 +44,7 @@ impl ClientReplay<'_> {
             }
             match both {
                 Some((was, is)) if is_server_version(path) => {
+                    let (was, is) = (canonical(was), canonical(is));
                     notes.insert(SafeText::new(format_args!(
                         "the server's version is {is}; in the capture it is {was}"
                     )));
@@ -52,10 +56,9 @@ impl ClientReplay<'_> {
         let path = ["id".to_owned()];
         if is_respelled_id(recorded, received)
             && !is_ignored(&path)
-            && let (Some(was), Some(is)) = (&recorded.value, &received.value)
+            && let (Some(was), Some(is)) = (recorded.json(), received.json())
         {
-            let (recorded, received) = (was.get("id").cloned(), is.get("id").cloned());
-            changes.push(Change { path: path.into(), recorded, received });
+            changes.push(Change::new(&path, was.member("id"), is.member("id")));
         }
         changes
     }
@@ -105,7 +108,7 @@ impl ClientReplay<'_> {
         Difference {
             kind,
             method: message.and_then(Message::method).map(str::to_owned),
-            name: message.and_then(Message::name).map(str::to_owned),
+            name: message.and_then(Message::name).map(Cow::into_owned),
             id: message.and_then(Message::id).map(|id| id.as_str().to_owned()),
             frame: about.map(|index| self.script.frame_number(index)),
             answer_frame: None,

@@ -19,6 +19,7 @@ use super::play::{PlayOptions, PlayReport};
 use super::play_plan::{ExpectedKind, PlayPlan};
 use super::rewrite::rewrite;
 use super::script::{ExitStatus, MessageIndex, Script};
+use super::value::{are_same, is_same};
 
 /// The client of a script during a replay.
 pub(super) struct ClientReplay<'a> {
@@ -185,7 +186,7 @@ impl<'a> ClientReplay<'a> {
 
     /// Handles bytes from the server that are not a frame.
     pub(super) fn handle_unreadable(&mut self, why: &str) {
-        let message = Message { kind: MessageKind::Invalid, text: why.as_bytes().to_vec(), value: None };
+        let message = Message { kind: MessageKind::Invalid, text: why.as_bytes().to_vec() };
         self.add_difference(DifferenceKind::NoMessage, None, Some(&message));
     }
 
@@ -227,7 +228,7 @@ impl<'a> ClientReplay<'a> {
             is_request && recorded(expected).method() == Some(method)
         };
         let same_method: Vec<usize> = self.open().filter(is_same_method).collect();
-        let same_params = same_method.iter().find(|expected| recorded(expected).params() == message.params());
+        let same_params = same_method.iter().find(|expected| are_same(recorded(expected).params(), message.params()));
         if let Some(expected) = same_params.or(same_method.first()).copied() {
             self.server_ids.insert(expected, id.clone());
             self.compare(expected, message);
@@ -250,8 +251,8 @@ impl<'a> ClientReplay<'a> {
     fn handle_stray(&mut self, kind: DifferenceKind, message: &Message) {
         let is_same = |index: &MessageIndex| {
             let recorded = self.script.message(*index);
-            let is_equal = recorded.value.is_some() && recorded.value == message.value;
-            recorded.kind == message.kind && (is_equal || recorded.text == message.text)
+            let is_equal = || matches!((recorded.json(), message.json()), (Some(was), Some(is)) if is_same(was, is));
+            recorded.kind == message.kind && (recorded.text == message.text || is_equal())
         };
         match self.strays.iter().position(is_same) {
             Some(at) => {
@@ -289,8 +290,8 @@ impl<'a> ClientReplay<'a> {
     pub(super) fn error_instead(&self, frame: &[u8], send: usize) -> Option<String> {
         let messages = Message::in_frame(frame);
         let [message @ Message { kind: MessageKind::OrphanError, .. }] = messages.as_slice() else { return None };
-        let text = message.value.as_ref()?.get("error")?.get("message")?.as_str()?;
-        (self.is_waiting_for(send) && self.open_orphan_error().is_none()).then(|| text.to_owned())
+        let text = message.json()?.at(&["error", "message"])?.string()?;
+        (self.is_waiting_for(send) && self.open_orphan_error().is_none()).then(|| text.into_owned())
     }
 
     /// Whether a response to a planned send is still expected.

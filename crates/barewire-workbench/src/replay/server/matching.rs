@@ -1,7 +1,12 @@
 //! Finds the recorded message that a client's message matches, or the reason why there is none.
 
 use std::cmp::Reverse;
+use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, Hasher};
+use std::io;
+
+use barewire_proto::json::{Json, Kind};
 
 use super::no_match::NoMatch;
 use super::reactions::{ReactionStep, Reactions};
@@ -9,15 +14,16 @@ use crate::replay::diff::{Change, diff_messages};
 use crate::replay::message::{Message, MessageKind};
 use crate::replay::script::{MessageIndex, Script};
 use crate::replay::serve::ServeOptions;
-use crate::replay::value::Value;
+use crate::replay::value::write_canonical;
 
 /// The recorded messages of the client with the server's reactions to them, and how often each was used.
 pub(super) struct Matcher<'a> {
     script: &'a Script,
     options: &'a ServeOptions,
     reactions: Reactions,
-    /// Maps the text of a recorded message to the reactions to such messages, in order.
-    exact: HashMap<String, Vec<usize>>,
+    /// Maps the fingerprint of a recorded message to the reactions to such messages, in order.
+    exact: HashMap<Fingerprint, Vec<usize>>,
+    hashers: [RandomState; 2],
     uses: Vec<usize>,
     /// The index after the last reaction, in the order of the capture, that a request has used.
     next: usize,
@@ -26,14 +32,15 @@ pub(super) struct Matcher<'a> {
 impl<'a> Matcher<'a> {
     pub(super) fn new(script: &'a Script, options: &'a ServeOptions) -> Self {
         let reactions = Reactions::of(script);
-        let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut exact: HashMap<Fingerprint, Vec<usize>> = HashMap::new();
+        let hashers = [RandomState::new(), RandomState::new()];
         for (number, reaction) in reactions.all.iter().enumerate() {
-            if let Some(text) = exact_text(script.message(reaction.index)) {
-                exact.entry(text).or_default().push(number);
+            if let Some(fingerprint) = fingerprint(script.message(reaction.index), &hashers) {
+                exact.entry(fingerprint).or_default().push(number);
             }
         }
         let uses = vec![0; reactions.all.len()];
-        Self { script, options, reactions, exact, uses, next: 0 }
+        Self { script, options, reactions, exact, hashers, uses, next: 0 }
     }
 
     /// Returns the steps of a reaction; for `None`, the messages that the server sent before the client's first
@@ -75,7 +82,7 @@ impl<'a> Matcher<'a> {
             return self.find_next(message);
         }
         // Most messages are in the capture with exactly the same text.
-        let exact = exact_text(message).and_then(|text| self.exact.get(&text)).into_iter().flatten();
+        let exact = fingerprint(message, &self.hashers).and_then(|it| self.exact.get(&it)).into_iter().flatten();
         if let Some(exact) = exact.copied().find(|reaction| self.uses[*reaction] == 0) {
             return Ok(exact);
         }
@@ -137,8 +144,8 @@ impl<'a> Matcher<'a> {
         if matches!(method, "initialize" | "server/discover") {
             return Vec::new();
         }
-        let is_empty = |value: Option<&Value>| {
-            value.is_none_or(|value| matches!(value, Value::Object(it) if it.keys().all(|name| name == "_meta")))
+        let is_empty = |value: Option<Json<'_>>| {
+            value.is_none_or(|value| value.kind() == Kind::Object && value.members().all(|it| it.name == "_meta"))
         };
         diff_messages(recorded, received, &mut |path, recorded, received| match path {
             [member] if member == "id" || member == "jsonrpc" => true,
@@ -149,14 +156,40 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// Returns the text of a request or notification without the parts that are different each time: its id and its
+/// Two hashes of a message with different keys. Equal fingerprints mean equal messages: that two messages have both
+/// hashes in common by chance does not happen.
+type Fingerprint = [u64; 2];
+
+/// Returns the fingerprint of a request or notification without the parts that are different each time: its id and its
 /// `_meta`.
-fn exact_text(message: &Message) -> Option<String> {
-    let mut params = message.params().cloned().unwrap_or(Value::Null);
-    if let Value::Object(members) = &mut params {
-        members.remove("_meta");
+fn fingerprint(message: &Message, hashers: &[RandomState; 2]) -> Option<Fingerprint> {
+    let method = message.method()?;
+    let params = message.params();
+    Some(hashers.each_ref().map(|keys| {
+        let mut hasher = HashWriter(keys.build_hasher());
+        hasher.0.write_u8(message.is_request().into());
+        hasher.0.write(method.as_bytes());
+        // No byte of a method is 0xff.
+        hasher.0.write_u8(0xff);
+        if let Some(params) = params {
+            write_canonical(&mut hasher, params, &|name| name != "_meta").expect("hashing cannot fail");
+        }
+        hasher.0.finish()
+    }))
+}
+
+/// Hashes what is written.
+struct HashWriter<H>(H);
+
+impl<H: Hasher> io::Write for HashWriter<H> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes);
+        Ok(bytes.len())
     }
-    Some(format!("{} {} {params}", message.is_request(), message.method()?))
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Returns the distance between two messages: the fewer places differ, the nearer they are; if the numbers are equal,

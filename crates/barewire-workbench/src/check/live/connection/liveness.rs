@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use barewire_proto::mcp::Era;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::ServerConnection;
 use crate::check::live::outcome::{RequestOutcome, is_response_to};
@@ -35,21 +35,21 @@ impl ServerConnection {
         let since = Instant::now();
         let id = self.send_request(self.liveness_method(), json!({})).await;
         self.claim(&id);
-        let mut frames = Vec::new();
+        let (mut frames, mut length) = (Vec::new(), 0);
         let (mut still_answers, mut has_last) = (false, false);
         let mut deadline = self.response_deadline();
         while let Some(frame) = self.next_frame(deadline).await {
-            let value: Value = serde_json::from_slice(&frame.bytes).unwrap_or_default();
             let was_complete = still_answers && has_last;
-            if is_response_to(&value, &id) {
+            if frame.json().is_some_and(|message| is_response_to(message, &id)) {
                 still_answers = true;
                 self.set_quiet(since.elapsed());
                 // Over HTTP, `next_frame` returns `None` when no exchange is open.
                 if self.http().is_none() {
                     deadline = self.deadline(self.quiet * 4);
                 }
-            } else if frames.len() < MAX_FRAMES {
+            } else if frames.len() < MAX_FRAMES && length < MAX_FRAME_BYTES {
                 has_last = has_last || is_last(&frame);
+                length += frame.bytes.len();
                 frames.push(frame);
             }
             if still_answers && has_last && !was_complete {
@@ -74,5 +74,7 @@ impl ServerConnection {
 pub(super) const MIN_QUIET: Duration = Duration::from_millis(30);
 /// The maximum of `quiet`, so that a run with a slow server does not take too long.
 const MAX_QUIET: Duration = Duration::from_millis(500);
-/// The maximum number of frames that are returned; probes look only at the first ones.
+/// The maximum number of frames that are returned, and their length from which no more are; probes look only at the
+/// first ones.
 const MAX_FRAMES: usize = 1000;
+const MAX_FRAME_BYTES: usize = 1024 * 1024;

@@ -8,6 +8,7 @@ use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::time::{Duration, Instant};
 
+use barewire_proto::json::Kind;
 use barewire_proto::mcp::{Era, Revision, key};
 use barewire_proto::rpc::{self, Message, Parsed};
 use barewire_proto::transcript::{Channel, Note, Stream};
@@ -41,7 +42,7 @@ pub(super) struct ServerConnection {
     unwritten: Vec<u8>,
     /// The ids of our requests that may still be answered.
     unanswered: HashSet<String>,
-    pub(super) errors_without_id: Vec<ErrorResponse>,
+    pub(super) error_without_id: Option<ErrorResponse>,
     pub(super) received: ReceivedOutput,
     last_sent: Option<Location>,
     /// The number of the server's requests that were answered.
@@ -90,7 +91,7 @@ impl ServerConnection {
             inbox_bytes: 0,
             unwritten: Vec::new(),
             unanswered: HashSet::new(),
-            errors_without_id: Vec::new(),
+            error_without_id: None,
             received: ReceivedOutput::default(),
             last_sent: None,
             answered: 0,
@@ -335,21 +336,20 @@ impl ServerConnection {
                 return None;
             }
             Parsed::Message(Message::Response(response)) if wanted == Some(&*response.id.to_string()) => {
-                return Some(outcome(&frame));
+                return Some(outcome(frame.clone()));
             }
             _ => {}
         }
         // The passive checks report a malformed response; the probes accept it as a response.
-        let value: Value = serde_json::from_slice(&frame.bytes).ok()?;
-        if wanted.is_some_and(|id| is_response_to(&value, id)) {
-            return Some(outcome(&frame));
+        let message = frame.json()?;
+        if wanted.is_some_and(|id| is_response_to(message, id)) {
+            return Some(outcome(frame.clone()));
         }
-        if value["id"].is_null()
-            && value.get("error").is_some()
-            && self.errors_without_id.len() < MAX_ERRORS_WITHOUT_ID
-            && let RequestOutcome::Error(response) = outcome(&frame)
+        if self.error_without_id.is_none()
+            && message.member("id").is_none_or(|id| id.kind() == Kind::Null)
+            && let RequestOutcome::Error(response) = outcome(frame.clone())
         {
-            self.errors_without_id.push(response);
+            self.error_without_id = Some(response);
         }
         None
     }
@@ -445,7 +445,5 @@ const MAX_HTTP_ANSWERS: usize = 256;
 /// The length of the waiting frames above which no more is read while a message is written: more than a server sends
 /// before it reads its input.
 const MAX_INBOX_BYTES: usize = 4 * 1024 * 1024;
-/// The maximum number of errors without an id that are kept; probes look only at the first one.
-const MAX_ERRORS_WITHOUT_ID: usize = 100;
 /// The size of the read buffer, which is the capacity of a pipe.
 const CHUNK: usize = 64 * 1024;
