@@ -81,9 +81,11 @@ async fn open_modern_calls() {
 async fn abandoned_blocking_calls() {
     let (release, released) = std::sync::mpsc::channel::<()>();
     let released = std::sync::Arc::new(std::sync::Mutex::new(released));
+    let (begin, mut begun) = tokio::sync::mpsc::unbounded_channel();
     let tool = Tool::new("block", "Blocks its thread", move |Text { text }| {
-        let released = std::sync::Arc::clone(&released);
+        let (released, begin) = (std::sync::Arc::clone(&released), begin.clone());
         async move {
+            begin.send(()).expect("the test waits for it");
             // Every handler waits until the test drops the sender.
             let _ = released.lock().expect("no panic").recv();
             text
@@ -92,8 +94,13 @@ async fn abandoned_blocking_calls() {
     let server = LoadServer::start(echo().with(tool.blocking()), quick()).await;
     let mut accepted = 0;
     for id in 0..60 {
-        let status = status(server.addr, &requests::call(id, "block", &long_text())).await.0;
-        accepted += usize::from(is_accepted(status));
+        let (status, wire) = status(server.addr, &requests::call(id, "block", &long_text())).await;
+        if is_accepted(status) {
+            // If the client left before the handler has a thread, the handler would never run, nor keep its body.
+            before_deadline("a handler", begun.recv()).await.expect("a handler");
+            accepted += 1;
+        }
+        drop(wire);
     }
     assert_eq!(accepted, MAX_BODIES);
     drop(release);
