@@ -65,6 +65,8 @@ mod params;
 mod platform;
 #[cfg(feature = "server")]
 mod schema;
+#[cfg(feature = "tokio")]
+mod sync;
 mod trace;
 #[cfg(feature = "server")]
 mod until;

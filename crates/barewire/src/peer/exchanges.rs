@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, PoisonError, TryLockError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -22,6 +22,7 @@ use super::dispatch::{AnyCaller, Dispatcher, EndRequest, later};
 use super::outlet::{Exchange, Outlet};
 use super::queue::Queue;
 use super::{CallError, ConnectionEnd, EndReason, Peer};
+use crate::sync::{Mutex, MutexGuard};
 
 /// An incoming message.
 #[derive(Debug)]
@@ -144,8 +145,8 @@ impl<O: Outlet + 'static> Exchanges<O> {
         self.submit(InboxItem::Message(delivery));
     }
 
-    /// Waits until every message delivered so far is handled. A stream reader calls this so that it does not read
-    /// faster than messages are handled.
+    /// Waits until every message delivered so far was taken from the inbox. A stream reader calls this so that it does
+    /// not read faster than messages are handled.
     pub(crate) async fn inbox_drained(&self) {
         if self.inbox().is_empty() {
             return;
@@ -224,15 +225,18 @@ impl<O: Outlet + 'static> Exchanges<O> {
         }
     }
 
-    /// Handles up to 32 items of the inbox. Returns `true` if the inbox is now empty.
+    /// Handles up to 32 items of the inbox, or all of them after the end of the connection, when there is no driver to
+    /// which they could be left. Returns `true` if the inbox is now empty.
     fn drain_inbox(&self, state: &mut ExchangeState<O>) -> bool {
         let dispatcher = &mut state.dispatcher;
         if !self.is_over() {
             dispatcher.take_commands();
             dispatcher.start_waiting();
         }
-        for _ in 0..ITEMS_AT_ONCE {
+        let mut handled = 0;
+        while handled < ITEMS_AT_ONCE || self.is_over() {
             let Some(item) = self.inbox().pop_front() else { return true };
+            handled += 1;
             match item {
                 InboxItem::Message(Delivery { exchange, .. }) if self.is_over() => {
                     dispatcher.output.end_exchange(exchange)
@@ -301,5 +305,6 @@ impl<O: Outlet + 'static> Exchanges<O> {
 /// The number of references to the queue that always exist: one in the dispatcher, and one in the outlet's [`Room`].
 const QUEUE_HOLDERS: usize = 2;
 
-/// The maximum number of items that are handled before other tasks on this thread get a turn.
-const ITEMS_AT_ONCE: usize = 32;
+/// The maximum number of items that are handled before other tasks on this thread get a turn. In the model, a second
+/// message is already left to the driver.
+const ITEMS_AT_ONCE: usize = if cfg!(all(test, barewire_loom)) { 1 } else { 32 };

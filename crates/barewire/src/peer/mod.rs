@@ -41,6 +41,8 @@ mod exchanges;
 mod handle;
 mod limits;
 mod methods;
+#[cfg(all(test, barewire_loom, feature = "http"))]
+mod model;
 mod outlet;
 mod output;
 mod queue;

@@ -1,8 +1,7 @@
 //! The queue of commands for the driver of a connection.
 
 use std::mem;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -14,6 +13,8 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 use super::context::IncomingMessage;
 use super::outlet::Exchange;
 use super::{CallError, ConnectionEnd, ConnectionLimits, EndReason, Raw, Trace};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{self, Mutex, MutexGuard};
 
 /// The state that the driver of a connection shares with handlers and callers.
 pub(super) struct Queue {
@@ -24,7 +25,7 @@ pub(super) struct Queue {
     pub(super) own_share: usize,
     /// The maximum number of elements in a batch that this side sends.
     pub(super) batch_limit: usize,
-    closed: OnceLock<ConnectionEnd>,
+    closed: sync::OnceLock<ConnectionEnd>,
     ended_notify: Notify,
     /// Whether the connection is closing, so that no new work is started.
     closing: AtomicBool,
@@ -111,7 +112,7 @@ impl Queue {
             room: Semaphore::new(own_share),
             own_share,
             batch_limit,
-            closed: OnceLock::new(),
+            closed: sync::OnceLock::new(),
             ended_notify: Notify::new(),
             closing: AtomicBool::new(false),
             closing_notify: Notify::new(),

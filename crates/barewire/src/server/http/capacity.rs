@@ -1,7 +1,8 @@
 //! Counters with a limit, for the requests, sessions or bytes that exist at the same time.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// A limit, and the amount that is in use.
 #[derive(Debug)]

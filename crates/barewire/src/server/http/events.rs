@@ -5,10 +5,12 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use barewire_proto::http::EventId;
 use bytes::Bytes;
+
+use crate::sync::{Mutex, MutexGuard};
 
 /// A store of sent events, from which a legacy client can resume a broken stream.
 ///

@@ -10,8 +10,7 @@
 //! ```
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -21,6 +20,8 @@ use bytes::Bytes;
 use super::EventStore;
 use super::sender::ExchangeGuard;
 use crate::peer::{Exchange, MessageKind, Outlet, Permits, Room};
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Mutex, MutexGuard};
 
 /// A message that is queued for the response.
 pub(super) struct MailboxMessage {
@@ -99,6 +100,38 @@ pub(super) enum StreamItem {
     /// The connection must be closed. The client is asked to reconnect after this time.
     HangUp(Duration),
     End,
+}
+
+/// The reader of a stream: the connection that gets the messages of a mailbox, until another one replaces it.
+pub(super) struct StreamReader {
+    mailbox: Arc<Mailbox>,
+    number: u64,
+}
+
+impl StreamReader {
+    /// Makes the number of a reader that was attached to this mailbox a value that detaches it when it is dropped.
+    pub(super) fn attached(mailbox: Arc<Mailbox>, number: u64) -> Self {
+        Self { mailbox, number }
+    }
+
+    /// Waits for the next part of the stream. Returns `End` if this reader was replaced.
+    pub(super) fn poll_next(&self, context: &mut Context<'_>) -> Poll<StreamItem> {
+        self.mailbox.poll_next(self.number, context)
+    }
+}
+
+impl Drop for StreamReader {
+    fn drop(&mut self) {
+        self.mailbox.detach_reader(Some(self.number));
+    }
+}
+
+/// A stream that another connection continues.
+pub(super) struct ResumedStream {
+    /// The reader, if messages can still be added to the stream.
+    pub(super) reader: Option<StreamReader>,
+    /// Stored events to send first. The reader can get the last ones again.
+    pub(super) replay: Vec<(EventId, Bytes)>,
 }
 
 impl Mailbox {
@@ -234,7 +267,7 @@ impl Mailbox {
     }
 
     /// Waits for the next part of the stream. Returns `End` to a reader that was replaced.
-    pub(super) fn poll_next(&self, reader: u64, context: &mut Context<'_>) -> Poll<StreamItem> {
+    fn poll_next(&self, reader: u64, context: &mut Context<'_>) -> Poll<StreamItem> {
         let mut state = self.lock();
         if state.reader != Some(reader) {
             return Poll::Ready(StreamItem::End);
@@ -314,8 +347,32 @@ impl Mailboxes {
         self.shared.events.forget(&self.shared.session);
     }
 
+    /// Resumes a stream after the event `id`: fetches the stored events, and makes the caller the reader of the stream if
+    /// it is still open. Returns `None` if some of the events are no longer stored.
+    pub(super) async fn resume(&self, id: EventId) -> Option<ResumedStream> {
+        let MailboxShared { session, events, .. } = &self.shared;
+        // The events are fetched before the stream is taken over, because another connection may still be reading it.
+        let before = events.after(session, id).await;
+        let mailbox = self.find(id.stream).filter(|mailbox| mailbox.is_stream());
+        let mut replay = match (before, &mailbox) {
+            (Some(before), _) => before,
+            // The client already has all events, so it does not matter that the store has none.
+            (None, Some(mailbox)) if mailbox.last_taken() == id.sequence => Vec::new(),
+            (None, _) => return None,
+        };
+        let reader = mailbox.map(|mailbox| {
+            let number = mailbox.open_stream();
+            StreamReader::attached(mailbox, number)
+        });
+        // Adds the events that were sent while the earlier events were fetched. The reader gets later events itself; if
+        // there is no reader, there are none.
+        let last = replay.last().map_or(id, |(last, _)| *last);
+        replay.extend(events.after(session, last).await.unwrap_or_default());
+        Some(ResumedStream { reader, replay })
+    }
+
     /// Returns the mailbox of a stream, if messages can still be added to it.
-    pub(super) fn find(&self, stream: u64) -> Option<Arc<Mailbox>> {
+    fn find(&self, stream: u64) -> Option<Arc<Mailbox>> {
         if stream == UNSOLICITED {
             return Some(Arc::clone(&self.unsolicited));
         }
@@ -351,10 +408,7 @@ impl Outlet for SessionOutlet {
         let mut message = Vec::with_capacity(USUAL_MESSAGE_BYTES);
         let sent = write(&mut message);
         let is_answer = sent.is_answer();
-        let mailbox = match is_answer {
-            true => self.mailboxes.lock().remove(&exchange.0),
-            false => self.mailboxes.lock().get(&exchange.0).cloned(),
-        };
+        let mailbox = self.mailboxes.lock().get(&exchange.0).cloned();
         let mailbox = match mailbox {
             Some(mailbox) if is_answer || mailbox.is_reachable() => mailbox,
             // A response without a mailbox is dropped. A notification about a request is dropped if the client
@@ -366,6 +420,10 @@ impl Outlet for SessionOutlet {
             _ => Arc::clone(&self.mailboxes.unsolicited),
         };
         mailbox.push(message.into(), sent);
+        if is_answer {
+            // Only now, so that a client which finds no mailbox finds the answer in the event store.
+            self.mailboxes.lock().remove(&exchange.0);
+        }
         self.last = Some(mailbox);
     }
 

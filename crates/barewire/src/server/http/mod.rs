@@ -30,6 +30,8 @@ mod limits;
 mod listener;
 mod mailbox;
 mod metadata;
+#[cfg(all(test, barewire_loom))]
+mod model;
 mod receive;
 mod response;
 mod sender;

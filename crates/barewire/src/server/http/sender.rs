@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 
 use super::capacity::Capacity;
 use super::{HttpLimits, Principal};
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Mutex, MutexGuard};
 
 /// The address that a request comes from. A program that mounts an [`HttpService`](super::HttpService) in its own HTTP
 /// server adds it to the extensions of each request, so that clients without authentication are told apart:
@@ -127,6 +128,18 @@ impl Senders {
     /// Returns the sender with this address, which is `None` if the address is not known.
     pub(super) fn at(self: &Arc<Self>, address: Option<PeerAddress>) -> Arc<Sender> {
         self.find(address.map_or(SenderKey::Unknown, SenderKey::from))
+    }
+
+    /// Returns the number of known senders.
+    #[cfg(test)]
+    pub(super) fn known_count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Returns the number of exchanges of all senders.
+    #[cfg(test)]
+    pub(super) fn exchange_count(&self) -> usize {
+        self.exchanges.used()
     }
 
     fn find(self: &Arc<Self>, key: SenderKey) -> Arc<Sender> {
@@ -263,7 +276,7 @@ mod tests {
     #[test]
     fn a_sender_is_forgotten_with_the_last_thing_that_it_holds() {
         let senders = senders(|_| {});
-        let known = || senders.lock().len();
+        let known = || senders.known_count();
         let connection = senders.at(None);
         let exchange = connection.begin_exchange(None).expect("room");
         drop(connection);
@@ -273,7 +286,7 @@ mod tests {
         for number in 0..1000 {
             senders.principal(&Principal::new(number.to_string()));
         }
-        assert_eq!((known(), senders.exchanges.used()), (0, 0));
+        assert_eq!((known(), senders.exchange_count()), (0, 0));
     }
 
     #[test]
@@ -295,6 +308,6 @@ mod tests {
         assert_eq!((ada.exchanges.used(), bob.exchanges.used(), session.used(), other.used()), (2, 1, 1, 0));
         drop((first, second, third));
         assert_eq!((ada.exchanges.used(), bob.exchanges.used(), session.used()), (0, 0, 0));
-        assert_eq!(senders.exchanges.used(), 0);
+        assert_eq!(senders.exchange_count(), 0);
     }
 }

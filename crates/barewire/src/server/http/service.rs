@@ -393,25 +393,8 @@ async fn open_stream(
         refusal(Rejection::new(RejectionRule::EventGone, why))
     };
     let id = EventId::parse(last).ok_or_else(unknown)?;
-    // The events are fetched before this connection takes over the stream, because another connection may still be
-    // reading it.
-    let before = endpoint.events.after(&session.id, id).await;
-    let mailbox = session.find_stream(id.stream).filter(|mailbox| mailbox.is_stream());
-    let mut replay = match (before, &mailbox) {
-        (Some(before), _) => before,
-        // The client already has all events, so it does not matter that the store has none.
-        (None, Some(mailbox)) if mailbox.last_taken() == id.sequence => Vec::new(),
-        (None, _) => return Err(unknown()),
-    };
-    let last = replay.last().map_or(id, |(last, _)| *last);
-    let is_open = mailbox.is_some();
-    let events = SessionEvents::resume(mailbox, id, session, endpoint, guard);
-    if is_open {
-        // Adds the events that were sent while the earlier events were fetched. Later events are sent on this stream
-        // directly.
-        replay.extend(endpoint.events.after(&session.id, last).await.unwrap_or_default());
-    }
-    Ok(event_stream(Body::session(events.replay(replay))))
+    let resumed = session.resume(id).await.ok_or_else(unknown)?;
+    Ok(event_stream(Body::session(SessionEvents::resume(resumed, id, session, endpoint, guard))))
 }
 
 fn too_many_exchanges(limit: ExchangeLimit) -> Refusal {

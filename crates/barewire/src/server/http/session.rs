@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 
 use barewire_proto::frame;
@@ -17,11 +16,16 @@ use tokio::time::Instant;
 use super::body::{KeepAlive, event};
 use super::capacity::Capacity;
 use super::endpoint::HttpEndpoint;
-use super::mailbox::{Mailbox, MailboxShared, Mailboxes, ResponseStart, SessionOutlet, StreamItem, UNSOLICITED};
+use super::mailbox::{
+    Mailbox, MailboxShared, Mailboxes, ResponseStart, ResumedStream, SessionOutlet, StreamItem, StreamReader,
+    UNSOLICITED,
+};
 use super::sender::{ExchangeGuard, Sender};
 use super::sessions::SessionEntry;
 use super::{HttpLimits, Principal};
 use crate::peer::{AnyCaller, Delivery, EndReason, Exchange, Exchanges, later};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::until::until;
 
 /// One session.
@@ -124,9 +128,9 @@ impl Session {
         Arc::clone(&self.mailboxes.unsolicited)
     }
 
-    /// Returns the mailbox of a stream, if messages can still be added to it.
-    pub(super) fn find_stream(&self, stream: u64) -> Option<Arc<Mailbox>> {
-        self.mailboxes.find(stream)
+    /// Resumes the stream that the event `id` belongs to, after this event.
+    pub(super) async fn resume(&self, id: EventId) -> Option<ResumedStream> {
+        self.mailboxes.resume(id).await
     }
 
     /// Ends the session immediately, without waiting for running requests.
@@ -244,8 +248,8 @@ pub(super) async fn response_start(mailbox: &Arc<Mailbox>, endpoint: &HttpEndpoi
 
 /// The events of one stream of a session, as one connection reads them.
 pub(super) struct SessionEvents {
-    mailbox: Option<Arc<Mailbox>>,
-    reader: u64,
+    /// The reader, if messages can still be added to the stream.
+    reader: Option<StreamReader>,
     /// Stored events that are sent again before any new event.
     replay: VecDeque<(EventId, Bytes)>,
     /// The sequence number of the last event sent on this connection.
@@ -280,40 +284,30 @@ impl SessionEvents {
             }
             out.into()
         });
-        Self::new(Some(mailbox), reader, first, session, endpoint, guard)
+        Self::new(Some(StreamReader::attached(mailbox, reader)), first, session, endpoint, guard)
     }
 
-    /// Resumes a stream after the event `last`. This connection gets all new messages of the stream immediately, so no
-    /// message is missed while the stored events are fetched.
+    /// Continues a stream after the event `last`.
     pub(super) fn resume(
-        mailbox: Option<Arc<Mailbox>>,
+        resumed: ResumedStream,
         last: EventId,
         session: &Arc<Session>,
         endpoint: &HttpEndpoint,
         guard: Option<ExchangeGuard>,
     ) -> Self {
-        let reader = mailbox.as_ref().map_or(0, |mailbox| mailbox.open_stream());
-        let mut events = Self::new(mailbox, reader, None, session, endpoint, guard);
-        events.last = last.sequence;
+        let mut events = Self::new(resumed.reader, None, session, endpoint, guard);
+        (events.last, events.replay) = (last.sequence, resumed.replay.into());
         events
     }
 
-    /// Sets the stored events that are sent again before any new event.
-    pub(super) fn replay(mut self, events: Vec<(EventId, Bytes)>) -> Self {
-        self.replay = events.into();
-        self
-    }
-
     fn new(
-        mailbox: Option<Arc<Mailbox>>,
-        reader: u64,
+        reader: Option<StreamReader>,
         first: Option<Bytes>,
         session: &Arc<Session>,
         endpoint: &HttpEndpoint,
         guard: Option<ExchangeGuard>,
     ) -> Self {
         Self {
-            mailbox,
             reader,
             replay: VecDeque::new(),
             last: 0,
@@ -338,8 +332,8 @@ impl SessionEvents {
         if self.is_finished {
             return Poll::Ready(None);
         }
-        let Some(mailbox) = &self.mailbox else { return Poll::Ready(None) };
-        match mailbox.poll_next(self.reader, context) {
+        let Some(reader) = &self.reader else { return Poll::Ready(None) };
+        match reader.poll_next(context) {
             Poll::Ready(StreamItem::Messages(messages)) => {
                 let mut out = Vec::new();
                 let last = self.last;
@@ -364,14 +358,6 @@ impl SessionEvents {
             }
             Poll::Ready(StreamItem::End) => Poll::Ready(None),
             Poll::Pending => self.keep_alive.poll(context).map(Some),
-        }
-    }
-}
-
-impl Drop for SessionEvents {
-    fn drop(&mut self) {
-        if let Some(mailbox) = &self.mailbox {
-            mailbox.detach_reader(Some(self.reader));
         }
     }
 }
