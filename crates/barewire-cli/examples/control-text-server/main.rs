@@ -126,11 +126,12 @@ impl Server {
         let mut stdout = io::stdout();
         writeln!(stdout, "http://{}", listener.local_addr()?)?;
         stdout.flush()?;
+        let server = &self;
         thread::scope(|scope| {
             for stream in listener.incoming().flatten() {
-                scope.spawn(|| {
+                scope.spawn(move || {
                     // The client may close the connection at any time.
-                    let _ = self.exchange(&stream);
+                    let _ = server.exchange(&stream);
                 });
             }
         });
@@ -160,7 +161,9 @@ impl Server {
                 let value = format!("Bearer realm=\"{header}\", error_description=\"{header}\"");
                 ("401 Unauthorized", format!("WWW-Authenticate: {value}\r\n"), self.text.clone())
             }
-            "/redirect" => ("307 Temporary Redirect", format!("Location: http://127.0.0.1:1/{header}\r\n"), String::new()),
+            "/redirect" => {
+                ("307 Temporary Redirect", format!("Location: http://127.0.0.1:1/{header}\r\n"), String::new())
+            }
             "/failed" => ("500 Internal Server Error", "Content-Type: text/plain\r\n".to_owned(), self.text.clone()),
             _ if !first.starts_with("POST") => ("405 Method Not Allowed", String::new(), self.text.clone()),
             _ => {
@@ -176,7 +179,8 @@ impl Server {
             }
         };
         let length = body.len();
-        let head = format!("HTTP/1.1 {status}\r\nServer: {header}\r\nContent-Length: {length}\r\nConnection: close\r\n");
+        let head =
+            format!("HTTP/1.1 {status}\r\nServer: {header}\r\nContent-Length: {length}\r\nConnection: close\r\n");
         stream.write_all(format!("{head}{more}\r\n{body}").as_bytes())
     }
 }

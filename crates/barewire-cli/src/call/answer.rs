@@ -97,8 +97,10 @@ impl Printer<'_> {
                 writeln!(output, "{{\"kind\":\"{kind}\",\"elapsed\":{elapsed:.6}{server},\"{kind}\":{text}}}")
             }
             ResultFormat::Pretty => writeln!(output, "{}", indented(&safe_json(text))),
-            ResultFormat::Plain if output.is_terminal() => writeln!(output, "{}", safe_json(text)),
-            ResultFormat::Plain => writeln!(output.data(), "{text}"),
+            ResultFormat::Plain => match output.data() {
+                Some(data) => writeln!(data, "{text}"),
+                None => writeln!(output, "{}", safe_json(text)),
+            },
         }
     }
 

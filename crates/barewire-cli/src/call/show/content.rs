@@ -57,10 +57,13 @@ pub(super) fn resource(
     }
     match contents {
         [] => writeln!(output, "the resource is empty")?,
-        [ResourceContents::Text(only)] if !output.is_terminal() => output.data().write_all(only.text.as_bytes())?,
+        [ResourceContents::Text(only)] if !output.is_terminal() => output.write_result(&only.text)?,
         [ResourceContents::Text(only)] => line(output, &only.text)?,
-        [ResourceContents::Blob(only)] if !output.is_terminal() => output.data().write_all(&bytes(&only.blob)?)?,
         parts => {
+            if let ([ResourceContents::Blob(only)], Some(data)) = (parts, output.data()) {
+                data.write_all(&bytes(&only.blob)?)?;
+                return Ok(());
+            }
             for part in parts {
                 part_with_heading(output, part)?;
             }
