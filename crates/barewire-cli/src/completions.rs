@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     // `generate` panics if writing fails, for example to a closed pipe, so the script is generated in memory first.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command(), "barewire", &mut script);
-    std::io::Write::write_all(output.data(), &script)?;
+    write!(output, "{}", String::from_utf8_lossy(&script))?;
     Ok(Exit::Clean)
 }
 

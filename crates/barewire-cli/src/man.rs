@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         None => &program,
         Some(verb) => program.find_subcommand(verb).ok_or_else(|| unknown(verb, &program))?,
     };
-    output.data().write_all(&page(command, &program)?)?;
+    write!(output, "{}", String::from_utf8_lossy(&page(command, &program)?))?;
     Ok(Exit::Clean)
 }
 

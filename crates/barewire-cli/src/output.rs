@@ -12,15 +12,15 @@ pub(crate) use barewire_workbench::text::{
 
 /// The standard output of this process. It is for results only; everything else goes to [`stderr`].
 ///
-/// `write!` escapes everything, so text from a peer cannot control the terminal. There is no other way to write, but
-/// [`Output::data`] for results that must not be changed.
+/// `write!` escapes everything, so text from a peer cannot control the terminal. The only other way to write is
+/// [`Output::data`], for results that must not be changed, and not on a terminal.
 pub(crate) struct Output {
     text: TextWriter<Destination>,
     is_terminal: bool,
     width: usize,
 }
 
-/// Text that an [`Output`] has written, escaped and with its colours.
+/// Text that this program has written to an [`Output`], escaped and with its colours.
 pub(crate) struct WrittenText(Vec<u8>);
 
 struct Destination {
@@ -70,17 +70,16 @@ impl Output {
         self.text.flush()
     }
 
-    /// Returns a writer that changes nothing, for a result that another program reads. If it contains text from a peer,
-    /// the caller must first check that stdout is not a terminal.
-    pub(crate) fn data(&mut self) -> &mut impl Write {
-        self.text.unescaped()
+    /// Returns a writer that changes nothing, for a result that another program reads. Returns `None` on a terminal.
+    pub(crate) fn data(&mut self) -> Option<&mut impl Write> {
+        (!self.is_terminal).then(|| self.text.unescaped())
     }
 
     /// Writes a text that is the result of a command: unchanged for another program, escaped for a terminal.
     pub(crate) fn write_result(&mut self, text: &str) -> io::Result<()> {
-        match self.is_terminal {
-            true => write!(self, "{}", shown_lines(text)),
-            false => self.data().write_all(text.as_bytes()),
+        match self.data() {
+            Some(data) => data.write_all(text.as_bytes()),
+            None => write!(self, "{}", shown_lines(text)),
         }
     }
 
@@ -109,6 +108,11 @@ impl Output {
 }
 
 impl WrittenText {
+    /// Returns the text that another process of this program has printed.
+    pub(crate) fn of_this_program(printed: Vec<u8>) -> Self {
+        Self(printed)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

@@ -44,6 +44,9 @@
 #[macro_use]
 mod setters;
 
+mod escape;
+mod safe_text;
+
 #[rustfmt::skip] // in the order of their dependencies
 pub mod json;
 pub mod frame;

@@ -126,11 +126,12 @@ impl Server {
         let mut stdout = io::stdout();
         writeln!(stdout, "http://{}", listener.local_addr()?)?;
         stdout.flush()?;
+        let server = &self;
         thread::scope(|scope| {
             for stream in listener.incoming().flatten() {
-                scope.spawn(|| {
+                scope.spawn(move || {
                     // The client may close the connection at any time.
-                    let _ = self.exchange(&stream);
+                    let _ = server.exchange(&stream);
                 });
             }
         });

@@ -97,8 +97,10 @@ impl Printer<'_> {
                 writeln!(output, "{{\"kind\":\"{kind}\",\"elapsed\":{elapsed:.6}{server},\"{kind}\":{text}}}")
             }
             ResultFormat::Pretty => writeln!(output, "{}", Indented::new(text, 0)),
-            ResultFormat::Plain if output.is_terminal() => writeln!(output, "{}", SafeJson(text)),
-            ResultFormat::Plain => writeln!(output.data(), "{text}"),
+            ResultFormat::Plain => match output.data() {
+                Some(data) => writeln!(data, "{text}"),
+                None => writeln!(output, "{}", SafeJson(text)),
+            },
         }
     }
 

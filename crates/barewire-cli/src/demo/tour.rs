@@ -2,11 +2,11 @@
 
 use std::env;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::output::{Output, Tone, wrap};
+use crate::output::{Output, Tone, WrittenText, wrap};
 use crate::{Exit, Failure};
 
 /// A part of the tour: its heading and its steps.
@@ -129,8 +129,7 @@ impl OwnProgram {
         let read = printed.read_to_end(&mut text);
         let status = child.wait().map_err(failed)?;
         read.map_err(failed)?;
-        // The program has escaped its output itself.
-        output.data().write_all(&text)?;
+        output.print(&WrittenText::of_this_program(text))?;
         if status.code() != Some(step.exit as i32) {
             return Err(Failure::new(format!("barewire {} ended unexpectedly: {status}", step.command)));
         }

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::Code;
 use crate::json::{Json, Text};
+use crate::safe_text::Escaped;
 
 /// An error object, borrowed from the response that contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +65,7 @@ impl ErrorObject {
 
 impl fmt::Display for ErrorObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.message, self.code)
+        write!(f, "{} ({})", Escaped::new(&self.message), self.code)
     }
 }
 

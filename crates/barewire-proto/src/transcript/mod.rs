@@ -4,20 +4,18 @@
 //! not UTF-8: see [`Recorder`] and [`restore`].
 
 mod entry;
-mod escape;
 mod note;
 mod note_text;
 mod read;
 mod record;
-mod safe_text;
 mod write;
 
+pub use crate::escape::{escape, is_clean};
+pub use crate::safe_text::{EscapeWriter, Escaped, SafeText};
 pub use entry::{Bytes, Channel, End, Entry, Event, Framing, Header, Marks, Stream, Truncated, Word};
-pub use escape::{escape, is_clean};
 pub use note::{CutReason, InjectedFault, Note, Party, StreamClose, UnknownNote, UnreadReason};
 pub use read::{WireError, WireFault, read, read_line};
 pub use record::{Recorder, RestoreError, restore};
-pub use safe_text::{EscapeWriter, Escaped, SafeText};
 
 /// The version of the format that this crate writes, and the newest that it reads.
 pub const VERSION: u32 = 1;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::VERSION;
 use super::entry::{Bytes, Channel, End, Entry, Event, Header, Marks, Stream, Truncated, Word};
-use super::escape::unescape;
 use super::note::Note;
+use crate::escape::unescape;
 
 /// A line that is not valid in a transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use super::entry::{Bytes, Channel, End, Entry, Event, Header, Marks};
-use super::escape::{is_clean, push_exact, push_word};
+use crate::escape::{is_clean, push_exact, push_word};
 
 impl Entry {
     /// Appends the entry as a line, with its line break.

@@ -70,14 +70,13 @@ pub(super) fn resource<'a, I: Iterator<Item = Json<'a>>>(
     match (all.next(), all.next()) {
         (None, _) => writeln!(output, "the resource is empty")?,
         (Some(only), None) => match read_item::<ResourceContents>(output, only)? {
-            Some(ResourceContents::Text(only)) if !output.is_terminal() => {
-                output.data().write_all(only.text.as_bytes())?
-            }
+            Some(ResourceContents::Text(only)) if !output.is_terminal() => output.write_result(&only.text)?,
             Some(ResourceContents::Text(only)) => line(output, &only.text)?,
-            Some(ResourceContents::Blob(only)) if !output.is_terminal() => {
-                output.data().write_all(&bytes(&only.blob)?)?
-            }
             Some(part) => {
+                if let (ResourceContents::Blob(only), Some(data)) = (&part, output.data()) {
+                    data.write_all(&bytes(&only.blob)?)?;
+                    return Ok(());
+                }
                 part_with_heading(output, &part)?;
                 hint_at_blobs(output, matches!(part, ResourceContents::Blob(_)))?;
             }

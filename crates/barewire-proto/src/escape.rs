@@ -26,12 +26,12 @@ pub fn escape(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 /// Appends `bytes` in a form from which [`unescape`] restores them exactly: backslashes are doubled.
-pub(super) fn push_exact(out: &mut String, bytes: &[u8]) {
+pub(crate) fn push_exact(out: &mut String, bytes: &[u8]) {
     push_escaped(out, bytes, true);
 }
 
 /// Appends `bytes` as one word: like [`push_exact`], but spaces are escaped too.
-pub(super) fn push_word(out: &mut String, bytes: &[u8]) {
+pub(crate) fn push_word(out: &mut String, bytes: &[u8]) {
     for (index, part) in bytes.split(|b| *b == b' ').enumerate() {
         if index > 0 {
             push_hex(out, b" ");
@@ -60,7 +60,7 @@ fn push_hex(out: &mut String, bytes: &[u8]) {
 }
 
 /// Returns the bytes that [`push_exact`] wrote as `text`, or the offset of the first invalid escape.
-pub(super) fn unescape(text: &str) -> Result<Vec<u8>, usize> {
+pub(crate) fn unescape(text: &str) -> Result<Vec<u8>, usize> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some(at) = memchr::memchr(b'\\', rest) {

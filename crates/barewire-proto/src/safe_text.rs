@@ -6,7 +6,7 @@ use std::ops::Deref;
 
 use serde::{Serialize, Serializer};
 
-use super::escape::{escape, is_clean};
+use crate::escape::{escape, is_clean};
 
 /// A text for people: an error, a note or a line of a log, which may quote a peer.
 ///
