@@ -1,10 +1,11 @@
 //! Answers a client on a stream with the messages that the server sent in the capture.
 
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use barewire_proto::rpc::Invalid;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
 
 use super::{ServeOptions, ServeReport};
 use crate::replay::framing::StreamDecoder;
@@ -65,9 +66,12 @@ pub async fn serve(
             perform(server.take(frame.bytes, now), &mut out);
         }
     });
+    let mut rest = out.as_slice();
     // Writing fails if the client has already disconnected.
-    let _ = writer.write_all(&out).await;
-    let _ = writer.shutdown().await;
+    while let Ok(Ok(written @ 1..)) = timeout(WRITE_TIMEOUT, writer.write(rest)).await {
+        rest = &rest[written..];
+    }
+    let _ = timeout(WRITE_TIMEOUT, writer.shutdown()).await;
     ServeReport { matched: server.matched, unmatched: server.unmatched, unused: server.unused().len() }
 }
 
@@ -76,6 +80,9 @@ enum ServeEvent {
     Written(io::Result<usize>),
     Due,
 }
+
+/// The maximum time for which a client that has closed its side reads none of the last messages; as in the library.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The number of unwritten bytes above which nothing is read from the client.
 const MAX_UNREAD_BYTES: usize = 64 * 1024 * 1024;
