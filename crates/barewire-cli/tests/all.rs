@@ -13,6 +13,7 @@ mod check;
 mod check_captures;
 mod check_http;
 mod demo;
+mod floods;
 mod http;
 mod layers;
 mod links;
