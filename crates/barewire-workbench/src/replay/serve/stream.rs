@@ -1,6 +1,7 @@
 //! Answers a client on a stream with the messages that the server sent in the capture.
 
 use std::io;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use barewire_proto::rpc::Invalid;
@@ -27,6 +28,8 @@ pub async fn serve(
     let mut decoder = StreamDecoder::new(script.stream_framing(), options.max_frame);
     let mut out = Vec::new();
     let mut buffer = vec![0; 64 * 1024];
+    // The bytes of the last read that are not handled yet; `None` if more must be read.
+    let mut unhandled: Option<Range<usize>> = None;
     let mut perform = |outputs: Vec<ServerOutput>, out: &mut Vec<u8>| {
         for output in outputs {
             match output {
@@ -37,21 +40,27 @@ pub async fn serve(
     };
     perform(server.run(Instant::now()), &mut out);
     loop {
+        // If a client does not read our messages, we stop handling its messages: this limits the size of `out`. The
+        // limit is checked for each frame, because an answer can be much longer than its request.
+        while out.len() < MAX_UNREAD_BYTES
+            && let Some(bytes) = unhandled.take()
+        {
+            let now = Arrival { at: Instant::now(), exchange: 0 };
+            let mut input = &buffer[bytes.clone()];
+            let found = decoder.push_until_frame(&mut input, &mut |frame| match frame {
+                Ok(frame) => perform(server.take(frame.bytes, now), &mut out),
+                Err(error) => perform(server.reject_bytes(&Invalid::from_frame(&error)), &mut out),
+            });
+            unhandled = found.then(|| bytes.end - input.len()..bytes.end);
+        }
         let due = server.due();
         let event = tokio::select! {
-            // If a client does not read our messages, we stop reading its messages: this limits the size of `out`.
-            read = reader.read(&mut buffer), if out.len() < MAX_UNREAD_BYTES => ServeEvent::Read(read),
+            read = reader.read(&mut buffer), if unhandled.is_none() => ServeEvent::Read(read),
             written = writer.write(&out), if !out.is_empty() => ServeEvent::Written(written),
             () = wait_until(due.map(Into::into)) => ServeEvent::Due,
         };
         match event {
-            ServeEvent::Read(Ok(read)) if read > 0 => {
-                let now = Arrival { at: Instant::now(), exchange: 0 };
-                decoder.push(&buffer[..read], &mut |frame| match frame {
-                    Ok(frame) => perform(server.take(frame.bytes, now), &mut out),
-                    Err(error) => perform(server.reject_bytes(&Invalid::from_frame(&error)), &mut out),
-                });
-            }
+            ServeEvent::Read(Ok(read)) if read > 0 => unhandled = Some(0..read),
             ServeEvent::Read(_) => break,
             ServeEvent::Written(Ok(written)) => {
                 out.drain(..written);
