@@ -14,6 +14,7 @@ mod check_captures;
 mod check_http;
 mod control_text;
 mod demo;
+mod floods;
 mod http;
 mod layers;
 mod links;

@@ -1,6 +1,7 @@
 //! The floods on stdio.
 
 use std::io::{self, BufRead, Read, Write};
+use std::process::exit;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -15,7 +16,7 @@ pub(crate) struct Flood {
     /// The repeated bytes, in which `ID` and `TOKEN` are replaced by the last request's id and progress token.
     piece: &'static str,
     to_stderr: bool,
-    /// Whether the server reads its stdin during the flood.
+    /// Whether the server reads its stdin during the flood, and exits when stdin ends.
     is_reading: bool,
 }
 
@@ -62,13 +63,14 @@ pub(crate) fn serve(name: &str, after: usize) -> bool {
     let last = Arc::new(Mutex::new(last));
     if flood.is_reading {
         let shared = Arc::clone(&last);
-        thread::spawn(move || match flood.piece.contains("TOKEN") || flood.piece.contains("ID") {
-            true => io::stdin().lines().map_while(Result::ok).for_each(|line| {
+        let is_about_request = flood.piece.contains("TOKEN") || flood.piece.contains("ID");
+        thread::spawn(move || {
+            for line in io::stdin().lines().map_while(Result::ok).filter(|_| is_about_request) {
                 if let Some(request) = request(&line) {
                     *shared.lock().unwrap_or_else(PoisonError::into_inner) = request;
                 }
-            }),
-            false => drop(io::copy(&mut io::stdin(), &mut io::sink())),
+            }
+            exit(0);
         });
     }
     if flood.piece.is_empty() {

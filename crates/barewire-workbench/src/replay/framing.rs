@@ -19,12 +19,21 @@ impl StreamDecoder {
 
     /// Calls `each` with every complete frame.
     pub(super) fn push(&mut self, mut bytes: &[u8], each: &mut dyn FnMut(Result<Frame<'_>, FrameError>)) {
-        while let Some(frame) = match self {
-            Self::Lines(codec) => codec.next_frame(&mut bytes),
-            Self::ContentLength(codec) => codec.next_frame(&mut bytes),
-        } {
-            each(frame);
-        }
+        while self.push_until_frame(&mut bytes, each) {}
+    }
+
+    /// Removes bytes from the input up to the end of the next complete frame, and calls `each` with that frame. Without
+    /// a complete frame, removes all bytes, and returns `false`.
+    pub(super) fn push_until_frame(
+        &mut self,
+        input: &mut &[u8],
+        each: &mut dyn FnMut(Result<Frame<'_>, FrameError>),
+    ) -> bool {
+        let frame = match self {
+            Self::Lines(codec) => codec.next_frame(input),
+            Self::ContentLength(codec) => codec.next_frame(input),
+        };
+        frame.map(each).is_some()
     }
 
     /// Calls `each` with the frames that are complete because the stream has ended.

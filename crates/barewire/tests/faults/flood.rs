@@ -142,3 +142,24 @@ fn each_of_a_hundred_thousand_pipelined_requests_is_answered_once() {
         assert_eq!(program.ends_within(Duration::from_secs(5)).code(), Some(0));
     }
 }
+
+/// A peer that never stops sending is always ready to be read. Timers run all the same.
+#[test]
+fn a_flood_moves_no_deadline() {
+    let flood = |message: &str| {
+        one_thread().block_on(async {
+            let child = Child::new("yes").args([message]).stderr(Stderr::discard()).grace(Duration::from_millis(200));
+            let connection = Connection::new(child.spawn().expect("yes")).grace(Duration::from_millis(200));
+            let peer = connection.spawn();
+            let call = peer.call::<Raw>("never answered", ()).timeout(Duration::from_millis(300));
+            let error = within_deadline(&format!("a call, {message}"), call.into_future()).await;
+            assert!(matches!(error, Err(CallError::TimedOut)), "{message}: {error:?}");
+            let _ = within_deadline(&format!("the shutdown, {message}"), peer.shutdown()).await;
+        });
+    };
+    flood("y");
+    flood(r#"{"jsonrpc":"2.0","method":"n"}"#);
+    flood(r#"{"jsonrpc":"2.0","id":"r","method":"no such method"}"#);
+    flood(r#"{"jsonrpc":"2.0","id":999,"result":{}}"#);
+    flood(r#"[{"jsonrpc":"2.0","id":"b","method":"no such method"},{"jsonrpc":"2.0","method":"n"},1]"#);
+}

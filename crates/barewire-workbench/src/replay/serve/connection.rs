@@ -1,12 +1,14 @@
 //! Reads one HTTP request from a client's connection, and writes its response: a body or a stream of events.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use barewire_proto::http::Access;
 use barewire_proto::transcript::Framing;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Sender, UnboundedSender, channel};
 use tokio::time::timeout;
 
 use crate::http::decoder::{BodyLength, HttpDecoder, HttpPart};
@@ -18,6 +20,8 @@ pub(super) struct ReceivedRequest {
     /// The headers, with names in lower case.
     headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
+    /// Counts the body while it is in memory.
+    body_size: BodySize,
 }
 
 impl ReceivedRequest {
@@ -29,7 +33,7 @@ impl ReceivedRequest {
 /// An event on a connection. `number` is the number of the connection.
 pub(super) enum ConnectionEvent {
     /// A request was received. Its response must be sent to `response`.
-    Request { number: u64, request: ReceivedRequest, response: UnboundedSender<ResponsePart> },
+    Request { number: u64, request: ReceivedRequest, response: Sender<ResponsePart> },
     /// The client closed the connection.
     Closed { number: u64 },
 }
@@ -48,17 +52,42 @@ pub(super) enum ResponsePart {
     EventsEnd,
 }
 
+/// The total length of the bodies that are in memory.
+#[derive(Clone, Default)]
+pub(super) struct Bodies(Arc<AtomicUsize>);
+
+/// The length of one body, which counts in the total until this value is dropped.
+struct BodySize {
+    bodies: Bodies,
+    length: usize,
+}
+
+impl BodySize {
+    /// Adds to the length. Returns `false` if all bodies are too long together.
+    fn grow(&mut self, length: usize) -> bool {
+        self.length += length;
+        self.bodies.0.fetch_add(length, Ordering::Relaxed) + length <= MAX_BODIES
+    }
+}
+
+impl Drop for BodySize {
+    fn drop(&mut self) {
+        self.bodies.0.fetch_sub(self.length, Ordering::Relaxed);
+    }
+}
+
 /// Reads one request and writes its response. The client must open another connection for its next request.
 pub(super) async fn serve(
     mut client: TcpStream,
     number: u64,
     max_body: usize,
+    bodies: Bodies,
     events: UnboundedSender<ConnectionEvent>,
 ) {
     let _ = client.set_nodelay(true);
-    match timeout(REQUEST_TIMEOUT, read_request(&mut client, max_body)).await {
+    match timeout(REQUEST_TIMEOUT, read_request(&mut client, max_body, bodies)).await {
         Ok(Ok(Some(request))) => {
-            let (response, mut parts) = unbounded_channel();
+            let (response, mut parts) = channel(MAX_WAITING_PARTS);
             if events.send(ConnectionEvent::Request { number, request, response }).is_err() {
                 return;
             }
@@ -73,7 +102,7 @@ pub(super) async fn serve(
                     }
                 };
                 let (bytes, is_last) = part.map_or((Vec::new(), true), ResponsePart::into_bytes);
-                if client.write_all(&bytes).await.is_err() {
+                if !matches!(timeout(WRITE_TIMEOUT, client.write_all(&bytes)).await, Ok(Ok(()))) {
                     let _ = events.send(ConnectionEvent::Closed { number });
                     return;
                 }
@@ -85,7 +114,7 @@ pub(super) async fn serve(
         Ok(Ok(None)) | Err(_) => return,
         Ok(Err((status, why))) => {
             let (bytes, _) = ResponsePart::Status(status, why).into_bytes();
-            let _ = client.write_all(&bytes).await;
+            let _ = timeout(WRITE_TIMEOUT, client.write_all(&bytes)).await;
         }
     }
     linger(client).await;
@@ -127,6 +156,7 @@ fn head(status: &str, content_type: &str, length: Option<usize>, session: Option
 async fn read_request(
     client: &mut TcpStream,
     max_body: usize,
+    bodies: Bodies,
 ) -> Result<Option<ReceivedRequest>, (&'static str, String)> {
     let bad = |why: &str| ("400 Bad Request", format!("{why}\n"));
     let mut messages = HttpDecoder::new();
@@ -138,7 +168,7 @@ async fn read_request(
         while let Some(part) = messages.next(&mut input).map_err(|broken| bad(broken.why()))? {
             match part {
                 HttpPart::Head(bytes) => {
-                    let (head, follows) = parse_head(&bytes)?;
+                    let (head, follows) = parse_head(&bytes, bodies.clone())?;
                     messages.set_body(follows);
                     if head.header("expect").is_some_and(|it| it.eq_ignore_ascii_case("100-continue")) {
                         let _ = client.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await;
@@ -150,6 +180,9 @@ async fn read_request(
                     if request.body.len() + bytes.len() > max_body {
                         return Err(("413 Content Too Large", format!("more than {max_body} bytes\n")));
                     }
+                    if !request.body_size.grow(bytes.len()) {
+                        return Err(("503 Service Unavailable", "too many long bodies at once\n".to_owned()));
+                    }
                     request.body.extend_from_slice(bytes);
                 }
                 HttpPart::Framing(_) => {}
@@ -160,7 +193,7 @@ async fn read_request(
 }
 
 /// Parses a complete head. Refuses host names that are not loopback names, as a protection against DNS rebinding.
-fn parse_head(bytes: &[u8]) -> Result<(ReceivedRequest, BodyLength), (&'static str, String)> {
+fn parse_head(bytes: &[u8], bodies: Bodies) -> Result<(ReceivedRequest, BodyLength), (&'static str, String)> {
     let bad = |why: &str| ("400 Bad Request", format!("{why}\n"));
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
@@ -180,7 +213,8 @@ fn parse_head(bytes: &[u8]) -> Result<(ReceivedRequest, BodyLength), (&'static s
         .iter()
         .map(|(name, value)| (name.to_ascii_lowercase(), String::from_utf8_lossy(value).trim().to_owned()))
         .collect();
-    let request = ReceivedRequest { method, headers, body: Vec::new() };
+    let body_size = BodySize { bodies, length: 0 };
+    let request = ReceivedRequest { method, headers, body: Vec::new(), body_size };
     let follows = match (request.header("transfer-encoding"), request.header("content-length")) {
         (Some(coding), None) if coding.eq_ignore_ascii_case("chunked") => BodyLength::Chunked,
         (None, Some(length)) => {
@@ -202,3 +236,13 @@ const MAX_HEADERS: usize = 100;
 
 /// The maximum time for a complete request to arrive.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The maximum time for a client to read a part of its response.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The maximum number of parts of a response that wait to be written. Further parts are dropped; only a stream of events
+/// that its client does not read can have so many.
+const MAX_WAITING_PARTS: usize = 10_000;
+
+/// The maximum length of all bodies in memory: two of the maximum length.
+const MAX_BODIES: usize = 128 * 1024 * 1024;

@@ -2,14 +2,16 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use barewire_proto::transcript::Framing;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{Sender, unbounded_channel};
 use tokio::time::sleep;
 
-use super::connection::{ConnectionEvent, ReceivedRequest, ResponsePart, serve as serve_connection};
+use super::connection::{Bodies, ConnectionEvent, ReceivedRequest, ResponsePart, serve as serve_connection};
 use super::{ServeOptions, ServeReport};
 use crate::http::is_modern;
 use crate::replay::message::{Message, MessageKind};
@@ -43,17 +45,26 @@ pub async fn serve_http(
         unused: None,
     };
     let mut last = 0;
+    let (room, bodies) = (Arc::new(Semaphore::new(MAX_CONNECTIONS)), Bodies::default());
+    let accept = async || {
+        let place = Arc::clone(&room).acquire_owned().await.expect("it is never closed");
+        listener.accept().await.map(|(client, _)| (client, place))
+    };
     loop {
         let due = server.due();
         tokio::select! {
-            accepted = listener.accept() => {
+            accepted = accept() => {
                 // The client has disconnected, or too many files are open at the moment.
-                let Ok((client, _)) = accepted else {
+                let Ok((client, place)) = accepted else {
                     sleep(Duration::from_millis(10)).await;
                     continue;
                 };
                 last += 1;
-                tokio::spawn(serve_connection(client, last, options.max_frame, sender.clone()));
+                let serving = serve_connection(client, last, options.max_frame, bodies.clone(), sender.clone());
+                tokio::spawn(async move {
+                    serving.await;
+                    drop(place);
+                });
             }
             Some(event) = receiver.recv() => server.take(event),
             () = wait_until(due.map(Into::into)) => server.run(),
@@ -83,7 +94,7 @@ struct HttpReplayServer<'a, L> {
 struct ReplaySession<'a> {
     server: ServerReplay<'a>,
     /// The open stream for messages that belong to no request.
-    listener: Option<UnboundedSender<ResponsePart>>,
+    listener: Option<Sender<ResponsePart>>,
     /// Messages for the stream of `listener`, kept while no such stream is open.
     undelivered: VecDeque<Vec<u8>>,
 }
@@ -92,7 +103,7 @@ struct ReplaySession<'a> {
 struct PendingExchange {
     /// The id of the exchange's session.
     session: String,
-    response: UnboundedSender<ResponsePart>,
+    response: Sender<ResponsePart>,
     /// The id of the session that begins with this exchange, until the id is sent to the client.
     new_session: Option<String>,
     is_stream: bool,
@@ -115,7 +126,7 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
             ConnectionEvent::Request { number, request, response } => {
                 if let Err((status, why)) = self.handle_request(number, &request, &response) {
                     // Sending fails if the client has disconnected.
-                    let _ = response.send(ResponsePart::Status(status, why));
+                    let _ = response.try_send(ResponsePart::Status(status, why));
                 }
             }
         }
@@ -126,7 +137,7 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
         &mut self,
         number: u64,
         request: &ReceivedRequest,
-        response: &UnboundedSender<ResponsePart>,
+        response: &Sender<ResponsePart>,
     ) -> Result<(), (&'static str, String)> {
         let mut id = request.header("mcp-session-id").unwrap_or_default().to_owned();
         if !id.is_empty() && !self.sessions.contains_key(&id) {
@@ -136,9 +147,9 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
             "POST" => {}
             "GET" if !id.is_empty() => {
                 let session = self.sessions.get_mut(&id).expect("checked above");
-                let _ = response.send(ResponsePart::EventsHead(None));
+                let _ = response.try_send(ResponsePart::EventsHead(None));
                 for message in session.undelivered.drain(..) {
-                    let _ = response.send(ResponsePart::Event(message));
+                    let _ = response.try_send(ResponsePart::Event(message));
                 }
                 session.listener = Some(response.clone());
                 return Ok(());
@@ -167,7 +178,7 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
             let exchange = PendingExchange { session, response: response.clone(), new_session, is_stream: false };
             self.exchanges.insert(number, exchange);
         } else {
-            let _ = response.send(ResponsePart::Status("202 Accepted", String::new()));
+            let _ = response.try_send(ResponsePart::Status("202 Accepted", String::new()));
         }
         let (script, options, now) = (self.script, self.options, Instant::now());
         let server = || ServerReplay::new(script, Framing::Body, options, now);
@@ -182,7 +193,7 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
         let is_invalid = all.iter().all(|message| message.kind == MessageKind::Invalid);
         if is_invalid && let Some(exchange) = self.exchanges.remove(&number) {
             let last = ResponsePart::Status("400 Bad Request", String::new());
-            let _ = exchange.response.send(if exchange.is_stream { ResponsePart::EventsEnd } else { last });
+            let _ = exchange.response.try_send(if exchange.is_stream { ResponsePart::EventsEnd } else { last });
         }
         Ok(())
     }
@@ -213,18 +224,18 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
             if is_last && !exchange.is_stream {
                 let is_orphan =
                     matches!(Message::in_frame(&bytes).as_slice(), [Message { kind: MessageKind::OrphanError, .. }]);
-                let _ = exchange.response.send(match is_orphan {
+                let _ = exchange.response.try_send(match is_orphan {
                     true => ResponsePart::OrphanError(bytes),
                     false => ResponsePart::Message(bytes, exchange.new_session.take()),
                 });
             } else {
                 if !exchange.is_stream {
                     exchange.is_stream = true;
-                    let _ = exchange.response.send(ResponsePart::EventsHead(exchange.new_session.take()));
+                    let _ = exchange.response.try_send(ResponsePart::EventsHead(exchange.new_session.take()));
                 }
-                let _ = exchange.response.send(ResponsePart::Event(bytes));
+                let _ = exchange.response.try_send(ResponsePart::Event(bytes));
                 if is_last {
-                    let _ = exchange.response.send(ResponsePart::EventsEnd);
+                    let _ = exchange.response.try_send(ResponsePart::EventsEnd);
                 }
             }
             if is_last {
@@ -235,7 +246,7 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
         let Some(session) = self.sessions.get_mut(session) else { return };
         session.listener.take_if(|listener| listener.is_closed());
         if let Some(listener) = &session.listener {
-            let _ = listener.send(ResponsePart::Event(bytes));
+            let _ = listener.try_send(ResponsePart::Event(bytes));
         } else if session.undelivered.len() < MAX_UNDELIVERED {
             session.undelivered.push_back(bytes);
         }
@@ -261,6 +272,9 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
         ServeReport { matched: self.matched, unmatched: self.unmatched, unused }
     }
 }
+
+/// The maximum number of connections, as for a tap. Further clients wait until another connection ends.
+const MAX_CONNECTIONS: usize = 1000;
 
 /// The maximum number of open sessions: more than a test of a client needs.
 const MAX_SESSIONS: usize = 1000;

@@ -1,10 +1,12 @@
 //! Answers a client on a stream with the messages that the server sent in the capture.
 
 use std::io;
-use std::time::Instant;
+use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use barewire_proto::rpc::Invalid;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
 
 use super::{ServeOptions, ServeReport};
 use crate::replay::framing::StreamDecoder;
@@ -26,6 +28,8 @@ pub async fn serve(
     let mut decoder = StreamDecoder::new(script.stream_framing(), options.max_frame);
     let mut out = Vec::new();
     let mut buffer = vec![0; 64 * 1024];
+    // The bytes of the last read that are not handled yet; `None` if more must be read.
+    let mut unhandled: Option<Range<usize>> = None;
     let mut perform = |outputs: Vec<ServerOutput>, out: &mut Vec<u8>| {
         for output in outputs {
             match output {
@@ -36,21 +40,27 @@ pub async fn serve(
     };
     perform(server.run(Instant::now()), &mut out);
     loop {
+        // If a client does not read our messages, we stop handling its messages: this limits the size of `out`. The
+        // limit is checked for each frame, because an answer can be much longer than its request.
+        while out.len() < MAX_UNREAD_BYTES
+            && let Some(bytes) = unhandled.take()
+        {
+            let now = Arrival { at: Instant::now(), exchange: 0 };
+            let mut input = &buffer[bytes.clone()];
+            let found = decoder.push_until_frame(&mut input, &mut |frame| match frame {
+                Ok(frame) => perform(server.take(frame.bytes, now), &mut out),
+                Err(error) => perform(server.reject_bytes(&Invalid::from_frame(&error)), &mut out),
+            });
+            unhandled = found.then(|| bytes.end - input.len()..bytes.end);
+        }
         let due = server.due();
         let event = tokio::select! {
-            // If a client does not read our messages, we stop reading its messages: this limits the size of `out`.
-            read = reader.read(&mut buffer), if out.len() < MAX_UNREAD_BYTES => ServeEvent::Read(read),
+            read = reader.read(&mut buffer), if unhandled.is_none() => ServeEvent::Read(read),
             written = writer.write(&out), if !out.is_empty() => ServeEvent::Written(written),
             () = wait_until(due.map(Into::into)) => ServeEvent::Due,
         };
         match event {
-            ServeEvent::Read(Ok(read)) if read > 0 => {
-                let now = Arrival { at: Instant::now(), exchange: 0 };
-                decoder.push(&buffer[..read], &mut |frame| match frame {
-                    Ok(frame) => perform(server.take(frame.bytes, now), &mut out),
-                    Err(error) => perform(server.reject_bytes(&Invalid::from_frame(&error)), &mut out),
-                });
-            }
+            ServeEvent::Read(Ok(read)) if read > 0 => unhandled = Some(0..read),
             ServeEvent::Read(_) => break,
             ServeEvent::Written(Ok(written)) => {
                 out.drain(..written);
@@ -65,9 +75,12 @@ pub async fn serve(
             perform(server.take(frame.bytes, now), &mut out);
         }
     });
+    let mut rest = out.as_slice();
     // Writing fails if the client has already disconnected.
-    let _ = writer.write_all(&out).await;
-    let _ = writer.shutdown().await;
+    while let Ok(Ok(written @ 1..)) = timeout(WRITE_TIMEOUT, writer.write(rest)).await {
+        rest = &rest[written..];
+    }
+    let _ = timeout(WRITE_TIMEOUT, writer.shutdown()).await;
     ServeReport { matched: server.matched, unmatched: server.unmatched, unused: server.unused().len() }
 }
 
@@ -76,6 +89,9 @@ enum ServeEvent {
     Written(io::Result<usize>),
     Due,
 }
+
+/// The maximum time for which a client that has closed its side reads none of the last messages; as in the library.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The number of unwritten bytes above which nothing is read from the client.
 const MAX_UNREAD_BYTES: usize = 64 * 1024 * 1024;

@@ -23,6 +23,7 @@ use super::serve::ServeOptions;
 use crate::text::shown;
 use batches::Batches;
 use matching::Matcher;
+use no_match::NoMatch;
 use reactions::ReactionStep;
 
 /// The replayed server, for one client.
@@ -60,6 +61,7 @@ struct ActiveReaction {
     arrival: Arrival,
     /// Maps each request that this reaction has sent to the client to the id that was used for it.
     sent_requests: HashMap<MessageIndex, Id<'static>>,
+    /// The batch of the request, until the request is finished.
     batch: Option<u64>,
 }
 
@@ -117,15 +119,17 @@ impl<'a> ServerReplay<'a> {
     }
 
     fn handle_request(&mut self, id: &Id<'static>, message: &Message, arrival: Arrival, batch: Option<u64>) {
-        match self.matcher.find(message) {
+        let found = if self.is_busy() { Err(NoMatch::Busy) } else { self.matcher.find(message) };
+        match found {
             Ok(reaction) => {
                 self.matched += 1;
                 let again = if self.matcher.mark_used(reaction) > 1 { ", again" } else { "" };
                 let number = self.script.frame_number(self.matcher.index(reaction));
                 self.log(message, id, &format!("as frame {number}{again}"));
-                self.start(Some(reaction), Some((id, message)), arrival, batch);
                 let mut steps = self.matcher.steps(Some(reaction)).iter();
-                if !steps.any(|step| matches!(step, ReactionStep::Respond(_))) {
+                let has_response = steps.any(|step| matches!(step, ReactionStep::Respond(_)));
+                self.start(Some(reaction), Some((id, message)), arrival, batch.filter(|_| has_response));
+                if !has_response {
                     self.finish_request(batch, arrival.exchange, None);
                 }
             }
@@ -149,22 +153,30 @@ impl<'a> ServerReplay<'a> {
             let is_cancelled = |active: &mut ActiveReaction| active.id.as_ref() == Some(&id);
             let cancelled: Vec<ActiveReaction> = self.active.extract_if(.., is_cancelled).collect();
             for active in cancelled {
+                self.forget_made_ids(&active);
                 self.finish_request(active.batch, active.arrival.exchange, None);
             }
         }
-        if let Ok(reaction) = self.matcher.find(message) {
+        if !self.is_busy()
+            && let Ok(reaction) = self.matcher.find(message)
+        {
             self.matcher.mark_used(reaction);
             self.start(Some(reaction), None, arrival, None);
         }
     }
 
     fn handle_invalid(&mut self, message: &Message, arrival: Arrival) {
-        if let Some(reaction) = self.matcher.find_invalid(message) {
+        if let Some(reaction) = self.matcher.find_invalid(message).filter(|_| !self.is_busy()) {
             self.matcher.mark_used(reaction);
             self.start(Some(reaction), None, arrival, None);
         } else if let Parsed::Invalid(invalid) = parse(&message.text, usize::MAX) {
             self.reject(&invalid, arrival.exchange);
         }
+    }
+
+    /// Whether so many reactions are not finished that no other is started.
+    fn is_busy(&self) -> bool {
+        self.active.len() >= MAX_ACTIVE_REACTIONS
     }
 
     /// Responds to an invalid frame with an error, if the frame may be a request.
@@ -207,6 +219,7 @@ impl<'a> ServerReplay<'a> {
                 }
                 active.step += 1;
             }
+            self.forget_made_ids(active);
             false
         });
         running.append(&mut self.active);
@@ -234,7 +247,8 @@ impl<'a> ServerReplay<'a> {
                 }
             }
             ReactionStep::Respond(index) => {
-                self.finish_request(active.batch, exchange, Some(self.text(active, index)));
+                let response = self.text(active, index);
+                self.finish_request(active.batch.take(), exchange, Some(response));
             }
         }
         true
@@ -266,10 +280,18 @@ impl<'a> ServerReplay<'a> {
         let mut id = recorded.clone();
         while !self.sent_ids.insert(id.clone()) {
             self.made_ids += 1;
-            let text = format!("\"replay-{}\"", self.made_ids);
+            let text = format!("{MADE_ID_PREFIX}{}\"", self.made_ids);
             id = Id::parse(text.as_bytes()).expect("a string").into_owned();
         }
         id
+    }
+
+    /// Forgets the generated ids of a finished reaction. They are never used again.
+    fn forget_made_ids(&mut self, finished: &ActiveReaction) {
+        for id in finished.sent_requests.values().filter(|id| id.as_str().starts_with(MADE_ID_PREFIX)) {
+            self.sent_ids.remove(id);
+            self.answered_ids.remove(id);
+        }
     }
 
     /// Returns the text of a recorded server message, with the ids and tokens of this client.
@@ -321,3 +343,10 @@ impl<'a> ServerReplay<'a> {
         self.matcher.unused()
     }
 }
+
+/// The beginning of the ids that are generated for requests to the client.
+const MADE_ID_PREFIX: &str = "\"replay-";
+
+/// The maximum number of reactions that are not finished, because they wait for their time or for an answer of the
+/// client: as many as requests that a server of the library has in flight.
+const MAX_ACTIVE_REACTIONS: usize = 1024;

@@ -18,6 +18,8 @@ pub(super) enum NoMatch {
     OutOfOrder { frame: u64, wanted: String },
     /// With `in_order`: the capture has no more requests.
     NoMoreRequests,
+    /// Too many requests of the client are not finished yet.
+    Busy,
 }
 
 impl NoMatch {
@@ -35,6 +37,7 @@ impl NoMatch {
                 format!("out of order: the next request of the capture is {wanted} in frame {frame}")
             }
             Self::NoMoreRequests => "out of order: the capture has no more requests".into(),
+            Self::Busy => "too many requests are in progress or wait for an answer of the client".into(),
         }
     }
 

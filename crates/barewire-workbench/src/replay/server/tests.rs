@@ -183,3 +183,51 @@ fn invalid_frames_get_the_recorded_error_or_a_standard_one() {
     assert!(answers(&mut server, "{nonsense")[0].contains("-32700"));
     assert_eq!(server.unmatched, 1);
 }
+
+/// A request that is answered, and then cancelled while messages after its answer are still due, is finished once.
+#[test]
+fn a_request_of_a_batch_is_not_counted_twice() {
+    let script = Script::of_test(
+        r#"
+> {"jsonrpc":"2.0","id":1,"method":"early"}
+< {"jsonrpc":"2.0","id":1,"result":"early"}
+< {"jsonrpc":"2.0","id":7,"method":"roots/list"}
+> {"jsonrpc":"2.0","id":7,"result":{"roots":[]}}
+< {"jsonrpc":"2.0","method":"notifications/later"}
+> {"jsonrpc":"2.0","id":2,"method":"slow"}
+< {"jsonrpc":"2.0","id":8,"method":"roots/list"}
+> {"jsonrpc":"2.0","id":8,"result":{"roots":[]}}
+< {"jsonrpc":"2.0","id":2,"result":"slow"}
+"#,
+    );
+    let mut server = server(&script, &DEFAULT);
+    let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"early"},{"jsonrpc":"2.0","id":2,"method":"slow"}]"#;
+    let requests = answers(&mut server, batch);
+    assert!(requests.iter().all(|text| text.contains("roots/list")), "{requests:?}");
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    assert_eq!(answers(&mut server, cancel), [""; 0], "the other request is not finished");
+    let all = answers(&mut server, r#"{"jsonrpc":"2.0","id":8,"result":{"roots":[]}}"#);
+    assert_eq!(all.len(), 1, "{all:?}");
+    let all: Value = serde_json::from_str(&all[0]).expect("JSON");
+    let ids: Vec<&Value> = all.as_array().expect("a batch").iter().map(|answer| &answer["id"]).collect();
+    assert_eq!(ids, [1, 2]);
+}
+
+/// A client that never answers cannot start reactions without end.
+#[test]
+fn a_client_that_answers_nothing_is_refused_at_last() {
+    let script = Script::of_test(
+        r#"
+> {"jsonrpc":"2.0","id":1,"method":"ask"}
+< {"jsonrpc":"2.0","id":7,"method":"roots/list"}
+> {"jsonrpc":"2.0","id":7,"result":{"roots":[]}}
+< {"jsonrpc":"2.0","id":1,"result":"done"}
+"#,
+    );
+    let mut server = server(&script, &DEFAULT);
+    for id in 0..2 * MAX_ACTIVE_REACTIONS {
+        let answer = answers(&mut server, &format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ask"}}"#));
+        assert_eq!(answer[0].contains("too many requests"), id >= MAX_ACTIVE_REACTIONS, "{id}: {answer:?}");
+    }
+    assert!(server.active.len() <= MAX_ACTIVE_REACTIONS && server.sent_ids.len() <= MAX_ACTIVE_REACTIONS);
+}
