@@ -19,6 +19,7 @@ mod http;
 mod layers;
 mod links;
 mod manners;
+mod memory;
 mod program;
 mod read;
 mod replay;

@@ -42,6 +42,11 @@ fn answer(out: &mut impl Write, place: &str, large: &str, method: &str, id: &Val
         ("tools/call", "own-notification") => {
             writeln!(out, r#"{{"jsonrpc":"2.0","method":"notifications/own","params":{{"own":{large}}}}}"#)?;
         }
+        ("tools/call", "notification-meta") => writeln!(
+            out,
+            r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"info","data":0,"_meta":{{"own/own":{large}}}}}}}"#
+        )?,
+        ("tools/call", "frame") => writeln!(out, "{large}")?,
         ("tools/call", "request") => {
             writeln!(out, r#"{{"jsonrpc":"2.0","id":"q","method":"roots/list","params":{{"own":{large}}}}}"#)?;
         }
@@ -103,6 +108,8 @@ fn shaped(shape: &str, bytes: usize) -> String {
         "escapes" => repeated("\"", r"\u0001", "\""),
         "newlines" => repeated("\"", r"\n", "\""),
         "text" => repeated("\"", "x", "\""),
+        // A control character that JSON allows in a string, and that becomes six characters in our output.
+        "deletes" => repeated("\"", "\u{7f}", "\""),
         "members" => {
             let members: Vec<String> = (0..bytes / 12).map(|number| format!(r#""n{number:07}":0"#)).collect();
             format!("{{{}}}", members.join(","))

@@ -106,7 +106,7 @@ impl McpCall {
                 next = notifications.next(), if !are_over => match next {
                     None => are_over = true,
                     Some(next) if is_listen => {
-                        writeln!(output, "{}", notification::listen_line(&next, args.json))?;
+                        notification::print_listened(output, &next, args.json)?;
                         output.flush()?;
                     }
                     Some(next) if !args.quiet => console.line(notification::stderr_line(&next)),

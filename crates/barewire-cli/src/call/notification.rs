@@ -1,5 +1,6 @@
 //! Notifications and requests from the server -> lines on stderr, or on stdout during `subscriptions/listen`.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
 use barewire::Failure;
@@ -11,7 +12,7 @@ use barewire_proto::mcp::LogMessage;
 use barewire_proto::transcript::escape;
 use serde_json::json;
 
-use crate::output::{self, raw_stderr, safe_json, shown};
+use crate::output::{self, SafeJson, raw_stderr, safe_json, shown};
 
 /// Returns the handlers for `--raw`: they print notifications and requests, unless `quiet`, and refuse the requests.
 pub(super) fn methods(quiet: bool) -> Methods {
@@ -20,7 +21,7 @@ pub(super) fn methods(quiet: bool) -> Methods {
     }
     Methods::new().fallback(|context: Context, params: Raw| async move {
         let kind = if context.id().is_some() { "refused request" } else { "notification" };
-        let params = params.as_str().map_or(String::new(), |params| format!(" {}", safe_json(params)));
+        let params = params.as_str().map_or(String::new(), |params| format!(" {}", line_of(params)));
         let _ = writeln!(output::stderr(), "{kind} {}{params}", escape(context.method().as_bytes()));
         Err::<Raw, _>(Failure::method_not_found())
     })
@@ -51,24 +52,36 @@ pub(super) fn stderr_line(notification: &ServerNotification) -> String {
         }
         other => {
             let (method, params) = parts(other);
-            format!("notification {method}{}", params.map_or(String::new(), |params| format!(" {params}")))
+            let params = params.map_or(String::new(), |params| format!(" {}", line_of(&params)));
+            format!("notification {}{params}", escape(method.as_bytes()))
         }
     }
 }
 
-/// Returns a notification of `subscriptions/listen` as a line for stdout.
-pub(super) fn listen_line(notification: &ServerNotification, json: bool) -> String {
-    if !json {
-        return stderr_line(notification);
+/// Returns JSON from the server for a line on stderr: escaped, and cut if it is too long to be read.
+fn line_of(json: &str) -> String {
+    match json.char_indices().nth(MAX_PARAMS) {
+        Some((end, _)) => format!("{}…", safe_json(&json[..end])),
+        None => safe_json(json).into_owned(),
     }
-    let (method, params) = parts(notification);
-    let params = params.map_or(String::new(), |params| format!(",\"params\":{params}"));
-    format!("{{\"kind\":\"notification\",\"method\":{}{params}}}", serde_json::Value::from(method))
 }
 
-/// Returns the method, and the params as escaped JSON.
-fn parts(notification: &ServerNotification) -> (String, Option<String>) {
-    let json = |value: serde_json::Value| Some(safe_json(&value.to_string()).into_owned());
+/// Prints a notification of `subscriptions/listen` as a line.
+pub(super) fn print_listened(output: &mut Output, notification: &ServerNotification, json: bool) -> io::Result<()> {
+    if !json {
+        return writeln!(output, "{}", stderr_line(notification));
+    }
+    let (method, params) = parts(notification);
+    write!(output, "{{\"kind\":\"notification\",\"method\":{}", safe_json(&json!(method).to_string()))?;
+    if let Some(params) = params {
+        write!(output, ",\"params\":{}", SafeJson(&params))?;
+    }
+    writeln!(output, "}}")
+}
+
+/// Returns the method, and the params as JSON. Neither is escaped.
+fn parts(notification: &ServerNotification) -> (Cow<'_, str>, Option<Cow<'_, str>>) {
+    let json = |value: serde_json::Value| Some(Cow::Owned(value.to_string()));
     let (method, params) = match notification {
         ServerNotification::ToolsListChanged => ("notifications/tools/list_changed", None),
         ServerNotification::PromptsListChanged => ("notifications/prompts/list_changed", None),
@@ -78,17 +91,17 @@ fn parts(notification: &ServerNotification) -> (String, Option<String>) {
             ("notifications/elicitation/complete", json(json!({ "elicitationId": elicitation_id })))
         }
         ServerNotification::Message(message) => {
-            ("notifications/message", serde_json::to_value(message).ok().and_then(json))
+            ("notifications/message", serde_json::to_string(message).ok().map(Cow::Owned))
         }
-        ServerNotification::Other { method, params } => {
-            let params = params.as_str().map(|params| safe_json(params).into_owned());
-            return (escape(method.as_bytes()).into_owned(), params);
-        }
-        other => return (format!("{other:?}"), None),
+        ServerNotification::Other { method, params } => return (method.into(), params.as_str().map(Cow::Borrowed)),
+        other => return (format!("{other:?}").into(), None),
     };
-    (method.to_owned(), params)
+    (method.into(), params)
 }
 
+/// The maximum number of characters of the params of a notification on stderr. A longer line cannot be read, and takes
+/// several times its length in memory until it is written.
+const MAX_PARAMS: usize = 64 * 1024;
 /// The maximum number of characters of a logger's name to show.
 const MAX_LOGGER: usize = 60;
 /// The maximum number of characters of a log message to show.
