@@ -73,9 +73,10 @@ pub(super) fn secret_class(name: &[u8], place: NameContext) -> Option<SecretClas
     if may_be_secret(name) { class_of_plain_name(name, place) } else { None }
 }
 
-/// Returns the class of a name with `\uNNNN` escapes in it.
-pub(super) fn escaped_class(name: &[u8], place: NameContext) -> Option<SecretClass> {
-    secret_class(&unescaped(name), place)
+/// Whether all values in an object under this name are secrets.
+pub(super) fn is_container(name: &[u8]) -> bool {
+    let ends = |end: &[u8]| name.len() >= end.len() && name[name.len() - end.len()..].eq_ignore_ascii_case(end);
+    ends(b"secret") || ends(b"secrets") || ends(b"credential") || ends(b"credentials")
 }
 
 /// Whether the last two letters can end a secret name. This quick test comes first because almost no name in a message
@@ -152,26 +153,6 @@ fn class_of_plain_name(name: &[u8], place: NameContext) -> Option<SecretClass> {
     }
 }
 
-/// Replaces each `\uNNNN` in a name with its character, however deeply the string is nested.
-fn unescaped(name: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(name.len());
-    let mut rest = name;
-    while let Some(at) = memchr::memchr(b'\\', rest) {
-        plain.extend_from_slice(&rest[..at]);
-        rest = &rest[at..];
-        let slashes = rest.iter().take_while(|b| **b == b'\\').count();
-        rest = &rest[slashes..];
-        let digits = rest.strip_prefix(b"u").and_then(|rest| rest.get(..4));
-        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        if let Some(code) = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            plain.push(code);
-            rest = &rest[5..];
-        }
-    }
-    plain.extend_from_slice(rest);
-    plain
-}
-
 pub(super) fn header_class(name: &[u8]) -> Option<SecretClass> {
     let bare = strip_ignoring_case(name, b"mcp-param-").unwrap_or(name);
     match secret_class(bare, NameContext::Member) {
@@ -187,7 +168,7 @@ fn strip_ignoring_case<'a>(text: &'a [u8], start: &[u8]) -> Option<&'a [u8]> {
 /// The maximum number of bytes at the end of a name that are compared.
 const MAX_NAME: usize = 64;
 
-/// The maximum length of a name as written: the longest name in the tables with every character escaped.
+/// The maximum length of a name that is read.
 pub(super) const MAX_WRITTEN_NAME: usize = 160;
 
 /// The endings of secret names, in lower case and without separators.
@@ -243,14 +224,6 @@ mod tests {
             assert!(secret_class(name.as_bytes(), NameContext::Member).is_some(), "{name}");
             assert!(secret_class(name.as_bytes(), NameContext::Assigned).is_some(), "{name}");
         }
-    }
-
-    #[test]
-    fn escapes_hide_nothing() {
-        for name in [r"se\u0063ret", r"\\u0074oken", r"toke\u006E", r"\u0070\u0061\u0073\u0073"] {
-            assert!(escaped_class(name.as_bytes(), NameContext::Member).is_some(), "{name}");
-        }
-        assert_eq!(escaped_class(br"na\u006de\", NameContext::Member), None);
     }
 
     #[test]
