@@ -1,6 +1,6 @@
 //! Finds the end of a secret whose start is known, and the start of the next secret in the same array or cookie header.
 
-use memchr::{memchr_iter, memchr2_iter, memrchr};
+use memchr::{memchr_iter, memchr2, memchr2_iter, memrchr};
 
 use super::shapes::{is_base64, is_key, is_token, separates};
 use super::view::{TextView, is_name};
@@ -61,23 +61,23 @@ fn end_of_key(view: &TextView<'_>, start: usize) -> EndSearch {
     let text = view.text;
     let mut at = start;
     loop {
-        let part = |b: &u8| is_base64(*b) || b.is_ascii_whitespace();
-        at += text[at..].iter().take_while(|b| part(b)).count();
-        let line = memrchr(b'\n', &text[..at]).map_or(0, |line| line + 1);
+        at += text[at..].iter().take_while(|b| is_base64(**b) || b.is_ascii_whitespace()).count();
+        let Some(byte) = text.get(at) else { return EndSearch::After(at) };
+        let before = &text[at.saturating_sub(MAX_KEY_HEADER)..at];
+        let Some(line) = memrchr(b'\n', before).map(|line| at - before.len() + line + 1) else {
+            return EndSearch::At(at);
+        };
         let name = line + text[line..].iter().take(MAX_KEY_HEADER_NAME).take_while(|b| is_key(**b)).count();
-        let is_header = line < name && at <= name + MAX_KEY_HEADER && text[line].is_ascii_uppercase();
-        match text.get(at) {
-            None => return EndSearch::After(at),
-            Some(b'-' | b':' | b',' | b'.') if is_header => match &text[name..] {
-                [] if view.more => return EndSearch::After(at),
-                [b':'] if view.more => return EndSearch::After(at),
-                [b':', b' ', ..] => {
-                    let rest = &text[at..];
-                    at += memchr2_iter(b'\n', b'"', rest).next().unwrap_or(rest.len());
-                }
-                _ => return EndSearch::At(at),
-            },
-            Some(_) => return EndSearch::At(at),
+        if *byte == b'"' || line == name || !text[line].is_ascii_uppercase() {
+            return EndSearch::At(at);
+        }
+        match &text[name..] {
+            [] | [b':'] if view.more => return EndSearch::After(at),
+            [b':', b' ', ..] => {
+                let rest = &text[at..text.len().min(line + MAX_KEY_HEADER)];
+                at += memchr2(b'\n', b'"', rest).unwrap_or(rest.len());
+            }
+            _ => return EndSearch::At(at),
         }
     }
 }
@@ -160,8 +160,8 @@ const MAX_COOKIE_SEPARATORS: usize = 32;
 /// The maximum length of the name of a header in a private key: longer than `Proc-Type` and `Comment`.
 const MAX_KEY_HEADER_NAME: usize = 24;
 
-/// The maximum length of such a header's value.
-const MAX_KEY_HEADER: usize = 128;
+/// The maximum length of such a header.
+const MAX_KEY_HEADER: usize = 160;
 
 /// The number of characters that are read to decide whether a string is a line of a private key.
 const MIN_KEY_LINE: usize = 16;

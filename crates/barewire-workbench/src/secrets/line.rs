@@ -213,7 +213,7 @@ impl LineScanner {
                             self.examine(&hits, hit, cursor.floor, next)
                         }
                         _ => {
-                            cursor.examined = last.max(cursor.reported);
+                            cursor.examined = last.max(from);
                             SecretMatch::Wait
                         }
                     });
