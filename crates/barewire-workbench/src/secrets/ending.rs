@@ -3,7 +3,7 @@
 use memchr::{memchr_iter, memchr2, memchr2_iter, memrchr};
 
 use super::shapes::{is_base64, is_key, is_token, separates};
-use super::view::{TextView, is_name};
+use super::view::TextView;
 
 /// The rule that determines where a secret ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,21 +133,18 @@ pub(super) fn next_line_of_key(view: &TextView<'_>, at: usize) -> NextElement {
     };
     let line = next + 1;
     match view.quote(next) {
-        None if next >= view.text.len() && view.more => NextElement::Undecided,
-        Some(other) if other == quote => {
-            let end = view.skip(line, MIN_KEY_LINE, |b| is_base64(b) || is_name(b) || matches!(b, b':' | b' ' | b'\n'));
-            match view.text.get(line) {
-                Some(b'-') => NextElement::No,
-                None if view.more => NextElement::Undecided,
-                _ if end >= view.text.len() && view.more && end - line < MIN_KEY_LINE => NextElement::Undecided,
-                // The line may be the last one, but a member name is none.
-                _ if view.text.get(end).is_some_and(|b| matches!(b, b'"' | b'\'')) || end - line == MIN_KEY_LINE => {
-                    NextElement::Begins(line)
-                }
-                _ => NextElement::No,
-            }
-        }
-        _ => NextElement::No,
+        None if next >= view.text.len() && view.more => return NextElement::Undecided,
+        Some(other) if other == quote => {}
+        _ => return NextElement::No,
+    }
+    let is_end = view.text.get(line) == Some(&b'-');
+    match view.after_string(line, quote, MAX_KEY_LINE) {
+        _ if is_end => NextElement::No,
+        // The string is the name of a member.
+        Some((_, Some(b':'))) => NextElement::No,
+        Some((_, None)) if view.more => NextElement::Undecided,
+        None if view.more && view.text.len() - line < MAX_KEY_LINE => NextElement::Undecided,
+        _ => NextElement::Begins(line),
     }
 }
 
@@ -163,5 +160,5 @@ const MAX_KEY_HEADER_NAME: usize = 24;
 /// The maximum length of such a header.
 const MAX_KEY_HEADER: usize = 160;
 
-/// The number of characters that are read to decide whether a string is a line of a private key.
-const MIN_KEY_LINE: usize = 16;
+/// The maximum length of a string that is read to decide whether it is a line of a private key.
+const MAX_KEY_LINE: usize = 160;

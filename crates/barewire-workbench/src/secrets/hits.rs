@@ -203,6 +203,10 @@ pub(super) enum WordRule {
     UserOption,
     /// `user:password@tcp(…)`.
     NetworkAddress,
+    /// `jdbc:oracle:thin:user/password@…`.
+    OracleAddress,
+    /// `sshpass -p password`.
+    ShellPassword,
 }
 
 /// Returns the rules whose keyword begins this text, longest keyword first.
@@ -251,8 +255,9 @@ const WORDS: &[(&str, WordRule)] = &[
     ("bearer", WordRule::Scheme), ("basic", WordRule::Scheme), ("--", WordRule::Option), ("eyJ", WordRule::Jwt),
     ("-----BEGIN ", WordRule::PemHeader), ("password", WordRule::Netrc), ("setenv ", WordRule::Setter),
     ("setx ", WordRule::Setter), ("set -", WordRule::Setter), ("ENV ", WordRule::Setter), ("ARG ", WordRule::Setter),
-    ("configure set ", WordRule::Setter), ("-u ", WordRule::UserOption), ("--user ", WordRule::UserOption),
-    ("--proxy-user ", WordRule::UserOption), ("tcp(", WordRule::NetworkAddress), ("unix(", WordRule::NetworkAddress),
+    ("configure set ", WordRule::Setter), ("-u ", WordRule::UserOption), 
+     ("tcp(", WordRule::NetworkAddress), ("unix(", WordRule::NetworkAddress),
+    ("thin:", WordRule::OracleAddress), ("oci:", WordRule::OracleAddress), ("sshpass -p ", WordRule::ShellPassword),
     // The first bytes of a number in Base64: the id of a bot.
     ("MT", WordRule::BotToken), ("Mz", WordRule::BotToken), ("Mj", WordRule::BotToken), ("ND", WordRule::BotToken),
     ("NT", WordRule::BotToken), ("Nj", WordRule::BotToken), ("Nz", WordRule::BotToken), ("OD", WordRule::BotToken),
@@ -295,7 +300,7 @@ static KEYWORD_BYTES: [[u64; 256]; 3] = {
 enum ByteKind {
     Other,
     /// `:` and `=`, the `%` of an encoded `:` or `=` in a URL within a URL, the `,` between a name and its value in a
-    /// list, the `>` of an XML element, and the `~` in secrets of Azure.
+    /// list, the `>` of an XML element, and the `~` and `|` in tokens of some services.
     Sign,
     Word,
 }
@@ -304,7 +309,7 @@ static BYTES: [ByteKind; 256] = {
     let (mut bytes, mut byte) = ([ByteKind::Other; 256], 0_u8);
     loop {
         bytes[byte as usize] = match byte {
-            b':' | b'=' | b'%' | b',' | b'>' | b'~' => ByteKind::Sign,
+            b':' | b'=' | b'%' | b',' | b'>' | b'~' | b'|' => ByteKind::Sign,
             b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'-' => ByteKind::Word,
             _ => ByteKind::Other,
         };

@@ -157,20 +157,30 @@ impl LineScanner {
                     };
                 }
                 ScanState::After { ending, after, kind } => {
-                    let view = hits.view(0, more);
-                    let following = match after {
-                        AfterSecret::Element => element(&view, cursor.floor),
-                        AfterSecret::KeyLine => next_line_of_key(&view, cursor.floor),
-                        AfterSecret::Nothing | AfterSecret::Leaf(_) => cookie(&view, cursor.floor),
+                    let following = |more| {
+                        let view = hits.view(0, more);
+                        match after {
+                            AfterSecret::Element => element(&view, cursor.floor),
+                            AfterSecret::KeyLine => next_line_of_key(&view, cursor.floor),
+                            AfterSecret::Nothing | AfterSecret::Leaf(_) => cookie(&view, cursor.floor),
+                        }
                     };
-                    match following {
+                    let found = match following(more) {
+                        // The secret is in this line, and only the text after it is in the next.
+                        NextElement::Undecided if next == Continuation::Line => match following(false) {
+                            NextElement::No => NextElement::Undecided,
+                            found => found,
+                        },
+                        found => found,
+                    };
+                    match found {
                         NextElement::Undecided => break,
-                        NextElement::No => self.state = ScanState::Between,
-                        NextElement::Begins(start) => {
+                        NextElement::Begins(start) if start >= cursor.reported => {
                             visitor.plain(plain.raw(cursor.reported, start));
                             cursor = Cursor::at(start);
                             self.state = ScanState::Inside { ending, after, kind };
                         }
+                        NextElement::No | NextElement::Begins(_) => self.state = ScanState::Between,
                     }
                 }
                 ScanState::Leaves(mut walk) => {

@@ -6,6 +6,7 @@
 
 use super::SecretKind;
 use super::ending::{EndSearch, SecretEnd};
+use super::kubernetes::is_data_member;
 use super::names::{self, NameContext, SecretClass};
 use super::redact::is_replacement;
 use super::shapes::{self, MAX_PLACEHOLDER, MAX_SCHEME, is_number, is_space, is_token, scheme, separates};
@@ -48,6 +49,7 @@ impl TextView<'_> {
             (b',', _) => self.pair(at),
             (b'>', _) => self.element(at),
             (b'~', _) => self.azure_secret(at),
+            (b'|', _) => self.application_token(at),
             // `:=` is examined at its `=`.
             (b':', Some(b'=')) => SecretMatch::Nothing,
             (b'=', Some(b'>')) => self.separator(at, at + 2),
@@ -61,6 +63,14 @@ impl TextView<'_> {
             return SecretMatch::Nothing;
         };
         let name = &self.text[start..end];
+        if let (Some(quote), true) = (quote, is_data_member(name)) {
+            let object = self.skip_json_space(from);
+            match self.text.get(object) {
+                None => return self.wait(),
+                Some(b'{') => return self.secret_data(object, quote),
+                Some(_) => {}
+            }
+        }
         if is_value_member(name) {
             let class = match quote {
                 Some(quote) if place == NameContext::Member && start > self.floor => {
@@ -70,7 +80,7 @@ impl TextView<'_> {
                         SiblingClass::Secret(class) => Some(class),
                     }
                 }
-                _ => self.attribute(start),
+                _ => self.attribute(start).or_else(|| self.name_line(start)),
             };
             let named = |secret| NamedValue { name: b"", place, secret, quote };
             return class.map_or(SecretMatch::Nothing, |secret| self.value(from, named(secret)));
@@ -78,6 +88,7 @@ impl TextView<'_> {
         let spaced = || quote.and_then(|_| self.spaced_name(start, end, place));
         match names::secret_class(name, place).or_else(spaced) {
             Some(secret) => self.value(from, NamedValue { name, place, secret, quote }),
+            None if place == NameContext::Plain && self.text[at] == b':' => self.secret_line(start, from),
             None => SecretMatch::Nothing,
         }
     }
@@ -166,6 +177,8 @@ impl TextView<'_> {
             }
             Some(_) if is_member => SecretMatch::Nothing,
             Some(b'|' | b'>') if place == NameContext::Plain => self.block(at),
+            // A long string of Lua.
+            Some(b'[') if text[at..].starts_with(b"[[") => self.open(at + 2, SecretEnd::Separator, named, after),
             // The value is a placeholder.
             Some(b'$' | b'{' | b'<' | b'=') => SecretMatch::Nothing,
             Some(_) if place == NameContext::Plain => self.plain_value(at, named),
@@ -283,7 +296,7 @@ impl TextView<'_> {
     }
 
     /// Examines a block scalar of YAML: `name: |`, and then lines that are indented more than the name.
-    fn block(&self, at: usize) -> SecretMatch {
+    pub(super) fn block(&self, at: usize) -> SecretMatch {
         let line_end = self.skip(at + 1, MAX_SPACES, |b| matches!(b, b'+' | b'-' | b' ' | b'\r' | b'0'..=b'9'));
         match self.text.get(line_end) {
             None => return self.wait(),
@@ -337,9 +350,8 @@ impl TextView<'_> {
         let name = &self.text[open..end];
         let name = name.rsplit(|b| *b == b':').next().unwrap_or(name);
         let is_closed = self.text[open..at].ends_with(b"/") || end < at && !self.text[end].is_ascii_whitespace();
-        let Some(secret) = names::secret_class(name, NameContext::Assigned).filter(|_| !is_closed) else {
-            return SecretMatch::Nothing;
-        };
+        let class = names::secret_class(name, NameContext::Assigned).or_else(|| self.attribute(at));
+        let Some(secret) = class.filter(|_| !is_closed) else { return SecretMatch::Nothing };
         let start = self.skip(at + 1, MAX_SPACES, |b| b.is_ascii_whitespace());
         let stop = self.skip(start, MAX_RUN, |b| !matches!(b, b'<' | b'"'));
         let rest = &self.text[stop..];

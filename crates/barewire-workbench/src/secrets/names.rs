@@ -1,6 +1,6 @@
 //! Decides by the name of a header, member, parameter or variable whether its value is a secret.
 
-use super::shapes::{is_path, looks_generated, looks_random};
+use super::shapes::{is_mixed_word, is_path, looks_generated, looks_random};
 use super::words::{is_language_token, is_path_of_words};
 
 /// The place where a name occurs. Some rules apply only in some places.
@@ -46,7 +46,7 @@ impl SecretClass {
         let is_sure = matches!(place, NameContext::Assigned | NameContext::Query);
         match self {
             Self::PasswordOrFolder => !is_path(value),
-            Self::Credentials => value.contains(&b':') || looks_generated(value),
+            Self::Credentials => value.contains(&b':') || looks_generated(value) || is_mixed_word(value),
             Self::Key => looks_generated(value) && (is_sure || looks_random(value)) && !is_path_of_words(value),
             Self::Token => place != NameContext::Member || !is_language_token(value),
             Self::Authorization | Self::Password | Self::Other => true,
@@ -92,6 +92,7 @@ fn may_be_secret(name: &[u8]) -> bool {
         (b'e', first) => matches!(first, b'd' | b'i' | b'r' | b's'),
         (b's', first) => matches!(first, b'd' | b'e' | b'l' | b'n' | b's' | b't' | b'y'),
         (b't', first) => matches!(first, b'a' | b'e' | b'w'),
+        (b'a', first) => first == b't',
         last => matches!(last, (b'g', b'i') | (b'h', b't') | (b'l', b'a') | (b'p', b't') | (b'r', b'e') | (b'y', b'e')),
     }
 }
@@ -113,7 +114,7 @@ fn class_of_plain_name(name: &[u8], place: NameContext) -> Option<SecretClass> {
         before = *byte;
     }
     let (plain, last, first) = (&plain[..length], &plain[word..length], &plain[..word]);
-    if place == NameContext::Query && QUERY_NAMES.contains(&plain) {
+    if place == NameContext::Query && (QUERY_NAMES.contains(&plain) || plain.ends_with(b"signature")) {
         return Some(SecretClass::Other);
     }
     if place == NameContext::Member && MEMBER_NAMES.contains(&plain) {
@@ -139,7 +140,7 @@ fn class_of_plain_name(name: &[u8], place: NameContext) -> Option<SecretClass> {
         {
             Some(SecretClass::Token)
         }
-        b'n' | b't' | b'y' | b's' | b'e' | b'l' | b'd' | b'r'
+        b'n' | b't' | b'y' | b's' | b'e' | b'l' | b'd' | b'r' | b'a'
             if ends_in(SECRET_SUFFIXES) && !ends_in(HARMLESS_TOKENS) && plain != b"tokens" =>
         {
             Some(SecretClass::Other)
@@ -177,6 +178,7 @@ const SECRET_SUFFIXES: &[&[u8]] = &[
     b"token", b"secret", b"secrets", b"apikey", b"apikeys", b"accesskey", b"secretkey", b"privatekey", b"authkey",
     b"signingkey", b"encryptionkey", b"masterkey", b"sessionkey", b"sshkey", b"cookie", b"cookies", b"credential",
     b"credentials", b"sessionid", b"codeverifier", b"clientassertion",
+    b"clientkeydata",
 ];
 
 /// Names of tokens that are not secrets: positions in a list, progress, and token counts.
@@ -206,8 +208,7 @@ const HARMLESS_KEY_PREFIXES: &[&[u8]] = &[
 ];
 
 /// Names that are secret in a query. In most other places they are too short to be certain.
-const QUERY_NAMES: &[&[u8]] =
-    &[b"key", b"code", b"sig", b"signature", b"auth", b"pwd", b"sid", b"xamzsignature", b"jwt"];
+const QUERY_NAMES: &[&[u8]] = &[b"key", b"code", b"sig", b"auth", b"pwd", b"sid", b"jwt"];
 const MEMBER_NAMES: &[&[u8]] = &[b"auth", b"jwt"];
 
 #[cfg(test)]

@@ -59,6 +59,9 @@ impl TextView<'_> {
         }
         let end = self.skip(at + 1, names::MAX_WRITTEN_NAME, is_name);
         let Some(sign) = text.get(end) else { return self.wait() };
+        if is_space(*sign) && matches!(&text[at + 1..end], b"user" | b"proxy-user") {
+            return self.user_option(end);
+        }
         let Some(secret) = names::secret_class(&text[at + 1..end], NameContext::Assigned) else {
             return SecretMatch::Nothing;
         };
@@ -146,13 +149,33 @@ impl TextView<'_> {
         let (start, end) = word_before(at);
         let (first, last) = word_before(start);
         let is_netrc = start < end && matches!(&self.text[first..last], b"login" | b"machine" | b"user" | b"account");
+        // A whole entry is certain; a part of one may also be prose.
+        let is_entry = {
+            let (host, host_end) = word_before(first);
+            let (start, end) = word_before(host);
+            host < host_end && &self.text[start..end] == b"machine"
+        };
         let value = self.skip(behind, MAX_SPACES, |b| b.is_ascii_whitespace());
         if !is_netrc || value == behind {
             return SecretMatch::Nothing;
         }
         let kind = SecretKind::Named(NameContext::Plain);
-        let fits = |run: &[u8]| !shapes::is_placeholder(run);
+        let fits = |run: &[u8]| !shapes::is_placeholder(run) && (is_entry || words::is_value(run, true, true));
         self.run(value, |b| b > b' ' && b != b'"', fits, |start, end| SecretMatch::whole(start, end, kind))
+    }
+
+    /// Examines the password after an option that is known to be one.
+    pub(super) fn shell_password(&self, behind: usize) -> SecretMatch {
+        let start = self.gap(behind);
+        let start = start + usize::from(self.quote(start).is_some());
+        let kind = SecretKind::Named(NameContext::Assigned);
+        let fits = |run: &[u8]| !run.starts_with(b"$") && !shapes::is_placeholder(run);
+        self.run(
+            start,
+            |b| b > b' ' && !matches!(b, b'"' | b'\''),
+            fits,
+            |start, end| SecretMatch::whole(start, end, kind),
+        )
     }
 
     /// Examines `-u user:password`.

@@ -11,6 +11,7 @@ pub(super) const BASIC: SecretKind = SecretKind::Shaped { what: "a user and a pa
 pub(super) const PRIVATE_KEY: SecretKind = SecretKind::Shaped { what: "a private key", begins: "" };
 pub(super) const WEBHOOK: SecretKind = SecretKind::Shaped { what: "the secret part of a webhook's URL", begins: "" };
 pub(super) const BOT_TOKEN: SecretKind = SecretKind::Shaped { what: "a token of a bot", begins: "" };
+pub(super) const APPLICATION_TOKEN: SecretKind = SecretKind::Shaped { what: "a token of Facebook", begins: "" };
 pub(super) const AZURE: SecretKind = SecretKind::Shaped { what: "a client secret of Azure", begins: "" };
 pub(super) const PASSWORD_IN_URL: SecretKind = SecretKind::Shaped { what: "a password in a URL", begins: "" };
 
@@ -68,6 +69,15 @@ pub(crate) fn looks_generated(value: &[u8]) -> bool {
         && !is_path(value)
         && !value.contains(&b' ')
         && memchr::memmem::find(value, b"://").is_none()
+}
+
+/// Whether a value is one long word of Base64 with letters of both cases, as a user and a password in Base64 are.
+pub(super) fn is_mixed_word(value: &[u8]) -> bool {
+    let has = |part: fn(&u8) -> bool| value.iter().any(part);
+    value.len() >= 16
+        && value.iter().all(|b| is_base64(*b))
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_lowercase)
 }
 
 pub(super) fn is_path(value: &[u8]) -> bool {

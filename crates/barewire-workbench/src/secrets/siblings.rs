@@ -94,6 +94,16 @@ impl TextView<'_> {
         class_of(&view.text[view.back_name(equals)..equals], &view.text[start + 1..value_end - 1])
     }
 
+    /// Returns the class of the value in `name: API_KEY` and a line `value: …` after it. `end` is the start of the word
+    /// `value`.
+    pub(super) fn name_line(&self, end: usize) -> Option<SecretClass> {
+        let view = TextView { floor: end.saturating_sub(MAX_OBJECT_BEFORE), ..*self };
+        let name_end = view.back_json_space(end);
+        let name = view.back_name(name_end);
+        let colon = view.sign_before(name, b':')?;
+        class_of(&view.text[view.back_name(colon)..colon], &view.text[name..name_end])
+    }
+
     fn sign_before(&self, end: usize, sign: u8) -> Option<usize> {
         let end = self.back_json_space(end);
         self.text[self.floor..end].ends_with(&[sign]).then(|| end - 1)

@@ -7,8 +7,8 @@ use super::ending::SecretEnd;
 use super::formats::{FormatMatch, TOKEN_FORMATS, TokenFormat};
 use super::hits::{WordRule, rules};
 use super::shapes::{
-    self, AZURE, BASIC, BEARER, BOT_TOKEN, JWT, PASSWORD_IN_URL, PRIVATE_KEY, WEBHOOK, is_base64, is_key, is_token,
-    looks_random, separates,
+    self, APPLICATION_TOKEN, AZURE, BASIC, BEARER, BOT_TOKEN, JWT, PASSWORD_IN_URL, PRIVATE_KEY, WEBHOOK, is_base64,
+    is_key, is_token, looks_random, separates,
 };
 use super::view::{AfterSecret, MAX_RUN, SecretMatch, TextView};
 
@@ -28,6 +28,8 @@ impl TextView<'_> {
                 WordRule::Setter => self.setter(behind),
                 WordRule::UserOption => self.user_option(behind),
                 WordRule::NetworkAddress => self.network_address(at),
+                WordRule::OracleAddress => self.oracle_address(behind),
+                WordRule::ShellPassword => self.shell_password(behind),
             };
             if found != SecretMatch::Nothing {
                 return found;
@@ -180,6 +182,32 @@ impl TextView<'_> {
             Some(colon) if start + colon + 1 < at - 1 => SecretMatch::whole(start + colon + 1, at - 1, PASSWORD_IN_URL),
             _ => SecretMatch::Nothing,
         }
+    }
+
+    /// Examines `user/password@host`.
+    fn oracle_address(&self, start: usize) -> SecretMatch {
+        let end = self.skip(start, MAX_ADDRESS, |b| b > b' ' && !matches!(b, b'"' | b'\''));
+        if end >= self.text.len() && self.more && end - start < MAX_ADDRESS {
+            return SecretMatch::Wait;
+        }
+        let address = &self.text[start..end];
+        match (memchr(b'/', address), memrchr(b'@', address)) {
+            (Some(slash), Some(at)) if slash + 1 < at => {
+                SecretMatch::whole(start + slash + 1, start + at, PASSWORD_IN_URL)
+            }
+            _ => SecretMatch::Nothing,
+        }
+    }
+
+    /// Examines the `|` of `ID|TOKEN`, a token of an application of Facebook.
+    pub(super) fn application_token(&self, at: usize) -> SecretMatch {
+        let start = self.back(at, 18, is_key);
+        let id = &self.text[start..at];
+        if !(15..=16).contains(&id.len()) || !id.iter().all(u8::is_ascii_digit) {
+            return SecretMatch::Nothing;
+        }
+        let is_one = |run: &[u8]| (27..=40).contains(&run.len()) && shapes::has_random_word(run);
+        self.run(at + 1, is_key, is_one, |_, end| SecretMatch::whole(start, end, APPLICATION_TOKEN))
     }
 
     /// Examines the `~` of a client secret of Azure: three characters, a digit, `Q~` and a random text.
