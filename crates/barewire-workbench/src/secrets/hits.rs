@@ -1,18 +1,22 @@
 //! Finds the places in a text that may be the start or the name of a secret, in order.
+//!
+//! A text is read as words and signs, in one pass: each sign that may separate a name from its value is a hit, and each
+//! word that may begin with a keyword. Keywords are the prefixes of tokens and a few words before secrets. Almost all
+//! words are rejected by their first three bytes.
 
 use std::ffi::{OsStr, OsString};
 
-use memchr::memchr3;
 use memchr::memmem::Finder;
 
+use super::decode::PlainText;
+use super::formats::TOKEN_FORMATS;
 use super::names::{self, NameContext};
 use super::view::{SecretMatch, TextView};
 use super::words::is_common_text;
 
-/// Searches texts for a few characters and words that are near most secrets, and for secrets whose values are known.
+/// Searches texts for places that may be secrets, and for secrets whose values are known.
 pub(crate) struct Detector {
     known: Vec<Finder<'static>>,
-    schemes: [Finder<'static>; 2],
 }
 
 /// A place that may be the start or the name of a secret.
@@ -22,18 +26,11 @@ pub(super) struct Hit {
     kind: HitKind,
 }
 
-/// The character or word that was found.
 #[derive(Clone, Copy)]
 enum HitKind {
-    /// `:` or `=`, or the `%` of an encoded `:` or `=` in a URL within a URL.
-    Separator,
-    /// `-`, `_` or `.`: may end the prefix of a token, or be part of an option or of the first line of a private key.
-    Dash,
-    /// `A`, `B` or `J`: may be in the prefix of an access key, in `Bearer` or `Basic`, or in `eyJ`, the start of a JSON
-    /// object in Base64.
-    Capital,
-    /// `bearer` or `basic` in lower case. The capitalized words are found by their capital letter.
-    Scheme(usize),
+    Sign,
+    /// A word that may begin with a keyword.
+    Word,
     /// A secret whose value is known.
     Known(usize),
 }
@@ -60,14 +57,14 @@ impl Detector {
             .filter(|value| (MIN_KNOWN_LENGTH..=MAX_KNOWN_LENGTH).contains(&value.len()))
             .take(MAX_KNOWN_SECRETS)
             .flat_map(spellings);
-        let schemes = ["bearer", "basic"].map(Finder::new);
-        Self { known: known.map(|text| Finder::new(&text).into_owned()).collect(), schemes }
+        Self { known: known.map(|text| Finder::new(&text).into_owned()).collect() }
     }
 
     /// Whether a complete text contains no secret.
     pub(super) fn finds_nothing(&self, text: &[u8]) -> bool {
-        let mut hits = self.hits(text);
-        while let Some(hit) = hits.next(0) {
+        let plain = PlainText::decode(text, true);
+        let mut hits = self.hits(&plain);
+        while let Some(hit) = hits.next(0, 0) {
             if hits.examine(hit, 0, false) != SecretMatch::Nothing {
                 return false;
             }
@@ -90,88 +87,248 @@ impl Detector {
         self.known.iter().map(|finder| finder.needle().len()).max().unwrap_or(0).max(MAX_KEYWORD)
     }
 
-    pub(super) fn hits<'a>(&'a self, text: &'a [u8]) -> Hits<'a> {
-        let signs = [HitKind::Separator, HitKind::Dash, HitKind::Capital, HitKind::Scheme(0), HitKind::Scheme(1)];
-        let sources = signs.into_iter().chain((0..self.known.len()).map(HitKind::Known));
-        let sources = sources.map(|kind| HitSource { kind, hit: None, searched: 0 }).collect();
-        Hits { detector: self, text, sources }
+    pub(super) fn hits<'a>(&'a self, plain: &'a PlainText<'a>) -> Hits<'a> {
+        let known = self.known.iter().map(|_| KnownSearch { hit: None, searched: 0 }).collect();
+        Hits { detector: self, plain, text: &plain.text, searched: 0, hit: None, known }
     }
 }
 
 pub(super) struct Hits<'a> {
     detector: &'a Detector,
+    plain: &'a PlainText<'a>,
     text: &'a [u8],
-    sources: Vec<HitSource>,
+    /// The offset up to which the text was searched for signs and words.
+    searched: usize,
+    /// The next sign or word, if it was found but not returned because a known secret comes before it.
+    hit: Option<Hit>,
+    known: Vec<KnownSearch>,
 }
 
-struct HitSource {
-    kind: HitKind,
-    /// The offset of the next hit, if it is already known.
+struct KnownSearch {
+    /// The offset of the next known secret, if it was already found.
     hit: Option<usize>,
-    /// The offset up to which the text was searched; past the end if no hit is left.
+    /// The offset up to which the text was searched; past the end if no known secret is left.
     searched: usize,
 }
 
 impl Hits<'_> {
-    /// Returns the next hit at or after `from`.
-    pub(super) fn next(&mut self, from: usize) -> Option<Hit> {
+    /// Returns the next hit at or after `from`. The text before `floor` does not belong to a word at `floor`.
+    pub(super) fn next(&mut self, from: usize, floor: usize) -> Option<Hit> {
+        if self.hit.is_none_or(|hit| hit.at < from) {
+            self.searched = self.searched.max(from);
+            self.hit = self.next_sign_or_word(floor);
+        }
         let text = self.text;
-        let mut first: Option<(usize, &mut HitSource)> = None;
-        for source in &mut self.sources {
-            if source.hit.is_none_or(|at| at < from) {
-                source.searched = source.searched.max(from);
-                let Some(rest) = text.get(source.searched..) else { continue };
-                let found = match source.kind {
-                    HitKind::Separator => memchr3(b':', b'=', b'%', rest),
-                    HitKind::Dash => memchr3(b'-', b'_', b'.', rest),
-                    HitKind::Capital => memchr3(b'A', b'B', b'J', rest),
-                    HitKind::Scheme(index) => self.detector.schemes[index].find(rest),
-                    HitKind::Known(index) => self.detector.known[index].find(rest),
-                };
-                source.hit = found.map(|at| source.searched + at);
-                source.searched = source.hit.unwrap_or(usize::MAX - 1) + 1;
+        let mut first = self.hit;
+        for (index, search) in self.known.iter_mut().enumerate() {
+            if search.hit.is_none_or(|at| at < from) {
+                search.searched = search.searched.max(from);
+                let Some(rest) = text.get(search.searched..) else { continue };
+                search.hit = self.detector.known[index].find(rest).map(|at| search.searched + at);
+                search.searched = search.hit.unwrap_or(usize::MAX - 1) + 1;
             }
-            if let Some(at) = source.hit
-                && first.as_ref().is_none_or(|(best, _)| at < *best)
+            if let Some(at) = search.hit
+                && first.is_none_or(|first| at < first.at)
             {
-                first = Some((at, source));
+                first = Some(Hit { at, kind: HitKind::Known(index) });
             }
         }
-        first.map(|(at, source)| {
-            source.hit = None;
-            Hit { at, kind: source.kind }
-        })
+        match first?.kind {
+            HitKind::Known(index) => self.known[index].hit = None,
+            HitKind::Sign | HitKind::Word => self.hit = None,
+        }
+        first
+    }
+
+    fn next_sign_or_word(&mut self, floor: usize) -> Option<Hit> {
+        let text = self.text;
+        let mut at = self.searched;
+        while let Some(byte) = text.get(at) {
+            match BYTES[usize::from(*byte)] {
+                ByteKind::Other => at += 1,
+                ByteKind::Sign => {
+                    self.searched = at + 1;
+                    return Some(Hit { at, kind: HitKind::Sign });
+                }
+                ByteKind::Word => {
+                    let is_inside = at > floor && is_word(text[at - 1]);
+                    if !is_inside && keywords(&text[at..]) != 0 {
+                        self.searched = at + 1;
+                        return Some(Hit { at, kind: HitKind::Word });
+                    }
+                    at += 1;
+                    while text.get(at).is_some_and(|byte| is_word(*byte)) {
+                        at += 1;
+                    }
+                }
+            }
+        }
+        self.searched = at;
+        None
+    }
+
+    pub(super) fn view(&self, floor: usize, more: bool) -> TextView<'_> {
+        TextView { plain: self.plain, text: self.text, floor, more }
     }
 
     /// Examines a hit. The text before `floor` is not read. `more` means that the text is not complete.
     pub(super) fn examine(&self, hit: Hit, floor: usize, more: bool) -> SecretMatch {
-        let view = TextView { text: self.text, floor, more };
+        let view = self.view(floor, more);
         match hit.kind {
-            HitKind::Separator => view.separator(hit.at),
-            HitKind::Dash => view.dash(hit.at),
-            HitKind::Capital => view.capital(hit.at),
-            HitKind::Scheme(_) => view.scheme(hit.at),
+            HitKind::Sign => view.sign(hit.at),
+            HitKind::Word => view.word(hit.at),
             HitKind::Known(index) => {
                 let length = self.detector.known[index].needle().len();
                 SecretMatch::whole(hit.at, hit.at + length, super::SecretKind::Known)
             }
         }
     }
+}
 
-    /// Examines the colon of a member whose value is known to be a secret.
-    pub(super) fn examine_value(&self, hit: Hit, floor: usize, more: bool) -> SecretMatch {
-        TextView { text: self.text, floor, more }.secret_value(hit.at)
+/// A word that is examined for another reason than a token's prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WordRule {
+    /// The index of a token format.
+    Format(usize),
+    Scheme,
+    Option,
+    Jwt,
+    PemHeader,
+    BotToken,
+    /// `password` in a netrc file.
+    Netrc,
+    /// A command that is followed by a name and a value.
+    Setter,
+    /// `-u user:password`.
+    UserOption,
+    /// `user:password@tcp(…)`.
+    NetworkAddress,
+    /// `jdbc:oracle:thin:user/password@…`.
+    OracleAddress,
+    /// `sshpass -p password`.
+    ShellPassword,
+}
+
+/// Returns the rules whose keyword begins this text, longest keyword first.
+pub(super) fn rules(text: &[u8]) -> impl Iterator<Item = (WordRule, usize)> {
+    let mut found: Vec<(WordRule, usize)> = Vec::new();
+    let mut groups = keywords(text);
+    while groups != 0 {
+        let group = groups.trailing_zeros() as usize;
+        groups &= groups - 1;
+        for index in (group..KEYWORD_COUNT).step_by(GROUPS) {
+            let (keyword, rule) = keyword(index);
+            let is_any_case = rule == WordRule::Scheme;
+            let begin = text.get(..keyword.len());
+            if begin.is_some_and(|it| {
+                it == keyword.as_bytes() || is_any_case && it.eq_ignore_ascii_case(keyword.as_bytes())
+            }) {
+                found.push((rule, keyword.len()));
+            }
+        }
+    }
+    found.sort_by_key(|(_, length)| std::cmp::Reverse(*length));
+    found.into_iter()
+}
+
+/// Returns the groups of keywords that may begin this text, as bits. This quick test reads three bytes.
+fn keywords(text: &[u8]) -> u64 {
+    match text {
+        [first, second, third, ..] => {
+            let [firsts, seconds, thirds] = &KEYWORD_BYTES;
+            firsts[usize::from(*first)] & seconds[usize::from(*second)] & thirds[usize::from(*third)]
+        }
+        _ => 0,
     }
 }
 
-/// Returns all spellings of a secret: plain, escaped in nested JSON strings, and encoded in a URL. Most secrets have
-/// only one spelling.
+const fn keyword(index: usize) -> (&'static str, WordRule) {
+    match index.checked_sub(TOKEN_FORMATS.len()) {
+        None => (TOKEN_FORMATS[index].begins, WordRule::Format(index)),
+        Some(index) => WORDS[index],
+    }
+}
+
+/// The keywords that are no prefix of a token.
+#[rustfmt::skip] // a table
+const WORDS: &[(&str, WordRule)] = &[
+    ("bearer", WordRule::Scheme), ("basic", WordRule::Scheme), ("--", WordRule::Option), ("eyJ", WordRule::Jwt),
+    ("-----BEGIN ", WordRule::PemHeader), ("password", WordRule::Netrc), ("setenv ", WordRule::Setter),
+    ("setx ", WordRule::Setter), ("set -", WordRule::Setter), ("ENV ", WordRule::Setter), ("ARG ", WordRule::Setter),
+    ("configure set ", WordRule::Setter), ("-u ", WordRule::UserOption), 
+     ("tcp(", WordRule::NetworkAddress), ("unix(", WordRule::NetworkAddress),
+    ("thin:", WordRule::OracleAddress), ("oci:", WordRule::OracleAddress), ("sshpass -p ", WordRule::ShellPassword),
+    // The first bytes of a number in Base64: the id of a bot.
+    ("MT", WordRule::BotToken), ("Mz", WordRule::BotToken), ("Mj", WordRule::BotToken), ("ND", WordRule::BotToken),
+    ("NT", WordRule::BotToken), ("Nj", WordRule::BotToken), ("Nz", WordRule::BotToken), ("OD", WordRule::BotToken),
+    ("OT", WordRule::BotToken), ("MD", WordRule::BotToken),
+];
+
+const KEYWORD_COUNT: usize = TOKEN_FORMATS.len() + WORDS.len();
+
+/// The number of groups: one for each bit of a word.
+const GROUPS: usize = u64::BITS as usize;
+
+/// For each of the first three bytes of a keyword, the groups that have the byte there.
+static KEYWORD_BYTES: [[u64; 256]; 3] = {
+    let (mut bytes, mut index) = ([[0; 256]; 3], 0);
+    while index < KEYWORD_COUNT {
+        let (keyword, rule) = keyword(index);
+        let (keyword, group) = (keyword.as_bytes(), 1 << (index % GROUPS));
+        let mut place = 0;
+        while place < 3 {
+            if place < keyword.len() {
+                bytes[place][keyword[place] as usize] |= group;
+                if let WordRule::Scheme = rule {
+                    bytes[place][keyword[place].to_ascii_uppercase() as usize] |= group;
+                }
+            } else {
+                let mut byte = 0;
+                while byte < 256 {
+                    bytes[place][byte] |= group;
+                    byte += 1;
+                }
+            }
+            place += 1;
+        }
+        index += 1;
+    }
+    bytes
+};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ByteKind {
+    Other,
+    /// `:` and `=`, the `%` of an encoded `:` or `=` in a URL within a URL, the `,` between a name and its value in a
+    /// list, the `>` of an XML element, and the `~` and `|` in tokens of some services.
+    Sign,
+    Word,
+}
+
+static BYTES: [ByteKind; 256] = {
+    let (mut bytes, mut byte) = ([ByteKind::Other; 256], 0_u8);
+    loop {
+        bytes[byte as usize] = match byte {
+            b':' | b'=' | b'%' | b',' | b'>' | b'~' | b'|' => ByteKind::Sign,
+            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'-' => ByteKind::Word,
+            _ => ByteKind::Other,
+        };
+        if byte == u8::MAX {
+            break bytes;
+        }
+        byte += 1;
+    }
+};
+
+fn is_word(byte: u8) -> bool {
+    BYTES[usize::from(byte)] == ByteKind::Word
+}
+
+/// Returns all spellings of a secret in a plain text: as it is, and encoded in a URL. Most secrets have only one
+/// spelling.
 fn spellings(value: Vec<u8>) -> Vec<Vec<u8>> {
-    let escaped = |text: &Vec<u8>| {
-        let quoted = serde_json::Value::from(String::from_utf8_lossy(text)).to_string();
-        Some(quoted.as_bytes()[1..quoted.len() - 1].to_vec())
-    };
-    let mut ways: Vec<Vec<u8>> = std::iter::successors(Some(value.clone()), escaped).take(MAX_JSON_DEPTH).collect();
+    // A backslash in the secret may look like an escape, in the secret and in the text alike.
+    let mut ways: Vec<Vec<u8>> = vec![PlainText::decode(&value, true).text.into_owned()];
     // Programming languages leave different characters unencoded, and forms encode a space as a plus.
     for (kept, space) in [("-_.~", "%20"), ("-_.~/", "%20"), ("-_.~!*'()", "%20"), ("-_.~", "+"), ("-_.*", "+")] {
         let encode = |byte: &u8| match byte {
@@ -195,12 +352,8 @@ const MIN_KNOWN_PREFIX: usize = 4;
 /// The maximum length of a known secret: this many bytes, plus escapes, must be held back from every piece.
 const MAX_KNOWN_LENGTH: usize = 4 * 1024;
 
-/// The maximum nesting of JSON: a message, JSON in one of its strings, JSON in a string of that JSON, and so on.
-const MAX_JSON_DEPTH: usize = 4;
-
 /// The maximum number of known secrets, because each of them is searched for in every line.
 const MAX_KNOWN_SECRETS: usize = 64;
 
-/// The length of the longest keyword that decides about a hit: `Bearer `, or the text after the first dash in the first
-/// line of a private key.
-const MAX_KEYWORD: usize = 8;
+/// The length of the longest keyword: `access_token$production$`.
+pub(super) const MAX_KEYWORD: usize = 24;

@@ -9,19 +9,20 @@
 //! line is kept, and hits that could not be decided are examined again together with the next line, which may contain
 //! the value that belongs to a name.
 
-use super::SecretKind;
-use super::ending::{NextElement, SecretEnd, cookie, element};
+use super::decode::PlainText;
+use super::ending::{EndSearch, NextElement, SecretEnd, cookie, element, next_line_of_key};
 use super::hits::{Detector, Hit, Hits};
-use super::named::MAX_OBJECT;
-use super::view::{LOOKBEHIND, MAX_BACKSLASHES, SecretMatch};
+use super::leaves::{LeafStep, LeafWalk};
+use super::view::{AfterSecret, LOOKBEHIND, Quote, SecretMatch};
+use super::{NameContext, SecretKind};
 
 /// Receives the parts of a line, in order.
 pub(crate) trait SecretVisitor {
-    /// Called with text that is not part of a secret.
-    fn plain(&mut self, text: &[u8]);
+    /// Called with bytes that are not part of a secret.
+    fn plain(&mut self, bytes: &[u8]);
 
-    /// Called with a part of a secret.
-    fn secret(&mut self, part: &[u8], kind: SecretKind);
+    /// Called with a part of a secret: its bytes, and their text without escapes.
+    fn secret(&mut self, bytes: &[u8], text: &[u8], kind: SecretKind);
 
     /// Called at the end of a secret.
     fn end(&mut self, kind: SecretKind);
@@ -46,13 +47,12 @@ pub(crate) enum Continuation {
 #[derive(Default)]
 pub(crate) struct LineScanner {
     state: ScanState,
-    /// The end of the text so far, which is examined again together with the following text.
+    /// The last bytes so far, which are examined again together with the following bytes.
     held: Vec<u8>,
+    /// Offsets in the plain text of `held`.
     cursor: Cursor,
     /// Hits that were undecided when their line ended. The text of that line is already reported.
     undecided: Vec<Hit>,
-    /// The offsets in `held` of colons whose values are secrets.
-    colons: Vec<usize>,
 }
 
 /// The progress within a text.
@@ -79,9 +79,11 @@ enum ScanState {
     #[default]
     Between,
     /// In a secret whose end is not found yet.
-    Inside { ending: SecretEnd, in_array: bool, kind: SecretKind },
-    /// After a secret that another secret may follow: a string in an array of secrets, or a cookie.
-    After { ending: SecretEnd, in_array: bool, kind: SecretKind },
+    Inside { ending: SecretEnd, after: AfterSecret, kind: SecretKind },
+    /// After a secret that another secret may follow: a string in an array of secrets, a line of a key, or a cookie.
+    After { ending: SecretEnd, after: AfterSecret, kind: SecretKind },
+    /// Between the values of an object in which all values are secrets.
+    Leaves(LeafWalk),
 }
 
 impl LineScanner {
@@ -114,8 +116,10 @@ impl LineScanner {
         self.held.len()
     }
 
-    fn take(&mut self, text: &[u8], next: Continuation, detector: &Detector, visitor: &mut impl SecretVisitor) {
-        let mut hits = detector.hits(text);
+    fn take(&mut self, raw: &[u8], next: Continuation, detector: &Detector, visitor: &mut impl SecretVisitor) {
+        let plain = PlainText::decode(raw, next != Continuation::Piece);
+        let text = &*plain.text;
+        let mut hits = detector.hits(&plain);
         let more = next != Continuation::Nothing;
         // The line break is examined with its line but not reported.
         let length = text.len() - usize::from(next == Continuation::Line);
@@ -124,45 +128,86 @@ impl LineScanner {
         let mut first = self.decide(&hits, next);
         if next == Continuation::Piece && !self.undecided.is_empty() {
             self.undecided = undecided;
-            return self.hold(text, 0, cursor);
+            return self.hold(&plain, 0, cursor);
         }
         loop {
             match self.state {
-                ScanState::Inside { ending, in_array, kind } => {
-                    let (end, ends) = match ending.find(text, cursor.reported) {
-                        Some(end) => (end, true),
-                        None if next == Continuation::Piece => (keep_trailing_slashes(text, cursor.reported), false),
-                        None => (length, true),
+                ScanState::Inside { ending, after, kind } => {
+                    let (end, ends) = match ending.find(&hits.view(0, more), cursor.reported) {
+                        EndSearch::At(end) => (end, true),
+                        EndSearch::After(end) if next == Continuation::Piece => (end, false),
+                        EndSearch::After(_) => (length, true),
                     };
-                    visitor.secret(&text[cursor.reported..end], kind);
+                    visitor.secret(plain.raw(cursor.reported, end), &text[cursor.reported..end], kind);
                     cursor = Cursor::at(end);
                     if !ends {
-                        return self.hold(text, end.saturating_sub(LOOKBEHIND), cursor);
+                        return self.hold(&plain, end.saturating_sub(LOOKBEHIND), cursor);
                     }
                     visitor.end(kind);
                     if ending == SecretEnd::Pem && end == length {
-                        return self.hold(text, text.len(), Cursor::at(text.len()));
+                        return self.hold(&plain, text.len(), Cursor::at(text.len()));
                     }
-                    self.state = match ending {
-                        SecretEnd::Quote { .. } if in_array => ScanState::After { ending, in_array, kind },
-                        SecretEnd::Cookie => ScanState::After { ending, in_array, kind },
-                        _ => ScanState::Between,
+                    self.state = match after {
+                        AfterSecret::Leaf(walk) => {
+                            cursor.examined += usize::from(hits.view(0, more).quote(end) == Some(walk.quote));
+                            ScanState::Leaves(walk)
+                        }
+                        AfterSecret::Nothing if ending != SecretEnd::Cookie => ScanState::Between,
+                        after => ScanState::After { ending, after, kind },
                     };
                 }
-                ScanState::After { ending, in_array, kind } => {
-                    let rest = &text[cursor.floor..];
-                    let following = match ending {
-                        SecretEnd::Quote { slashes } => element(rest, slashes, more),
-                        _ => cookie(rest, more),
+                ScanState::After { ending, after, kind } => {
+                    let following = |more| {
+                        let view = hits.view(0, more);
+                        match after {
+                            AfterSecret::Element => element(&view, cursor.floor),
+                            AfterSecret::KeyLine => next_line_of_key(&view, cursor.floor),
+                            AfterSecret::Nothing | AfterSecret::Leaf(_) => cookie(&view, cursor.floor),
+                        }
                     };
-                    match following {
+                    let found = match following(more) {
+                        // The secret is in this line, and only the text after it is in the next.
+                        NextElement::Undecided if next == Continuation::Line => match following(false) {
+                            NextElement::No => NextElement::Undecided,
+                            found => found,
+                        },
+                        found => found,
+                    };
+                    match found {
                         NextElement::Undecided => break,
-                        NextElement::No => self.state = ScanState::Between,
-                        NextElement::Begins(behind) => {
-                            let start = cursor.floor + behind;
-                            visitor.plain(&text[cursor.reported..start]);
+                        NextElement::Begins(start) if start >= cursor.reported => {
+                            visitor.plain(plain.raw(cursor.reported, start));
                             cursor = Cursor::at(start);
-                            self.state = ScanState::Inside { ending, in_array, kind };
+                            self.state = ScanState::Inside { ending, after, kind };
+                        }
+                        NextElement::No | NextElement::Begins(_) => self.state = ScanState::Between,
+                    }
+                }
+                ScanState::Leaves(mut walk) => {
+                    let kind = SecretKind::Named(NameContext::Member);
+                    let view = hits.view(0, next == Continuation::Piece);
+                    let step = walk.next(&view, cursor.examined);
+                    self.state = ScanState::Leaves(walk);
+                    match step {
+                        LeafStep::Wait(at) => {
+                            cursor = Cursor { examined: at, floor: at, ..cursor };
+                            break;
+                        }
+                        LeafStep::End(at) => {
+                            cursor = Cursor { examined: at, floor: at, ..cursor };
+                            self.state = ScanState::Between;
+                        }
+                        LeafStep::Number(start, end) => {
+                            visitor.plain(plain.raw(cursor.reported, start));
+                            visitor.number(&spelled(walk.quote), &text[start..end], kind);
+                            cursor = Cursor::at(end);
+                        }
+                        LeafStep::String(start) => {
+                            visitor.plain(plain.raw(cursor.reported, start));
+                            cursor = Cursor::at(start);
+                            let (mark, depth) = walk.quote;
+                            let (ending, after) = (SecretEnd::Quote { mark, depth }, AfterSecret::Leaf(walk));
+                            self.state = ScanState::Inside { ending, after, kind };
                         }
                     }
                 }
@@ -171,39 +216,45 @@ impl LineScanner {
                         Continuation::Piece => text.len().saturating_sub(detector.lookahead()),
                         Continuation::Line | Continuation::Nothing => text.len(),
                     };
-                    let found = first.take().unwrap_or_else(|| match hits.next(cursor.examined.max(cursor.reported)) {
+                    let from = cursor.examined.max(cursor.reported);
+                    let found = first.take().unwrap_or_else(|| match hits.next(from, cursor.floor) {
                         Some(hit) if hit.at < last => {
                             cursor.examined = hit.at;
                             self.examine(&hits, hit, cursor.floor, next)
                         }
                         _ => {
-                            cursor.examined = last.max(cursor.reported);
+                            cursor.examined = last.max(from);
                             SecretMatch::Wait
                         }
                     });
                     match found {
                         SecretMatch::Nothing => {}
-                        SecretMatch::Inside { colon } => push(&mut self.colons, colon, MAX_COLONS),
                         SecretMatch::Wait => break,
-                        // This text was already reported as plain.
-                        found if !found.starts_at_or_after(cursor.reported) => {}
-                        SecretMatch::Whole { start, end, kind } => {
-                            visitor.plain(&text[cursor.reported..start]);
-                            visitor.secret(&text[start..end], kind);
+                        SecretMatch::Whole { start, end, kind } if end > cursor.reported => {
+                            // The lines before the last one are already reported.
+                            let start = start.max(cursor.reported);
+                            visitor.plain(plain.raw(cursor.reported, start));
+                            visitor.secret(plain.raw(start, end), &text[start..end], kind);
                             visitor.end(kind);
                             cursor = Cursor::at(end);
                         }
-                        SecretMatch::Number { start, end, quote, slashes } => {
-                            let slashes = &[b'\\'; MAX_BACKSLASHES][..slashes.min(MAX_BACKSLASHES)];
-                            let kind = SecretKind::Named(super::NameContext::Member);
-                            visitor.plain(&text[cursor.reported..start]);
-                            visitor.number(&[slashes, &[quote]].concat(), &text[start..end], kind);
+                        // This text was already reported as plain.
+                        found if !found.starts_at_or_after(cursor.reported) => {}
+                        SecretMatch::Whole { .. } => {}
+                        SecretMatch::Number { start, end, quote } => {
+                            let kind = SecretKind::Named(NameContext::Member);
+                            visitor.plain(plain.raw(cursor.reported, start));
+                            visitor.number(&spelled(quote), &text[start..end], kind);
                             cursor = Cursor::at(end);
                         }
-                        SecretMatch::Open { start, ending, in_array, kind } => {
-                            visitor.plain(&text[cursor.reported..start]);
+                        SecretMatch::Open { start, ending, after, kind } => {
+                            visitor.plain(plain.raw(cursor.reported, start));
                             cursor = Cursor::at(start);
-                            self.state = ScanState::Inside { ending, in_array, kind };
+                            self.state = ScanState::Inside { ending, after, kind };
+                        }
+                        SecretMatch::Leaves { start, walk } => {
+                            cursor = Cursor { examined: start, floor: start, ..cursor };
+                            self.state = ScanState::Leaves(walk);
                         }
                     }
                 }
@@ -212,19 +263,23 @@ impl LineScanner {
         let is_between = matches!(self.state, ScanState::Between);
         let Cursor { reported, examined, floor } = cursor;
         match next {
-            Continuation::Nothing => visitor.plain(&text[reported..]),
+            Continuation::Nothing => visitor.plain(plain.raw_from(reported)),
             Continuation::Piece => {
-                let from = examined.saturating_sub(LOOKBEHIND);
-                visitor.plain(&text[reported.min(from)..from]);
-                self.hold(text, from, Cursor { reported: reported.max(from), examined, floor: floor.max(from) });
+                let from = plain.char_start(examined.saturating_sub(LOOKBEHIND));
+                if reported < from {
+                    visitor.plain(plain.raw(reported, from));
+                }
+                self.hold(&plain, from, Cursor { reported: reported.max(from), examined, floor: floor.max(from) });
             }
             Continuation::Line => {
-                visitor.plain(&text[reported..length]);
+                visitor.plain(plain.raw(reported, length));
                 let first = self.undecided.first().map_or(text.len(), |hit| hit.at);
-                let from = first.max(text.len().saturating_sub(MAX_OBJECT)).saturating_sub(LOOKBEHIND);
+                let from = first.max(text.len().saturating_sub(MAX_LINE_CONTEXT)).saturating_sub(LOOKBEHIND);
                 // Outside a secret, the kept text is only context for the next line; it may include an earlier secret.
                 let (from, floor) = if is_between { (from, from) } else { (from.min(floor), floor) };
-                self.hold(text, from, Cursor { reported: text.len(), examined: text.len(), floor });
+                let examined = if let ScanState::Leaves(_) = self.state { examined } else { text.len() };
+                let from = plain.char_start(from);
+                self.hold(&plain, from, Cursor { reported: text.len(), examined, floor: floor.max(from) });
             }
         }
     }
@@ -236,10 +291,13 @@ impl LineScanner {
         for hit in std::mem::take(&mut self.undecided) {
             match self.examine(hits, hit, 0, next) {
                 SecretMatch::Wait => push(&mut self.undecided, hit, MAX_UNDECIDED),
-                SecretMatch::Inside { colon } => push(&mut self.colons, colon, MAX_COLONS),
                 SecretMatch::Nothing => {}
                 found => {
-                    first = first.or(Some(found).filter(|found| found.starts_at_or_after(self.cursor.reported)));
+                    let is_new = match found {
+                        SecretMatch::Whole { end, .. } => end > self.cursor.reported,
+                        _ => found.starts_at_or_after(self.cursor.reported),
+                    };
+                    first = first.or(Some(found).filter(|_| is_new));
                 }
             }
         }
@@ -249,29 +307,30 @@ impl LineScanner {
     /// Examines a hit. If the decision needs the next line, this returns the result for this line alone, and the hit is
     /// examined again with the next line.
     fn examine(&mut self, hits: &Hits<'_>, hit: Hit, floor: usize, next: Continuation) -> SecretMatch {
-        let is_value = self.colons.contains(&hit.at);
-        let examine = |more| match is_value {
-            true => hits.examine_value(hit, floor, more),
-            false => hits.examine(hit, floor, more),
-        };
-        match examine(next != Continuation::Nothing) {
+        match hits.examine(hit, floor, next != Continuation::Nothing) {
             SecretMatch::Wait if next == Continuation::Line => {
                 push(&mut self.undecided, hit, MAX_UNDECIDED);
-                examine(false)
+                hits.examine(hit, floor, false)
             }
             found => found,
         }
     }
 
-    /// Keeps the text from offset `from` on, to be examined with the following text.
-    fn hold(&mut self, text: &[u8], from: usize, Cursor { reported, examined, floor }: Cursor) {
-        self.held = text[from..].to_vec();
+    /// Keeps the bytes of the plain text from offset `from` on, to be examined with the following bytes.
+    fn hold(&mut self, plain: &PlainText<'_>, from: usize, Cursor { reported, examined, floor }: Cursor) {
+        let from = plain.char_start(from);
+        self.held = plain.raw_from(from).to_vec();
         self.cursor = Cursor { reported: reported - from, examined: examined - from, floor: floor - from };
-        self.colons.retain(|at| *at >= from);
-        self.colons.iter_mut().for_each(|at| *at -= from);
         self.undecided.retain(|hit| hit.at >= from);
         self.undecided.iter_mut().for_each(|hit| hit.at -= from);
     }
+}
+
+/// Returns the usual spelling of a quote in a string within this many strings.
+fn spelled((mark, depth): Quote) -> Vec<u8> {
+    let mut quote = vec![b'\\'; (1 << depth.min(MAX_SPELLED_DEPTH)) - 1];
+    quote.push(mark);
+    quote
 }
 
 /// Adds an item, and drops the oldest one if there would be more than `most`.
@@ -282,20 +341,11 @@ fn push<T>(places: &mut Vec<T>, place: T, most: usize) {
     places.push(place);
 }
 
-/// Returns the offset of the trailing backslashes, which are kept because their meaning depends on the next byte. Only
-/// their number modulo twice the nesting depth matters, so if there are very many, only some are kept.
-fn keep_trailing_slashes(text: &[u8], from: usize) -> usize {
-    let count = text[from..].iter().rev().take_while(|b| **b == b'\\').count();
-    let keep = if count <= 2 * SLASH_MODULUS { count } else { SLASH_MODULUS + count % SLASH_MODULUS };
-    text.len() - keep
-}
+/// The maximum number of strings around a quote; more are not decoded.
+const MAX_SPELLED_DEPTH: u8 = 7;
 
-/// The largest modulus that is applied to the number of backslashes before a quote: a quote has at most 31 of them, and
-/// a quote nested inside it has 32 more.
-const SLASH_MODULUS: usize = 64;
-
-/// The maximum number of nested objects with secret names.
-const MAX_COLONS: usize = 16;
+/// The maximum length of an earlier line that is examined together with the next line.
+const MAX_LINE_CONTEXT: usize = 512;
 
 /// The maximum number of undecided hits that are kept for the next line. Each is examined again with every line.
 const MAX_UNDECIDED: usize = 4;

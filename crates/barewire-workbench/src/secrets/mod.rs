@@ -4,19 +4,26 @@
 //! a `SecretVisitor` with the plain and the secret parts. The [`Redactor`] uses such a visitor, and so does the check
 //! that reports secrets on the wire, so both find secrets by the same rules.
 //!
-//! The modules in the order of use: `hits` finds places that may be the start or the name of a secret. `named` and
-//! `parameters` decide by name, with the table in `names`; `tokens` decides by shape, with the table in `shapes`. All
-//! of them read the text through a `view`. `words` recognizes values that are harmless in spite of their name. `ending`
-//! finds the end of a secret, and `line` combines these steps.
+//! The modules in the order of use: `decode` turns the bytes into plain text without escapes. `hits` finds places in it
+//! that may be the start or the name of a secret. `named`, `pairs`, `siblings`, `leaves`, `kubernetes` and `parameters` decide
+//! by name, with the table in `names`; `tokens` decides by shape, with the table in `formats`. All of them read the text
+//! through a `view`. `words` and `shapes` recognize values that are harmless in spite of their name. `ending` finds the
+//! end of a secret, and `line` combines these steps and returns to the bytes.
 
+mod decode;
 mod ending;
+mod formats;
 mod hits;
+mod kubernetes;
+mod leaves;
 mod line;
 mod named;
 mod names;
+mod pairs;
 mod parameters;
 mod redact;
 mod shapes;
+mod siblings;
 mod stream;
 mod tokens;
 mod view;

@@ -1,6 +1,6 @@
 //! Decides by the name of a header, member, parameter or variable whether its value is a secret.
 
-use super::shapes::{is_path, looks_generated, looks_random};
+use super::shapes::{is_mixed_word, is_path, looks_generated, looks_random};
 use super::words::{is_language_token, is_path_of_words};
 
 /// The place where a name occurs. Some rules apply only in some places.
@@ -46,7 +46,7 @@ impl SecretClass {
         let is_sure = matches!(place, NameContext::Assigned | NameContext::Query);
         match self {
             Self::PasswordOrFolder => !is_path(value),
-            Self::Credentials => value.contains(&b':') || looks_generated(value),
+            Self::Credentials => value.contains(&b':') || looks_generated(value) || is_mixed_word(value),
             Self::Key => looks_generated(value) && (is_sure || looks_random(value)) && !is_path_of_words(value),
             Self::Token => place != NameContext::Member || !is_language_token(value),
             Self::Authorization | Self::Password | Self::Other => true,
@@ -73,9 +73,10 @@ pub(super) fn secret_class(name: &[u8], place: NameContext) -> Option<SecretClas
     if may_be_secret(name) { class_of_plain_name(name, place) } else { None }
 }
 
-/// Returns the class of a name with `\uNNNN` escapes in it.
-pub(super) fn escaped_class(name: &[u8], place: NameContext) -> Option<SecretClass> {
-    secret_class(&unescaped(name), place)
+/// Whether all values in an object under this name are secrets.
+pub(super) fn is_container(name: &[u8]) -> bool {
+    let ends = |end: &[u8]| name.len() >= end.len() && name[name.len() - end.len()..].eq_ignore_ascii_case(end);
+    ends(b"secret") || ends(b"secrets") || ends(b"credential") || ends(b"credentials")
 }
 
 /// Whether the last two letters can end a secret name. This quick test comes first because almost no name in a message
@@ -91,6 +92,7 @@ fn may_be_secret(name: &[u8]) -> bool {
         (b'e', first) => matches!(first, b'd' | b'i' | b'r' | b's'),
         (b's', first) => matches!(first, b'd' | b'e' | b'l' | b'n' | b's' | b't' | b'y'),
         (b't', first) => matches!(first, b'a' | b'e' | b'w'),
+        (b'a', first) => first == b't',
         last => matches!(last, (b'g', b'i') | (b'h', b't') | (b'l', b'a') | (b'p', b't') | (b'r', b'e') | (b'y', b'e')),
     }
 }
@@ -112,7 +114,7 @@ fn class_of_plain_name(name: &[u8], place: NameContext) -> Option<SecretClass> {
         before = *byte;
     }
     let (plain, last, first) = (&plain[..length], &plain[word..length], &plain[..word]);
-    if place == NameContext::Query && QUERY_NAMES.contains(&plain) {
+    if place == NameContext::Query && (QUERY_NAMES.contains(&plain) || plain.ends_with(b"signature")) {
         return Some(SecretClass::Other);
     }
     if place == NameContext::Member && MEMBER_NAMES.contains(&plain) {
@@ -138,7 +140,7 @@ fn class_of_plain_name(name: &[u8], place: NameContext) -> Option<SecretClass> {
         {
             Some(SecretClass::Token)
         }
-        b'n' | b't' | b'y' | b's' | b'e' | b'l' | b'd' | b'r'
+        b'n' | b't' | b'y' | b's' | b'e' | b'l' | b'd' | b'r' | b'a'
             if ends_in(SECRET_SUFFIXES) && !ends_in(HARMLESS_TOKENS) && plain != b"tokens" =>
         {
             Some(SecretClass::Other)
@@ -150,26 +152,6 @@ fn class_of_plain_name(name: &[u8], place: NameContext) -> Option<SecretClass> {
         }
         _ => None,
     }
-}
-
-/// Replaces each `\uNNNN` in a name with its character, however deeply the string is nested.
-fn unescaped(name: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(name.len());
-    let mut rest = name;
-    while let Some(at) = memchr::memchr(b'\\', rest) {
-        plain.extend_from_slice(&rest[..at]);
-        rest = &rest[at..];
-        let slashes = rest.iter().take_while(|b| **b == b'\\').count();
-        rest = &rest[slashes..];
-        let digits = rest.strip_prefix(b"u").and_then(|rest| rest.get(..4));
-        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        if let Some(code) = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            plain.push(code);
-            rest = &rest[5..];
-        }
-    }
-    plain.extend_from_slice(rest);
-    plain
 }
 
 pub(super) fn header_class(name: &[u8]) -> Option<SecretClass> {
@@ -187,7 +169,7 @@ fn strip_ignoring_case<'a>(text: &'a [u8], start: &[u8]) -> Option<&'a [u8]> {
 /// The maximum number of bytes at the end of a name that are compared.
 const MAX_NAME: usize = 64;
 
-/// The maximum length of a name as written: the longest name in the tables with every character escaped.
+/// The maximum length of a name that is read.
 pub(super) const MAX_WRITTEN_NAME: usize = 160;
 
 /// The endings of secret names, in lower case and without separators.
@@ -196,6 +178,7 @@ const SECRET_SUFFIXES: &[&[u8]] = &[
     b"token", b"secret", b"secrets", b"apikey", b"apikeys", b"accesskey", b"secretkey", b"privatekey", b"authkey",
     b"signingkey", b"encryptionkey", b"masterkey", b"sessionkey", b"sshkey", b"cookie", b"cookies", b"credential",
     b"credentials", b"sessionid", b"codeverifier", b"clientassertion",
+    b"clientkeydata",
 ];
 
 /// Names of tokens that are not secrets: positions in a list, progress, and token counts.
@@ -225,8 +208,7 @@ const HARMLESS_KEY_PREFIXES: &[&[u8]] = &[
 ];
 
 /// Names that are secret in a query. In most other places they are too short to be certain.
-const QUERY_NAMES: &[&[u8]] =
-    &[b"key", b"code", b"sig", b"signature", b"auth", b"pwd", b"sid", b"xamzsignature", b"jwt"];
+const QUERY_NAMES: &[&[u8]] = &[b"key", b"code", b"sig", b"auth", b"pwd", b"sid", b"jwt"];
 const MEMBER_NAMES: &[&[u8]] = &[b"auth", b"jwt"];
 
 #[cfg(test)]
@@ -243,14 +225,6 @@ mod tests {
             assert!(secret_class(name.as_bytes(), NameContext::Member).is_some(), "{name}");
             assert!(secret_class(name.as_bytes(), NameContext::Assigned).is_some(), "{name}");
         }
-    }
-
-    #[test]
-    fn escapes_hide_nothing() {
-        for name in [r"se\u0063ret", r"\\u0074oken", r"toke\u006E", r"\u0070\u0061\u0073\u0073"] {
-            assert!(escaped_class(name.as_bytes(), NameContext::Member).is_some(), "{name}");
-        }
-        assert_eq!(escaped_class(br"na\u006de\", NameContext::Member), None);
     }
 
     #[test]

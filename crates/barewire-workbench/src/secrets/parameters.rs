@@ -1,10 +1,10 @@
 //! Finds secrets in the parameters of an `Authorization` header, and in a URL query within a query.
 
 use super::SecretKind;
-use super::ending::SecretEnd;
+use super::ending::{EndSearch, SecretEnd};
 use super::names::{self, NameContext};
 use super::shapes::{self, MAX_SCHEME, is_key, separates};
-use super::view::{MAX_BACKSLASHES, MAX_RUN, SecretMatch, TextView, is_name};
+use super::view::{AfterSecret, MAX_RUN, SecretMatch, TextView, is_name};
 
 enum Parameter {
     /// A parameter that ends at this offset.
@@ -19,7 +19,7 @@ impl TextView<'_> {
     /// a known scheme may be prose, so at least two parameters must follow it.
     pub(super) fn parameters(&self, start: usize, scheme: usize) -> Option<SecretMatch> {
         let most = self.text.len().min(start + MAX_RUN);
-        let view = TextView { text: &self.text[..most], floor: self.floor, more: self.more && most < start + MAX_RUN };
+        let view = TextView { text: &self.text[..most], more: self.more && most < start + MAX_RUN, ..*self };
         let behind = if scheme > 0 { start + scheme } else { self.skip(start, MAX_SCHEME, is_key) };
         let first = view.gap(behind);
         let (mut end, mut next, mut count) = (first, first, 0);
@@ -52,14 +52,13 @@ impl TextView<'_> {
             Some(_) => return Parameter::No,
         }
         let value = equals + 1;
-        let quote = self.skip(value, MAX_BACKSLASHES, |b| b == b'\\');
-        match text.get(quote) {
+        match text.get(value) {
             None => none,
-            Some(b'"') => match text.get(self.skip_json_space(quote + 1)) {
+            Some(b'"') => match text.get(self.skip_json_space(value + 1)) {
                 None => none,
                 // This quote ends the string that contains the parameter.
                 Some(b',' | b'}' | b']' | b':') => Parameter::No,
-                Some(_) => self.quoted(quote + 1, &text[value..=quote]),
+                Some(_) => self.quoted(value),
             },
             // The `=` is the padding of Base64.
             Some(b'=') => Parameter::No,
@@ -71,15 +70,15 @@ impl TextView<'_> {
         }
     }
 
-    /// Reads a quoted value. `quote` is the opening quote with the backslashes before it.
-    fn quoted(&self, start: usize, quote: &[u8]) -> Parameter {
-        let ending = SecretEnd::Quote { slashes: quote.len() - 1 };
-        match ending.find(self.text, start) {
-            None if self.more => Parameter::Undecided,
-            None => Parameter::Ends(self.text.len()),
+    /// Reads a value in the quotes that begin at `quote`.
+    fn quoted(&self, quote: usize) -> Parameter {
+        let depth = self.plain.depth(quote);
+        match (SecretEnd::Quote { mark: b'"', depth }).find(self, quote + 1) {
+            EndSearch::After(_) if self.more => Parameter::Undecided,
+            EndSearch::After(end) => Parameter::Ends(end),
+            EndSearch::At(end) if self.plain.depth(end) == depth => Parameter::Ends(end + 1),
             // Any other quote ends the string that contains the parameter.
-            Some(end) if self.text[end..].starts_with(quote) => Parameter::Ends(end + quote.len()),
-            Some(end) => Parameter::Ends(end),
+            EndSearch::At(end) => Parameter::Ends(end),
         }
     }
 
@@ -101,7 +100,7 @@ impl TextView<'_> {
         let kind = SecretKind::Named(NameContext::Query);
         match (0..rest.len()).find(ends) {
             None if rest.len() == MAX_RUN => {
-                SecretMatch::Open { start, ending: SecretEnd::Query, in_array: false, kind }
+                SecretMatch::Open { start, ending: SecretEnd::Query, after: AfterSecret::Nothing, kind }
             }
             None if self.more => SecretMatch::Wait,
             end => {

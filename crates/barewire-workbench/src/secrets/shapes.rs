@@ -1,100 +1,18 @@
-//! Decides by its shape whether a word looks like a secret: by the token prefixes of well-known services, or because it
-//! looks random.
+//! Decides by its shape whether a word looks like a secret, because it looks random or has the form of one.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
 use super::SecretKind;
 
-/// The shape of a token of a well-known service.
-pub(super) struct TokenShape {
-    /// The public prefix that all these tokens have.
-    pub(super) begins: &'static str,
-    pub(super) what: &'static str,
-    /// The minimum length, including the prefix.
-    least: usize,
-}
-
-impl TokenShape {
-    pub(super) const fn kind(&self) -> SecretKind {
-        SecretKind::Shaped { what: self.what, begins: self.begins }
-    }
-
-    /// Whether a text with this prefix is a token of this shape.
-    pub(super) fn fits(&self, run: &[u8]) -> bool {
-        if run.len() < self.least {
-            return false;
-        }
-        match self.begins.as_bytes().last() {
-            // Ordinary names also begin with `sk-`, so plain words with dashes between them are not a token.
-            Some(b'-') => run.len() >= 60 || has_random_word(run),
-            Some(b'_') => {
-                let rest = &run[self.begins.len()..];
-                let has = |part: fn(&u8) -> bool| rest.iter().any(part);
-                has(u8::is_ascii_digit) || has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase)
-            }
-            _ => true,
-        }
-    }
-}
-
-const fn token(begins: &'static str, what: &'static str, least: usize) -> TokenShape {
-    TokenShape { begins, what, least }
-}
-
-/// Returns the shape whose prefix (a word and a separator) ends this text.
-pub(super) fn prefixed_shape(text: &[u8]) -> Option<&'static TokenShape> {
-    let [.., first, second, _] = text else { return None };
-    // Quick test: this function runs for every separator, and almost no separator ends a prefix.
-    if !PREFIX_LETTERS[0][usize::from(*first)] || !PREFIX_LETTERS[1][usize::from(*second)] {
-        return None;
-    }
-    PREFIXED_SHAPES.iter().find(|shape| text.ends_with(shape.begins.as_bytes()))
-}
-
-/// The bytes that occur as the second-last and the last letter before the separator of a prefix.
-static PREFIX_LETTERS: [[bool; 256]; 2] = {
-    let (mut letters, mut index) = ([[false; 256]; 2], 0);
-    while index < PREFIXED_SHAPES.len() {
-        let begins = PREFIXED_SHAPES[index].begins.as_bytes();
-        letters[0][begins[begins.len() - 3] as usize] = true;
-        letters[1][begins[begins.len() - 2] as usize] = true;
-        index += 1;
-    }
-    letters
-};
-
-/// The shapes whose prefix is a word and a separator.
-#[rustfmt::skip] // a table
-const PREFIXED_SHAPES: &[TokenShape] = &[
-    token("sk-", "a key of a model's provider", 20), token("xai-", "a key of a model's provider", 20),
-    token("pplx-", "a key of a model's provider", 20), token("gsk_", "a key of a model's provider", 30),
-    token("hf_", "a token of Hugging Face", 30), token("tvly-", "a key of Tavily", 20),
-    token("sk_live_", "a key of Stripe", 20), token("sk_test_", "a key of Stripe", 20),
-    token("rk_live_", "a key of Stripe", 20), token("rk_test_", "a key of Stripe", 20),
-    token("whsec_", "a secret of Stripe", 24), token("ghp_", "a token of GitHub", 20),
-    token("gho_", "a token of GitHub", 20), token("ghu_", "a token of GitHub", 20),
-    token("ghs_", "a token of GitHub", 20), token("ghr_", "a token of GitHub", 20),
-    token("github_pat_", "a token of GitHub", 20), token("glpat-", "a token of GitLab", 20),
-    token("xoxa-", "a token of Slack", 14), token("xoxb-", "a token of Slack", 14),
-    token("xoxe-", "a token of Slack", 14), token("xoxp-", "a token of Slack", 14),
-    token("xoxr-", "a token of Slack", 14), token("xoxs-", "a token of Slack", 14),
-    token("xapp-", "a token of Slack", 14), token("npm_", "a token of npm", 30),
-    token("pypi-", "a token of PyPI", 50), token("dop_v1_", "a token of DigitalOcean", 40),
-    token("shpat_", "a token of Shopify", 30), token("ntn_", "a token of Notion", 30),
-    token("lin_api_", "a key of Linear", 30), token("figd_", "a token of Figma", 30),
-    token("sbp_", "a token of Supabase", 30), token("SG.", "a key of SendGrid", 60),
-    token("ya29.", "a token of Google", 30),
-];
-
-pub(super) const AWS: TokenShape = token("AKIA", "a key of AWS", 20);
-pub(super) const AWS_SESSION: TokenShape = token("ASIA", "a key of AWS", 20);
-pub(super) const GOOGLE: TokenShape = token("AIza", "a key of Google", 35);
-
 pub(super) const JWT: SecretKind = SecretKind::Shaped { what: "a JSON Web Token", begins: "eyJ" };
 pub(super) const BEARER: SecretKind = SecretKind::Shaped { what: "a bearer token", begins: "" };
 pub(super) const BASIC: SecretKind = SecretKind::Shaped { what: "a user and a password in Base64", begins: "" };
 pub(super) const PRIVATE_KEY: SecretKind = SecretKind::Shaped { what: "a private key", begins: "" };
+pub(super) const WEBHOOK: SecretKind = SecretKind::Shaped { what: "the secret part of a webhook's URL", begins: "" };
+pub(super) const BOT_TOKEN: SecretKind = SecretKind::Shaped { what: "a token of a bot", begins: "" };
+pub(super) const APPLICATION_TOKEN: SecretKind = SecretKind::Shaped { what: "a token of Facebook", begins: "" };
+pub(super) const AZURE: SecretKind = SecretKind::Shaped { what: "a client secret of Azure", begins: "" };
 pub(super) const PASSWORD_IN_URL: SecretKind = SecretKind::Shaped { what: "a password in a URL", begins: "" };
 
 /// Returns the length of the scheme at the start of an `Authorization` value, including the space after it; 0 without a
@@ -131,7 +49,11 @@ pub(super) fn is_token(byte: u8) -> bool {
 pub(super) fn separates(byte: u8) -> bool {
     byte <= b' '
         || matches!(byte, b'"' | b'\'' | b'`' | b'&' | b',' | b';' | b'<' | b'>' | b'(' | b')' | b'{' | b'}')
-        || matches!(byte, b'[' | b']' | b'|' | b'\\')
+        || matches!(byte, b'[' | b']' | b'|')
+}
+
+pub(super) fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 
 /// Whether a word is long and mixes letters and digits, unlike a word of prose.
@@ -147,6 +69,15 @@ pub(crate) fn looks_generated(value: &[u8]) -> bool {
         && !is_path(value)
         && !value.contains(&b' ')
         && memchr::memmem::find(value, b"://").is_none()
+}
+
+/// Whether a value is one long word of Base64 with letters of both cases, as a user and a password in Base64 are.
+pub(super) fn is_mixed_word(value: &[u8]) -> bool {
+    let has = |part: fn(&u8) -> bool| value.iter().any(part);
+    value.len() >= 16
+        && value.iter().all(|b| is_base64(*b))
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_lowercase)
 }
 
 pub(super) fn is_path(value: &[u8]) -> bool {

@@ -1,43 +1,169 @@
-//! Finds secrets by their shape, around a character in a text: a token, a private key, or a password in a URL.
+//! Finds secrets by their shape: a token, a private key, a password in a URL or in an address.
 
-use memchr::{memchr_iter, memmem};
+use memchr::{memchr, memchr_iter, memrchr};
 
+use super::SecretKind;
 use super::ending::SecretEnd;
+use super::formats::{FormatMatch, TOKEN_FORMATS, TokenFormat};
+use super::hits::{WordRule, rules};
 use super::shapes::{
-    self, AWS, AWS_SESSION, BASIC, BEARER, GOOGLE, JWT, PASSWORD_IN_URL, PRIVATE_KEY, TokenShape, is_key, is_token,
-    looks_random,
+    self, APPLICATION_TOKEN, AZURE, BASIC, BEARER, BOT_TOKEN, JWT, PASSWORD_IN_URL, PRIVATE_KEY, WEBHOOK, is_base64,
+    is_key, is_token, looks_random, separates,
 };
-use super::view::{MAX_BACKSLASHES, MAX_RUN, SecretMatch, TextView};
+use super::view::{AfterSecret, MAX_RUN, SecretMatch, TextView};
 
 impl TextView<'_> {
-    /// Returns the start of a URL's authority if two slashes, possibly written as `\/`, begin at `at`.
-    pub(super) fn authority(&self, at: usize) -> Option<usize> {
-        match self.text.get(at..)? {
-            [b'/', b'/', ..] => Some(at + 2),
-            [b'\\', ..] => {
-                let first = self.skip(at, MAX_BACKSLASHES, |b| b == b'\\');
-                let second = self.skip(first + 1, MAX_BACKSLASHES, |b| b == b'\\');
-                let are_slashes = self.text.get(first) == Some(&b'/') && self.text.get(second) == Some(&b'/');
-                are_slashes.then_some(second + 1)
+    /// Examines a word that may begin with a keyword.
+    pub(super) fn word(&self, at: usize) -> SecretMatch {
+        for (rule, length) in rules(&self.text[at..]) {
+            let behind = at + length;
+            let found = match rule {
+                WordRule::Format(index) => self.format(at, &TOKEN_FORMATS[index]),
+                WordRule::Scheme => self.scheme(at),
+                WordRule::Option => self.option(at + 1),
+                WordRule::Jwt => self.jwt(at),
+                WordRule::PemHeader => self.private_key(behind),
+                WordRule::BotToken => self.bot_token(at),
+                WordRule::Netrc => self.netrc(at, behind),
+                WordRule::Setter => self.setter(behind),
+                WordRule::UserOption => self.user_option(behind),
+                WordRule::NetworkAddress => self.network_address(at),
+                WordRule::OracleAddress => self.oracle_address(behind),
+                WordRule::ShellPassword => self.shell_password(behind),
+            };
+            if found != SecretMatch::Nothing {
+                return found;
             }
-            _ => None,
+        }
+        SecretMatch::Nothing
+    }
+
+    /// Examines a possible token of this format that begins at `start`.
+    fn format(&self, start: usize, format: &TokenFormat) -> SecretMatch {
+        if self.is_in_base64(start) {
+            return SecretMatch::Nothing;
+        }
+        let body = start + format.begins.len();
+        match format.read(&self.text[body..], self.more) {
+            FormatMatch::No => SecretMatch::Nothing,
+            FormatMatch::Wait => SecretMatch::Wait,
+            FormatMatch::Fits(length) if length >= MAX_RUN => {
+                let (ending, after) = (SecretEnd::Separator, AfterSecret::Nothing);
+                SecretMatch::Open { start, ending, after, kind: format.kind() }
+            }
+            FormatMatch::Fits(length) => {
+                // The first part of a token of Terraform is before its keyword.
+                let before =
+                    if format.begins == "atlasv1." { self.back(start, 16, |b| is_key(b) || b == b'.') } else { start };
+                SecretMatch::whole(before, body + length, format.kind())
+            }
         }
     }
 
-    /// Examines `user:password@` in a URL. A user name without a password is a secret only if it looks like a token.
-    pub(super) fn userinfo(&self, start: usize) -> SecretMatch {
-        let end = self.skip(start, MAX_RUN, |b| !matches!(b, b'/' | b'?' | b'#' | b'"' | b'\\') && b > b' ');
-        if end == self.text.len() && self.more && end - start < MAX_RUN {
+    fn jwt(&self, at: usize) -> SecretMatch {
+        if self.is_in_base64(at) {
+            return SecretMatch::Nothing;
+        }
+        let dots = |run: &[u8]| run.len() >= 30 && memchr_iter(b'.', run).count() >= 2;
+        self.run(at, |b| is_key(b) || b == b'.', dots, |start, end| SecretMatch::whole(start, end, JWT))
+    }
+
+    /// Examines `ID.TIME.HMAC`, the token of a bot: the id is a number in Base64.
+    fn bot_token(&self, at: usize) -> SecretMatch {
+        let is_one = |run: &[u8]| {
+            let mut parts = run.split(|b| *b == b'.').map(<[u8]>::len);
+            let lengths = (parts.next(), parts.next(), parts.next(), parts.next());
+            matches!(lengths, (Some(22..=28), Some(6..=7), Some(27..=42), None))
+        };
+        self.run(at, |b| is_key(b) || b == b'.', is_one, |start, end| SecretMatch::whole(start, end, BOT_TOKEN))
+    }
+
+    /// Examines `-----BEGIN … PRIVATE KEY-----` from after its first space.
+    fn private_key(&self, behind: usize) -> SecretMatch {
+        let end = self.skip(behind, MAX_PEM_HEAD, |b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b' ');
+        let start = self.skip(end, 5, |b| b == b'-');
+        if start >= self.text.len() && self.more && start - behind < MAX_PEM_HEAD {
             return SecretMatch::Wait;
         }
-        let authority = &self.text[start..end];
-        let Some(at) = memchr::memrchr(b'@', authority) else { return SecretMatch::Nothing };
-        let from = match memchr_iter(b':', &authority[..at]).next() {
-            Some(colon) => colon + 1,
-            None if looks_random(&authority[..at]) => 0,
+        let head = &self.text[behind..end];
+        if !(head.ends_with(b"PRIVATE KEY") || head.ends_with(b"PRIVATE KEY BLOCK")) || start - end < 5 {
+            return SecretMatch::Nothing;
+        }
+        let word = self.gap(start);
+        let length = self.skip(word, MIN_KEY_WORD, is_base64) - word;
+        // In prose, a few words follow the header.
+        if word > start && length < MIN_KEY_WORD && word + length < self.text.len() {
+            return SecretMatch::Nothing;
+        }
+        if word + length >= self.text.len() && self.more && length < MIN_KEY_WORD && word > start {
+            return SecretMatch::Wait;
+        }
+        SecretMatch::Open { start, ending: SecretEnd::Pem, after: AfterSecret::KeyLine, kind: PRIVATE_KEY }
+    }
+
+    /// Examines `Bearer …` and `Basic …`, in upper or lower case. An unusual spelling may begin prose, so then the
+    /// token must look more random.
+    fn scheme(&self, at: usize) -> SecretMatch {
+        let rest = &self.text[at..];
+        let is_bearer = matches!(rest[1], b'e' | b'E');
+        let end = at + if is_bearer { b"bearer".len() } else { b"basic".len() };
+        let start = self.gap(end);
+        if start == end && start < self.text.len() {
+            return SecretMatch::Nothing;
+        }
+        if !is_bearer {
+            return self.run(start, is_token, shapes::is_basic, |start, end| SecretMatch::whole(start, end, BASIC));
+        }
+        let is_usual = rest.starts_with(b"Bearer");
+        let random = |run: &[u8]| match is_usual {
+            true => run.len() >= 24 || looks_random(run),
+            false => shapes::has_random_word(run),
+        };
+        self.run(start, is_token, random, |start, end| SecretMatch::whole(start, end, BEARER))
+    }
+
+    /// Returns the start of a URL's authority if two slashes begin at `at`.
+    pub(super) fn authority(&self, at: usize) -> Option<usize> {
+        self.text.get(at..)?.starts_with(b"//").then_some(at + 2)
+    }
+
+    /// Examines `user:password@` in a URL, and the secret path of a webhook. A user name without a password is a secret
+    /// only if it looks like a token.
+    pub(super) fn url(&self, start: usize) -> SecretMatch {
+        let is_part = |b: u8| b != b'"' && b > b' ';
+        let whole = self.skip(start, MAX_URL, is_part);
+        if whole >= self.text.len() && self.more && whole - start < MAX_URL {
+            return SecretMatch::Wait;
+        }
+        let url = &self.text[start..whole];
+        let end = url.iter().position(|b| matches!(b, b'/' | b'?' | b'#' | b'\\')).unwrap_or(url.len());
+        let authority = &url[..end];
+        if let Some(secret) = webhook_secret(authority, &url[end..]) {
+            let from = start + end + secret;
+            let until = self.skip(from, MAX_URL, |b| !separates(b) && b != b'?');
+            return SecretMatch::whole(from, until, WEBHOOK);
+        }
+        let scheme = &self.text[self.back(start - 3, 24, is_key)..start - 3];
+        let is_web = [&b"http"[..], b"https", b"ws", b"wss", b"ftp", b"file"].contains(&scheme);
+        let at = match memrchr(b'@', authority) {
+            Some(at) => at,
+            // The password of a database may contain a slash that is not encoded.
+            None if !is_web && !scheme.is_empty() => {
+                let last = url.iter().position(|b| matches!(b, b',' | b'\'' | b')' | b' ')).unwrap_or(url.len());
+                let Some(at) = memrchr(b'@', &url[..last]) else { return SecretMatch::Nothing };
+                if memchr(b':', authority).is_none() {
+                    return SecretMatch::Nothing;
+                }
+                at
+            }
             None => return SecretMatch::Nothing,
         };
-        let value = &authority[from..at];
+        let from = match memchr(b':', &url[..at]) {
+            Some(colon) => colon + 1,
+            None if looks_random(&url[..at]) => 0,
+            None => return SecretMatch::Nothing,
+        };
+        let value = &url[from..at];
         // In a list of hosts, the text after a colon is a port and the next host.
         let is_port = value.split(|b| *b == b',').next().is_some_and(|port| port.iter().all(u8::is_ascii_digit));
         if value.contains(&b',') && is_port || shapes::is_placeholder(value) || matches!(value[0], b'$' | b'{') {
@@ -46,96 +172,115 @@ impl TextView<'_> {
         SecretMatch::whole(start + from, start + at, PASSWORD_IN_URL)
     }
 
-    /// Examines a character that may end the prefix of a token (`sk-`, `ghp_`, `ya29.`), or be part of an option or of
-    /// the first line of a private key.
-    pub(super) fn dash(&self, at: usize) -> SecretMatch {
-        let before = &self.text[self.floor..at];
-        match before.last() {
-            Some(b'-') if self.text[at] == b'-' => return self.option(at),
-            Some(b'Y') if self.text[at] == b'-' && before.ends_with(b"PRIVATE KEY") => {
-                let head = &before[before.len().saturating_sub(MAX_PEM_HEAD)..];
-                if memmem::find(head, b"-----BEGIN ").is_some() {
-                    let start = at + self.text[at..].iter().take_while(|b| **b == b'-').count();
-                    return SecretMatch::Open { start, ending: SecretEnd::Pem, in_array: false, kind: PRIVATE_KEY };
-                }
-            }
-            _ => {}
+    /// Examines `user:password@tcp(host)`, an address without a scheme.
+    fn network_address(&self, at: usize) -> SecretMatch {
+        if !self.text[self.floor..at].ends_with(b"@") {
+            return SecretMatch::Nothing;
         }
-        let upto = &self.text[self.floor..=at];
-        match shapes::prefixed_shape(upto) {
-            Some(shape) => self.shaped(at + 1 - shape.begins.len(), shape),
-            None => SecretMatch::Nothing,
+        let start = self.back(at - 1, MAX_ADDRESS, |b| b > b' ' && !matches!(b, b'"' | b'\'' | b'='));
+        match memchr(b':', &self.text[start..at - 1]) {
+            Some(colon) if start + colon + 1 < at - 1 => SecretMatch::whole(start + colon + 1, at - 1, PASSWORD_IN_URL),
+            _ => SecretMatch::Nothing,
         }
     }
 
-    /// Examines a capital letter, which may be part of a token or of the scheme before a token.
-    pub(super) fn capital(&self, at: usize) -> SecretMatch {
-        let (before, rest) = (&self.text[self.floor..at], &self.text[at..]);
-        match rest {
-            [b'A', b'K', b'I', b'A', ..] => self.shaped(at, &AWS),
-            [b'A', b'S', b'I', b'A', ..] => self.shaped(at, &AWS_SESSION),
-            [b'A', b'I', b'z', b'a', ..] => self.shaped(at, &GOOGLE),
-            [b'B', b'e' | b'E' | b'a' | b'A', ..] => self.scheme(at),
-            [b'J', ..] if before.ends_with(b"ey") && !self.is_inside_a_word(at - 2) => {
-                let dots = |run: &[u8]| run.len() >= 30 && memchr_iter(b'.', run).count() >= 2;
-                let part = |b| is_key(b) || b == b'.';
-                self.run(at - 2, part, dots, |start, end| SecretMatch::whole(start, end, JWT))
+    /// Examines `user/password@host`.
+    fn oracle_address(&self, start: usize) -> SecretMatch {
+        let end = self.skip(start, MAX_ADDRESS, |b| b > b' ' && !matches!(b, b'"' | b'\''));
+        if end >= self.text.len() && self.more && end - start < MAX_ADDRESS {
+            return SecretMatch::Wait;
+        }
+        let address = &self.text[start..end];
+        match (memchr(b'/', address), memrchr(b'@', address)) {
+            (Some(slash), Some(at)) if slash + 1 < at => {
+                SecretMatch::whole(start + slash + 1, start + at, PASSWORD_IN_URL)
             }
             _ => SecretMatch::Nothing,
         }
     }
 
-    /// Examines `Bearer …` and `Basic …`, in upper or lower case. An unusual spelling may begin prose, so then the
-    /// token must look more random.
-    pub(super) fn scheme(&self, at: usize) -> SecretMatch {
-        let rest = &self.text[at..];
-        let is = |scheme: &[u8]| rest.get(..scheme.len()).is_some_and(|it| it.eq_ignore_ascii_case(scheme));
-        let behind = |scheme: &[u8]| {
-            let end = at + scheme.len();
-            let start = self.gap(end);
-            (start > end || start == self.text.len()).then_some(start)
-        };
-        if is(b"bearer")
-            && let Some(start) = behind(b"bearer")
-        {
-            let is_usual = rest.starts_with(b"Bearer");
-            let random = |run: &[u8]| match is_usual {
-                true => run.len() >= 24 || looks_random(run),
-                false => shapes::has_random_word(run),
-            };
-            return self.run(start, is_token, random, |start, end| SecretMatch::whole(start, end, BEARER));
-        }
-        if is(b"basic")
-            && let Some(start) = behind(b"basic")
-        {
-            return self.run(start, is_token, shapes::is_basic, |start, end| SecretMatch::whole(start, end, BASIC));
-        }
-        SecretMatch::Nothing
-    }
-
-    /// Examines a possible token of this shape that begins at `start`.
-    fn shaped(&self, start: usize, shape: &TokenShape) -> SecretMatch {
-        if self.is_inside_a_word(start) {
+    /// Examines the `|` of `ID|TOKEN`, a token of an application of Facebook.
+    pub(super) fn application_token(&self, at: usize) -> SecretMatch {
+        let start = self.back(at, 18, is_key);
+        let id = &self.text[start..at];
+        if !(15..=16).contains(&id.len()) || !id.iter().all(u8::is_ascii_digit) {
             return SecretMatch::Nothing;
         }
-        let part = if shape.begins.ends_with('.') { |b| is_key(b) || b == b'.' } else { is_key };
-        self.run(start, part, |run| shape.fits(run), |start, end| SecretMatch::whole(start, end, shape.kind()))
+        let is_one = |run: &[u8]| (27..=40).contains(&run.len()) && shapes::has_random_word(run);
+        self.run(at + 1, is_key, is_one, |_, end| SecretMatch::whole(start, end, APPLICATION_TOKEN))
     }
 
-    /// Whether the character before `at` belongs to the same word. An `n` after a backslash is a line break.
-    fn is_inside_a_word(&self, at: usize) -> bool {
-        let before = &self.text[self.floor..at];
-        let escaped = matches!(before, [.., b'\\', b'n' | b't' | b'r']);
-        !escaped && before.last().is_some_and(|b| is_key(*b) || matches!(b, b'+' | b'/' if self.is_base64(at)))
+    /// Examines the `~` of a client secret of Azure: three characters, a digit, `Q~` and a random text.
+    pub(super) fn azure_secret(&self, at: usize) -> SecretMatch {
+        let part = |b: u8| is_key(b) || matches!(b, b'.' | b'~');
+        let start = self.back(at, 8, part);
+        let end = self.skip(at + 1, 48, part);
+        if end >= self.text.len() && self.more && end - at < 48 {
+            return SecretMatch::Wait;
+        }
+        match &self.text[start..at] {
+            [_, _, _, b'0'..=b'9', b'Q'] if (30..=36).contains(&(end - at - 1)) => {
+                SecretMatch::whole(start, end, AZURE)
+            }
+            _ => SecretMatch::Nothing,
+        }
     }
 
-    /// Whether Base64 text ends at `at`, in which `eyJ` and `AKIA` occur by chance; a path or a URL does not count as
-    /// Base64.
-    fn is_base64(&self, at: usize) -> bool {
+    /// Examines the colon of `ID:TOKEN`, the token of a bot.
+    pub(super) fn numbered_token(&self, colon: usize) -> Option<SecretMatch> {
+        let start = self.back(colon, 17, is_key);
+        let id = &self.text[start..colon];
+        if !(8..=16).contains(&id.len())
+            || !id.iter().all(u8::is_ascii_digit)
+            || self.text.get(colon + 1) != Some(&b'A')
+        {
+            return None;
+        }
+        let is_one = |run: &[u8]| (34..=36).contains(&run.len()) && shapes::has_random_word(run);
+        let kind: SecretKind = BOT_TOKEN;
+        Some(self.run(colon + 1, is_key, is_one, |_, end| SecretMatch::whole(start, end, kind)))
+    }
+
+    /// Whether the text before `at` is Base64, in which prefixes of tokens occur by chance; a path or a URL does not
+    /// count as Base64.
+    fn is_in_base64(&self, at: usize) -> bool {
         let before = &self.text[at.saturating_sub(24).max(self.floor)..at];
         before.len() == 24 && before.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/'))
     }
 }
 
-/// The maximum length of a key's first line: longer than `-----BEGIN ENCRYPTED PRIVATE KEY`.
+/// Returns the offset in the path at which the secret of a webhook begins.
+fn webhook_secret(authority: &[u8], path: &[u8]) -> Option<usize> {
+    let is_one = |(host, begin): &&(&[u8], &[u8])| authority.ends_with(host) && path.starts_with(begin);
+    let (_, begin) = WEBHOOKS.iter().find(is_one)?;
+    (path.len() >= begin.len() + MIN_WEBHOOK_SECRET).then_some(begin.len())
+}
+
+/// The hosts of webhooks, and the beginnings of their paths.
+const WEBHOOKS: &[(&[u8], &[u8])] = &[
+    (b"hooks.slack.com", b"/services/"),
+    (b"hooks.slack.com", b"/workflows/"),
+    (b"hooks.slack.com", b"/triggers/"),
+    (b"discord.com", b"/api/webhooks/"),
+    (b"discordapp.com", b"/api/webhooks/"),
+    (b".webhook.office.com", b"/webhookb2/"),
+    (b"outlook.office.com", b"/webhook/"),
+    (b"hooks.zapier.com", b"/hooks/catch/"),
+    (b"api.telegram.org", b"/bot"),
+    (b"chat.googleapis.com", b"/v1/spaces/"),
+];
+
+/// The minimum length of the secret part of a webhook's URL.
+const MIN_WEBHOOK_SECRET: usize = 16;
+
+/// The maximum length of a key's first line: longer than `ENCRYPTED PRIVATE KEY`.
 const MAX_PEM_HEAD: usize = 64;
+
+/// The minimum length of the first word of a key in the same line as its header.
+const MIN_KEY_WORD: usize = 16;
+
+/// The maximum length of a URL that is read to find a password in it.
+const MAX_URL: usize = 2048;
+
+/// The maximum length of a user and a password before a network address.
+const MAX_ADDRESS: usize = 256;

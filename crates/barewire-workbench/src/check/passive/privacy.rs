@@ -114,13 +114,13 @@ struct SecretSpan {
 }
 
 impl SecretVisitor for SecretSpans {
-    fn plain(&mut self, text: &[u8]) {
-        self.at += text.len();
+    fn plain(&mut self, bytes: &[u8]) {
+        self.at += bytes.len();
     }
 
-    fn secret(&mut self, part: &[u8], _: SecretKind) {
+    fn secret(&mut self, bytes: &[u8], _: &[u8], _: SecretKind) {
         self.begin.get_or_insert(self.at);
-        self.at += part.len();
+        self.at += bytes.len();
     }
 
     fn end(&mut self, kind: SecretKind) {
@@ -129,7 +129,7 @@ impl SecretVisitor for SecretSpans {
     }
 
     fn number(&mut self, _: &[u8], number: &[u8], kind: SecretKind) {
-        self.secret(number, kind);
+        self.secret(number, number, kind);
         self.end(kind);
     }
 }

@@ -238,14 +238,15 @@ struct RedactingVisitor<'a> {
 }
 
 impl SecretVisitor for RedactingVisitor<'_> {
-    fn plain(&mut self, text: &[u8]) {
-        self.out.extend_from_slice(text);
+    fn plain(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
     }
 
-    fn secret(&mut self, part: &[u8], _: SecretKind) {
-        self.secret.push(part);
+    fn secret(&mut self, _: &[u8], text: &[u8], _: SecretKind) {
+        // Equal secrets have the same number, however they are spelled.
+        self.secret.push(text);
         // A piece from the middle of a secret writes nothing, but it is also marked as redacted.
-        self.redacted |= !part.is_empty();
+        self.redacted |= !text.is_empty();
     }
 
     fn end(&mut self, _: SecretKind) {
@@ -257,7 +258,7 @@ impl SecretVisitor for RedactingVisitor<'_> {
 
     fn number(&mut self, quote: &[u8], number: &[u8], kind: SecretKind) {
         self.out.extend_from_slice(quote);
-        self.secret(number, kind);
+        self.secret(number, number, kind);
         self.end(kind);
         self.out.extend_from_slice(quote);
     }

@@ -98,8 +98,8 @@ fn the_layout_of_json_makes_no_difference() {
             r#"{"h":[{"name":"Authorization","value":"<redacted-1>"},{"key":"API_KEY","value":"<redacted-2>"}]}"#,
         ),
         (
-            r#"{"secret":{"a":{"value":"kept","b":[{},{}]},"type":"text","value":"b2"}}"#,
-            r#"{"secret":{"a":{"value":"kept","b":[{},{}]},"type":"text","value":"<redacted-1>"}}"#,
+            r#"{"secret":{"a":{"value":"a1","b":[{},{}]},"type":"text","value":"b2"}}"#,
+            r#"{"secret":{"a":{"value":"<redacted-1>","b":[{},{}]},"type":"text","value":"<redacted-2>"}}"#,
         ),
     ];
     let plain = PLAIN.iter().map(|plain| (*plain, *plain));

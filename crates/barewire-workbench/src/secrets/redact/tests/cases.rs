@@ -40,7 +40,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
     (r#"{"secret":{"token":"a1", "value" : 12345}}"#,
      r#"{"secret":{"token":"<redacted-1>", "value" : "<redacted-2>"}}"#),
     (r#"{"t":"{\"secret\":{\"a\":{\"value\":1},\"value\":\"b2\"}}"}"#,
-     r#"{"t":"{\"secret\":{\"a\":{\"value\":1},\"value\":\"<redacted-1>\"}}"}"#),
+     r#"{"t":"{\"secret\":{\"a\":{\"value\":\"<redacted-1>\"},\"value\":\"<redacted-2>\"}}"}"#),
     // JSON white space, plain and in a string.
     ("{\"token\"\t:\"a1\", \"secret\":\r\"b2\"}", "{\"token\"\t:\"<redacted-1>\", \"secret\":\r\"<redacted-2>\"}"),
     ("{\"password\":\r\n[\r\n\t\"a1\"\r\n,\n\"b2\"]}",
