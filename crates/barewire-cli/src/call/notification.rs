@@ -1,7 +1,7 @@
 //! Notifications and requests from the server -> lines on stderr, or on stdout during `subscriptions/listen`.
 
 use std::borrow::Cow;
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 
 use barewire::Failure;
 use barewire::client::ServerNotification;
@@ -12,7 +12,7 @@ use barewire_proto::mcp::LogMessage;
 use barewire_proto::transcript::escape;
 use serde_json::json;
 
-use crate::output::{self, SafeJson, raw_stderr, safe_json, shown};
+use crate::output::{self, Output, SafeJson, raw_stderr, safe_json, shown};
 
 /// Returns the handlers for `--raw`: they print notifications and requests, unless `quiet`, and refuse the requests.
 pub(super) fn methods(quiet: bool) -> Methods {
