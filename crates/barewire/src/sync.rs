@@ -1,5 +1,5 @@
-//! Locks and atomics for the code that passes messages between threads. They are those of std; in the [model](crate)
-//! they are those of loom, which runs the code in every order of its steps.
+//! Locks and atomics for the code that passes messages between threads. They are those of std; in its models
+//! (`peer/model.rs`, `server/http/model.rs`) they are those of loom, which runs the code in every order of its steps.
 
 #[cfg(not(all(test, barewire_loom)))]
 pub(crate) use std::sync::{Mutex, MutexGuard, OnceLock, atomic};

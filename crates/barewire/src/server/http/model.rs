@@ -114,8 +114,7 @@ fn a_stream_that_breaks_and_is_resumed_has_all_messages() {
 #[test]
 fn the_limit_of_a_sender_holds_while_it_is_forgotten_and_known_again() {
     loom::model(|| {
-        let mut limits = HttpLimits::default();
-        limits.exchanges_per_sender = 1;
+        let limits = HttpLimits { exchanges_per_sender: 1, ..HttpLimits::default() };
         let senders = Senders::new(&limits);
         let running = Arc::new(AtomicUsize::new(0));
         let run = |senders: Arc<Senders>, running: Arc<AtomicUsize>| {
