@@ -140,9 +140,9 @@ impl<W: io::Write> fmt::Write for PieceWriter<'_, W> {
     }
 }
 
-/// The marks at the start of a painted part, and their colours as the parameters of the ANSI sequence SGR. The marks are
-/// noncharacters, which Unicode reserves for use inside a program, so they never occur in a text. A peer that sends one
-/// anyway could at most colour its text.
+/// The marks at the start of a painted part, and their colours as the parameters of the ANSI sequence SGR. The marks
+/// are noncharacters, which Unicode reserves for use inside a program, so they never occur in a text. A peer that sends
+/// one anyway could at most colour its text.
 const MARKS: [(Tone, char, &str); 7] = [
     (Tone::Strong, '\u{fdd0}', "1"),
     (Tone::Faint, '\u{fdd1}', "2"),

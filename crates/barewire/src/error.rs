@@ -138,3 +138,44 @@ from! {
     serde_json::Error => Json;
     io::Error => Io;
 }
+
+#[cfg(all(test, feature = "client", feature = "http"))]
+mod tests {
+    use barewire_proto::rpc::{Code, ErrorObject};
+
+    use super::*;
+    use crate::client::http::HttpFailure;
+
+    #[test]
+    fn no_error_can_control_a_terminal() {
+        let text = || "\u{1b}[2J\u{9b}2J\u{202e}\u{2066}\u{7}\r\u{2028}".to_owned();
+        let object = || ErrorObject::new(Code::INTERNAL_ERROR, text()).with_data(&text());
+        let http = |failure| ClientError::Http { method: text(), failure };
+        let (origin, why, method) = (text(), text(), text());
+        let json = serde_json::from_str::<std::net::Ipv4Addr>(&format!("{:?}", "\u{9b}")).map(drop);
+        let errors: Vec<Error> = vec![
+            CallError::Refused(object()).into(),
+            CallError::Fault(text()).into(),
+            CallError::Params(text()).into(),
+            CallError::Carrier(std::sync::Arc::new(object())).into(),
+            ClientError::Params(text()).into(),
+            ClientError::Version { ours: Vec::new(), theirs: vec![text()] }.into(),
+            ClientError::Fault { method, what: text() }.into(),
+            ClientError::Handler { method: text(), error: object() }.into(),
+            http(HttpFailure::Unauthorized { origin: text(), challenge: text() }).into(),
+            http(HttpFailure::Forbidden { origin: text(), why: text() }).into(),
+            http(HttpFailure::Status { origin: text(), status: 500, text: text() }).into(),
+            http(HttpFailure::NotAnswered { origin: text(), why: text() }).into(),
+            http(HttpFailure::Endpoint { origin: text(), why: text() }).into(),
+            FetchError::Token(text()).into(),
+            FetchError::Reset { origin, why }.into(),
+            json.expect_err("not an address").into(),
+            io::Error::other(text()).into(),
+        ];
+        for error in errors {
+            for shown in [error.to_string(), format!("{error:?}")] {
+                assert!(barewire_proto::transcript::is_clean(shown.as_bytes()), "{shown:?}");
+            }
+        }
+    }
+}

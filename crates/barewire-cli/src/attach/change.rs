@@ -40,14 +40,15 @@ pub(super) fn change(
 ) -> Result<Vec<String>, Failure> {
     let mut attempts = Attempts::default();
     for attempt in 1..=MAX_ATTEMPTS {
-        let done = read().and_then(|lookup| attempts.next(&lookup.find(server)?, &plan));
-        match done {
+        // While another program writes the file, it can be empty or incomplete for a moment.
+        let may_be_unfinished = attempt < MIN_FAILED_ATTEMPTS || attempts.meanwhile.is_some();
+        let is_settled = match read().and_then(|lookup| attempts.next(&lookup.find(server)?, &plan)) {
             Ok(Some(notes)) => return Ok(notes),
-            // Another program may be writing the file just now.
-            Err(failure) if attempts.meanwhile.is_none() || attempt == MAX_ATTEMPTS => return Err(failure),
-            Ok(None) | Err(_) => {}
-        }
-        if attempts.meanwhile.is_some() {
+            Ok(None) => attempts.meanwhile.is_none(),
+            Err(_) if may_be_unfinished && attempt < MAX_ATTEMPTS => false,
+            Err(failure) => return Err(failure),
+        };
+        if !is_settled {
             thread::sleep(PAUSE_BETWEEN_ATTEMPTS);
         }
     }
@@ -141,6 +142,9 @@ impl Lock {
 /// The maximum number of times that the file is read. The first read finds the folder to lock, and the last one finds
 /// the change; a host that writes in between costs one or two more.
 const MAX_ATTEMPTS: u32 = 50;
+
+/// The number of attempts after which a failure counts, although no other program is known to write the file.
+const MIN_FAILED_ATTEMPTS: u32 = 4;
 
 /// The pause before a file that another program has changed is read again, so that the other program can finish.
 const PAUSE_BETWEEN_ATTEMPTS: Duration = Duration::from_millis(20);

@@ -64,8 +64,8 @@ fn two_at_once_both_change_the_file() {
     assert_eq!(place.files(), ["c.json"]);
 }
 
-/// The host knows nothing of `attach`, and writes its own text as fast as it can for a while: by renaming a new file, or
-/// into the file itself.
+/// The host knows nothing of `attach`, and writes its own text as fast as it can for a while: by renaming a new file,
+/// or into the file itself.
 #[test]
 fn no_write_of_a_host_is_lost() {
     let place = Place::new();
