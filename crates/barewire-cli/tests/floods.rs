@@ -73,7 +73,8 @@ const RUNS_AT_ONCE: usize = 8;
 #[test]
 fn every_verb_ends_in_time_and_in_bounded_memory() {
     let capture = TemporaryFile::new("floods.wire", CAPTURE);
-    let stdio = STDIO.iter().flat_map(|(verb, floods)| floods.iter().map(move |(flood, after)| (verb, flood, Some(after))));
+    let stdio =
+        STDIO.iter().flat_map(|(verb, floods)| floods.iter().map(move |(flood, after)| (verb, flood, Some(after))));
     let http = HTTP.iter().flat_map(|(verb, floods)| floods.iter().map(move |flood| (verb, flood, None)));
     let cases = Mutex::new(stdio.chain(http).collect::<Vec<_>>());
     let next = || cases.lock().expect("no panic").pop();
@@ -81,9 +82,7 @@ fn every_verb_ends_in_time_and_in_bounded_memory() {
         let mut failures = Vec::new();
         while let Some((verb, flood, after)) = next() {
             let failure = match after {
-                Some(after) => {
-                    run(verb, &capture, &["--", &flooding_server(), flood, "--after", &after.to_string()])
-                }
+                Some(after) => run(verb, &capture, &["--", &flooding_server(), flood, "--after", &after.to_string()]),
                 None => {
                     let server = HttpFlood::start(flood);
                     run(verb, &capture, &["--url", &server.url])

@@ -116,7 +116,10 @@ fn send(mut to: &TcpStream, flood: &str, request: &Value) -> std::io::Result<()>
         "body" => (JSON_LENGTH, "        ".into()),
         "until-close" => (JSON, "aaaaaaaa".into()),
         "chunks" => (JSON_CHUNKS, "8\r\naaaaaaaa\r\n".into()),
-        "chunk-extension" => ("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n8;a=", "aaaaaaaa".into()),
+        "chunk-extension" => (
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n8;a=",
+            "aaaaaaaa".into(),
+        ),
         "trailers" => (TRAILERS, "x-flood: 1\r\n".into()),
         "blank" => (SSE, "\n".into()),
         "comments" => (SSE, ": flood\n\n".into()),
@@ -126,7 +129,12 @@ fn send(mut to: &TcpStream, flood: &str, request: &Value) -> std::io::Result<()>
         "pings" => (SSE, event(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#)),
         "requests" => (SSE, event(r#"{"jsonrpc":"2.0","id":"r","method":"sampling/createMessage","params":{}}"#)),
         "responses" => (SSE, event(r#"{"jsonrpc":"2.0","id":999999999,"result":{}}"#)),
-        "progress" => (SSE, event(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":1}}}}"#))),
+        "progress" => (
+            SSE,
+            event(&format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":1}}}}"#
+            )),
+        ),
         _ => (SSE, "id: 1\ndata: \n\n".into()),
     };
     to.write_all(start.as_bytes())?;

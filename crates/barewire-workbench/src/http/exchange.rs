@@ -52,12 +52,7 @@ impl EventSender {
     }
 }
 
-async fn carry(
-    dial: &Dialer,
-    bytes: &[u8],
-    kind: RequestKind,
-    events: &EventSender,
-) -> Result<(), CutReason> {
+async fn carry(dial: &Dialer, bytes: &[u8], kind: RequestKind, events: &EventSender) -> Result<(), CutReason> {
     let wire = dial.connect().await.map_err(|error| CutReason::failed(error.to_string()))?;
     let (mut from, mut to) = tokio::io::split(wire);
     // A server may respond before it has read the whole request, so a failed write is ignored.
