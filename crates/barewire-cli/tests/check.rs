@@ -225,6 +225,36 @@ fn a_tool_that_is_slow_once_is_not_taken_for_a_slow_one() {
     assert_eq!(server("sleep 0.5"), ("fail".to_owned(), Value::Null));
 }
 
+/// A server that is still answering when its stdin ends may exit with an error. It is not its fault that we close it.
+#[test]
+fn an_answer_under_way_is_waited_for_before_stdin_is_closed() {
+    let folder = std::env::temp_dir().join(format!("barewire-slow-answer-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    let script = r#"cd "$1" && mkdir $$ && cd $$
+        answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$id,$1}"; }
+        while read -r line; do
+            id=${line#*\"id\":}; id=${id%%,*}
+            case $line in
+            *'"initialize"'*) answer '"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}' ;;
+            *'"tools/list"'*) answer '"result":{"tools":[]}' ;;
+            *'"ping"'*) answer '"result":{}' ;;
+            *'"server/discover"'*) answer '"error":{"code":-32601,"message":"no"}' ;;
+            *'"id"'*) touch open; (sleep 2; rm open; answer '"error":{"code":-32601,"message":"no"}') & ;;
+            esac
+        done
+        [ ! -e open ] || exit 3"#;
+    let output = barewire()
+        .args(["check", "--json", "--quiet", "--patience", "1500ms", "--only", "unknown-method,exit-code"])
+        .args(["--", "sh", "-c", script, "sh"])
+        .arg(&folder)
+        .output()
+        .expect("it runs");
+    std::fs::remove_dir_all(&folder).expect("it was made");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(with_status(&report, "fail"), BTreeSet::from(["unknown-method"]), "{report}");
+    assert_eq!(with_status(&report, "pass"), BTreeSet::from(["exit-code"]), "{report}");
+}
+
 /// A very slow tool is not a fault, and the other checks still run.
 #[test]
 fn a_very_slow_tool_is_cancelled() {

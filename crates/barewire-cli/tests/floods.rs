@@ -22,7 +22,7 @@ const VERBS: &[(&str, &[&str], &[i32])] = &[
     ("check", &["check", "--timeout", "1s", "--patience", "200ms"], &[1, 3]),
     ("replay", &["replay", "CAPTURE", "--notifications", "--timeout", "300ms"], &[1]),
     ("call", &["call", "echo", "x=1", "--timeout", "1s", "--quiet"], &[2]),
-    ("raw", &["call", "--raw", "ping", "--timeout", "1s", "--quiet"], &[2]),
+    ("raw", &["call", "--raw", "ping", "--timeout", "1s"], &[2]),
     ("bench", &["bench", "echo", "--duration", "300ms", "--warm-up", "100ms", "--timeout", "1s"], &[1, 2]),
 ];
 

@@ -157,16 +157,6 @@ async fn stdout_ends_some_time_after_the_leader_though_another_process_has_it_op
 }
 
 #[tokio::test]
-async fn stdout_ends_some_time_after_the_leader_though_another_process_never_stops_writing() {
-    let (pid, mut parts) = start_ready("echo; yes & exit 3").await;
-    let mut chunk = vec![0; 64 * 1024];
-    let rest = async { while parts.reader.read(&mut chunk).await.unwrap() > 0 {} };
-    tokio::time::timeout(DEADLINE, rest).await.expect("the stream ends");
-    assert_eq!(end(parts).await.code, Some(3));
-    wait_until_gone(&[pid]);
-}
-
-#[tokio::test]
 async fn a_dropped_process_is_ended_and_reaped() {
     let stubborn = "trap '' TERM; echo; while :; do sleep 1; done";
     let process = sh(stubborn).spawn().unwrap();

@@ -123,8 +123,9 @@ and the session and version of this server. The headers of the capture are not s
 message that contains no request must be accepted before the next message is sent; a stream that
 ends before the response is resumed. HTTP+SSE, the older transport, is not supported.
 
-If no message arrives within --timeout, the expected messages are reported as missing and the rest
-is sent; after the third timeout in a row the replay ends.
+If no expected message arrives within --timeout, the expected messages are reported as missing and
+the rest is sent; after the third timeout in a row the replay ends. Other messages of the server do
+not extend the time.
 
 With --serve, params are compared without _meta, and --ignore takes paths such as
 /params/arguments/time; any initialize and server/discover match. The messages sent have the ids,

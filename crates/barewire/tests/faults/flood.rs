@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use barewire::peer::{CallError, Connection, ConnectionLimits, EndReason, Raw};
+use barewire::Failure;
+use barewire::peer::{CallError, Connection, ConnectionLimits, Context, EndReason, Methods, Raw};
 use barewire::transport::{Child, Stderr};
 
 use super::eventually::eventually_blocking;
@@ -149,8 +150,13 @@ fn a_flood_moves_no_deadline() {
     let flood = |message: &str| {
         one_thread().block_on(async {
             let child = Child::new("yes").args([message]).stderr(Stderr::discard()).grace(Duration::from_millis(200));
-            let connection = Connection::new(child.spawn().expect("yes")).grace(Duration::from_millis(200));
-            let peer = connection.spawn();
+            // The handler is slow, so that there is always something to read.
+            let slow = Methods::new().fallback(|_: Context, _: Raw| async {
+                thread::sleep(Duration::from_micros(50));
+                Err::<Raw, _>(Failure::method_not_found())
+            });
+            let connection = Connection::new(child.spawn().expect("yes")).methods(slow);
+            let peer = connection.grace(Duration::from_millis(200)).spawn();
             let call = peer.call::<Raw>("never answered", ()).timeout(Duration::from_millis(300));
             let error = within_deadline(&format!("a call, {message}"), call.into_future()).await;
             assert!(matches!(error, Err(CallError::TimedOut)), "{message}: {error:?}");

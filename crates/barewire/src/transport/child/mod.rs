@@ -321,3 +321,34 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(2);
 
 /// The largest capacity of a pipe that a program can set without privileges on Linux.
 const MAX_PIPE_CAPACITY: usize = 1024 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    /// A process that the program has left behind, and that never stops writing, does not keep the stream open.
+    #[tokio::test]
+    async fn a_cut_stream_ends_though_its_pipe_is_never_empty() {
+        let (from, mut to) = io::pipe().expect("a pipe");
+        let (cut, cut_receiver) = oneshot::channel();
+        let _keep_alive = Arc::new(GroupKeepAlive::of_test());
+        let pipe = ChildReader::from_owned_fd(from.into()).expect("a pipe");
+        let mut reader = ProcessReader { pipe, end: StdoutEnd::Open(cut_receiver), _keep_alive };
+        let mut chunk = [0; 1024];
+        to.write_all(&chunk).expect("room");
+        drop(cut);
+        let mut read = 0;
+        while read <= MAX_PIPE_CAPACITY {
+            to.write_all(&chunk).expect("room");
+            match reader.read(&mut chunk).await.expect("a pipe") {
+                0 => return,
+                count => read += count,
+            }
+        }
+        panic!("{read} bytes were read");
+    }
+}

@@ -42,6 +42,12 @@ enum GroupEvent {
 }
 
 impl GroupKeepAlive {
+    /// Creates a value that keeps no group alive.
+    #[cfg(test)]
+    pub(super) fn of_test() -> Self {
+        Self(channel().0)
+    }
+
     /// Begins to terminate the group. Further calls have no effect.
     pub(super) fn release(&self) {
         let _ = self.0.send(GroupEvent::Released);

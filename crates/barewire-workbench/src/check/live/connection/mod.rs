@@ -131,6 +131,11 @@ impl ServerConnection {
         if let Some(frame) = self.recording.bytes(&self.channel, Stream::ToServer, bytes).pop() {
             self.last_sent = Some(frame.location);
         }
+        for line in bytes.split(|byte| *byte == b'\n') {
+            if let Parsed::Message(Message::Request(request)) = rpc::parse(line, usize::MAX) {
+                self.unanswered.insert(request.id.to_string());
+            }
+        }
         self.unwritten.extend_from_slice(bytes);
         self.write_rest(deadline).await;
     }
@@ -195,7 +200,6 @@ impl ServerConnection {
 
     pub(super) fn request_line(&mut self, method: &str, params: Value) -> (String, String) {
         let id = self.next_id();
-        self.unanswered.insert(id.to_string());
         let params = self.with_meta(params);
         (json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string(), id.to_string())
     }
@@ -255,7 +259,6 @@ impl ServerConnection {
         let deadline = self.deadline(patience);
         loop {
             let Some(frame) = self.next_frame_for(Some(id), deadline).await else {
-                self.unanswered.remove(id);
                 if let Link::Http(client) = &mut self.link
                     && let Some(refusal) = client.refusal(id)
                 {
