@@ -116,6 +116,7 @@ const ALL_VERBS: [&[&str]; 19] = [
 ];
 
 /// Runs each verb with each message and with short ones, prints the additional memory, and checks it.
+#[expect(clippy::print_stdout, reason = "the table is for people who measure")]
 fn check_all(cases: &[Case], frame: usize, verbs: &[&[&str]]) {
     let mut table = String::new();
     let mut is_right = true;

@@ -44,6 +44,9 @@ impl Validator {
     /// Checks a value. `Err` has the path of the first violation, and the reason.
     pub(crate) fn check(&self, json: Json<'_>) -> Result<(), BadArguments> {
         let whole = |what: String| BadArguments { path: String::new(), what };
+        if json.has_more_values_than(MAX_ARGUMENT_VALUES) {
+            return Err(whole(format!("have more than {MAX_ARGUMENT_VALUES} values")));
+        }
         let value: Value = json.to().map_err(|error| whole(error.to_string()))?;
         if self.schema.is_valid(&value) {
             return Ok(());
@@ -80,6 +83,10 @@ const MAX_SCHEMA_BYTES: usize = 256 * 1024;
 /// have less than half as many levels.
 const MAX_SCHEMA_DEPTH: usize = 64;
 
+/// The maximum number of values in arguments. They are checked as a tree of values, which takes up to 25 MiB for this
+/// many; a model writes far fewer.
+const MAX_ARGUMENT_VALUES: usize = 65_536;
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -95,6 +102,15 @@ mod tests {
     fn check(schema: &str, value: &str) -> Result<(), String> {
         let json = Json::parse(value.as_bytes()).expect("JSON");
         validator(schema).expect("a schema").check(json).map_err(|bad| bad.to_string())
+    }
+
+    #[test]
+    fn arguments_with_too_many_values_are_refused() {
+        let validator = Validator::new(&RawValue::from_string("{}".into()).expect("JSON")).expect("a schema");
+        let many = format!("[{}0]", "0,".repeat(MAX_ARGUMENT_VALUES));
+        let refused = validator.check(Json::parse(many.as_bytes()).expect("JSON")).expect_err("too many");
+        assert_eq!(refused.what, "have more than 65536 values");
+        assert!(validator.check(Json::parse(b"[0]").expect("JSON")).is_ok());
     }
 
     #[test]
