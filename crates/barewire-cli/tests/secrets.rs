@@ -213,6 +213,66 @@ fn a_log_redacts_before_it_cuts() {
     assert_eq!(log.matches("on stderr: a private key").count(), 1, "{log}");
 }
 
+/// Runs `tap` with these options before a program that ends at once.
+fn tap(options: &[&str]) -> Output {
+    barewire().arg("tap").args(options).args(["--", "true"]).stdin(Stdio::null()).output().expect("it runs")
+}
+
+#[test]
+fn existing_captures_and_logs_become_private() {
+    let folder = Folder::new("mode");
+    let (record, log) = (folder.file("s.wire"), folder.file("log"));
+    assert!(tap(&["--record", &record, "--log", &log]).status.success());
+    for file in [&record, &log] {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o664)).expect("it is ours");
+    }
+    assert!(tap(&["--record", &record, "--log", &log]).status.success());
+    for file in [&record, &log] {
+        assert_eq!(fs::metadata(file).expect("it is there").permissions().mode() & 0o7777, 0o600, "{file}");
+    }
+}
+
+#[test]
+fn files_of_another_user_are_refused() {
+    let folder = Folder::new("owner");
+    let (record, log, report) = (folder.file("s.wire"), folder.file("log"), folder.file("json"));
+    for file in [&record, &log, &report] {
+        fs::write(file, "").expect("it can be written");
+        fs::set_permissions(file, fs::Permissions::from_mode(0o666)).expect("it is ours");
+        // Only root can give a file away.
+        if std::os::unix::fs::chown(file, Some(65534), None).is_err() {
+            return;
+        }
+    }
+    let said = |output: Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    let refusal = "the file belongs to another user";
+    for (what, options) in [("record", ["--record", &record]), ("log", ["--log", &log])] {
+        let said = said(tap(&options));
+        assert!(said.contains(refusal), "{what}: {said}");
+    }
+    let json = format!("--json={report}");
+    let options = ["check", "--quiet", "--only", "stdout-purity", &json, "--", "true"];
+    let said = said(barewire().args(options).output().expect("it runs"));
+    assert!(said.contains(refusal), "{said}");
+    for file in [&record, &log, &report] {
+        assert_eq!(fs::read(file).expect("root can read it"), b"", "nothing is written to {file}");
+    }
+}
+
+#[test]
+fn a_capture_says_that_it_is_not_redacted() {
+    let folder = Folder::new("unredacted");
+    let record = folder.file("s.wire");
+    let first_line = || folder.text("s.wire").lines().next().unwrap_or_default().to_owned();
+    assert!(tap(&["--record", &record]).status.success());
+    assert!(!first_line().contains("redacted"), "{}", first_line());
+    assert!(tap(&["--record", &record, "--no-redact"]).status.success());
+    assert!(first_line().starts_with("wire 1 ") && first_line().ends_with(" redacted=no"), "{}", first_line());
+    // The readers accept it.
+    let output = barewire().args(["read", &record]).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// `check` of something, with all that it can write; and the folder where that is.
 fn checked(name: &str, options: &[&str], what: &[&str]) -> (Folder, Output) {
     let folder = Folder::new(name);

@@ -102,7 +102,8 @@ impl QueuedLines {
     }
 }
 
-/// Opens a file for appending. Refuses a file with content that is not a log.
+/// Opens a file for appending, and makes it readable only by its owner. Refuses a file with content that is not a log,
+/// and a file of another user.
 fn open(path: &Path) -> Result<File, Failure> {
     let cannot = |why: &dyn std::fmt::Display| {
         Failure::new(format!("cannot write the log to {}: {why}", path.display()))
@@ -126,6 +127,8 @@ fn open(path: &Path) -> Result<File, Failure> {
                 .with_hint("choose another name, or remove the file; only logs are appended to"));
         }
     }
+    barewire_workbench::platform::make_private(&file)
+        .map_err(|error| cannot(&error).with_hint("choose another name; a log must be readable only by you"))?;
     Ok(file)
 }
 

@@ -10,7 +10,7 @@ use crate::{Error, platform};
 
 /// Opens the file for a capture, and returns it with its actual path.
 ///
-/// An existing file is overwritten only if it is empty or a capture. If another process is writing to the file, as when
+/// An existing file is overwritten only if it is empty or a capture, and belongs to the user; its mode is narrowed. If another process is writing to the file, as when
 /// a host starts a server twice, the name of the second capture ends in `-2`. In a name, `%p` is the id of this
 /// process, `%t` the start time, and `%%` a percent sign.
 pub(super) fn create(path: &Path, clock: CaptureClock) -> Result<(File, PathBuf), Error> {
@@ -59,11 +59,9 @@ fn open(path: &Path) -> Result<Option<File>, Error> {
         return Err(cannot(&"the file exists and is not a capture")
             .with_hint("choose another name, or remove the file; only captures are overwritten"));
     }
+    platform::make_private(&file)
+        .map_err(|error| cannot(&error).with_hint("choose another name; a capture must be readable only by you"))?;
     file.set_len(0).and_then(|()| io::Seek::rewind(&mut file)).map_err(|error| cannot(&error))?;
-    platform::make_private(&file, &metadata).map_err(|error| {
-        cannot(&format_args!("other users can read it, and its mode cannot be changed: {error}"))
-            .with_hint("choose another name, or remove the file")
-    })?;
     Ok(Some(file))
 }
 

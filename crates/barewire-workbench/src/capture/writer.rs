@@ -36,13 +36,15 @@ enum FileState {
 }
 
 impl CaptureWriter {
-    /// Creates the file, and prepares its header: the start time, the version of this crate, and `facts`.
+    /// Creates the file, and prepares its header: the start time, the version of this crate, `facts`, and
+    /// `redacted=no` if secrets are not replaced.
     pub fn create(path: &Path, clock: CaptureClock, redactor: Redactor, facts: &[(&str, &str)]) -> Result<Self, Error> {
         let (file, path) = file::create(path, clock)?;
         let started = clock.started();
         let own = [("started", &*started), ("barewire", env!("CARGO_PKG_VERSION"))];
         let fact = |(key, value): (&str, &str)| Some((Word::new(key)?, value.as_bytes().to_vec()));
-        let facts = own.into_iter().chain(facts.iter().copied()).filter_map(fact).collect();
+        let unredacted = redactor.is_off().then_some(("redacted", "no"));
+        let facts = own.into_iter().chain(facts.iter().copied()).chain(unredacted).filter_map(fact).collect();
         let (entries, text) = (Vec::new(), String::new());
         let mut capture = Self { file, path, redactor, entries, text, state: FileState::Writing };
         Entry::Header(Header { version: VERSION, facts }).write(&mut capture.text);

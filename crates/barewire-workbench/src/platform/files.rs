@@ -7,12 +7,15 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::geteuid;
 
 /// Writes a file that only its owner can read. The file may contain secrets that were not recognized, like a capture.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = private_options().write(true).create(true).truncate(true).open(path)?;
+    // An existing file is truncated only after it was made private.
+    let mut file = private_options().write(true).create(true).truncate(false).open(path)?;
+    make_private(&file)?;
     if file.metadata()?.is_file() {
-        file.set_permissions(Permissions::from_mode(0o600))?;
+        file.set_len(0)?;
     }
     file.write_all(bytes)
 }
@@ -24,10 +27,18 @@ pub(crate) fn private_options() -> OpenOptions {
     options
 }
 
-/// Makes a file inaccessible to other users.
-pub(crate) fn make_private(file: &File, metadata: &Metadata) -> io::Result<()> {
-    match metadata.permissions().mode() & 0o177 {
-        0 => Ok(()),
+/// Makes a regular file inaccessible to other users. Fails if the file belongs to another user, who could make it
+/// accessible again or has it open already. Pipes and devices are left alone.
+pub fn make_private(file: &File) -> io::Result<()> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Ok(());
+    }
+    if metadata.uid() != geteuid().as_raw() {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the file belongs to another user"));
+    }
+    match metadata.permissions().mode() & 0o7777 {
+        0o600 => Ok(()),
         _ => file.set_permissions(Permissions::from_mode(0o600)),
     }
 }

@@ -10,8 +10,8 @@ mod timer;
 mod usage;
 mod watcher;
 
-pub use files::write_private;
-pub(crate) use files::{file, is_pipe_or_device, is_same_file, lock, make_private, private_options};
+pub(crate) use files::{file, is_pipe_or_device, is_same_file, lock, private_options};
+pub use files::{make_private, write_private};
 pub(crate) use processes::exited;
 pub use program::StartError;
 pub(crate) use program::exit_of;

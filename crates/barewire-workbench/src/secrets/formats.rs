@@ -102,11 +102,12 @@ fn is_in_set(set: u8, byte: u8) -> bool {
 }
 
 /// Whether a text is not a placeholder such as `xxxxxxxx` or `your_token_here`: it has a digit or letters of both cases,
-/// and three different characters.
+/// and three different characters, or it has many different capital letters.
 fn varies(body: &[u8]) -> bool {
     let has = |part: fn(&u8) -> bool| body.iter().any(part);
     let distinct = body.iter().fold(0_u128, |seen, byte| seen | 1 << (byte & 0x7f)).count_ones();
     distinct >= 3 && (has(u8::is_ascii_digit) || has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase))
+        || distinct >= 8 && body.iter().all(u8::is_ascii_uppercase)
 }
 
 const fn format(begins: &'static str, what: &'static str, body: &'static str) -> TokenFormat {

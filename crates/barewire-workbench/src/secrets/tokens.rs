@@ -7,8 +7,8 @@ use super::ending::SecretEnd;
 use super::formats::{FormatMatch, TOKEN_FORMATS, TokenFormat};
 use super::hits::{WordRule, rules};
 use super::shapes::{
-    self, APPLICATION_TOKEN, AZURE, BASIC, BEARER, BOT_TOKEN, JWT, PASSWORD_IN_URL, PRIVATE_KEY, WEBHOOK, is_base64,
-    is_key, is_token, looks_random, separates,
+    self, APPLICATION_TOKEN, AZURE, BASIC, BEARER, BOT_TOKEN, JWT, MAX_SCHEME, PASSWORD_IN_URL, PRIVATE_KEY, WEBHOOK,
+    is_base64, is_key, is_token, looks_random, separates,
 };
 use super::view::{AfterSecret, MAX_RUN, SecretMatch, TextView};
 
@@ -131,33 +131,34 @@ impl TextView<'_> {
     /// only if it looks like a token.
     pub(super) fn url(&self, start: usize) -> SecretMatch {
         let is_part = |b: u8| b != b'"' && b > b' ';
-        let whole = self.skip(start, MAX_URL, is_part);
-        if whole >= self.text.len() && self.more && whole - start < MAX_URL {
+        let is_authority = |b: u8| is_part(b) && !matches!(b, b'/' | b'?' | b'#' | b'\\');
+        let end = self.skip(start, MAX_RUN, is_authority);
+        if end >= self.text.len() && self.more && end - start < MAX_RUN {
             return SecretMatch::Wait;
         }
-        let url = &self.text[start..whole];
-        let end = url.iter().position(|b| matches!(b, b'/' | b'?' | b'#' | b'\\')).unwrap_or(url.len());
-        let authority = &url[..end];
-        if let Some(secret) = webhook_secret(authority, &url[end..]) {
-            let from = start + end + secret;
-            let until = self.skip(from, MAX_URL, |b| !separates(b) && b != b'?');
-            return SecretMatch::whole(from, until, WEBHOOK);
-        }
-        let scheme = &self.text[self.back(start - 3, 24, is_key)..start - 3];
-        let is_web = [&b"http"[..], b"https", b"ws", b"wss", b"ftp", b"file"].contains(&scheme);
-        let at = match memrchr(b'@', authority) {
-            Some(at) => at,
-            // The password of a database may contain a slash that is not encoded.
-            None if !is_web && !scheme.is_empty() => {
-                let last = url.iter().position(|b| matches!(b, b',' | b'\'' | b')' | b' ')).unwrap_or(url.len());
-                let Some(at) = memrchr(b'@', &url[..last]) else { return SecretMatch::Nothing };
-                if memchr(b':', authority).is_none() {
-                    return SecretMatch::Nothing;
-                }
-                at
+        let mut url = &self.text[start..end];
+        let host = WEBHOOKS.iter().any(|(host, _)| url.ends_with(host));
+        // The password of a database may contain a slash that is not encoded.
+        let scheme = &self.text[self.back(start - 3, MAX_SCHEME, is_key)..start - 3];
+        let is_web = scheme.is_empty() || WEB_SCHEMES.contains(&scheme);
+        let has_path = host || !is_web && memchr(b'@', url).is_none() && memchr(b':', url).is_some();
+        if has_path {
+            let whole = self.skip(start, MAX_URL, is_part);
+            if whole >= self.text.len() && self.more && whole - start < MAX_URL {
+                return SecretMatch::Wait;
             }
-            None => return SecretMatch::Nothing,
-        };
+            url = &self.text[start..whole.max(end)];
+            if let Some(secret) = webhook_secret(&self.text[start..end], &self.text[end..whole.max(end)]) {
+                let until = self.skip(end + secret, MAX_URL, |b| !separates(b) && b != b'?');
+                return SecretMatch::whole(end + secret, until, WEBHOOK);
+            }
+            if host {
+                url = &self.text[start..end];
+            }
+            let last = url.iter().position(|b| matches!(b, b',' | b'\'' | b')')).unwrap_or(url.len());
+            url = &url[..last];
+        }
+        let Some(at) = memrchr(b'@', url) else { return SecretMatch::Nothing };
         let from = match memchr(b':', &url[..at]) {
             Some(colon) => colon + 1,
             None if looks_random(&url[..at]) => 0,
@@ -279,8 +280,11 @@ const MAX_PEM_HEAD: usize = 64;
 /// The minimum length of the first word of a key in the same line as its header.
 const MIN_KEY_WORD: usize = 16;
 
-/// The maximum length of a URL that is read to find a password in it.
-const MAX_URL: usize = 2048;
+/// The schemes of URLs that often have a colon and an `@` after their host.
+const WEB_SCHEMES: &[&[u8]] = &[b"http", b"https", b"ws", b"wss", b"ftp", b"file"];
+
+/// The maximum length of a URL whose path is read.
+const MAX_URL: usize = 512;
 
 /// The maximum length of a user and a password before a network address.
 const MAX_ADDRESS: usize = 256;

@@ -70,6 +70,11 @@ impl Redactor {
         Self(None)
     }
 
+    /// Whether this redactor leaves everything unchanged.
+    pub(crate) fn is_off(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Appends the entry to `out` with its secrets replaced, after any text that was held back. A changed entry is
     /// marked `redacted`.
     ///
