@@ -7,9 +7,9 @@ pub(crate) use std::sync::{Mutex, MutexGuard, OnceLock, atomic};
 #[cfg(all(test, barewire_loom))]
 pub(crate) use loom::sync::{Mutex, MutexGuard, atomic};
 #[cfg(all(test, barewire_loom))]
-pub(crate) use modelled::OnceLock;
+pub(crate) use modelled::{OnceLock, with_preemptions};
 
-/// What loom does not have.
+/// What loom does not have, and how it runs the models.
 #[cfg(all(test, barewire_loom))]
 mod modelled {
     use super::atomic::{AtomicBool, Ordering};
@@ -37,5 +37,14 @@ mod modelled {
             // made the new one visible. This reads the newest value.
             self.is_set.fetch_or(false, Ordering::AcqRel).then(|| self.value.get().expect("it is set before"))
         }
+    }
+
+    /// Runs a model with up to this many switches to another thread where a thread could have continued. There are too
+    /// many orders to try all of them; known faults of such code show with two.
+    pub(crate) fn with_preemptions(count: usize, model: impl Fn() + Send + Sync + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(count);
+        builder.max_branches = 20_000;
+        builder.check(model);
     }
 }

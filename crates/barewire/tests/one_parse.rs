@@ -6,9 +6,10 @@ use std::fs;
 use std::path::Path;
 
 /// The calls that parse a message or read its params, by file. Each is the start of a separate path.
-const PLACES: [(&str, usize, &str); 8] = [
+const PLACES: [(&str, usize, &str); 9] = [
     ("blocking/conn.rs", 1, "a frame of a stream"),
     ("peer/dispatch/received.rs", 1, "a frame of a stream"),
+    ("peer/model.rs", 1, "the message of a test"),
     ("peer/service.rs", 1, "the params of a message whose carrier did not read them"),
     ("server/http/service.rs", 1, "the body of a POST, with its params"),
     ("client/http/connection.rs", 1, "a message of a server over HTTP"),

@@ -21,6 +21,7 @@ use super::started_handler::HandlerFuture;
 use super::{BoxedHandler, ConnectionEnd, ConnectionLimits, Context, EndReason, IncomingParams, Service};
 use crate::Failure;
 use crate::log::Log;
+use crate::sync::with_preemptions;
 
 fn is_shutdown(end: &ConnectionEnd) -> bool {
     matches!(end.reason(), EndReason::Shutdown)
@@ -145,15 +146,6 @@ fn request(number: u64) -> Delivery {
     let body = format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"m"}}"#);
     let message = ParsedMessage::read(Bytes::from(body), 8);
     Delivery { exchange: Exchange(number), caller: None, message }
-}
-
-/// Runs a model with up to this many switches to another thread where a thread could have continued. There are too many
-/// orders to try all of them; known faults of such code show with two.
-fn with_preemptions(count: usize, model: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(count);
-    builder.max_branches = 20_000;
-    builder.check(model);
 }
 
 /// Two threads deliver a message at the same time, and only one of them gets the lock. A message that it does not

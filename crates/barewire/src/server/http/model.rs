@@ -18,14 +18,7 @@ use super::session::Session;
 use super::{HttpLimits, HttpService, MemoryEvents};
 use crate::Server;
 use crate::peer::{Dispatcher, Exchange, MessageKind, Outlet};
-
-/// Runs a model with up to this many switches to another thread where a thread could have continued.
-fn with_preemptions(count: usize, model: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(count);
-    builder.max_branches = 20_000;
-    builder.check(model);
-}
+use crate::sync::with_preemptions;
 
 fn service(set: impl FnOnce(&mut HttpLimits)) -> HttpService {
     let mut limits = HttpLimits::default();

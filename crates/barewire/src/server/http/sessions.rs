@@ -73,6 +73,9 @@ impl Sessions {
             None
         } else {
             let Some(evicted) = table.find_evictable(&session.sender) else { return false };
+            if !evicted.entry.is_silent() {
+                log.report(format_args!("a session that was not in use was ended, to make room for another client"));
+            }
             table.remove(&evicted);
             evicted.entry.leave(&evicted.sender);
             // Places are taken only while the table is locked, so no other session has taken this one.
@@ -85,7 +88,6 @@ impl Sessions {
         table.add(session);
         drop(table);
         if let Some(evicted) = evicted {
-            log.report(format_args!("a session that was not in use was ended, to make room for another one"));
             evicted.end();
         }
         true
