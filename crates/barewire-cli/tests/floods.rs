@@ -58,17 +58,17 @@ const CAPTURE: &str = r#"wire 1
 
 /// The maximum time of a run: three timeouts in a row and the end of the server take a few seconds, and a busy machine
 /// has other work. Without a limit, the program runs for ever.
-const MAX_TIME: Duration = Duration::from_secs(40);
+const MAX_TIME: Duration = Duration::from_secs(120);
 
 /// The maximum memory of a run. Most floods cost almost nothing; a frame of the maximum length, 64 MiB, is kept, and
 /// copied when it is reported.
 const MAX_MEMORY_KIB: u64 = 256 * 1024;
 
-/// The number of sent bytes after which a process skips what it reads: two frames of the maximum length.
-const MAX_SKIPPED: usize = 128 << 20;
+/// The number of sent bytes after which a process skips what it reads: more than the maximum length of a frame.
+const MAX_SKIPPED: usize = 72 << 20;
 
 /// The number of runs at once: most of them wait for a timeout.
-const RUNS_AT_ONCE: usize = 8;
+const RUNS_AT_ONCE: usize = 3;
 
 #[test]
 fn every_verb_ends_in_time_and_in_bounded_memory() {
@@ -99,11 +99,18 @@ fn every_verb_ends_in_time_and_in_bounded_memory() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
+/// The program, and with it the flood, with the lowest priority: a flood takes all the time that it gets.
+fn barewire() -> Command {
+    let mut command = Command::new("nice");
+    command.args(["-n", "19", PROGRAM]);
+    command
+}
+
 /// Runs a verb with a server. Returns the reason if it does not end as it should.
 fn run(verb: &str, capture: &TemporaryFile, target: &[&str]) -> Option<String> {
     let (_, options, codes) = VERBS.iter().find(|(name, ..)| *name == verb).expect("a verb");
     let options = options.iter().map(|option| if *option == "CAPTURE" { capture.path() } else { option });
-    let mut command = Command::new(PROGRAM);
+    let mut command = barewire();
     // Like a shell, the output goes to a file, which never blocks the program.
     let said = TemporaryFile::new(&format!("{verb}-{:?}.txt", thread::current().id()), "");
     let file = || fs::File::options().append(true).open(&said.0).expect("it was made");
@@ -136,7 +143,7 @@ fn run(verb: &str, capture: &TemporaryFile, target: &[&str]) -> Option<String> {
 fn a_tap_ends_with_its_host() {
     let record = TemporaryFile::new("tapped.wire", "");
     for flood in ["text", "line", "pings", "stderr", "deaf-notifications"] {
-        let mut command = Command::new(PROGRAM);
+        let mut command = barewire();
         command.args(["tap", "--record", record.path(), "--log", "/dev/null", "--", &flooding_server(), flood]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = Ended(command.spawn().expect("it starts"));
@@ -161,7 +168,7 @@ fn a_replayed_server_reads_no_more_than_it_can_answer() {
     let text = CAPTURE.replace("\"name\":\"echo\",\"inputSchema\"", &format!("\"name\":\"{long}\",\"inputSchema\""));
     let capture = TemporaryFile::new("served.wire", &text);
     for flood in ["{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n", "\0\0\0\0"] {
-        let mut command = Command::new(PROGRAM);
+        let mut command = barewire();
         command.args(["replay", "--serve", "--quiet", capture.path()]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = Ended(command.spawn().expect("it starts"));
@@ -185,14 +192,15 @@ fn a_replayed_server_reads_no_more_than_it_can_answer() {
 /// Waits until a process has read nothing for a second and its peak memory has not grown, and returns the peak. A process
 /// that skips what it reads is not waited for.
 fn settled_peak(child: &Child, sent: &AtomicUsize) -> u64 {
-    let (mut last, mut since) = ((0, 0), Instant::now());
-    eventually("it stops reading, or its memory stops growing", || {
+    let (start, mut last, mut since) = (Instant::now(), (0, 0), Instant::now());
+    while last.0 <= MAX_MEMORY_KIB && last.1 <= MAX_SKIPPED && since.elapsed() < Duration::from_secs(1) {
         let now = (peak_memory(child).expect("it runs"), sent.load(Ordering::Relaxed));
         if now != last {
             (last, since) = (now, Instant::now());
         }
-        last.0 > MAX_MEMORY_KIB || last.1 > MAX_SKIPPED || since.elapsed() > Duration::from_secs(1)
-    });
+        assert!(start.elapsed() < MAX_TIME, "it reads on after {} bytes, with {} KiB", last.1, last.0);
+        thread::sleep(Duration::from_millis(10));
+    }
     last.0
 }
 
@@ -216,7 +224,8 @@ struct HttpFlood {
 
 impl HttpFlood {
     fn start(flood: &str) -> Self {
-        let mut command = Command::new(flooding_server());
+        let mut command = Command::new("nice");
+        command.args(["-n", "19", &flooding_server()]);
         let mut server = Ended(command.args([flood, "--http"]).stdout(Stdio::piped()).spawn().expect("it starts"));
         let mut url = String::new();
         let stdout = server.0.stdout.take().expect("piped");
