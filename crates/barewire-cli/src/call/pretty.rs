@@ -23,23 +23,27 @@ pub(super) fn write_indented(out: &mut dyn Write, json: &str, margin: usize) -> 
         let (token, tail) = rest.split_at(length);
         rest = tail;
         match first {
-            '{' | '[' if length > 1 => write!(out, "{first}{}", &token[length - 1..])?,
+            '{' | '[' if length > 1 => {
+                out.write_all(&token.as_bytes()[..1])?;
+                out.write_all(&token.as_bytes()[length - 1..])?;
+            }
             '{' | '[' => {
                 depth += 1;
-                write!(out, "{first}")?;
+                out.write_all(token.as_bytes())?;
                 new_line(out, margin, depth)?;
             }
             '}' | ']' => {
                 depth = depth.saturating_sub(1);
                 new_line(out, margin, depth)?;
-                write!(out, "{first}")?;
+                out.write_all(token.as_bytes())?;
             }
             ',' => {
-                write!(out, ",")?;
+                out.write_all(b",")?;
                 new_line(out, margin, depth)?;
             }
-            ':' => write!(out, ": ")?,
+            ':' => out.write_all(b": ")?,
             space if is_space(space) => {}
+            _ if token.bytes().all(|byte| byte.is_ascii_graphic()) => out.write_all(token.as_bytes())?,
             _ => write!(out, "{}", SafeJson(token))?,
         }
     }
@@ -69,8 +73,17 @@ fn string_length(text: &str) -> usize {
 }
 
 fn new_line(out: &mut dyn Write, margin: usize, depth: usize) -> io::Result<()> {
-    write!(out, "\n{:1$}", "", margin + 2 * depth)
+    out.write_all(b"\n")?;
+    let mut left = margin + 2 * depth;
+    while left > 0 {
+        let part = left.min(SPACES.len());
+        out.write_all(&SPACES[..part])?;
+        left -= part;
+    }
+    Ok(())
 }
+
+const SPACES: [u8; 64] = [b' '; 64];
 
 #[cfg(test)]
 mod tests {
