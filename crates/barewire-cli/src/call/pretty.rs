@@ -43,20 +43,21 @@ impl fmt::Display for Indented<'_> {
                 '{' | '[' if length > 1 => write!(f, "{first}{}", &token[length - 1..])?,
                 '{' | '[' => {
                     depth += 1;
-                    write!(f, "{first}")?;
+                    f.write_str(token)?;
                     self.new_line(f, depth)?;
                 }
                 '}' | ']' => {
                     depth = depth.saturating_sub(1);
                     self.new_line(f, depth)?;
-                    write!(f, "{first}")?;
+                    f.write_str(token)?;
                 }
                 ',' => {
-                    write!(f, ",")?;
+                    f.write_str(token)?;
                     self.new_line(f, depth)?;
                 }
-                ':' => write!(f, ": ")?,
+                ':' => f.write_str(": ")?,
                 space if is_space(space) => {}
+                _ if token.bytes().all(|byte| byte.is_ascii_graphic()) => f.write_str(token)?,
                 _ => write!(f, "{}", SafeJson(token))?,
             }
         }

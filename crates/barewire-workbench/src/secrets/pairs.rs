@@ -44,7 +44,7 @@ impl TextView<'_> {
             () if is_pair => words::is_value(text, true, secret == SecretClass::Password) && !text.contains(&b' '),
             () => shapes::looks_random(text) && !text.contains(&b' '),
         };
-        if !is_value && !(is_call && secret.fits(text, NameContext::Assigned)) {
+        if !(is_value || is_call && secret.fits(text, NameContext::Assigned)) {
             return SecretMatch::Nothing;
         }
         let named = NamedValue { name: b"", place: NameContext::Assigned, secret, quote: Some(quote) };
