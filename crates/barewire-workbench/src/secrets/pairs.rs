@@ -39,12 +39,12 @@ impl TextView<'_> {
         let is_pair = begin == Some(&b'[') && next == Some(b']');
         let is_value = match () {
             () if shapes::is_placeholder(text) || next == Some(b':') => false,
-            () if is_call => !text.is_empty() && secret != SecretClass::Key,
+            () if is_call => !text.is_empty() && secret.fits(text, NameContext::Assigned),
             () if scheme(text) > 0 => true,
             () if is_pair => words::is_value(text, true, secret == SecretClass::Password) && !text.contains(&b' '),
             () => shapes::looks_random(text) && !text.contains(&b' '),
         };
-        if !is_value && !(is_call && secret.fits(text, NameContext::Assigned)) {
+        if !is_value {
             return SecretMatch::Nothing;
         }
         let named = NamedValue { name: b"", place: NameContext::Assigned, secret, quote: Some(quote) };
