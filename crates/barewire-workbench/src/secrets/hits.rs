@@ -156,10 +156,8 @@ impl Hits<'_> {
                         self.searched = at + 1;
                         return Some(Hit { at, kind: HitKind::Word });
                     }
-                    at += 1;
-                    while text.get(at).is_some_and(|byte| is_word(*byte)) {
-                        at += 1;
-                    }
+                    let rest = &text[at..];
+                    at += rest.iter().position(|byte| !is_word(*byte)).unwrap_or(rest.len());
                 }
             }
         }
@@ -219,6 +217,9 @@ pub(super) fn rules(text: &[u8]) -> impl Iterator<Item = (WordRule, usize)> {
         for index in (group..KEYWORD_COUNT).step_by(GROUPS) {
             let (keyword, rule) = keyword(index);
             let is_any_case = rule == WordRule::Scheme;
+            if text[1] != keyword.as_bytes()[1] && !is_any_case {
+                continue;
+            }
             let begin = text.get(..keyword.len());
             if begin.is_some_and(|it| {
                 it == keyword.as_bytes() || is_any_case && it.eq_ignore_ascii_case(keyword.as_bytes())

@@ -78,7 +78,7 @@ fn is_parent(line: &[u8]) -> bool {
 
 /// Whether a member with this name holds the values of a Secret.
 pub(super) fn is_data_member(name: &[u8]) -> bool {
-    matches!(name, b"data" | b"stringData")
+    matches!(name, [b'd' | b's', ..] if matches!(name, b"data" | b"stringData"))
 }
 
 /// The maximum distance to the kind before the values.

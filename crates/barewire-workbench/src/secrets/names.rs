@@ -81,8 +81,12 @@ pub(super) fn is_container(name: &[u8]) -> bool {
 
 /// Whether the last two letters can end a secret name. This quick test comes first because almost no name in a message
 /// is secret.
-fn may_be_secret(name: &[u8]) -> bool {
+pub(super) fn may_be_secret(name: &[u8]) -> bool {
     let [.., first, second] = name else { return false };
+    // No such name ends in a digit, but the `2.0` of every message does.
+    if second.is_ascii_digit() {
+        return false;
+    }
     if !first.is_ascii_alphanumeric() || !second.is_ascii_alphanumeric() {
         return true;
     }

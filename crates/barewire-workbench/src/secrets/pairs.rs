@@ -17,11 +17,18 @@ impl TextView<'_> {
             return SecretMatch::Nothing;
         };
         let end = closing - 1;
+        if !names::may_be_secret(&self.text[self.floor..end]) {
+            return SecretMatch::Nothing;
+        }
         let start = self.back_name(end);
-        let opening = start.checked_sub(1).filter(|at| *at >= self.floor && self.quote(*at) == Some(quote));
-        let (Some(opening), name) = (opening, &self.text[start..end]) else { return SecretMatch::Nothing };
-        let class = names::secret_class(name, NameContext::Assigned).or_else(|| names::header_class(name));
+        let name = &self.text[start..end];
+        // Only one header of the protocol is no secret as a variable.
+        let is_header = matches!(name, [b'm' | b'M', b'c' | b'C', ..]);
+        let header = || is_header.then(|| names::header_class(name)).flatten();
+        let class = names::secret_class(name, NameContext::Assigned).or_else(header);
         let Some(secret) = class.filter(|_| !name.starts_with(b"-")) else { return SecretMatch::Nothing };
+        let opening = start.checked_sub(1).filter(|at| *at >= self.floor && self.quote(*at) == Some(quote));
+        let Some(opening) = opening else { return SecretMatch::Nothing };
         let value = match element(self, end) {
             NextElement::Undecided => return SecretMatch::Wait,
             NextElement::No => return SecretMatch::Nothing,
@@ -39,12 +46,12 @@ impl TextView<'_> {
         let is_pair = begin == Some(&b'[') && next == Some(b']');
         let is_value = match () {
             () if shapes::is_placeholder(text) || next == Some(b':') => false,
-            () if is_call => !text.is_empty() && secret != SecretClass::Key,
+            () if is_call => !text.is_empty() && secret.fits(text, NameContext::Assigned),
             () if scheme(text) > 0 => true,
             () if is_pair => words::is_value(text, true, secret == SecretClass::Password) && !text.contains(&b' '),
             () => shapes::looks_random(text) && !text.contains(&b' '),
         };
-        if !(is_value || is_call && secret.fits(text, NameContext::Assigned)) {
+        if !is_value {
             return SecretMatch::Nothing;
         }
         let named = NamedValue { name: b"", place: NameContext::Assigned, secret, quote: Some(quote) };

@@ -128,7 +128,7 @@ fn class_of(member: &[u8], name: &[u8]) -> Option<SecretClass> {
 
 /// Whether a member with this name may hold the value of a variable, a header or a setting.
 pub(super) fn is_value_member(name: &[u8]) -> bool {
-    name.eq_ignore_ascii_case(b"value") || name == b"val"
+    matches!(name, [b'v' | b'V', ..] if name.eq_ignore_ascii_case(b"value") || name == b"val")
 }
 
 /// Members that name a variable, a header or a setting.

@@ -229,12 +229,12 @@ impl TextView<'_> {
 
     /// Examines the colon of `ID:TOKEN`, the token of a bot.
     pub(super) fn numbered_token(&self, colon: usize) -> Option<SecretMatch> {
+        if self.text.get(colon + 1) != Some(&b'A') {
+            return None;
+        }
         let start = self.back(colon, 17, is_key);
         let id = &self.text[start..colon];
-        if !(8..=16).contains(&id.len())
-            || !id.iter().all(u8::is_ascii_digit)
-            || self.text.get(colon + 1) != Some(&b'A')
-        {
+        if !(8..=16).contains(&id.len()) || !id.iter().all(u8::is_ascii_digit) {
             return None;
         }
         let is_one = |run: &[u8]| (34..=36).contains(&run.len()) && shapes::has_random_word(run);
