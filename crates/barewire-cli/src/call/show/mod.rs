@@ -71,8 +71,8 @@ impl ResultForm {
             Self::ToolCall => check_list::<CallToolResult, Content>(json, "content"),
             Self::Contents => check_list::<ReadResourceResult, ResourceContents>(json, "contents"),
             Self::Messages => check_list::<GetPromptResult, PromptMessage>(json, "messages"),
-            Self::Completion => tree::read::<CompleteResult>(json).map(drop),
-            Self::Server => tree::read::<DiscoverResult>(json).map(drop),
+            Self::Completion => tree::check::<CompleteResult>(json),
+            Self::Server => tree::check::<DiscoverResult>(json),
             Self::Other => Ok(()),
         }
     }
