@@ -225,7 +225,9 @@ fn refused(error: &ErrorObject, hint: Option<String>) -> Failure {
     let name = name.map_or(String::new(), |name| format!(", {name}"));
     let mut what = format!("the response is an error: {} ({code}{name})", shown(message.as_bytes(), MAX_TEXT));
     if let Some(data) = data {
-        what = format!("{what}\n  data: {}", shown(safe_json(data.get()).as_bytes(), MAX_TEXT));
+        // Only what is shown is escaped: escaping can make the text six times as long.
+        let end = data.get().char_indices().nth(MAX_TEXT + 1).map_or(data.get().len(), |(end, _)| end);
+        what = format!("{what}\n  data: {}", shown(safe_json(&data.get()[..end]).as_bytes(), MAX_TEXT));
     }
     Failure::new(what).with_hint(hint.unwrap_or_else(|| format!("barewire explain {code}")))
 }
