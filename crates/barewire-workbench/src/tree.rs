@@ -21,11 +21,52 @@ pub fn check_list<T: DeserializeOwned, E: DeserializeOwned>(
     result: Json<'_>,
     list: &str,
 ) -> Result<(), serde_json::Error> {
-    read::<T>(result)?;
+    check::<T>(result)?;
     for element in result.member(list).filter(|list| !is_small(*list)).into_iter().flat_map(Json::elements) {
-        read::<E>(element)?;
+        check::<E>(element)?;
     }
     Ok(())
+}
+
+/// Checks that a value can be read as a type, as far as [`read`] would read it.
+pub fn check<T: DeserializeOwned>(json: Json<'_>) -> Result<(), serde_json::Error> {
+    match pruned(json) {
+        Some(text) => serde_json::from_str::<T>(&short_strings(&text)).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// Replaces long strings in JSON with short ones. An error quotes a string of the wrong type, and escapes in the
+/// quotation make it up to six times as long.
+pub fn short_strings(json: &str) -> Cow<'_, str> {
+    if json.len() <= MAX_STRING_LENGTH {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::new();
+    // The bytes of `json` up to `taken` are in `out`; `at` is the position of the search.
+    let (mut taken, mut at) = (0, 0);
+    while let Some(start) = json[at..].find('"').map(|found| at + found) {
+        let mut end = start + 1;
+        while let Some(found) = memchr::memchr2(b'"', b'\\', json.as_bytes().get(end..).unwrap_or_default()) {
+            end += found + 1;
+            if json.as_bytes()[end - 1] == b'"' {
+                break;
+            }
+            // The escaped character is not the end.
+            end += 1;
+        }
+        if end - start > MAX_STRING_LENGTH {
+            out.push_str(&json[taken..start]);
+            out.push_str("\"…\"");
+            taken = end;
+        }
+        at = end;
+    }
+    if taken == 0 {
+        return Cow::Borrowed(json);
+    }
+    out.push_str(&json[taken..]);
+    Cow::Owned(out)
 }
 
 /// Returns a tree of the values, or `None` if there are too many, or if `serde_json` cannot represent them.
@@ -76,12 +117,26 @@ fn is_small(json: Json<'_>) -> bool {
 /// values; a tree of this many takes about 10 MiB.
 pub const MAX_TREE_VALUES: usize = 16_384;
 
+/// The maximum length of a string that an error may quote.
+const MAX_STRING_LENGTH: usize = 4096;
+
 /// The maximum number of levels to prune. The types of MCP have fewer.
 const MAX_DEPTH: usize = 8;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_long_strings_are_replaced() {
+        let long = "\\\"x".repeat(MAX_STRING_LENGTH);
+        let text = format!(r#"{{"a":"\\\"","{long}":["{long}",1,"b"]}}"#);
+        assert_eq!(short_strings(&text), r#"{"a":"\\\"","…":["…",1,"b"]}"#);
+        assert!(matches!(short_strings(r#"["a"]"#), Cow::Borrowed(_)));
+        let error =
+            check::<Vec<u8>>(Json::parse(format!(r#""{long}""#).as_bytes()).expect("JSON")).expect_err("a string");
+        assert!(error.to_string().len() < 100, "{error}");
+    }
 
     #[test]
     fn only_parts_with_many_values_are_left_out() {

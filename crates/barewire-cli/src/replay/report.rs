@@ -6,7 +6,7 @@ use barewire_proto::json::Json;
 use barewire_workbench::replay::{Change, Difference, PlayReport};
 use serde_json::json;
 
-use crate::output::{Output, Tone, safe_json, shown};
+use crate::output::{Output, SafeJson, Tone, safe_json, shown};
 
 /// Prints a difference as text: the message, its frames in the capture, and the values that differ.
 pub(super) fn text(output: &mut Output, difference: &Difference) -> io::Result<()> {
@@ -55,13 +55,13 @@ fn about(difference: &Difference) -> String {
 fn change(output: &mut Output, change: &Change) -> io::Result<()> {
     let path = change.pointer();
     writeln!(output, "  {}", if path.is_empty() { "the whole message".into() } else { shown(path.as_bytes(), 200) })?;
-    let text = |value: Option<&str>| value.map(|value| safe_json(value).into_owned());
-    let (was, is) = (text(change.recorded()), text(change.received()));
-    let at = match (&was, &is) {
+    let (was, is) = (change.recorded(), change.received());
+    let at = match (was, is) {
         (Some(was), Some(is)) => was.bytes().zip(is.bytes()).take_while(|(a, b)| a == b).count(),
         _ => 0,
     };
-    let line = |text: Option<String>| text.map_or("nothing".to_owned(), |text| cut(&text, at));
+    // The text is escaped after it is cut, because escaping can make it six times as long.
+    let line = |text: Option<&str>| text.map_or("nothing".to_owned(), |text| safe_json(&cut(text, at)).into_owned());
     let (was, is) = (line(was), line(is));
     writeln!(output, "    {}", output.paint(Tone::Bad, format_args!("- {was}")))?;
     writeln!(output, "    {}", output.paint(Tone::Good, format_args!("+ {is}")))
@@ -81,7 +81,7 @@ fn cut(text: &str, at: usize) -> String {
 }
 
 pub(super) fn json(output: &mut Output, difference: &Difference) -> io::Result<()> {
-    writeln!(output, "{}", safe_json(&serde_json::to_string(difference)?))
+    writeln!(output, "{}", SafeJson(&serde_json::to_string(difference)?))
 }
 
 pub(super) fn json_summary(output: &mut Output, report: &PlayReport) -> io::Result<()> {

@@ -71,8 +71,8 @@ impl ResultForm {
             Self::ToolCall => check_list::<CallToolResult, Content>(json, "content"),
             Self::Contents => check_list::<ReadResourceResult, ResourceContents>(json, "contents"),
             Self::Messages => check_list::<GetPromptResult, PromptMessage>(json, "messages"),
-            Self::Completion => tree::read::<CompleteResult>(json).map(drop),
-            Self::Server => tree::read::<DiscoverResult>(json).map(drop),
+            Self::Completion => tree::check::<CompleteResult>(json),
+            Self::Server => tree::check::<DiscoverResult>(json),
             Self::Other => Ok(()),
         }
     }
@@ -224,7 +224,9 @@ fn refused(error: &ErrorObject, hint: Option<String>) -> Failure {
     let name = name.map_or(String::new(), |name| format!(", {name}"));
     let mut what = format!("the response is an error: {} ({code}{name})", shown(message.as_bytes(), MAX_TEXT));
     if let Some(data) = data {
-        what = format!("{what}\n  data: {}", shown(safe_json(data.get()).as_bytes(), MAX_TEXT));
+        // Only what is shown is escaped: escaping can make the text six times as long.
+        let end = data.get().char_indices().nth(MAX_TEXT + 1).map_or(data.get().len(), |(end, _)| end);
+        what = format!("{what}\n  data: {}", shown(safe_json(&data.get()[..end]).as_bytes(), MAX_TEXT));
     }
     Failure::new(what).with_hint(hint.unwrap_or_else(|| format!("barewire explain {code}")))
 }

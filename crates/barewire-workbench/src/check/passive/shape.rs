@@ -15,7 +15,7 @@ use crate::check::catalogue::lifecycle::RESULT_SHAPE;
 use crate::check::ledger::Ledger;
 use crate::operations::{Relation, member};
 use crate::text::shown;
-use crate::tree::{MAX_TREE_VALUES, pruned};
+use crate::tree::{MAX_TREE_VALUES, pruned, short_strings};
 
 pub(super) fn message(context: &MessageContext<'_>, ledger: &mut Ledger) {
     let (Ok(Message::Response(response)), Relation::Response { operation, .. }) =
@@ -100,6 +100,7 @@ fn read<T: DeserializeOwned>(result: Json<'_>) -> Result<(), ShapeError> {
 /// Reads the value at a path. Members with too many values are read as if they were empty.
 fn read_at<T: DeserializeOwned>(value: Json<'_>, path: &str) -> Result<(), ShapeError> {
     let Some(text) = pruned(value) else { return Ok(()) };
+    let text = short_strings(&text);
     let mut json = serde_json::Deserializer::from_str(&text);
     let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut json) else { return Ok(()) };
     let mut path = path.to_owned();
