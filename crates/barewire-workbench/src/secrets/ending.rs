@@ -1,6 +1,6 @@
 //! Finds the end of a secret whose start is known, and the start of the next secret in the same array or cookie header.
 
-use memchr::{memchr_iter, memchr2, memchr2_iter, memrchr};
+use memchr::{memchr, memchr_iter, memchr2, memchr2_iter, memmem, memrchr};
 
 use super::shapes::{is_base64, is_key, is_token, separates};
 use super::view::TextView;
@@ -68,7 +68,9 @@ fn end_of_key(view: &TextView<'_>, start: usize) -> EndSearch {
             return EndSearch::At(at);
         };
         let name = line + text[line..].iter().take(MAX_KEY_HEADER_NAME).take_while(|b| is_key(**b)).count();
-        if *byte == b'"' || line == name || !text[line].is_ascii_uppercase() {
+        // A line that begins before the key is no header of it.
+        let is_before = memchr(b'"', &text[line..at]).is_some() || memmem::find(&text[line..at], b"-----").is_some();
+        if *byte == b'"' || is_before || line == name || !text[line].is_ascii_uppercase() {
             return EndSearch::At(at);
         }
         match &text[name..] {

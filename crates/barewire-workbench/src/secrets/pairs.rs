@@ -43,7 +43,8 @@ impl TextView<'_> {
         let text = &self.text[value..value_end];
         let begin = self.text[..self.back_json_space(opening)].last();
         let is_call = begin == Some(&b'(') && next == Some(b')');
-        let is_pair = begin == Some(&b'[') && next == Some(b']');
+        // The bracket may be in the next line.
+        let is_pair = begin == Some(&b'[') && matches!(next, Some(b']') | None);
         let is_value = match () {
             () if shapes::is_placeholder(text) || next == Some(b':') => false,
             () if is_call => !text.is_empty() && secret.fits(text, NameContext::Assigned),
