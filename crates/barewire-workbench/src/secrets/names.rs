@@ -182,7 +182,7 @@ const SECRET_SUFFIXES: &[&[u8]] = &[
     b"token", b"secret", b"secrets", b"apikey", b"apikeys", b"accesskey", b"secretkey", b"privatekey", b"authkey",
     b"signingkey", b"encryptionkey", b"masterkey", b"sessionkey", b"sshkey", b"cookie", b"cookies", b"credential",
     b"credentials", b"sessionid", b"codeverifier", b"clientassertion",
-    b"clientkeydata",
+    b"clientkeydata", b"secretkeybase",
 ];
 
 /// Names of tokens that are not secrets: positions in a list, progress, and token counts.
