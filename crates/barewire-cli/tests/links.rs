@@ -1,4 +1,5 @@
-//! Every link in the project's Markdown files to a file or a heading of the project leads there.
+//! Every link in the project's Markdown files to a file or a heading of the project leads there. Every test that the
+//! pages about limits name exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -81,4 +82,42 @@ fn the_index_names_every_page() {
         let is_named = named.iter().any(|target| target.split('#').next() == Some(&page));
         assert!(page == "README.md" || is_named, "docs/README.md does not name {page}");
     }
+}
+
+/// Whether a test exists: `CRATE/PATH: FUNCTION`, or the path of a transcript.
+fn is_test(root: &Path, name: &str) -> bool {
+    match name.split_once(": ") {
+        Some((file, function)) => {
+            let definition = format!("fn {function}(");
+            fs::read_to_string(root.join("crates").join(file)).is_ok_and(|text| text.contains(&definition))
+        }
+        None => name.starts_with("testdata/") && root.join(name).is_file(),
+    }
+}
+
+/// The last column of each row of a table names the tests of the row. It is `-` if there is none, and never empty.
+#[test]
+fn every_limit_names_a_test_that_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let is_named = |test: &str| {
+        let name = test.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
+        name.is_some_and(|name| is_test(&root, name))
+    };
+    let (mut rows, mut wrong) = (0, Vec::new());
+    for name in ["limits.md", "security.md"] {
+        let page = fs::read_to_string(root.join("docs").join(name)).expect("a page");
+        for row in prose(&page).filter(|line| line.starts_with('|') && !line.starts_with("|---")) {
+            let (_, tests) = row.strip_suffix('|').and_then(|row| row.rsplit_once('|')).expect("a row of a table");
+            match tests.trim() {
+                // The heading of the column.
+                "test" => continue,
+                "-" => {}
+                tests if tests.split(", ").all(is_named) => {}
+                tests => wrong.push(format!("{name}: {tests:?} in: {row}")),
+            }
+            rows += 1;
+        }
+    }
+    assert!(wrong.is_empty(), "these are no tests:\n{}", wrong.join("\n"));
+    assert!(rows > 100, "only {rows} rows were found");
 }
