@@ -19,7 +19,7 @@ pub struct FrameLimits {
     pub depth: usize,
 }
 
-/// The limits of our own servers: 4 MiB and 64 levels.
+/// The limits of our own servers: 64 MiB and 128 levels.
 impl Default for FrameLimits {
     fn default() -> Self {
         Self { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH }

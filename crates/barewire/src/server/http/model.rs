@@ -143,7 +143,7 @@ fn a_session_that_a_request_has_found_is_not_ended_for_another_one() {
             let (service, id) = (service.clone(), Arc::clone(&old.id));
             thread::spawn(move || {
                 let Some(session_use) = service.0.sessions.find(&id, None) else { return false };
-                assert!(session_use.0.is_open_to(None), "it has ended while it is used");
+                assert!(session_use.session().is_open_to(None), "it has ended while it is used");
                 true
             })
         };
