@@ -334,3 +334,43 @@ fn http_sse_posts_are_answered_in_their_stream() {
     let one = [stream("x1", None), asked[0].clone(), accepted("x3"), answer("x1"), answer("x1")].concat();
     assert_eq!(relations(&one).lines[1..], ["1 Some(Result)", "duplicate"]);
 }
+
+fn ping(id: usize) -> String {
+    format!("> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n")
+}
+
+fn pong(id: usize) -> String {
+    format!("< {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}\n")
+}
+
+#[test]
+fn the_oldest_of_too_many_requests_is_forgotten() {
+    let count = 65_536;
+    let mut transcript: String = (0..=count).map(ping).collect();
+    transcript += &(pong(0) + &pong(1));
+    let log = relations(&transcript);
+    assert_eq!(log.lines[count + 1..], ["unsolicited", "2 Some(Result)"]);
+    assert_eq!(log.tracker.open().count(), count - 1);
+}
+
+#[test]
+fn the_oldest_of_too_many_requests_with_one_id_gets_no_response() {
+    let count = 64;
+    let log = relations(&(ping(1).repeat(count + 1) + &pong(1).repeat(count + 1)));
+    let answered: Vec<String> = (2..=count + 1).map(|number| format!("{number} Some(Result)")).collect();
+    assert_eq!(log.lines[count + 1..2 * count + 1], answered);
+    assert_eq!(log.lines[2 * count + 1], "duplicate");
+}
+
+#[test]
+fn too_many_rounds_are_two_operations() {
+    let round = |id: usize| {
+        format!(
+            "> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"a\",\"requestState\":\"s\"}}}}\n\
+             < {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"resultType\":\"input_required\",\"requestState\":\"s\"}}}}\n"
+        )
+    };
+    let log = relations(&(0..=1000).map(round).collect::<String>());
+    assert_eq!(log.lines[1998], "1 client asks tools/call a (round 1000)");
+    assert_eq!(log.lines[2000], "2 client asks tools/call a (round 1)");
+}
