@@ -375,3 +375,44 @@ fn a_frame_and_a_filter_exclude_each_other() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("cannot be used with"), "{stderr}");
 }
+
+/// Returns the exit code and the error of reading a transcript.
+fn read_transcript(transcript: &str, args: &[&str]) -> (Option<i32>, String) {
+    let mut child = barewire()
+        .args(["read", "--format", "wire", "--summary"])
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    // The program may exit before it has read all of it.
+    let _ = child.stdin.take().expect("piped").write_all(transcript.as_bytes());
+    let output = child.wait_with_output().expect("it ends");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn a_line_of_a_transcript_has_a_maximum_length() {
+    // The line break is part of the line.
+    let line = |length: usize| format!("wire 1\n> \"{}\"\n", "x".repeat(length - 5));
+    let max_frame = ["--max-frame", "1000"];
+    let most = 4 * 1000 + 64 * 1024;
+    // The frame is too long, but the line is not.
+    let (code, stderr) = read_transcript(&line(most), &max_frame);
+    assert_eq!(code, Some(1), "{stderr}");
+    let (code, stderr) = read_transcript(&line(most + 1), &max_frame);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("line 2"), "{stderr}");
+}
+
+#[test]
+fn a_transcript_has_a_maximum_number_of_open_streams() {
+    let streams =
+        |count: usize| (0..count).fold("wire 1\n".to_owned(), |all, number| all + &format!(">c{number} {{}}\n"));
+    let (code, stderr) = read_transcript(&streams(65_536), &[]);
+    assert_ne!(code, Some(2), "{stderr}");
+    let (code, stderr) = read_transcript(&streams(65_537), &[]);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("more than 65536 streams"), "{stderr}");
+}
