@@ -59,7 +59,8 @@ pub(crate) fn run(say: fn(&str)) -> Result<VerbReport, Box<dyn Error>> {
 }
 
 fn measure(program: &Path, scratch: &Path, say: fn(&str)) -> Result<VerbReport, Box<dyn Error>> {
-    let sessions = CALLS.map(|calls| Session::record(program, scratch, calls)).into_iter().collect::<Result<Vec<_>, _>>()?;
+    let sessions =
+        CALLS.map(|calls| Session::record(program, scratch, calls)).into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut rows = Vec::new();
     for verb in VERBS {
         say(&verb.join(" "));
