@@ -19,7 +19,7 @@ const FRAME: usize = 10 * 1024 * 1024;
 const LONGEST_FRAME: usize = 64 * 1024 * 1024 - 1024;
 
 /// The maximum memory, as a multiple of the length of the message.
-const MOST: f64 = 8.0;
+const MAX_MEMORY_FACTOR: f64 = 8.0;
 
 /// A place in the messages of a server, and the shape of the value there. See the example `large-server`.
 type Case = (&'static str, &'static str);
@@ -124,13 +124,13 @@ fn check_all(cases: &[Case], frame: usize, verbs: &[&[&str]]) {
         for case in cases {
             let long = Run::new(&folder, *case, frame).peak(verb);
             let ratio = long.saturating_sub(short) as f64 / frame as f64;
-            is_right &= ratio <= MOST;
-            let (verb, mark) = (verb.join(" "), if ratio > MOST { " too much" } else { "" });
+            is_right &= ratio <= MAX_MEMORY_FACTOR;
+            let (verb, mark) = (verb.join(" "), if ratio > MAX_MEMORY_FACTOR { " too much" } else { "" });
             table += &format!("{verb:16} {:18} {:16} {:5} MiB {ratio:5.1}x{mark}\n", case.0, case.1, long >> 20);
         }
     }
     println!("{table}");
-    assert!(is_right, "more than {MOST} times a message of {} MiB:\n{table}", frame >> 20);
+    assert!(is_right, "more than {MAX_MEMORY_FACTOR} times a message of {} MiB:\n{table}", frame >> 20);
 }
 
 /// A folder for captures that is removed in the end.
