@@ -148,6 +148,17 @@ fn request(number: u64) -> Delivery {
     Delivery { exchange: Exchange(number), caller: None, message }
 }
 
+/// Starts the driver of a connection, and a thread that delivers request 1. Each returns whether it ended as it should.
+fn start_driver_and_deliverer(exchanges: &Arc<Exchanges<DoneExchanges>>) -> [thread::JoinHandle<bool>; 2] {
+    let (driven, delivered) = (Arc::clone(exchanges), Arc::clone(exchanges));
+    let driver = thread::spawn(move || is_shutdown(&block_on(driven.drive())));
+    let deliverer = thread::spawn(move || {
+        delivered.deliver(request(1));
+        true
+    });
+    [driver, deliverer]
+}
+
 /// Two threads deliver a message at the same time, and only one of them gets the lock. A message that it does not
 /// handle before it returns is left to the driver, so all of them are handled.
 #[test]
@@ -155,16 +166,9 @@ fn every_message_is_handled_by_the_thread_that_holds_the_lock_or_by_the_driver()
     with_preemptions(2, || {
         let done = DoneExchanges::default();
         let exchanges = exchanges(&done);
-        let driver = {
-            let exchanges = Arc::clone(&exchanges);
-            thread::spawn(move || is_shutdown(&block_on(exchanges.drive())))
-        };
-        let deliverer = {
-            let exchanges = Arc::clone(&exchanges);
-            thread::spawn(move || exchanges.deliver(request(1)))
-        };
+        let [driver, deliverer] = start_driver_and_deliverer(&exchanges);
         exchanges.deliver(request(2));
-        deliverer.join().expect("no panic");
+        assert!(deliverer.join().expect("no panic"));
         // This is the last item of the inbox, so both messages are answered before.
         exchanges.end(EndReason::Shutdown);
         assert!(driver.join().expect("no panic"));
@@ -179,17 +183,10 @@ fn no_message_is_left_when_the_connection_ends() {
     with_preemptions(2, || {
         let done = DoneExchanges::default();
         let exchanges = exchanges(&done);
-        let driver = {
-            let exchanges = Arc::clone(&exchanges);
-            thread::spawn(move || is_shutdown(&block_on(exchanges.drive())))
-        };
-        let deliverer = {
-            let exchanges = Arc::clone(&exchanges);
-            thread::spawn(move || exchanges.deliver(request(1)))
-        };
+        let [driver, deliverer] = start_driver_and_deliverer(&exchanges);
         exchanges.end(EndReason::Shutdown);
         exchanges.deliver(request(2));
-        deliverer.join().expect("no panic");
+        assert!(deliverer.join().expect("no panic"));
         assert!(driver.join().expect("no panic"));
         assert_eq!(done.all(), [1, 2]);
     });
