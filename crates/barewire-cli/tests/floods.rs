@@ -189,8 +189,8 @@ fn a_replayed_server_reads_no_more_than_it_can_answer() {
     }
 }
 
-/// Waits until a process has read nothing for a second and its peak memory has not grown, and returns the peak. A process
-/// that skips what it reads is not waited for.
+/// Waits until a process has read nothing for a second and its peak memory has not grown, and returns the peak. A
+/// process that skips what it reads is not waited for.
 fn settled_peak(child: &Child, sent: &AtomicUsize) -> u64 {
     let (start, mut last, mut since) = (Instant::now(), (0, 0), Instant::now());
     while last.0 <= MAX_MEMORY_KIB && last.1 <= MAX_SKIPPED && since.elapsed() < Duration::from_secs(1) {

@@ -77,7 +77,8 @@ fn replay_takes_memory_by_the_length_of_a_message() {
     check_all(&CASES, FRAME, &[&["replay"], &["replay", "--json"], &["replay", "--serve"]]);
 }
 
-/// `cargo test --release -p barewire-cli --test all -- --ignored --nocapture --test-threads=1 memory::` prints the table.
+/// `cargo test --release -p barewire-cli --test all -- --ignored --nocapture --test-threads=1 memory::` prints the
+/// table.
 #[test]
 #[ignore = "takes minutes"]
 fn every_verb_takes_memory_by_the_length_of_any_message() {

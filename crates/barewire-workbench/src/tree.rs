@@ -9,8 +9,8 @@ use barewire_proto::json::{Json, Kind};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Reads a value as a type. Parts with too many values are read as if they were empty, see [`pruned`]; a value that still
-/// has too many is not read, and gives `None`.
+/// Reads a value as a type. Parts with too many values are read as if they were empty, see [`pruned`]; a value that
+/// still has too many is not read, and gives `None`.
 pub fn read<T: DeserializeOwned>(json: Json<'_>) -> Result<Option<T>, serde_json::Error> {
     pruned(json).map(|text| serde_json::from_str(&text)).transpose()
 }
@@ -74,8 +74,8 @@ pub fn small_tree(json: Json<'_>) -> Option<Value> {
     if is_small(json) { json.to().ok() } else { None }
 }
 
-/// Returns the text of a value in which each array with too many values is empty, and so is each such object that is not
-/// the way to a smaller part. Returns `None` if there are still too many values.
+/// Returns the text of a value in which each array with too many values is empty, and so is each such object that is
+/// not the way to a smaller part. Returns `None` if there are still too many values.
 pub fn pruned(json: Json<'_>) -> Option<Cow<'_, str>> {
     if is_small(json) {
         return Some(Cow::Borrowed(json.as_str()));

@@ -33,8 +33,8 @@ mod modelled {
         }
 
         pub(crate) fn get(&self) -> Option<&T> {
-            // A `load` could return an old value in the model, even if tokio's `Notify`, of which loom knows nothing, has
-            // made the new one visible. This reads the newest value.
+            // A `load` could return an old value in the model, even if tokio's `Notify`, of which loom knows nothing,
+            // has made the new one visible. This reads the newest value.
             self.is_set.fetch_or(false, Ordering::AcqRel).then(|| self.value.get().expect("it is set before"))
         }
     }

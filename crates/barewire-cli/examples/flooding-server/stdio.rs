@@ -24,8 +24,8 @@ const fn flood(name: &'static str, piece: &'static str) -> Flood {
     Flood { name, start: "", piece, to_stderr: false, is_reading: true }
 }
 
-/// All floods, apart from `pages`, a list of tools without an end. Those named `deaf` never read stdin; `deaf` itself sends
-/// nothing.
+/// All floods, apart from `pages`, a list of tools without an end. Those named `deaf` never read stdin; `deaf` itself
+/// sends nothing.
 #[rustfmt::skip] // a flood is a line
 pub(crate) const FLOODS: &[Flood] = &[
     flood("text", "y\n"),

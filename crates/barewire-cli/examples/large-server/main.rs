@@ -1,7 +1,7 @@
 //! A legacy MCP server whose answers are as long and as costly to hold in memory as a peer can make them.
 //!
-//! `large-server PLACE SHAPE BYTES` puts a JSON value of about BYTES bytes in the place PLACE of its messages. The value
-//! repeats the small values of SHAPE: as a tree of values, each takes a hundred times the memory of its text.
+//! `large-server PLACE SHAPE BYTES` puts a JSON value of about BYTES bytes in the place PLACE of its messages. The
+//! value repeats the small values of SHAPE: as a tree of values, each takes a hundred times the memory of its text.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the messages on stdout are written by hand")]
 

@@ -214,8 +214,8 @@ impl From<NoAnswer> for Failure {
 /// The maximum number of characters of a peer's text shown in a message.
 const EXCERPT_LENGTH: usize = 200;
 
-/// The time that several requests have in all beyond `--timeout`, so that the timeout of a single request expires first:
-/// its message names the request.
+/// The time that several requests have in all beyond `--timeout`, so that the timeout of a single request expires
+/// first: its message names the request.
 pub(crate) const REQUEST_FIRST: Duration = Duration::from_millis(500);
 
 /// Waits for `work`; drops `work` if a signal arrives first.

@@ -93,8 +93,8 @@ pub(crate) struct Args {
     /// Send one plain JSON-RPC request without a handshake: WHAT is the method, and the argument is the params
     #[arg(long)]
     raw: bool,
-    /// Wait at most this long for the handshake, and then for the whole answer; 0 waits forever. Nothing that the server
-    /// sends extends the time, not even progress. The time that the user takes to fill in a form does not count
+    /// Wait at most this long for the handshake, and then for the whole answer; 0 waits forever. Nothing that the
+    /// server sends extends the time, not even progress. The time that the user takes to fill in a form does not count
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration::parse, allow_negative_numbers = true)]
     timeout: Duration,
     /// The framing of messages: one per line, or with Content-Length headers like language servers

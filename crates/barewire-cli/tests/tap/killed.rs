@@ -9,8 +9,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::eventually::eventually;
 use super::stage::*;
 
-/// A program that ends at nothing but SIGKILL, with a child, and with a process whose parent has ended. It writes the ids
-/// of all three.
+/// A program that ends at nothing but SIGKILL, with a child, and with a process whose parent has ended. It writes the
+/// ids of all three.
 const STUBBORN: &str = r#"
 trap '' TERM HUP INT
 forever() { while :; do sleep 0.1; done; }

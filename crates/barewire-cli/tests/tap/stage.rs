@@ -29,8 +29,8 @@ pub(crate) fn tap<O: AsRef<OsStr>, P: AsRef<OsStr>>(options: &[O], program: &[P]
 }
 
 /// Makes the programs that the tests start die by signals as usual, even if the tests were started with these signals
-/// ignored, as shells start jobs in the background. A started program inherits that a signal is ignored, but not that it
-/// is caught, so catching it is enough.
+/// ignored, as shells start jobs in the background. A started program inherits that a signal is ignored, but not that
+/// it is caught, so catching it is enough.
 fn stop_ignoring_signals() {
     static CAUGHT: Once = Once::new();
     CAUGHT.call_once(|| {

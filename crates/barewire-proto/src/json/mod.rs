@@ -132,8 +132,8 @@ impl<'a> Json<'a> {
     /// Whether the value consists of more than this number of values: itself, its members and elements, and theirs. The
     /// memory of a tree of values depends on this number more than on the length of the text.
     pub fn has_more_values_than(self, limit: usize) -> bool {
-        // Every value but the outermost is the first of its container or follows a comma, so commas and opening brackets
-        // outside strings are counted. An empty container counts twice.
+        // Every value but the outermost is the first of its container or follows a comma, so commas and opening
+        // brackets outside strings are counted. An empty container counts twice.
         let mut is_string = false;
         let mut rest = self.text;
         let mut count = 1_usize;

@@ -10,9 +10,9 @@ use crate::{Error, platform};
 
 /// Opens the file for a capture, and returns it with its actual path.
 ///
-/// An existing file is overwritten only if it is empty or a capture, and belongs to the user; its mode is narrowed. If another process is writing to the file, as when
-/// a host starts a server twice, the name of the second capture ends in `-2`. In a name, `%p` is the id of this
-/// process, `%t` the start time, and `%%` a percent sign.
+/// An existing file is overwritten only if it is empty or a capture, and belongs to the user; its mode is narrowed. If
+/// another process is writing to the file, as when a host starts a server twice, the name of the second capture ends in
+/// `-2`. In a name, `%p` is the id of this process, `%t` the start time, and `%%` a percent sign.
 pub(super) fn create(path: &Path, clock: CaptureClock) -> Result<(File, PathBuf), Error> {
     let path = expand_name(path, clock);
     for number in 1..=MAX_NUMBERED {

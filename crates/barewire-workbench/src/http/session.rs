@@ -165,8 +165,8 @@ pub(crate) fn headers(head: &[u8]) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// The maximum number of events that wait to be received, in all exchanges of a client: half a megabyte of bodies. While
-/// so many wait, responses are not read.
+/// The maximum number of events that wait to be received, in all exchanges of a client: half a megabyte of bodies.
+/// While so many wait, responses are not read.
 const MAX_WAITING_EVENTS: usize = 16;
 
 /// The maximum wait for the response to the request that ends a session.

@@ -56,9 +56,9 @@ impl Drop for Watcher {
     }
 }
 
-/// If this process is killed, the watcher's stdin ends, and so does the stdin of the program. The program and its family
-/// get two seconds to exit by themselves, and two more after SIGTERM. The script exits as soon as all of them are gone.
-/// Without `/proc`, the family is the program and its descendants according to `ps`.
+/// If this process is killed, the watcher's stdin ends, and so does the stdin of the program. The program and its
+/// family get two seconds to exit by themselves, and two more after SIGTERM. The script exits as soon as all of them
+/// are gone. Without `/proc`, the family is the program and its descendants according to `ps`.
 const SCRIPT: &str = r#"
 read -r group pipes || exit 0
 read -r program || program=

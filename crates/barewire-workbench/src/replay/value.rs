@@ -1,15 +1,15 @@
-//! JSON values that are compared in their text: members may be in any order, and numbers are compared exactly instead of
-//! as floating-point numbers.
+//! JSON values that are compared in their text: members may be in any order, and numbers are compared exactly instead
+//! of as floating-point numbers.
 //!
-//! No tree is built, because a tree takes up to 290 times the memory of its text. Only the offsets of an object's members
-//! are sorted, while that object is compared or written.
+//! No tree is built, because a tree takes up to 290 times the memory of its text. Only the offsets of an object's
+//! members are sorted, while that object is compared or written.
 
 use std::io::{self, Write};
 
 use barewire_proto::json::{Decimal, Json, Kind, Member, Text};
 
-/// Parses the text of a message. Returns `None` if the text is not JSON or exceeds [`MAX_DEPTH`] or [`MAX_LENGTH`]: such
-/// texts are compared byte by byte.
+/// Parses the text of a message. Returns `None` if the text is not JSON or exceeds [`MAX_DEPTH`] or [`MAX_LENGTH`]:
+/// such texts are compared byte by byte.
 pub(super) fn comparable(text: &[u8]) -> Option<Json<'_>> {
     let json = Json::parse(text).ok()?;
     (text.len() <= MAX_LENGTH && !json.is_deeper_than(MAX_DEPTH)).then_some(json)

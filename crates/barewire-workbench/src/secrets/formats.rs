@@ -9,8 +9,8 @@ pub(super) struct TokenFormat {
     pub(super) begins: &'static str,
     what: &'static str,
     /// The text after the prefix, as parts with a space between them:
-    /// - a letter for a set of characters (see [`is_in_set`]) and a length: `h40` exactly 40, `h40-64` a range, `h40+` at
-    ///   least 40, followed by all characters up to the end of the word
+    /// - a letter for a set of characters (see [`is_in_set`]) and a length: `h40` exactly 40, `h40-64` a range, `h40+`
+    ///   at least 40, followed by all characters up to the end of the word
     /// - `=text`: this text
     /// - `~` at the start: ordinary names also have this prefix, so a part must look random.
     body: &'static str,
@@ -101,8 +101,8 @@ fn is_in_set(set: u8, byte: u8) -> bool {
     }
 }
 
-/// Whether a text is not a placeholder such as `xxxxxxxx` or `your_token_here`: it has a digit or letters of both cases,
-/// and three different characters, or it has many different capital letters.
+/// Whether a text is not a placeholder such as `xxxxxxxx` or `your_token_here`: it has a digit or letters of both
+/// cases, and three different characters, or it has many different capital letters.
 fn varies(body: &[u8]) -> bool {
     let has = |part: fn(&u8) -> bool| body.iter().any(part);
     let distinct = body.iter().fold(0_u128, |seen, byte| seen | 1 << (byte & 0x7f)).count_ones();

@@ -1,7 +1,7 @@
 //! Walks through an object or array under a name such as `credentials`, in which all values are secrets.
 //!
-//! The text may arrive in pieces, so the walk keeps its place. It needs no stack of its own: a bit for each open bracket
-//! says whether the bracket is an array.
+//! The text may arrive in pieces, so the walk keeps its place. It needs no stack of its own: a bit for each open
+//! bracket says whether the bracket is an array.
 
 use super::ending::SecretEnd;
 use super::names::MAX_WRITTEN_NAME;

@@ -5,10 +5,10 @@
 //! that reports secrets on the wire, so both find secrets by the same rules.
 //!
 //! The modules in the order of use: `decode` turns the bytes into plain text without escapes. `hits` finds places in it
-//! that may be the start or the name of a secret. `named`, `pairs`, `siblings`, `leaves`, `kubernetes` and `parameters` decide
-//! by name, with the table in `names`; `tokens` decides by shape, with the table in `formats`. All of them read the text
-//! through a `view`. `words` and `shapes` recognize values that are harmless in spite of their name. `ending` finds the
-//! end of a secret, and `line` combines these steps and returns to the bytes.
+//! that may be the start or the name of a secret. `named`, `pairs`, `siblings`, `leaves`, `kubernetes` and `parameters`
+//! decide by name, with the table in `names`; `tokens` decides by shape, with the table in `formats`. All of them read
+//! the text through a `view`. `words` and `shapes` recognize values that are harmless in spite of their name. `ending`
+//! finds the end of a secret, and `line` combines these steps and returns to the bytes.
 
 mod decode;
 mod ending;

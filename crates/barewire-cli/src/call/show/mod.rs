@@ -28,8 +28,8 @@ use crate::failure::report;
 use crate::output::{Output, SafeJson, safe_json, shown};
 use crate::{Exit, Failure};
 
-/// The form of a result, which its method decides. The result stays text, and the items of its list are read one by one:
-/// all of them together could take many times the memory of their text.
+/// The form of a result, which its method decides. The result stays text, and the items of its list are read one by
+/// one: all of them together could take many times the memory of their text.
 #[derive(Clone, Copy)]
 enum ResultForm {
     Tools,

@@ -291,8 +291,8 @@ const MAX_LISTS: usize = 256;
 const MAX_TOOLS: usize = 16_384;
 /// The maximum total length of the schemas that are kept for each server, in bytes.
 const MAX_LIST_SIZE: usize = 1024 * 1024;
-/// The maximum total length of the schemas that stay compiled, in bytes. A compiled schema takes up to some hundred times
-/// the memory of its text.
+/// The maximum total length of the schemas that stay compiled, in bytes. A compiled schema takes up to some hundred
+/// times the memory of its text.
 const MAX_COMPILED_SIZE: usize = 64 * 1024;
 /// The maximum length of a schema, in bytes; far more than any model reads.
 const MAX_JSON: usize = 1024 * 1024;

@@ -240,8 +240,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum time for a client to read a part of its response.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The maximum number of parts of a response that wait to be written. Further parts are dropped; only a stream of events
-/// that its client does not read can have so many.
+/// The maximum number of parts of a response that wait to be written. Further parts are dropped; only a stream of
+/// events that its client does not read can have so many.
 const MAX_WAITING_PARTS: usize = 10_000;
 
 /// The maximum length of all bodies in memory: two of the maximum length.

@@ -118,8 +118,8 @@ enum TimerEvent {
     Trim,
 }
 
-/// The maximum number of reads, each with its frames, between two checks of the timers: a megabyte. Looking at the clock
-/// after each read would cost more.
+/// The maximum number of reads, each with its frames, between two checks of the timers: a megabyte. Looking at the
+/// clock after each read would cost more.
 const MAX_UNCHECKED_ROUNDS: u32 = 16;
 
 /// If the peer has read nothing for this long, it might itself be blocked until this side reads.

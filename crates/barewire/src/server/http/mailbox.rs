@@ -347,8 +347,8 @@ impl Mailboxes {
         self.shared.events.forget(&self.shared.session);
     }
 
-    /// Resumes a stream after the event `id`: fetches the stored events, and makes the caller the reader of the stream if
-    /// it is still open. Returns `None` if some of the events are no longer stored.
+    /// Resumes a stream after the event `id`: fetches the stored events, and makes the caller the reader of the stream
+    /// if it is still open. Returns `None` if some of the events are no longer stored.
     pub(super) async fn resume(&self, id: EventId) -> Option<ResumedStream> {
         let MailboxShared { session, events, .. } = &self.shared;
         // The events are fetched before the stream is taken over, because another connection may still be reading it.

@@ -1,4 +1,5 @@
-//! The senders of HTTP requests, and how many sessions and exchanges each of them holds, so that no sender can take all.
+//! The senders of HTTP requests, and how many sessions and exchanges each of them holds, so that no sender can take
+//! all.
 //!
 //! A sender is a principal or, without authentication, the network that a request comes from. Its counters exist only
 //! while it has a connection, a session or an exchange.

@@ -76,8 +76,8 @@ impl ServerConnection {
         ProcessEnd { by_itself, took, orphans, exit }
     }
 
-    /// Waits until our requests are answered, also those that no probe waits for any more. A server that is still answering
-    /// when its stdin ends may exit with an error.
+    /// Waits until our requests are answered, also those that no probe waits for any more. A server that is still
+    /// answering when its stdin ends may exit with an error.
     async fn wait_for_answers(&mut self, patience: Duration) {
         let deadline = self.deadline(patience);
         while !self.unanswered.is_empty()

@@ -443,7 +443,8 @@ pub(super) fn modern_meta() -> [(&'static str, Value); 3] {
 
 /// The maximum length of `ReceivedOutput::start`; enough to recognise another framing or encoding.
 const MAX_START: usize = 4096;
-/// The maximum number of the server's requests that are answered over HTTP, where each answer is an exchange of its own.
+/// The maximum number of the server's requests that are answered over HTTP, where each answer is an exchange of its
+/// own.
 const MAX_HTTP_ANSWERS: usize = 256;
 /// The length of the waiting frames above which no more is read while a message is written: more than a server sends
 /// before it reads its input.
