@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::ClientError;
 use super::handlers::Handlers;
 use super::params::{CallParams, Members, modern_meta};
-use super::small::parse_small;
+use super::small::{parse_small, parse_small_raw};
 use crate::peer::{CallError, ConnectionEnd, Peer, Raw};
 
 /// A server's description of itself. The client does not verify it: use it for display and to decide which requests to
@@ -108,7 +108,7 @@ pub(super) async fn probe(
         };
         match call.await {
             Ok(result) => {
-                let found = parse_small::<DiscoverResult>(result.as_str().unwrap_or_default());
+                let found = parse_small_raw::<DiscoverResult>(&result);
                 let Ok(found) = found else { return Ok(ProbeResult::Legacy(None)) };
                 let revision = preference.choose(&found.supported_versions)?;
                 return Ok(match revision.era() {
@@ -154,9 +154,7 @@ pub(super) async fn initialize(
         Some(timeout) => call.timeout(timeout),
         None => call.no_timeout(),
     };
-    let result = call.await.and_then(|result| {
-        parse_small::<InitializeResult>(result.as_str().unwrap_or_default()).map_err(CallError::Result)
-    });
+    let result = call.await.and_then(|result| parse_small_raw::<InitializeResult>(&result).map_err(CallError::Result));
     let result = result.map_err(|error| ClientError::from_call(INITIALIZE, settings.timeout, error))?;
     let mut ours = preference.revisions();
     ours.retain(|revision| revision.era() == Era::Legacy);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use barewire_proto::mcp::ProgressParams;
 
 use super::ring::{Ring, RingRead, RingReader};
-use super::small::parse_small;
+use super::small::parse_small_raw;
 use crate::peer::Raw;
 
 /// A stream of the progress updates of a call. See [`Request::with_progress`](super::Request::with_progress).
@@ -52,7 +52,7 @@ impl ProgressSink {
 
     /// Passes the params of a progress notification to the receiver. Params that cannot be parsed are ignored.
     pub(super) fn report(&self, progress: &Raw) {
-        if let Ok(progress) = parse_small(progress.as_str().unwrap_or_default()) {
+        if let Ok(progress) = parse_small_raw(progress) {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)(progress);
         }
     }

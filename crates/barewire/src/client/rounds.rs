@@ -15,7 +15,7 @@ use super::ClientError;
 use super::handlers::RequestRejection;
 use super::params::{Members, to_raw};
 use super::request::ActiveCall;
-use super::small::parse_small;
+use super::small::parse_small_raw;
 use crate::Failure;
 use crate::log::quoted;
 use crate::peer::{Raw, shown};
@@ -94,8 +94,8 @@ fn input_required(method: &str, result: &Raw) -> Result<Option<RequiredInput>, C
             Err(fault("its result requires input, which this method does not allow".to_owned()))
         }
         Some(InputRequiredResult::RESULT_TYPE) => {
-            let required: RequiredInput = parse_small(result.as_str().unwrap_or_default())
-                .map_err(|error| fault(format!("its result cannot be parsed: {error}")))?;
+            let required: RequiredInput =
+                parse_small_raw(result).map_err(|error| fault(format!("its result cannot be parsed: {error}")))?;
             if required.input_requests.is_none() && required.request_state.is_none() {
                 return Err(fault(
                     "its result requires input but has neither inputRequests nor requestState".to_owned(),

@@ -6,6 +6,8 @@
 use barewire_proto::json::Json;
 use serde::de::DeserializeOwned;
 
+use crate::peer::Raw;
+
 /// Parses JSON that the client reads unasked.
 pub(super) fn parse_small<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let json = Json::parse(text.as_bytes()).map_err(|error| error.to_string())?;
@@ -13,6 +15,11 @@ pub(super) fn parse_small<T: DeserializeOwned>(text: &str) -> Result<T, String> 
         return Err(format!("it has more than {MAX_VALUES} values"));
     }
     json.to().map_err(|error| error.to_string())
+}
+
+/// Parses a message part that the client reads unasked. Nothing at all is not valid.
+pub(super) fn parse_small_raw<T: DeserializeOwned>(raw: &Raw) -> Result<T, String> {
+    parse_small(raw.as_str().unwrap_or_default())
 }
 
 /// Whether a notification can be parsed. The `data` of a log message may be large, because it stays text.
