@@ -37,6 +37,11 @@ pub(super) struct LocatedFrame {
 }
 
 impl LocatedFrame {
+    /// Returns the memory that the frame takes, in bytes.
+    pub(super) fn size(&self) -> usize {
+        size_of::<Self>() + self.bytes.len()
+    }
+
     /// Returns the frame as JSON, or `None` if it is not JSON.
     pub(super) fn json(&self) -> Option<Json<'_>> {
         Json::parse(&self.bytes).ok()

@@ -290,7 +290,7 @@ impl ServerConnection {
         let mut chunk = vec![0; CHUNK];
         loop {
             if let Some(frame) = self.inbox.pop_front() {
-                self.inbox_bytes -= size_of::<LocatedFrame>() + frame.bytes.len();
+                self.inbox_bytes -= frame.size();
                 if let Parsed::Message(Message::Response(response)) = rpc::parse(&frame.bytes, usize::MAX) {
                     self.unanswered.remove(&response.id.to_string());
                 }
@@ -315,8 +315,7 @@ impl ServerConnection {
     }
 
     fn keep(&mut self, frames: Vec<LocatedFrame>) {
-        let size = |frame: &LocatedFrame| size_of::<LocatedFrame>() + frame.bytes.len();
-        self.inbox_bytes += frames.iter().map(size).sum::<usize>();
+        self.inbox_bytes += frames.iter().map(LocatedFrame::size).sum::<usize>();
         self.inbox.extend(frames);
     }
 
