@@ -57,14 +57,16 @@ impl Drop for Watcher {
 }
 
 /// If this process is killed, the watcher's stdin ends, and so does the stdin of the program. The program and its
-/// family get two seconds to exit by themselves, and two more after SIGTERM. The script exits as soon as all of them
-/// are gone. Without `/proc`, the family is the program and its descendants according to `ps`.
+/// family get two seconds to exit by themselves, and two more after SIGTERM. Without `/proc`, the family is the program
+/// and its descendants according to `ps`.
+///
+/// A process that starts another and exits can do both between our looking and our signalling. So the family counts as
+/// gone only if nobody is found twice in a row, and SIGKILL is repeated.
 const SCRIPT: &str = r#"
 read -r group pipes || exit 0
-read -r program || program=
+read -r family || family=
 while read -r _; do :; done
 
-family=
 add() {
     case " $family " in *" $1 "*) return ;; esac
     family="$family $1"
@@ -92,7 +94,6 @@ children() {
 }
 look() {
     queue=$family
-    [ -z "$program" ] || add "$program"
     for pid in $(holders); do ! is_in_group "$pid" || add "$pid"; done
     while [ -n "$queue" ]; do
         members=$queue queue=
@@ -101,11 +102,13 @@ look() {
         done
     done
 }
-for signal in 0 0 TERM 0 KILL; do
+empty_looks=0
+for signal in 0 0 TERM 0 KILL KILL KILL KILL; do
     look
-    is_gone=1
-    for pid in $family; do ! kill -s "$signal" "$pid" 2>/dev/null || is_gone=0; done
-    [ "$is_gone" = 0 ] || exit 0
+    members=$family family=
+    for pid in $members; do ! kill -s "$signal" "$pid" 2>/dev/null || family="$family $pid"; done
+    if [ -n "$family" ]; then empty_looks=0; else empty_looks=$((empty_looks + 1)); fi
+    [ "$empty_looks" -lt 2 ] || exit 0
     sleep 1
 done
 "#;
