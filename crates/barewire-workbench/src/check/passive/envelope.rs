@@ -250,8 +250,9 @@ impl EnvelopeChecks {
     }
 
     /// Attributes each undecided response without an id to an earlier unanswered request, or to a notification if there
-    /// is no such request. Called at the end of the traffic.
-    fn attribute(&mut self, unanswered: &[(&Operation, &Round)], ledger: &mut Ledger) {
+    /// is no such request. Called at the end of the traffic. The findings are in no particular order.
+    fn attribute(&mut self, unanswered: &[(&Operation, &Round)]) -> Vec<Finding> {
+        let mut findings = Vec::new();
         let mut requests: HashMap<&str, Vec<u64>> = HashMap::new();
         for (operation, round) in unanswered {
             requests.entry(&operation.conversation).or_default().push(round.asked.frame);
@@ -263,18 +264,22 @@ impl EnvelopeChecks {
                 match asked {
                     Some(asked) => {
                         waiting.remove(asked);
-                        report(Finding { check: &ID_FIDELITY, detail: WITHOUT_ID.to_owned(), ..finding }, ledger);
+                        findings.push(Finding { check: &ID_FIDELITY, detail: WITHOUT_ID.to_owned(), ..finding });
                     }
-                    None => report(finding, ledger),
+                    None => findings.push(finding),
                 }
             }
         }
+        findings
     }
 
     pub(super) fn finish(&mut self, operations: &OperationTracker, state: &ObservationState, ledger: &mut Ledger) {
         let unanswered = self.unanswered(operations, state);
-        self.attribute(&unanswered, ledger);
-        self.multiline.finish().for_each(|finding| report(finding, ledger));
+        let mut findings = self.attribute(&unanswered);
+        findings.extend(self.multiline.finish());
+        // Equal traffic gives an equal report.
+        findings.sort_by_key(|finding| finding.location.frame);
+        findings.into_iter().for_each(|finding| report(finding, ledger));
         let MessageCounts { messages, conform, methods } = &self.count;
         if *messages > 0 {
             let measure = json!({"messages": messages, "conform": conform, "methods": methods});

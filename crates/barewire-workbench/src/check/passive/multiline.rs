@@ -63,7 +63,7 @@ impl MultilineMessages {
         decided
     }
 
-    /// Returns the undecided findings at the end of the traffic.
+    /// Returns the undecided findings at the end of the traffic, in no particular order.
     pub(super) fn finish(&mut self) -> impl Iterator<Item = Finding> {
         self.open.drain().map(|(_, open)| open.first)
     }
