@@ -110,16 +110,10 @@ fn pure() {
     }
 }
 
-/// Whether the answers to one step must come in the order of the transcript.
-#[derive(Clone, Copy)]
-enum AnswerOrder {
-    Same,
-    /// The messages of one step may not arrive together.
-    Any,
-}
-
-/// Runs all transcripts against the peers that `connect` creates.
-async fn run<T, F>(framing: Framing, order: AnswerOrder, connect: impl AsyncFn(&'static str) -> (T, F))
+/// Runs all transcripts against the peers that `connect` creates. The answers to one step may come in any order: the
+/// messages of a step may not arrive together, and a handler that runs for long, if only because another process runs
+/// meanwhile, is the last before its answer is written. [`pure`] compares the order.
+async fn run<T, F>(framing: Framing, connect: impl AsyncFn(&'static str) -> (T, F))
 where
     T: Transport,
     F: Future<Output = ()>,
@@ -135,7 +129,7 @@ where
                 parts.reader.read_exact(&mut banner).await.expect("it starts");
                 assert_eq!(&banner, b"\nrunning 1 test\n");
             }
-            converse(&file, framing, order, parts.reader, parts.writer).await;
+            converse(&file, framing, parts.reader, parts.writer).await;
             ended.await;
             if let Some(end) = end.take() {
                 let exit = end.await.expect("a child has an end");
@@ -148,7 +142,6 @@ where
 async fn converse(
     file: &Path,
     framing: Framing,
-    order: AnswerOrder,
     mut reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
 ) {
@@ -169,9 +162,7 @@ async fn converse(
         let sorted = |bytes: &[u8]| {
             let text = String::from_utf8_lossy(bytes).into_owned();
             let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-            if let AnswerOrder::Any = order {
-                lines.sort();
-            }
+            lines.sort();
             lines
         };
         let (got, output) = (sorted(&got), sorted(&output));
@@ -217,7 +208,7 @@ async fn serve(transport: impl Transport, name: &str) {
 #[tokio::test(start_paused = true)]
 async fn over_memory() {
     for framing in [Framing::Lines, Framing::ContentLength] {
-        run(framing, AnswerOrder::Same, async |name| {
+        run(framing, async |name| {
             let (here, there) = memory(1 << 16);
             let ended = tokio::spawn(async move { serve(there.framing(framing), name).await });
             (here, async { ended.await.expect("no panic") })
@@ -228,7 +219,7 @@ async fn over_memory() {
 
 #[tokio::test(start_paused = true)]
 async fn over_memory_that_holds_one_byte() {
-    run(Framing::Lines, AnswerOrder::Any, async |name| {
+    run(Framing::Lines, async |name| {
         let (here, there) = memory(1);
         let ended = tokio::spawn(async move { serve(there, name).await });
         (here, async { ended.await.expect("no panic") })
@@ -243,7 +234,7 @@ async fn over_a_unix_socket() {
     let path = folder.join("transcripts");
     let listener = unix::listen(&path).await.expect("free");
     for framing in [Framing::Lines, Framing::ContentLength] {
-        run(framing, AnswerOrder::Same, async |name| {
+        run(framing, async |name| {
             let here = unix::connect(&path).await.expect("it listens");
             let there = listener.accept().await.framing(framing);
             let ended = tokio::spawn(async move { serve(there, name).await });
@@ -259,7 +250,7 @@ async fn over_a_unix_socket() {
 async fn over_tcp() {
     let listener = tcp::listen("127.0.0.1:0").await.expect("a free port");
     let addr = listener.local_addr().expect("bound");
-    run(Framing::Lines, AnswerOrder::Same, async |name| {
+    run(Framing::Lines, async |name| {
         let here = tcp::connect(addr).await.expect("it listens");
         let there = listener.accept().await;
         let ended = tokio::spawn(async move { serve(there, name).await });
@@ -271,7 +262,7 @@ async fn over_tcp() {
 #[tokio::test]
 async fn over_a_child_process() {
     for framing in [Framing::Lines, Framing::ContentLength] {
-        run(framing, AnswerOrder::Same, async |name| {
+        run(framing, async |name| {
             let this = std::env::current_exe().expect("this test");
             let child = Child::new(this)
                 .args(["--exact", "as_a_child", "--nocapture", "--quiet"])

@@ -270,17 +270,15 @@ pub(super) const TOKEN_FORMATS: &[TokenFormat] = &[
     format("sk.eyJ", "a token of Mapbox", ".60+"), format("tk.eyJ", "a token of Mapbox", ".60+"),
     format("api_live.", "a token of Onfido", ".30+"), format("api_sandbox.", "a token of Onfido", ".30+"),
     format("persona_production_", "a key of Persona", "a20+"), format("persona_sandbox_", "a key of Persona", "a20+"),
-    format("ion_", "a token of Ionic", "a42"), format("uapi", "a token of Unify", "h40"),
+    format("ion_", "a token of Ionic", "a42"),
     format("sc_", "a key of Authress", "a5-30 =. l4-6 =. w10+"), format("ory_at_", "a token of Ory", "w40+"),
     format("ory_pat_", "a token of Ory", "a32"), format("ory_st_", "a token of Ory", "a32"),
-    format("keysec_", "a key of a key service", "a24+"), format("hops_", "a key of Hop", "w30+"),
-    format("AstraCS:", "a token of Astra DB", "a24 =: h64"), format("ddp_", "a key of Datadog", "a36"),
+    format("AstraCS:", "a token of Astra DB", "a24 =: h64"),
     format("pk_prod_", "a key of Courier", "w20+"), format("dckr_", "a token of Docker", "w30+"),
-    format("wak_", "a key of Wiz", "a40+"), format("e2b_", "a key of E2B", "h40"),
-    format("fc-", "a key of Firecrawl", "h32"), format("exa_", "a key of Exa", "w30+"),
-    format("co_", "a key of Cohere", "a38+"), format("mk_", "a key of Mistral", "a38+"),
+    format("e2b_", "a key of E2B", "h40"),
+    format("fc-", "a key of Firecrawl", "h32"),
     format("gitea_", "a token of Gitea", "h40"), format("ctx7sk-", "a key of Context7", "w36"),
-    format("cflt", "a secret of Confluent", "b60+"), format("smp_", "a key of Smithery", "w30+"), format("FlyV1 ", "a token of Fly.io", "b40+"),
+    format("cflt", "a secret of Confluent", "b60+"), format("FlyV1 ", "a token of Fly.io", "b40+"),
 ];
 
 #[cfg(test)]

@@ -146,6 +146,7 @@ impl Hits<'_> {
         while let Some(byte) = text.get(at) {
             match BYTES[usize::from(*byte)] {
                 ByteKind::Other => at += 1,
+                ByteKind::Sign if is_after_harmless_string(text, at, floor) => at += 1,
                 ByteKind::Sign => {
                     self.searched = at + 1;
                     return Some(Hit { at, kind: HitKind::Sign });
@@ -205,6 +206,8 @@ pub(super) enum WordRule {
     OracleAddress,
     /// `sshpass -p password`.
     ShellPassword,
+    /// `mysql -ppassword`.
+    ClientPassword,
 }
 
 /// Returns the rules whose keyword begins this text, longest keyword first.
@@ -256,9 +259,10 @@ const WORDS: &[(&str, WordRule)] = &[
     ("bearer", WordRule::Scheme), ("basic", WordRule::Scheme), ("--", WordRule::Option), ("eyJ", WordRule::Jwt),
     ("-----BEGIN ", WordRule::PemHeader), ("password", WordRule::Netrc), ("setenv ", WordRule::Setter),
     ("setx ", WordRule::Setter), ("set -", WordRule::Setter), ("ENV ", WordRule::Setter), ("ARG ", WordRule::Setter),
-    ("configure set ", WordRule::Setter), ("-u ", WordRule::UserOption), 
-     ("tcp(", WordRule::NetworkAddress), ("unix(", WordRule::NetworkAddress),
+    ("configure set ", WordRule::Setter), ("-u ", WordRule::UserOption),
+    ("tcp(", WordRule::NetworkAddress), ("unix(", WordRule::NetworkAddress),
     ("thin:", WordRule::OracleAddress), ("oci:", WordRule::OracleAddress), ("sshpass -p ", WordRule::ShellPassword),
+    ("mysql", WordRule::ClientPassword), ("mariadb", WordRule::ClientPassword),
     // The first bytes of a number in Base64: the id of a bot.
     ("MT", WordRule::BotToken), ("Mz", WordRule::BotToken), ("Mj", WordRule::BotToken), ("ND", WordRule::BotToken),
     ("NT", WordRule::BotToken), ("Nj", WordRule::BotToken), ("Nz", WordRule::BotToken), ("OD", WordRule::BotToken),
@@ -301,7 +305,7 @@ static KEYWORD_BYTES: [[u64; 256]; 3] = {
 enum ByteKind {
     Other,
     /// `:` and `=`, the `%` of an encoded `:` or `=` in a URL within a URL, the `,` between a name and its value in a
-    /// list, the `>` of an XML element, and the `~` and `|` in tokens of some services.
+    /// list, the `>` of an XML element, the `~` and `|` in tokens of some services, and the `$` of a password's hash.
     Sign,
     Word,
 }
@@ -310,7 +314,7 @@ static BYTES: [ByteKind; 256] = {
     let (mut bytes, mut byte) = ([ByteKind::Other; 256], 0_u8);
     loop {
         bytes[byte as usize] = match byte {
-            b':' | b'=' | b'%' | b',' | b'>' | b'~' | b'|' => ByteKind::Sign,
+            b':' | b'=' | b'%' | b',' | b'>' | b'~' | b'|' | b'$' => ByteKind::Sign,
             b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'-' => ByteKind::Word,
             _ => ByteKind::Other,
         };
@@ -320,6 +324,18 @@ static BYTES: [ByteKind; 256] = {
         byte += 1;
     }
 };
+
+/// Whether the sign at `at` follows a string that is no secret name, as in `"method":` and `"text",`. Most signs of a
+/// message do, and this test reads five bytes.
+fn is_after_harmless_string(text: &[u8], at: usize, floor: usize) -> bool {
+    let [.., first, second, b'"'] = &text[floor.min(at)..at] else { return false };
+    let is_separator = match text[at] {
+        b',' => true,
+        b':' => text.get(at + 1).is_some_and(|next| *next != b'/'),
+        _ => false,
+    };
+    is_separator && !names::may_be_secret(&[*first, *second])
+}
 
 fn is_word(byte: u8) -> bool {
     BYTES[usize::from(byte)] == ByteKind::Word

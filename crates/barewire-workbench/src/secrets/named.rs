@@ -8,7 +8,7 @@ use super::SecretKind;
 use super::ending::{EndSearch, SecretEnd};
 use super::kubernetes::is_data_member;
 use super::names::{self, NameContext, SecretClass};
-use super::redact::is_replacement;
+use super::redact::{REPLACEMENT_PREFIX, is_replacement};
 use super::shapes::{self, MAX_PLACEHOLDER, MAX_SCHEME, is_number, is_space, is_token, scheme, separates};
 use super::siblings::{SiblingClass, is_value_member};
 use super::view::{AfterSecret, MAX_RUN, MAX_SPACES, Quote, SecretMatch, TextView, is_name};
@@ -49,6 +49,7 @@ impl TextView<'_> {
             (b',', _) => self.pair(at),
             (b'>', _) => self.element(at),
             (b'~', _) => self.azure_secret(at),
+            (b'$', _) => self.password_hash(at),
             (b'|', _) => self.application_token(at),
             // `:=` is examined at its `=`.
             (b':', Some(b'=')) => SecretMatch::Nothing,
@@ -219,12 +220,14 @@ impl TextView<'_> {
         }
         let value = &self.text[start..end.unwrap_or(self.text.len().min(start + most))];
         let in_array = after == AfterSecret::Element;
-        let is_none = end.is_some_and(|end| {
-            shapes::is_placeholder(value)
+        // A value may also end with the text.
+        let is_whole = |end: Option<usize>| end.is_some() || !self.more && rest.len() < most;
+        let next = || end.and_then(|end| self.text.get(end).copied());
+        let is_none = is_whole(end)
+            && (shapes::is_placeholder(value)
                 || place == NameContext::Member && !in_array && words::is_sign(value)
                 || matches!(ending, SecretEnd::Separator | SecretEnd::Query)
-                    && words::is_code(named.name, value, self.text.get(end).copied())
-        });
+                    && words::is_code(named.name, value, next()));
         // In an array of tokens, the other elements may be secrets even if the first one is not.
         let fits = secret.fits(value, place) || in_array && secret == SecretClass::Token;
         if is_none || !fits {
@@ -235,7 +238,12 @@ impl TextView<'_> {
         let end = ending.find_within(self, start, MAX_PLACEHOLDER);
         let value = &self.text[start..end.unwrap_or(self.text.len().min(start + MAX_PLACEHOLDER))];
         // The last byte of a line is its line break.
-        if is_replacement(value.strip_suffix(b"\n").unwrap_or(value)) {
+        let value = value.strip_suffix(b"\n").unwrap_or(value);
+        // The scheme before a placeholder made the whole value look like a secret. A text that only resembles a
+        // replacement is not ours.
+        let is_placeholder =
+            is_whole(end) && shapes::is_placeholder(value) && !value.starts_with(REPLACEMENT_PREFIX.as_bytes());
+        if is_replacement(value) || is_placeholder {
             return SecretMatch::Nothing;
         }
         SecretMatch::Open { start, ending, after, kind: SecretKind::Named(place) }

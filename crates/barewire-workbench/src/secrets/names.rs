@@ -1,7 +1,7 @@
 //! Decides by the name of a header, member, parameter or variable whether its value is a secret.
 
 use super::shapes::{is_mixed_word, is_path, looks_generated, looks_random};
-use super::words::{is_language_token, is_path_of_words};
+use super::words::{is_kind_of_authentication, is_language_token, is_path_of_words};
 
 /// The place where a name occurs. Some rules apply only in some places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) enum SecretClass {
     Password,
     /// `pwd`: a password, or the current directory.
     PasswordOrFolder,
-    /// `auth`: a user name and password, or the kind of authentication.
+    /// `auth` and `credentials`: a user name and password, or the kind of authentication.
     Credentials,
     /// A key: a secret only if the value looks generated, because tables and caches also have keys.
     Key,
@@ -46,6 +46,7 @@ impl SecretClass {
         let is_sure = matches!(place, NameContext::Assigned | NameContext::Query);
         match self {
             Self::PasswordOrFolder => !is_path(value),
+            Self::Credentials if place == NameContext::Member => !is_kind_of_authentication(value),
             Self::Credentials => value.contains(&b':') || looks_generated(value) || is_mixed_word(value),
             Self::Key => looks_generated(value) && (is_sure || looks_random(value)) && !is_path_of_words(value),
             Self::Token => place != NameContext::Member || !is_language_token(value),
@@ -57,10 +58,10 @@ impl SecretClass {
     pub(super) fn fits_number(self, digits: &[u8]) -> bool {
         match self {
             Self::Password => digits.iter().any(u8::is_ascii_digit),
-            Self::Authorization | Self::Token | Self::Other => {
+            Self::Authorization | Self::Token | Self::Credentials | Self::Other => {
                 digits.len() >= 4 && digits.iter().all(u8::is_ascii_digit)
             }
-            Self::PasswordOrFolder | Self::Credentials | Self::Key => false,
+            Self::PasswordOrFolder | Self::Key => false,
         }
     }
 }
@@ -79,26 +80,11 @@ pub(super) fn is_container(name: &[u8]) -> bool {
     ends(b"secret") || ends(b"secrets") || ends(b"credential") || ends(b"credentials")
 }
 
-/// Whether the last two letters can end a secret name. This quick test comes first because almost no name in a message
-/// is secret.
+/// Whether the last two letters can end a secret name, or a name that makes another value a secret. This quick test
+/// comes first because almost no name in a message is secret.
 pub(super) fn may_be_secret(name: &[u8]) -> bool {
     let [.., first, second] = name else { return false };
-    // No such name ends in a digit, but the `2.0` of every message does.
-    if second.is_ascii_digit() {
-        return false;
-    }
-    if !first.is_ascii_alphanumeric() || !second.is_ascii_alphanumeric() {
-        return true;
-    }
-    match (second.to_ascii_lowercase(), first.to_ascii_lowercase()) {
-        (b'n', first) => matches!(first, b'e' | b'o'),
-        (b'd', first) => matches!(first, b'i' | b'r' | b'w'),
-        (b'e', first) => matches!(first, b'd' | b'i' | b'r' | b's'),
-        (b's', first) => matches!(first, b'd' | b'e' | b'l' | b'n' | b's' | b't' | b'y'),
-        (b't', first) => matches!(first, b'a' | b'e' | b'w'),
-        (b'a', first) => first == b't',
-        last => matches!(last, (b'g', b'i') | (b'h', b't') | (b'l', b'a') | (b'p', b't') | (b'r', b'e') | (b'y', b'e')),
-    }
+    SECOND_LETTERS[usize::from(*second)] & FIRST_LETTERS[usize::from(*first)] != 0
 }
 
 fn class_of_plain_name(name: &[u8], place: NameContext) -> Option<SecretClass> {
@@ -121,7 +107,7 @@ fn class_of_plain_name(name: &[u8], place: NameContext) -> Option<SecretClass> {
     if place == NameContext::Query && (QUERY_NAMES.contains(&plain) || plain.ends_with(b"signature")) {
         return Some(SecretClass::Other);
     }
-    if place == NameContext::Member && MEMBER_NAMES.contains(&plain) {
+    if place == NameContext::Member && plain == b"jwt" {
         return Some(SecretClass::Other);
     }
     let ends_in = |ends: &[&[u8]]| ends.iter().any(|end| plain.ends_with(end));
@@ -136,7 +122,16 @@ fn class_of_plain_name(name: &[u8], place: NameContext) -> Option<SecretClass> {
         b's' if last == b"pass" && place != NameContext::Plain => Some(SecretClass::Password),
         b'p' if matches!(last, b"otp" | b"totp") && place != NameContext::Plain => Some(SecretClass::Password),
         b'r' if last == b"bearer" && place != NameContext::Plain => Some(SecretClass::Other),
-        b'h' if plain == b"auth" && place == NameContext::Assigned => Some(SecretClass::Credentials),
+        b'h' if plain == b"auth" && matches!(place, NameContext::Assigned | NameContext::Member) => {
+            Some(SecretClass::Credentials)
+        }
+        b'l' | b's' if ends_in(&[b"credential", b"credentials"]) && place == NameContext::Member => {
+            Some(SecretClass::Credentials)
+        }
+        // Other languages.
+        b't' if ends_in(&[b"passwort", b"kennwort"]) => Some(SecretClass::Password),
+        b'e' if ends_in(&[b"motdepasse"]) => Some(SecretClass::Password),
+        b'a' if last == b"senha" || plain.ends_with(b"contrasena") => Some(SecretClass::Password),
         // `tokens` is usually a number of tokens.
         b's' if ends_in(&[b"tokens"]) && place != NameContext::Member => None,
         b'n' if last == b"token"
@@ -211,9 +206,53 @@ const HARMLESS_KEY_PREFIXES: &[&[u8]] = &[
     b"unique", b"websocket",
 ];
 
+/// The last two letters of all names that [`class_of_plain_name`] knows, and of `value`.
+const NAME_ENDINGS: &[u8] =
+    b"en on id rd wd de ie re se ue ds es ls ns ss ts ys at et wt ta ig th al tp er ey wt rt ha na ";
+
+const DIGIT: u32 = 1 << 26;
+const OTHER: u32 = 1 << 27;
+
+/// For each byte, the bit that stands for it as the last but one of a name.
+static FIRST_LETTERS: [u32; 256] = {
+    let (mut bits, mut byte) = ([OTHER; 256], 0);
+    while byte < 26 {
+        bits[b'a' as usize + byte] = 1 << byte;
+        bits[b'A' as usize + byte] = 1 << byte;
+        byte += 1;
+    }
+    byte = b'0' as usize;
+    while byte <= b'9' as usize {
+        bits[byte] = DIGIT;
+        byte += 1;
+    }
+    bits
+};
+
+/// For each byte that ends a name, the bits of the bytes before it for which the name may be secret.
+static SECOND_LETTERS: [u32; 256] = {
+    let (mut bits, mut byte) = ([0; 256], 0);
+    while byte < 256 {
+        bits[byte] = match byte as u8 {
+            // No such name ends in a digit, but the `2.0` of every message does.
+            b'0'..=b'9' => 0,
+            b'a'..=b'z' | b'A'..=b'Z' => OTHER,
+            _ => u32::MAX,
+        };
+        byte += 1;
+    }
+    let mut at = 0;
+    while at < NAME_ENDINGS.len() {
+        let (first, second) = (NAME_ENDINGS[at] as usize, NAME_ENDINGS[at + 1]);
+        bits[second as usize] |= FIRST_LETTERS[first];
+        bits[second.to_ascii_uppercase() as usize] |= FIRST_LETTERS[first];
+        at += 3;
+    }
+    bits
+};
+
 /// Names that are secret in a query. In most other places they are too short to be certain.
 const QUERY_NAMES: &[&[u8]] = &[b"key", b"code", b"sig", b"auth", b"pwd", b"sid", b"jwt"];
-const MEMBER_NAMES: &[&[u8]] = &[b"auth", b"jwt"];
 
 #[cfg(test)]
 mod tests {
@@ -245,10 +284,15 @@ mod tests {
 
     #[test]
     fn the_quick_test_accepts_all_names_of_the_tables() {
-        let words = "authorization password passwd pwd passcode passphrase passwords pass otp totp bearer auth pat key";
+        let words = "authorization password passwd pwd passcode passphrase passwords pass otp totp bearer auth pat key \
+            passwort kennwort motdepasse senha contrasena";
         let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
-        for name in [SECRET_SUFFIXES, QUERY_NAMES, MEMBER_NAMES, &words].concat() {
+        let others: [&[u8]; 5] = [b"value", b"VALUE", b"val", b"data", b"stringData"];
+        for name in [SECRET_SUFFIXES, QUERY_NAMES, &words, &others].concat() {
             assert!(may_be_secret(name), "{}", String::from_utf8_lossy(name));
+        }
+        for name in ["method", "jsonrpc", "uri", "description", "2.0", "a1", "b2n", "x"] {
+            assert_eq!(may_be_secret(name.as_bytes()), name == "description", "{name}");
         }
     }
 

@@ -174,8 +174,11 @@ impl TextView<'_> {
 
     /// Examines the password after an option that is known to be one.
     pub(super) fn shell_password(&self, behind: usize) -> SecretMatch {
-        let start = self.gap(behind);
-        let start = start + usize::from(self.quote(start).is_some());
+        self.shell_password_at(self.gap(behind))
+    }
+
+    fn shell_password_at(&self, at: usize) -> SecretMatch {
+        let start = at + usize::from(self.quote(at).is_some());
         let kind = SecretKind::Named(NameContext::Assigned);
         let fits = |run: &[u8]| !run.starts_with(b"$") && !shapes::is_placeholder(run);
         self.run(
@@ -184,6 +187,23 @@ impl TextView<'_> {
             fits,
             |start, end| SecretMatch::whole(start, end, kind),
         )
+    }
+
+    /// Examines the options of a client of MySQL: the password follows `-p` without a space.
+    pub(super) fn client_password(&self, behind: usize) -> SecretMatch {
+        let command = self.skip(behind, MAX_CLIENT_NAME, is_key);
+        match self.text.get(command) {
+            None => return self.wait(),
+            Some(b' ') => {}
+            Some(_) => return SecretMatch::Nothing,
+        }
+        let end = self.skip(command, MAX_CLIENT_OPTIONS, |b| !matches!(b, b'\n' | b'|' | b';' | b'&' | b'"'));
+        let options = &self.text[command..end];
+        let Some(option) = memchr::memmem::find(options, b" -p") else {
+            let is_cut = end >= self.text.len() && end - command < MAX_CLIENT_OPTIONS;
+            return if is_cut { self.wait() } else { SecretMatch::Nothing };
+        };
+        self.shell_password_at(command + option + b" -p".len())
     }
 
     /// Examines `-u user:password`.
@@ -206,6 +226,12 @@ impl TextView<'_> {
 
 /// The maximum length of the second string of a pair.
 const MAX_PAIR_VALUE: usize = 4096;
+
+/// The maximum length of the rest of a client's name, as in `mysqldump`.
+const MAX_CLIENT_NAME: usize = 16;
+
+/// The maximum length of the options of such a client that are searched for its password.
+const MAX_CLIENT_OPTIONS: usize = 256;
 
 /// The maximum length of a host or a user in a netrc file.
 const MAX_HOST: usize = 128;

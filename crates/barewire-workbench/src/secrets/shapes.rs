@@ -13,6 +13,7 @@ pub(super) const WEBHOOK: SecretKind = SecretKind::Shaped { what: "the secret pa
 pub(super) const BOT_TOKEN: SecretKind = SecretKind::Shaped { what: "a token of a bot", begins: "" };
 pub(super) const APPLICATION_TOKEN: SecretKind = SecretKind::Shaped { what: "a token of Facebook", begins: "" };
 pub(super) const AZURE: SecretKind = SecretKind::Shaped { what: "a client secret of Azure", begins: "" };
+pub(super) const PASSWORD_HASH: SecretKind = SecretKind::Shaped { what: "the hash of a password", begins: "" };
 pub(super) const PASSWORD_IN_URL: SecretKind = SecretKind::Shaped { what: "a password in a URL", begins: "" };
 
 /// Returns the length of the scheme at the start of an `Authorization` value, including the space after it; 0 without a
@@ -104,10 +105,11 @@ pub(super) fn is_basic(run: &[u8]) -> bool {
     plain.is_some_and(|plain| plain.contains(':') && !plain.contains(char::is_control))
 }
 
-/// Whether the value is only a placeholder: `***`, `<your token>`, `${TOKEN}`.
+/// Whether the value is only a placeholder: `***`, `<your token>`, `${TOKEN}`, `YOUR_API_KEY`.
 pub(super) fn is_placeholder(value: &[u8]) -> bool {
     match value {
         [] => true,
+        [b'y' | b'Y', ..] if is_request_for_a_value(value) => true,
         [b'<', .., b'>'] | [b'$', b'{', .., b'}'] | [b'{', b'{', .., b'}', b'}'] => true,
         _ => {
             let is_mask = |c: char| matches!(c, '*' | '.' | 'x' | 'X' | '\u{2022}' | '\u{2026}');
@@ -116,6 +118,18 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
         }
     }
 }
+
+/// Whether the value asks for the reader's own: `your` and the name of a secret, in letters only.
+fn is_request_for_a_value(value: &[u8]) -> bool {
+    let is = |part: &[u8], word: &[u8]| part.eq_ignore_ascii_case(word);
+    let parts = || value.split(|b| matches!(b, b'_' | b'-' | b' '));
+    parts().all(|part| part.iter().all(u8::is_ascii_alphabetic))
+        && parts().next().is_some_and(|first| is(first, b"your"))
+        && parts().skip(1).last().is_some_and(|last| REQUESTED.iter().any(|word| is(last, word)))
+}
+
+/// The words that end the name of what a placeholder asks for.
+const REQUESTED: &[&[u8]] = &[b"here", b"key", b"token", b"secret", b"password", b"id", b"credentials", b"pat", b"jwt"];
 
 /// The maximum length of a placeholder.
 pub(super) const MAX_PLACEHOLDER: usize = 64;

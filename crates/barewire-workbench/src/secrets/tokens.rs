@@ -30,6 +30,7 @@ impl TextView<'_> {
                 WordRule::NetworkAddress => self.network_address(at),
                 WordRule::OracleAddress => self.oracle_address(behind),
                 WordRule::ShellPassword => self.shell_password(behind),
+                WordRule::ClientPassword => self.client_password(behind),
             };
             if found != SecretMatch::Nothing {
                 return found;
@@ -120,6 +121,20 @@ impl TextView<'_> {
             false => shapes::has_random_word(run),
         };
         self.run(start, is_token, random, |start, end| SecretMatch::whole(start, end, BEARER))
+    }
+
+    /// Examines `$id$…`, the hash of a password as in `/etc/shadow`, an htpasswd file or a table of users.
+    pub(super) fn password_hash(&self, at: usize) -> SecretMatch {
+        let id = self.skip(at + 1, MAX_HASH_ID, |b| b.is_ascii_alphanumeric() || b == b'-');
+        if id >= self.text.len() {
+            return self.wait();
+        }
+        if self.text[id] != b'$' || !HASH_IDS.contains(&&self.text[at + 1..id]) {
+            return SecretMatch::Nothing;
+        }
+        let part = |b: u8| is_base64(b) || matches!(b, b'$' | b'.' | b',' | b'-' | b'_');
+        let is_hash = |run: &[u8]| run.len() >= MIN_HASH;
+        self.run(at, part, is_hash, |start, end| SecretMatch::whole(start, end, shapes::PASSWORD_HASH))
     }
 
     /// Returns the start of a URL's authority if two slashes begin at `at`.
@@ -288,3 +303,16 @@ const MAX_URL: usize = 512;
 
 /// The maximum length of a user and a password before a network address.
 const MAX_ADDRESS: usize = 256;
+
+/// The names of password hashes: the functions of `crypt`, and those that web frameworks write in the same form.
+#[rustfmt::skip] // a table
+const HASH_IDS: &[&[u8]] = &[
+    b"1", b"2a", b"2b", b"2x", b"2y", b"5", b"6", b"7", b"y", b"gy", b"apr1", b"argon2i", b"argon2d", b"argon2id",
+    b"scrypt", b"pbkdf2", b"pbkdf2-sha1", b"pbkdf2-sha256", b"pbkdf2-sha512", b"P", b"H",
+];
+
+/// The maximum length of such a name.
+const MAX_HASH_ID: usize = 16;
+
+/// The minimum length of a password's hash with its salt.
+const MIN_HASH: usize = 24;

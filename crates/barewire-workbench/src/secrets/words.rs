@@ -43,6 +43,18 @@ pub(super) fn is_language_token(value: &[u8]) -> bool {
     value.len() <= 20 && value.iter().all(|b| b.is_ascii_lowercase() || *b == b'_') || is_sign(value)
 }
 
+/// Whether the value says how to authenticate, not with what: `oauth2`, or `include` as in a browser's `fetch`.
+pub(super) fn is_kind_of_authentication(value: &[u8]) -> bool {
+    KINDS_OF_AUTHENTICATION.iter().any(|kind| value.eq_ignore_ascii_case(kind))
+}
+
+#[rustfmt::skip] // a table
+const KINDS_OF_AUTHENTICATION: &[&[u8]] = &[
+    b"api-key", b"api_key", b"apikey", b"basic", b"bearer", b"client_credentials", b"digest", b"dpop", b"false",
+    b"include", b"jwt", b"kerberos", b"mtls", b"none", b"oauth", b"oauth2", b"oidc", b"omit", b"openid", b"optional",
+    b"required", b"same-origin", b"saml", b"session", b"token", b"true",
+];
+
 /// Whether the value is too short to be a secret.
 pub(super) fn is_sign(value: &[u8]) -> bool {
     value.len() == 1 || value.len() <= 3 && value.iter().all(u8::is_ascii_punctuation)
