@@ -373,3 +373,29 @@ fn session_version_and_streams_are_those_of_this_server() {
     ];
     assert_eq!(*log, expected);
 }
+
+/// A server that never answers a notification does not keep the rest of the capture from being sent.
+#[test]
+fn a_notification_that_is_not_accepted_does_not_end_the_replay() {
+    let url = server(move |mut client| {
+        let (_, body) = request(&mut client);
+        match body.split("\"method\":\"").nth(1).and_then(|rest| rest.split('"').next()) {
+            Some("first") => answer(&mut client, "", "application/json", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
+            Some("second") => answer(&mut client, "", "application/json", r#"{"jsonrpc":"2.0","id":2,"result":{}}"#),
+            // The client closes the connection.
+            _ => drop(client.rest()),
+        }
+    });
+    let capture = written(
+        "not-accepted",
+        r#"wire 1
+> {"jsonrpc":"2.0","id":1,"method":"first"}
+< {"jsonrpc":"2.0","id":1,"result":{}}
+> {"jsonrpc":"2.0","method":"notifications/x"}
+> {"jsonrpc":"2.0","id":2,"method":"second"}
+< {"jsonrpc":"2.0","id":2,"result":{}}
+"#,
+    );
+    let said = run(&["replay", &capture, "--url", &url, "--timeout", "2s"]);
+    said.has(0, "", "3 messages sent, 2 compared: no difference\n");
+}

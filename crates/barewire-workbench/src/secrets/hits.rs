@@ -153,7 +153,7 @@ impl Hits<'_> {
                 }
                 ByteKind::Word => {
                     let is_inside = at > floor && is_word(text[at - 1]);
-                    if !is_inside && keywords(&text[at..]) != 0 {
+                    if !is_inside && may_begin_keyword(&text[at..]) {
                         self.searched = at + 1;
                         return Some(Hit { at, kind: HitKind::Word });
                     }
@@ -213,7 +213,7 @@ pub(super) enum WordRule {
 /// Returns the rules whose keyword begins this text, longest keyword first.
 pub(super) fn rules(text: &[u8]) -> impl Iterator<Item = (WordRule, usize)> {
     let mut found: Vec<(WordRule, usize)> = Vec::new();
-    let mut groups = keywords(text);
+    let mut groups = keyword_groups(text);
     while groups != 0 {
         let group = groups.trailing_zeros() as usize;
         groups &= groups - 1;
@@ -235,8 +235,19 @@ pub(super) fn rules(text: &[u8]) -> impl Iterator<Item = (WordRule, usize)> {
     found.into_iter()
 }
 
-/// Returns the groups of keywords that may begin this text, as bits. This quick test reads three bytes.
-fn keywords(text: &[u8]) -> u64 {
+/// Whether a keyword may begin this text. This quick test reads three bytes, and fails for almost every word.
+fn may_begin_keyword(text: &[u8]) -> bool {
+    match text {
+        [first, second, third, ..] => {
+            let hash = hash(*first, *second, *third);
+            KEYWORD_HASHES[hash / 64] >> (hash % 64) & 1 != 0
+        }
+        _ => false,
+    }
+}
+
+/// Returns the groups of keywords that may begin this text, as bits.
+fn keyword_groups(text: &[u8]) -> u64 {
     match text {
         [first, second, third, ..] => {
             let [firsts, seconds, thirds] = &KEYWORD_BYTES;
@@ -300,6 +311,50 @@ static KEYWORD_BYTES: [[u64; 256]; 3] = {
     }
     bytes
 };
+
+/// A bit for each hash of the first three bytes of a keyword.
+static KEYWORD_HASHES: [u64; HASHES / 64] = {
+    let (mut hashes, mut index) = ([0; HASHES / 64], 0);
+    while index < KEYWORD_COUNT {
+        let (keyword, rule) = keyword(index);
+        let keyword = keyword.as_bytes();
+        // Every spelling of a scheme, and every third byte after a keyword of two bytes.
+        let (mut case, mut third) = (0, 0_u8);
+        loop {
+            let mut begin = [keyword[0], keyword[1], if keyword.len() > 2 { keyword[2] } else { third }];
+            let mut place = 0;
+            while place < 3 {
+                if case >> place & 1 != 0 {
+                    begin[place] = begin[place].to_ascii_uppercase();
+                }
+                place += 1;
+            }
+            let hash = hash(begin[0], begin[1], begin[2]);
+            hashes[hash / 64] |= 1 << (hash % 64);
+            if let (WordRule::Scheme, 0..7) = (rule, case) {
+                case += 1;
+            } else if keyword.len() == 2 && third < u8::MAX {
+                third += 1;
+                // A word follows.
+                while third < u8::MAX && !third.is_ascii_alphanumeric() {
+                    third += 1;
+                }
+            } else {
+                break;
+            }
+        }
+        index += 1;
+    }
+    hashes
+};
+
+/// The number of hashes: about thirty times the number of beginnings of keywords.
+const HASHES: usize = 1 << 15;
+
+const fn hash(first: u8, second: u8, third: u8) -> usize {
+    let bytes = u32::from_le_bytes([first, second, third, 0]);
+    (bytes.wrapping_mul(0x9e37_79b1) >> (32 - HASHES.trailing_zeros())) as usize
+}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ByteKind {

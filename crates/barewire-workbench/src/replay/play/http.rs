@@ -81,14 +81,15 @@ pub async fn play_http(
                 exchanges.post(&bytes, Purpose::Message(send));
             }
             HttpPlayEvent::Late => {
-                exchanges.gate = None;
+                // A message that the server has not accepted yet does not keep back the rest of the capture.
+                let was_gated = exchanges.gate.take().is_some();
                 let timeout = options.timeout.unwrap_or_default().as_secs_f64();
                 let missed = client.give_up(&format!("nothing within {timeout} s"));
                 clock.missed += 1;
                 if clock.missed == MAX_MISSES {
                     break true;
                 }
-                if missed == 0 && waiting.is_none() {
+                if missed == 0 && waiting.is_none() && !was_gated {
                     break false;
                 }
                 clock.reset_deadline();
