@@ -159,13 +159,7 @@ async fn converse(
             assert!(count > 0, "{}: the end after {shown}", file.display());
             got.extend_from_slice(&buffer[..count]);
         }
-        let sorted = |bytes: &[u8]| {
-            let text = String::from_utf8_lossy(bytes).into_owned();
-            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-            lines.sort();
-            lines
-        };
-        let (got, output) = (sorted(&got), sorted(&output));
+        let (got, output) = (sorted_messages(&got, framing), sorted_messages(&output, framing));
         assert_eq!(got, output, "{}: after {}", file.display(), String::from_utf8_lossy(&step.input));
     }
     writer.shutdown().await.expect("it is there");
@@ -176,6 +170,19 @@ async fn converse(
     for line in rest.lines().filter(|line| line.starts_with('{')) {
         assert!(line.contains(r#""reason":"closing""#), "{}: {line}", file.display());
     }
+}
+
+fn sorted_messages(mut bytes: &[u8], framing: Framing) -> Vec<String> {
+    let (mut lines, mut headers) = (Lines::default(), ContentLength::default());
+    let mut messages = Vec::new();
+    while let Some(frame) = match framing {
+        Framing::Lines => lines.next_frame(&mut bytes),
+        _ => headers.next_frame(&mut bytes),
+    } {
+        messages.push(String::from_utf8_lossy(frame.expect("a whole frame").bytes).into_owned());
+    }
+    messages.sort();
+    messages
 }
 
 /// The messages of `lines` in another framing.
