@@ -122,3 +122,14 @@ const MAX_QUOTED_BYTES: usize = 80;
 /// The maximum number of events per second: a peer that sends invalid frames at full speed must not fill the disk.
 const EVENTS_PER_WINDOW: u32 = 100;
 const RATE_WINDOW: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quotation_has_at_most_80_bytes() {
+        assert_eq!(quoted(&[b'x'; 80]), "x".repeat(80));
+        assert_eq!(quoted(&[b'x'; 1000]), format!("{}…", "x".repeat(80)));
+    }
+}

@@ -106,3 +106,17 @@ const MAX_PARAMS: usize = 64 * 1024;
 const MAX_LOGGER: usize = 60;
 /// The maximum number of characters of a log message to show.
 const MAX_LOG_DATA: usize = 2000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_params_are_cut() {
+        let json = format!("\"{}\"", "é".repeat(100_000));
+        let line = line_of(&json);
+        assert_eq!(line.chars().count(), 65_536 + 1);
+        assert!(line.ends_with("é…"), "the end is marked");
+        assert_eq!(line_of("{\"a\":1}"), "{\"a\":1}");
+    }
+}

@@ -385,4 +385,23 @@ mod tests {
         push(&mut streams, &[message, "@ eof >", "@ closed < by the host", message, message], &mut count);
         assert_eq!(count.0, 3);
     }
+
+    #[test]
+    fn unfinished_frames_have_a_total_length() {
+        let mut streams = Streams::new(FrameLimits { frame: 1024 * 1024, depth: 64 });
+        let mut count = FrameCounter::default();
+        let long = "x".repeat(1_000_000);
+        let mut taken = 0;
+        let error = loop {
+            let entry = read_line(format!(">c{taken}(noeol) \"{long}").as_bytes(), 2).expect("an entry");
+            match streams.entry(&entry, &mut count) {
+                Ok(_) => taken += 1,
+                Err(error) => break error.to_string(),
+            }
+            assert!(taken < 1000, "no end");
+        };
+        // 64 MiB, and a frame of the maximum length for each direction.
+        assert_eq!(taken, 69);
+        assert!(error.contains("take more than 69206016 bytes together"), "{error}");
+    }
 }

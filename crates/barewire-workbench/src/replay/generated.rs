@@ -243,4 +243,23 @@ mod tests {
         assert!(!accepts(&mut values, "a", "Bearer <redacted-2>!", "Bearer x!?"));
         assert!(accepts(&mut values, "a", "Bearer <redacted-2>", "Bearer x y"));
     }
+
+    #[test]
+    fn only_so_many_generated_values_are_remembered() {
+        let (returned, hasher) = (HashSet::new(), RandomState::new());
+        let mut values = GeneratedValues { returned, hasher, patterns: Vec::new(), live: HashMap::new() };
+        let path = ["result".to_owned(), "nextCursor".to_owned()];
+        let (mut cursor, sent) = (String::new(), ["params".to_owned(), "cursor".to_owned()]);
+        for page in 0..70_000 {
+            cursor = format!("\"{page}\"");
+            let (recorded, received) = (Json::parse(cursor.as_bytes()), Json::parse(b"\"live\""));
+            assert!(values.accept("tools/list", &path, recorded.expect("JSON"), received.expect("JSON")), "{page}");
+        }
+        assert_eq!(values.live.len(), 65_536);
+        let replaced = |values: &GeneratedValues, cursor: &str| {
+            values.replacement(&sent, Json::parse(cursor.as_bytes()).expect("JSON"))
+        };
+        assert_eq!(replaced(&values, "\"7\"").as_deref(), Some("\"live\""));
+        assert_eq!(replaced(&values, &cursor), None);
+    }
 }

@@ -139,3 +139,16 @@ const MAX_BATCH: usize = 1000;
 
 /// The member of `_meta` that names the subscription of a notification, since revision 2026-07-28.
 pub(super) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_of_more_than_1000_messages_is_one_invalid_message() {
+        let batch = |count: usize| format!("[{}]", vec![r#"{"jsonrpc":"2.0","method":"x"}"#; count].join(","));
+        assert_eq!(Message::in_frame(batch(1000).as_bytes()).len(), 1000);
+        let messages = Message::in_frame(batch(1001).as_bytes());
+        assert!(matches!(&messages[..], [Message { kind: MessageKind::Invalid, .. }]), "{}", messages.len());
+    }
+}

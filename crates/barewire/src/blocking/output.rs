@@ -39,3 +39,20 @@ impl<W: Write> MessageWriter<W> {
 /// The number of waiting bytes that triggers a write: the default capacity of a pipe on Linux. Writing many answers
 /// together saves system calls.
 const FLUSH_SIZE: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_written_together_when_they_reach_64_kib() {
+        let mut output = MessageWriter::new(Vec::new());
+        let message = [b'x'; 1023];
+        for _ in 0..63 {
+            output.message(|out| out.extend_from_slice(&message)).expect("memory");
+        }
+        assert_eq!(output.writer.len(), 0, "63 KiB wait");
+        output.message(|out| out.extend_from_slice(&message)).expect("memory");
+        assert_eq!((output.writer.len(), output.waiting.len()), (64 * 1024, 0));
+    }
+}

@@ -294,3 +294,26 @@ async fn a_listen_whose_stream_breaks_is_reopened() {
     drop(listen);
     events.closed().await;
 }
+
+#[tokio::test]
+async fn only_the_beginning_of_an_error_response_is_read() {
+    let mut script = ScriptedServer::new().await;
+    let client = script.modern_client(tester()).await;
+    let error = |length: usize| {
+        let data = "x".repeat(length);
+        json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32601, "message": "no", "data": data}})
+    };
+    let server = async {
+        for length in [200 * 1024, 300 * 1024] {
+            script.post("resources/read").await.message("404 Not Found", error(length)).await;
+        }
+    };
+    let calls = async {
+        let whole = client.read_resource("a:b").await.expect_err("refused");
+        assert_eq!(whole.code().map(|code| code.get()), Some(-32601), "{whole}");
+        // Without its end, it is not JSON.
+        let cut = client.read_resource("a:b").await.expect_err("refused");
+        assert!(matches!(cut, ClientError::Http { .. }), "{cut}");
+    };
+    in_time(async { tokio::join!(server, calls) }).await;
+}

@@ -210,6 +210,23 @@ async fn running_requests_are_limited() {
 }
 
 #[tokio::test]
+async fn connections_beyond_the_limit_wait_for_another_to_end() {
+    let (site, _) = TestSite::with(|limits| limits.connections = 2).await;
+    let (mut first, mut second) = (site.connect().await, site.connect().await);
+    for wire in [&mut first, &mut second] {
+        assert_eq!(wire.ask_modern(1, "tools/list", json!({})).await.status(), 200);
+    }
+    // The system accepts the connection, but nobody reads from it.
+    let mut third = site.connect().await;
+    third.post_modern(1, "tools/list", json!({})).await;
+    let mut answer = std::pin::pin!(third.answer());
+    let early = tokio::time::timeout(Duration::from_millis(300), &mut answer).await;
+    assert!(early.is_err(), "the third connection is served");
+    drop(first);
+    assert_eq!(answer.await.status(), 200);
+}
+
+#[tokio::test]
 async fn run_until_stops_on_its_signal() {
     let listener = test_server().0.http().bind("127.0.0.1:0").await.expect("a listener");
     let addr = listener.local_addr().expect("bound");

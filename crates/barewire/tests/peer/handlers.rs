@@ -308,3 +308,17 @@ async fn trace_context_goes_out_with_a_call_and_comes_in_with_a_request() {
     let traced = r#"echo {"trace":"t"}"#;
     assert_eq!(*seen.0.lock().expect("no panic"), [r#"echo {"a":1,"trace":"t"}"#, traced, "echo [1]", traced, traced]);
 }
+
+#[tokio::test]
+async fn a_handler_that_blocks_its_connection_is_logged() {
+    let log = Log::default();
+    let block = |_: Context, milliseconds: (u64,)| async move {
+        std::thread::sleep(Duration::from_millis(milliseconds.0));
+        Ok(())
+    };
+    let (_peer, mut raw) = peer_with_raw_end(Methods::new().on("block", block));
+    send(&mut raw, json!({"jsonrpc": "2.0", "id": 1, "method": "block", "params": [600]})).await;
+    assert_eq!(receive(&mut raw).await["id"], 1);
+    let text = log.text();
+    assert!(text.contains("handler of block blocked its connection for "), "{text}");
+}

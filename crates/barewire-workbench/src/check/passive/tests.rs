@@ -208,3 +208,17 @@ fn an_id_beyond_2_53_may_be_refused_without_an_id() {
     let findings = found_after_handshake(&refused.replace("9007199254740993", "9"));
     assert_eq!(findings.len(), 1, "{findings:?}");
 }
+
+/// A tool without a name, which is a finding, at the end of a list.
+#[test]
+fn only_so_many_tools_of_a_list_are_checked() {
+    let list = |count: usize| {
+        let tools: Vec<String> =
+            (1..count).map(|tool| format!(r#"{{"name":"{tool}","inputSchema":{{"type":"object"}}}}"#)).collect();
+        let (tools, last) = (tools.join(","), r#"{"name":"","inputSchema":{"type":"object"}}"#);
+        let request = r#"> {"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+        format!("{request}\n< {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"tools\":[{tools},{last}]}}}}")
+    };
+    assert_eq!(found_after_handshake(&list(16_384)), ["tool-names server 5"]);
+    assert_eq!(found_after_handshake(&list(16_385)), NOTHING);
+}

@@ -298,3 +298,21 @@ const MAX_COMPILED_SIZE: usize = 64 * 1024;
 const MAX_JSON: usize = 1024 * 1024;
 /// The maximum number of calls that are tracked; more than any client has in flight.
 const MAX_CALLS: usize = 65_536;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compiled_schemas_have_a_total_length() {
+        let mut compiled = CompiledSchemas::default();
+        let schema =
+            |tool: usize| format!(r#"{{"type":"object","title":"{tool:05}","description":"{}"}}"#, "x".repeat(10_000));
+        for tool in 0..50 {
+            assert!(compiled.get(&schema(tool)).is_some());
+            assert!(compiled.size <= 64 * 1024, "{}", compiled.size);
+        }
+        assert!(compiled.by_text.len() < 7 && compiled.by_text.contains_key(&*schema(49)));
+        assert!(compiled.get(&schema(0)).is_some(), "a forgotten schema is compiled again");
+    }
+}

@@ -85,9 +85,9 @@ impl ResumePoint {
         self.failures = self.failures.saturating_add(1);
     }
 
-    /// Returns the number of consecutive attempts in which nothing was received.
-    pub(super) fn failures(&self) -> u32 {
-        self.failures
+    /// Whether another attempt is made for a call that waits.
+    pub(super) fn may_try_again(&self) -> bool {
+        self.failures < MAX_RESUME_FAILURES
     }
 
     /// Returns the pause before the stream is resumed: the server's `retry` value, or more after several consecutive
@@ -100,6 +100,10 @@ impl ResumePoint {
         }
     }
 }
+
+/// The number of consecutive failed attempts to resume a stream after which the call fails. With the pauses between
+/// them, these attempts take about a minute.
+const MAX_RESUME_FAILURES: u32 = 6;
 
 /// The name of an event that holds a message.
 const MESSAGE_EVENT: &str = "message";
@@ -118,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_follow_retry_and_grow_with_failures() {
+    fn pauses_follow_retry_and_grow_with_failures_and_attempts_end() {
         let mut point = ResumePoint::default();
         assert_eq!(point.pause(), DEFAULT_RETRY);
         point.retry = Some(Duration::from_millis(500));
@@ -130,6 +134,9 @@ mod tests {
             })
             .collect();
         assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
+        let mut point = ResumePoint::default();
+        let failures = std::iter::repeat_with(|| point.may_try_again().then(|| point.record_failure()));
+        assert_eq!(failures.take_while(Option::is_some).count() + 1, 7, "attempts for a call");
         point.retry = Some(Duration::ZERO);
         point.failures = 0;
         assert_eq!(point.pause(), MIN_RETRY);

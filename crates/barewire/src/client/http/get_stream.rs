@@ -54,7 +54,7 @@ pub(super) async fn resume(
         sleep(point.pause()).await;
         match open_stream(connection, point).await {
             Ok(Some(events)) => return Ok(events),
-            Err(failure) if failure.is_temporary() && point.failures() < MAX_RESUME_FAILURES => point.record_failure(),
+            Err(failure) if failure.is_temporary() && point.may_try_again() => point.record_failure(),
             // The outcome of the call is unknown. Even if the session has ended now, the server might have carried out
             // the call before that.
             Ok(None) | Err(_) => return Err(broken),
@@ -84,7 +84,3 @@ async fn open_stream(connection: &HttpConnection, point: &ResumePoint) -> GetStr
         }
     }
 }
-
-/// The number of consecutive failed attempts to resume a stream after which the call fails. With the pauses between
-/// them, these attempts take about a minute.
-const MAX_RESUME_FAILURES: u32 = 6;

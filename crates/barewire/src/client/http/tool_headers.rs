@@ -142,4 +142,16 @@ mod tests {
             assert_eq!(learn(text).1, text);
         }
     }
+
+    #[test]
+    fn only_so_many_tools_are_remembered() {
+        let headers = ToolHeaders::default();
+        for tool in 0..20_000 {
+            headers.remember(&format!("tool-{tool}"), HeaderParams::default());
+        }
+        assert_eq!(headers.lock().len(), 16_384);
+        assert!(headers.find("tool-16383").is_some() && headers.find("tool-16384").is_none());
+        headers.remember(&"x".repeat(2000), HeaderParams::default());
+        assert!(headers.find(&"x".repeat(2000)).is_none());
+    }
 }

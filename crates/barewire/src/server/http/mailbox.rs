@@ -460,3 +460,29 @@ const USUAL_MESSAGE_BYTES: usize = 256;
 /// The maximum number and total bytes of the messages that are queued until the client opens a stream with GET.
 const MAX_UNREAD_MESSAGES: usize = 256;
 const MAX_UNREAD_BYTES: usize = 64 * 1024;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::server::http::events::MemoryEvents;
+
+    #[test]
+    fn messages_without_a_reader_are_limited() {
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let shared = MailboxShared { session: "s".into(), events: Arc::new(MemoryEvents::default()), waiting };
+        let mailbox = Mailbox::new(UNSOLICITED, shared, None);
+        let push = |length: usize| mailbox.push(vec![b'x'; length].into(), MessageKind::Notification);
+        let queued = || mailbox.lock().waiting.iter().map(|queued| queued.id.sequence).collect::<Vec<_>>();
+        for _ in 0..300 {
+            push(10);
+        }
+        assert_eq!(queued(), (45..=300).collect::<Vec<_>>(), "the last 256");
+        for _ in 0..100 {
+            push(1024);
+        }
+        assert_eq!(queued(), (337..=400).collect::<Vec<_>>(), "the last 64 KiB");
+        assert_eq!(mailbox.shared.waiting.load(Ordering::Relaxed), 64 * 1024);
+        push(1024 * 1024);
+        assert_eq!(queued(), [401], "the last one, however long it is");
+    }
+}
