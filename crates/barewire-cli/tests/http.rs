@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use http_server::{HttpServer, PROGRAM, TOKEN};
-use program_output::ProgramOutput;
+use program_output::{NOBODY, ProgramOutput};
 use serde_json::Value;
 
 impl HttpServer {
@@ -78,8 +78,7 @@ fn requests_without_the_token_are_refused() {
 
 #[test]
 fn a_bad_url_is_explained() {
-    let free = TcpListener::bind("127.0.0.1:0").expect("bound").local_addr().expect("an address");
-    let printed = ask(&["tools", "--url", &format!("http://{free}/mcp"), "--json"]);
+    let printed = ask(&["tools", "--url", &format!("http://{NOBODY}/mcp"), "--json"]);
     let json: Value = serde_json::from_str(&printed.stdout).expect("JSON");
     assert_eq!((printed.code, &json["reason"]), (Some(2), &"not-connected".into()));
     let server = HttpServer::new(&[]);

@@ -6,7 +6,7 @@ use crate::tap_http::ends;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use rustix::process::{Pid, Signal, kill_process};
 
 use ends::{Client, PROGRAM, Served, Tap, server};
-use program_output::ProgramOutput;
+use program_output::{NOBODY, ProgramOutput};
 
 const TOKEN: &str = "BAREWIRE_TEST_TOKEN";
 const SECRET: &str = "open-sesame-0815";
@@ -278,10 +278,9 @@ fn captures_of_check_can_be_replayed() {
 #[test]
 fn an_unreachable_url_is_reported() {
     let capture = written("nobody", "> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
-    let free = TcpListener::bind("127.0.0.1:0").expect("bound").local_addr().expect("an address");
-    let said = run(&["replay", &capture, "--url", &format!("http://{free}/mcp")]);
+    let said = run(&["replay", &capture, "--url", &format!("http://{NOBODY}/mcp")]);
     assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""));
-    let told = format!("barewire: cannot replay the capture to http://{free}: ");
+    let told = format!("barewire: cannot replay the capture to http://{NOBODY}: ");
     assert!(said.stderr.starts_with(&told), "{}", said.stderr);
     let said = run(&["replay", &capture, "--url", "no url"]);
     assert!(

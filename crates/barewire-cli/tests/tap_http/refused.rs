@@ -6,18 +6,17 @@ use std::thread;
 use std::time::Duration;
 
 use super::ends::{PROGRAM, Tap, server};
-use super::program_output::ProgramOutput;
+use super::program_output::{NOBODY, ProgramOutput};
 
 #[test]
 fn a_server_that_is_not_there_is_a_bad_gateway() {
-    let free = TcpListener::bind("127.0.0.1:0").expect("bound").local_addr().expect("an address");
-    let tap = Tap::to(&format!("http://{free}/mcp"), "down");
+    let tap = Tap::to(&format!("http://{NOBODY}/mcp"), "down");
     let mut client = tap.connect();
     client.send(format!("GET /mcp HTTP/1.1\r\nHost: {}\r\n\r\n", tap.at));
     let head = client.head();
     assert!(head.starts_with("HTTP/1.1 502 Bad Gateway\r\n"), "{head}");
     let text = String::from_utf8(client.rest()).expect("text");
-    let why = format!("barewire tap: the request was not passed on: cannot connect to http://{free}");
+    let why = format!("barewire tap: the request was not passed on: cannot connect to http://{NOBODY}");
     assert!(text.starts_with(&why), "{text}");
     tap.says("502 Bad Gateway");
     let record = tap.end();

@@ -461,7 +461,7 @@ const USUAL_MESSAGE_BYTES: usize = 256;
 const MAX_UNREAD_MESSAGES: usize = 256;
 const MAX_UNREAD_BYTES: usize = 64 * 1024;
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(barewire_loom)))]
 mod tests {
     use super::*;
     use crate::server::http::events::MemoryEvents;
