@@ -40,7 +40,7 @@ const SLOW: &str = r#"slow={"ms":500}"#;
 fn every_fault_is_found_by_its_check_and_by_no_other() {
     each_fault_is_found(faults(&faulty_server()), 8, |fault, expected| {
         // Only these need a slow tool.
-        let needs_slow = matches!(expected, "concurrency" | "late-answer");
+        let needs_slow = matches!(expected, "concurrency" | "late-answer" | "cancelled-answer");
         let args: &[&str] = if needs_slow { &["--call", SLOW] } else { &[] };
         check(args, &["--fault", fault])
     });

@@ -91,8 +91,8 @@ impl Target {
 
 /// The settings of a run: the selected checks, their permissions and the time limits.
 ///
-/// By default, tools are called only if they declare `readOnlyHint`, and a server at a URL gets no hostile input. A
-/// server in this process and a program always get hostile input.
+/// By default, tools are called only if they declare `readOnlyHint`, and a server on another machine gets no hostile
+/// input. A server in this process, a program and a server at a loopback URL always get hostile input.
 #[must_use]
 pub struct Checks {
     only: Vec<String>,
@@ -165,7 +165,7 @@ impl Checks {
         self
     }
 
-    /// Permits hostile input, such as broken JSON, for a server at a URL.
+    /// Permits hostile input, such as broken JSON, for a server on another machine.
     pub fn hostile(mut self, allow: bool) -> Self {
         self.hostile = allow;
         self

@@ -226,6 +226,19 @@ impl EnvelopeChecks {
         }
     }
 
+    /// Reports the response without an id in this frame as the response to the client's request with this id.
+    pub(super) fn attribute_to(&mut self, name: &str, id: &str, frame: Option<u64>, ledger: &mut Ledger) {
+        let Some(conversation) = self.conversations.get_mut(name) else { return };
+        let waiting = &mut conversation.waiting[Side::Client as usize];
+        *waiting = waiting.saturating_sub(1);
+        conversation.last_request[Side::Client as usize].take_if(|last| last == id);
+        let is_it = |finding: &mut Finding| finding.location.frame.is_some() && finding.location.frame == frame;
+        for finding in conversation.undecided.extract_if(.., is_it) {
+            let detail = format!("the response has no id, the request has id {}", crate::text::shown(id.as_bytes(), 60));
+            report(Finding { check: &ID_FIDELITY, detail, ..finding }, ledger);
+        }
+    }
+
     /// Returns the unanswered requests, except those that a probe or another check reports.
     fn unanswered<'w>(
         &self,
@@ -366,8 +379,19 @@ fn check_error_message(context: &MessageContext<'_>, message: &str, ledger: &mut
         context.fail_in(ledger, &STRUCTURED_ERRORS, "/error/message", "the error's message is empty");
     } else if trace.iter().any(|sign| message.contains(sign)) {
         context.fail_in(ledger, &STRUCTURED_ERRORS, "/error/message", "the error's message contains a stack trace");
-    } else if message.trim().contains('\n') {
+    } else if without_name(context, message).trim().contains('\n') {
         context.fail_in(ledger, &STRUCTURED_ERRORS, "/error/message", "the error's message has several lines");
+    }
+}
+
+/// Returns the message of an error without the name in its request, which may contain line breaks.
+fn without_name(context: &MessageContext<'_>, message: &str) -> String {
+    match context.tracked.relation {
+        Relation::Response { operation, .. } => match operation.name.as_deref().filter(|name| name.contains('\n')) {
+            Some(name) => message.replace(name, ""),
+            None => message.to_owned(),
+        },
+        _ => message.to_owned(),
     }
 }
 
