@@ -34,7 +34,7 @@ fn check(args: &[&str], server: &[&str]) -> (Value, Output) {
     (report, output)
 }
 
-const SLOW: &str = r#"slow={"ms":500}"#;
+const SLOW: &str = r#"slow={"ms":800}"#;
 
 #[test]
 fn every_fault_is_found_by_its_check_and_by_no_other() {

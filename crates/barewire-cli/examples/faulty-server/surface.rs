@@ -207,10 +207,11 @@ impl Server {
             std::thread::sleep(Duration::from_millis(ms));
             return Reply::Now(outcome);
         }
+        let token = request.params["_meta"].get("progressToken").cloned();
         let call = SlowCall {
             wire: self.wire.clone(),
             id: request.id.clone(),
-            token: request.params["_meta"].get("progressToken").cloned(),
+            token: token.filter(|_| !self.has("answers-the-cancelled")),
             duration: Duration::from_millis(ms),
             goes_on: self.has("goes-on-after-cancel"),
             reports_on: self.has("progress-after-cancel"),

@@ -163,6 +163,7 @@ pub(crate) static CALL_BEFORE_INITIALIZED: Check = Check {
     see: &["lifecycle-gate", "second-initialize"],
     references: &[Mcp("2025-11-25/basic/lifecycle#initialization")],
     places: LIVE,
+    needs: &["early-exit", "mute-server", "handshake", "lifecycle-gate"],
     ..LEGACY_ONLY
 };
 

@@ -119,9 +119,9 @@ impl ServerProbe<'_> {
         for (call, took) in slow.into_iter().take(MAX_RACES) {
             let _subject = self.harness.progress(&format!("the slow tool {}", shown(call.name.as_bytes(), 40)));
             self.reconnect_if_closed().await?;
-            if self.concurrency(call).await {
+            if let Some(again) = self.concurrency(call).await {
                 self.reconnect_if_closed().await?;
-                self.cancel(call, took).await?;
+                self.cancel(call, took.min(again)).await?;
                 return Ok(());
             }
         }
@@ -259,23 +259,22 @@ impl ServerProbe<'_> {
         Ok(())
     }
 
-    /// Sends a light request, such as a ping, right after a slow call. Returns false, without a finding, if the call
-    /// was not slow this time.
-    async fn concurrency(&mut self, call: &AllowedCall) -> bool {
-        if !self.harness.wants(&[&CONCURRENCY]) {
-            return true;
-        }
+    /// Sends a light request, such as a ping, right after a slow call. Returns the duration of the call; `None`, without a
+    /// finding, if the call was not slow this time.
+    async fn concurrency(&mut self, call: &AllowedCall) -> Option<Duration> {
         // On a busy machine the light request may be late once by chance, but hardly twice.
         let mut blocked = None;
+        let mut shortest = Duration::MAX;
         for _ in 0..2 {
-            match race(&mut self.connection, call).await {
-                Some(RaceOutcome::LightFirst) => {
+            let Some((outcome, took)) = race(&mut self.connection, call).await else { return Some(shortest) };
+            shortest = shortest.min(took);
+            match outcome {
+                RaceOutcome::LightFirst => {
                     blocked = None;
                     break;
                 }
-                Some(RaceOutcome::SlowFirst(frame)) => blocked = Some(frame),
-                Some(RaceOutcome::NotSlow) => return false,
-                None => return true,
+                RaceOutcome::SlowFirst(frame) => blocked = Some(frame),
+                RaceOutcome::NotSlow => return None,
             }
         }
         self.harness.recording.ledger().inspected(&CONCURRENCY);
@@ -284,7 +283,7 @@ impl ServerProbe<'_> {
             let detail = format!("{method} is answered only after the call of {}", call.shown_name());
             self.harness.fail_at(&CONCURRENCY, frame.location, &frame.bytes, detail);
         }
-        true
+        (shortest >= SLOW_CALL / 2).then_some(shortest)
     }
 
     /// Makes slow calls and cancels them. Only what happens twice is reported, because a tool may by chance be as quick
@@ -294,10 +293,12 @@ impl ServerProbe<'_> {
             return Ok(());
         }
         let mut before = None;
-        for tenths in [1, 2] {
+        for tenths in [1, 2, 1, 2] {
             self.reconnect_if_closed().await?;
-            let Some((violation, frame)) = cancel_once(&mut self.connection, call, took, tenths).await else {
-                break;
+            let (violation, frame) = match cancel_once(&mut self.connection, call, took, tenths).await {
+                CancelOutcome::Stopped => break,
+                CancelOutcome::Unclear => continue,
+                CancelOutcome::Violation(violation, frame) => (violation, frame),
             };
             if before == Some(violation) {
                 let (check, detail) = match violation {
@@ -307,6 +308,7 @@ impl ServerProbe<'_> {
                 };
                 let detail = format!("tools/call {} {detail}", call.shown_name());
                 self.harness.fail_at(check, frame.location, &frame.bytes, detail);
+                break;
             }
             before = Some(violation);
         }
@@ -352,21 +354,33 @@ enum CancelViolation {
     Response,
 }
 
+enum CancelOutcome {
+    Stopped,
+    /// The cancellation was so late that the call may have been over.
+    Unclear,
+    Violation(CancelViolation, LocatedFrame),
+}
+
 /// Makes a slow call, and cancels it after some tenths of its duration.
 async fn cancel_once(
     connection: &mut ServerConnection,
     call: &AllowedCall,
     took: Duration,
     tenths: u32,
-) -> Option<(CancelViolation, LocatedFrame)> {
+) -> CancelOutcome {
     let sent = connection.now();
     let slow = call.send(connection, true).await;
     let token = connection.last_token.clone();
-    // Not longer than half of the call, however slow this machine is.
-    connection.drain_for(took * tenths / 10).await;
-    if connection.now().saturating_sub(sent) > took / 2 {
-        return None;
+    connection.claim(&slow);
+    let is_over = connection.response_within(&slow, took * tenths / 10).await.is_some();
+    // On a busy machine this may have taken longer.
+    if is_over || connection.now().saturating_sub(sent) > took / 2 {
+        if !is_over {
+            connection.settled_response(&slow).await;
+        }
+        return CancelOutcome::Unclear;
     }
+    connection.abandon(&slow);
     connection.cancel_request(&slow).await;
     // A server that has answered this request has also read the cancellation before it.
     let light = connection.send_request(connection.liveness_method(), json!({})).await;
@@ -382,18 +396,21 @@ async fn cancel_once(
             let is_early = frame.time.saturating_sub(sent) < took * 3 / 4;
             let is_error = message.member("error").is_some();
             return match (is_early || is_error, seen) {
-                (true, _) => Some((CancelViolation::Response, frame)),
-                (false, Some(_)) => Some((CancelViolation::Result, frame)),
+                (true, _) => CancelOutcome::Violation(CancelViolation::Response, frame),
+                (false, Some(_)) => CancelOutcome::Violation(CancelViolation::Result, frame),
                 // The server may not have read the cancellation in time.
-                (false, None) => None,
+                (false, None) => CancelOutcome::Unclear,
             };
         } else if message.at(&["params", "progressToken"]).and_then(Json::string).as_deref() == Some(&token)
             && seen.is_some_and(|seen| frame.time.saturating_sub(seen) > MAX_CANCEL_TIME)
         {
-            progress = Some((CancelViolation::Progress, frame));
+            progress = Some(frame);
         }
     }
-    progress
+    match progress {
+        Some(frame) => CancelOutcome::Violation(CancelViolation::Progress, frame),
+        None => CancelOutcome::Stopped,
+    }
 }
 
 /// The order of the responses to a slow call and to the light request (such as a ping) that was sent after the call.
@@ -405,8 +422,9 @@ enum RaceOutcome {
     NotSlow,
 }
 
-/// Calls the slow tool and then sends a light request, such as a ping. Returns `None` if the server answers neither.
-async fn race(connection: &mut ServerConnection, call: &AllowedCall) -> Option<RaceOutcome> {
+/// Calls the slow tool and then sends a light request, such as a ping. Also returns the duration of the call; `None` if
+/// the server answers neither.
+async fn race(connection: &mut ServerConnection, call: &AllowedCall) -> Option<(RaceOutcome, Duration)> {
     // Measures how long a light request takes without the call, because a busy machine also delays light requests.
     let since = connection.now();
     let outcome = connection.claimed_request(connection.liveness_method(), json!({})).await;
@@ -417,6 +435,7 @@ async fn race(connection: &mut ServerConnection, call: &AllowedCall) -> Option<R
     let sent = connection.now();
     let deadline = connection.deadline(CALL_TIMEOUT);
     let mut first = None;
+    let mut took = CALL_TIMEOUT;
     let mut answered = 0;
     while answered < 2
         && let Some(frame) = connection.next_frame(deadline).await
@@ -425,6 +444,9 @@ async fn race(connection: &mut ServerConnection, call: &AllowedCall) -> Option<R
         let is_slow = answers(&slow);
         if is_slow || answers(&light) {
             answered += 1;
+            if is_slow {
+                took = frame.time.saturating_sub(sent);
+            }
             first.get_or_insert_with(|| match is_slow {
                 true if frame.time.saturating_sub(sent) < (SLOW_CALL / 2).max(2 * alone) => RaceOutcome::NotSlow,
                 true => RaceOutcome::SlowFirst(frame),
@@ -432,7 +454,7 @@ async fn race(connection: &mut ServerConnection, call: &AllowedCall) -> Option<R
             });
         }
     }
-    first
+    first.map(|outcome| (outcome, took))
 }
 
 /// The minimum duration of a slow call.

@@ -90,7 +90,7 @@ async fn end_of_input(harness: &Harness, era: Era) -> Result<(), Error> {
     if !missing.is_empty() && !harness.is_late() {
         let (lost, all) = (missing.len(), sent.len());
         let detail = format!("{lost} of {all} requests that were sent right before stdin was closed got no response");
-        harness.fail_at(&ANSWERS_AT_EOF, location, b"", detail);
+        harness.fail_missing(&ANSWERS_AT_EOF, &connection, location, b"", detail);
     }
     harness.close(connection).await;
     Ok(())

@@ -141,9 +141,11 @@ async fn check_eras(
         Some((connection, facts)) => {
             if let Some(probe) = ordinary::begin(harness, connection, facts).await? {
                 main = Some(Era::Legacy);
-                probes.extend(handshake::probes(harness, summary));
-                probes.extend(misuse::probes(harness, &probe));
+                // The first connection is closed before another one is opened, if there can be only one at a time.
+                let misuse = misuse::probes(harness, &probe);
                 probes.push(Box::pin(probe.run()));
+                probes.extend(handshake::probes(harness, summary));
+                probes.extend(misuse);
             }
         }
         None => handshake::skip(harness),

@@ -25,11 +25,12 @@ pub(super) fn skip(harness: &Harness) {
 
 /// Returns all probes of the modern era.
 pub(super) fn probes<'a>(harness: &'a Harness, probe: ServerProbe<'a>) -> Vec<Probe<'a>> {
-    let mut probes = misuse::probes(harness, &probe);
+    let (facts, misuse) = (probe.facts.clone(), misuse::probes(harness, &probe));
+    let mut probes: Vec<Probe<'_>> = vec![Box::pin(probe.run())];
+    probes.extend(misuse);
     if !harness.is_http() {
-        probes.push(harness.side(first_request(harness, probe.facts.clone())));
+        probes.push(harness.side(first_request(harness, facts)));
     }
-    probes.push(Box::pin(probe.run()));
     probes
 }
 

@@ -17,11 +17,13 @@ use super::tool::{ListedTool, MAX_TOOLS, tool_name, tools};
 use crate::Error;
 use crate::check::catalogue::Check;
 use crate::check::catalogue::envelope::{ID_FIDELITY, NOTIFICATION_SILENCE, UNANSWERED_REQUEST};
+use crate::check::catalogue::framing::{ONE_MESSAGE_A_LINE, STDOUT_PURITY};
 use crate::check::catalogue::flow::{BAD_CURSOR, PAGINATION};
 use crate::check::catalogue::lifecycle::MUTE_SERVER;
 use crate::check::catalogue::methods::{CAPABILITY_TRUTH, INVALID_PARAMS, PING, RESOURCE_NOT_FOUND, UNKNOWN_METHOD};
 use crate::check::catalogue::tools::LIST_ORDER;
 use crate::check::ledger::SkipReason;
+use crate::check::passive::HARD_NAME;
 
 /// Reads the lists of a server, and returns the probe of its connection; `None` if the server answers no request, so that
 /// further probes are useless.
@@ -401,7 +403,10 @@ impl ServerProbe<'_> {
     }
 
     fn judge_id(&self, id: &str, outcome: &RequestOutcome) {
+        // A response that cannot be read is reported as such.
+        let is_unreadable = [&STDOUT_PURITY, &ONE_MESSAGE_A_LINE].iter().any(|it| self.harness.recording.ledger().has_failed(it));
         let detail = match outcome {
+            RequestOutcome::NoResponse if is_unreadable => return,
             RequestOutcome::NoResponse => format!("a request with id {id} gets no response"),
             // A number with the same value is not enough, because the client may compare the text.
             RequestOutcome::Result(result) if !has_id(&result.frame.bytes, id) => {
@@ -476,10 +481,6 @@ const BEYOND_2_53: &str = "9007199254740993";
 
 const NO_SUCH: &str = "barewire-no-such";
 pub(super) const NO_SUCH_URI: &str = "barewire-check://no/such/resource";
-
-/// A name with characters that a server must escape or encode if it repeats the name in an error: a quote, a backslash,
-/// a line break, a tab, letters outside ASCII and outside the first 65,536 characters.
-const HARD_NAME: &str = "barewire \"no\\such\"\n\tZürich 東京 🎉";
 
 /// The output in bytes, after the lists, from which probes run one after the other.
 const LARGE_OUTPUT: usize = 1024 * 1024;

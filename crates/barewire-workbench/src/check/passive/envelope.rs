@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::multiline::MultilineMessages;
 use super::violation::{EnvelopeViolation, WITHOUT_ID, is_line, violation};
-use super::{MessageContext, ObservationState};
+use super::{HARD_NAME, MessageContext, ObservationState};
 use crate::check::catalogue::envelope::{
     ANSWERED_ONCE, BATCH_POLICY, ID_FIDELITY, JSONRPC_MESSAGES, NOTIFICATION_SILENCE, STRUCTURED_ERRORS,
     UNANSWERED_REQUEST,
@@ -384,15 +384,13 @@ fn check_error_message(context: &MessageContext<'_>, message: &str, ledger: &mut
     }
 }
 
-/// Returns the message of an error without the name in its request, which may contain line breaks.
+/// Returns the message of an error without the name in its request, which may contain a line break.
 fn without_name(context: &MessageContext<'_>, message: &str) -> String {
-    match context.tracked.relation {
-        Relation::Response { operation, .. } => match operation.name.as_deref().filter(|name| name.contains('\n')) {
-            Some(name) => message.replace(name, ""),
-            None => message.to_owned(),
-        },
-        _ => message.to_owned(),
-    }
+    let name = match context.tracked.relation {
+        Relation::Response { operation, .. } => operation.name.as_deref(),
+        _ => Some(HARD_NAME).filter(|_| context.state.client_is_ours),
+    };
+    name.filter(|name| !name.is_empty()).map_or_else(|| message.to_owned(), |name| message.replace(name, ""))
 }
 
 /// The maximum number of undecided findings, and of refusable frames, of each conversation.

@@ -19,7 +19,8 @@ use super::http_client::RecordingClient;
 use super::io_thread::Arrival;
 use super::outcome::{ErrorResponse, RequestOutcome};
 use super::recording::{LocatedFrame, Recording};
-use crate::check::finding::Location;
+use crate::check::catalogue::framing::STDOUT_PURITY;
+use crate::check::finding::{Finding, Location, Party};
 
 pub(super) use crate::platform::processes::Exited;
 pub(super) use end::ProcessEnd;
@@ -358,7 +359,13 @@ impl ServerConnection {
         }
         self.received.bytes += bytes.len();
         let room = MAX_START.saturating_sub(self.received.start.len());
+        let was_short = self.received.start.len() < BYTE_ORDER_MARK.len();
         self.received.start.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        if was_short && self.received.start.starts_with(BYTE_ORDER_MARK) {
+            let detail = "the output begins with a byte order mark";
+            let finding = Finding::new(&STDOUT_PURITY, Party::Server, self.channel_location(), detail);
+            self.recording.ledger().fail(finding.seen(&self.received.start));
+        }
         let frames = self.recording.bytes_at(&self.channel, Stream::ToClient, bytes, *time);
         self.received.lines += frames.len();
         self.keep(frames);
@@ -396,6 +403,8 @@ pub(super) fn modern_meta() -> [(&'static str, Value); 3] {
     ]
 }
 
+/// U+FEFF in UTF-8. The decoder of lines skips it at the start of a stream.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The maximum length of `ReceivedOutput::start`; enough to recognise another framing or encoding.
 const MAX_START: usize = 4096;
 /// The maximum number of the server's requests that are answered over HTTP, where each answer is an exchange of its
