@@ -1,7 +1,7 @@
 //! A small hand-written MCP server of both eras, with a switch for each fault that `barewire check` must find.
 //!
 //! Without `--fault` it has no fault, and no check fails. `--faults` lists the faults, each with the check that
-//! finds it. `--legacy` and `--modern` serve only that era.
+//! finds it. `--legacy` and `--modern` serve only that era. `--no-errors` sends no error responses.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the messages on stdout are written by hand")]
 
@@ -62,7 +62,7 @@ fn main() {
     let mut server = Server {
         has_legacy: !has("--modern"),
         has_modern: !has("--legacy"),
-        wire: Wire { framing: framing(&fault), ..Wire::default() },
+        wire: Wire { framing: framing(&fault), has_errors: !has("--no-errors"), ..Wire::default() },
         fault,
         state: legacy::HandshakeState::Fresh,
         lists: 0,
@@ -154,7 +154,9 @@ impl Server {
                 let line: Vec<u8> = buffer.drain(..=end).take(end).collect();
                 handled += 1;
                 let is_lost = self.has("loses-what-comes-at-once") && handled > 8
-                    || self.has("loses-another-method") && lines >= 4 && String::from_utf8_lossy(&line).contains("prompts/list");
+                    || self.has("loses-another-method")
+                        && lines >= 4
+                        && String::from_utf8_lossy(&line).contains("prompts/list");
                 if !is_lost {
                     self.line(&line);
                 }

@@ -17,6 +17,8 @@ pub(crate) struct Wire {
     /// The ids of slow calls that are running.
     pub(crate) running: Arc<Mutex<HashSet<String>>>,
     pub(crate) framing: Framing,
+    /// Whether errors are sent.
+    pub(crate) has_errors: bool,
 }
 
 /// The form in which messages are written to stdout.
@@ -37,6 +39,9 @@ pub(crate) enum Framing {
 
 impl Wire {
     pub(crate) fn send(&self, message: &Value) {
+        if message.get("error").is_some() && !self.has_errors {
+            return;
+        }
         match self.framing {
             Framing::Lines => self.text(&message.to_string()),
             Framing::Endless => self.bytes(message.to_string().as_bytes()),

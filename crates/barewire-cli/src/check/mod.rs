@@ -114,7 +114,7 @@ const EXAMPLES: &str = r#"Examples:
   barewire check --explain stdout-purity                   explain one check"#;
 
 const NOTES: &str = "\
-A program is started about a dozen times: once for each era, and again for each probe that may break
+A program is started about twenty times: once for each era, and again for each probe that may break
 it. It always gets hostile input: broken lines, huge messages, foreign headers. So does a server at a
 loopback URL; a server on another machine gets it only with --hostile. A tool is called only if it
 declares readOnlyHint, with --call, or with --allow-calls. A tool of --call that does not declare readOnlyHint is called once, with the given

@@ -60,7 +60,7 @@ impl Target {
         Self(TargetKind::Server(Box::new(server.clone())))
     }
 
-    /// Targets a program with its arguments. A run starts the program about a dozen times.
+    /// Targets a program with its arguments. A run starts the program about twenty times.
     pub fn program<T: Into<OsString>>(argv: impl IntoIterator<Item = T>) -> Self {
         Self(TargetKind::Program(argv.into_iter().map(Into::into).collect()))
     }

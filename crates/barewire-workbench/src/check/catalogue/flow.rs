@@ -3,8 +3,16 @@
 use super::Reference::{Cwe, Mcp};
 use super::{Category, Check, CheckPlace, LIVE_ANYWHERE, Level, Severity};
 
-pub(super) const CHECKS: &[&Check] =
-    &[&PAGINATION, &BAD_CURSOR, &PROGRESS_RULES, &CANCELLATION, &CONCURRENCY, &LATE_ANSWER, &CANCELLED_ANSWER, &ANSWERS_AT_EOF];
+pub(super) const CHECKS: &[&Check] = &[
+    &PAGINATION,
+    &BAD_CURSOR,
+    &PROGRESS_RULES,
+    &CANCELLATION,
+    &CONCURRENCY,
+    &LATE_ANSWER,
+    &CANCELLED_ANSWER,
+    &ANSWERS_AT_EOF,
+];
 
 const BASE: Check = Check { category: Category::Flow, ..super::BASE };
 /// The default fields of a check that sends its own input.

@@ -6,8 +6,14 @@ use super::{Category, Check, LEGACY, LIVE, LIVE_ANYWHERE, Level, Severity};
 /// The checks that most others depend on.
 pub(super) const FIRST: &[&Check] = &[&EARLY_EXIT, &MUTE_SERVER, &HANDSHAKE];
 
-pub(super) const CHECKS: &[&Check] =
-    &[&RESULT_SHAPE, &LIFECYCLE_GATE, &CALL_BEFORE_INITIALIZED, &VERSION_NEGOTIATION, &SECOND_INITIALIZE, &METHOD_IN_REVISION];
+pub(super) const CHECKS: &[&Check] = &[
+    &RESULT_SHAPE,
+    &LIFECYCLE_GATE,
+    &CALL_BEFORE_INITIALIZED,
+    &VERSION_NEGOTIATION,
+    &SECOND_INITIALIZE,
+    &METHOD_IN_REVISION,
+];
 
 const BASE: Check = Check { category: Category::Lifecycle, ..super::BASE };
 /// The default fields of a check of the handshake.

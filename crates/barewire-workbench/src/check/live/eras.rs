@@ -64,7 +64,6 @@ pub(super) async fn find(harness: &Harness, summary: &RefCell<ServerSummary>) ->
     let mut new = harness.spawn(Era::Modern, true).await?;
     let (legacy, modern, id) = first_responses(harness, &mut old, &mut new).await;
     harness.recording.ledger().inspected(&EARLY_EXIT);
-    let (mut legacy, modern) = (legacy, modern);
     let is_gone = |outcome: &Option<RequestOutcome>| matches!(outcome, Some(RequestOutcome::Disconnected));
     if is_gone(&legacy) && is_gone(&modern) {
         early_exit(harness, old).await;
@@ -75,20 +74,11 @@ pub(super) async fn find(harness: &Harness, summary: &RefCell<ServerSummary>) ->
         // Maybe only one process can run at a time, for example because it listens on a port.
         harness.is_sequential.set(true);
     }
-    if is_gone(&legacy) && !matches!(&modern, Some(RequestOutcome::Result(result)) if is_discovery(result)) {
+    if is_gone(&legacy) {
         harness.recording.passive().mark_misuse(old.channel.as_str());
         harness.close(old).await;
         harness.close(new).await;
-        old = harness.spawn(Era::Legacy, false).await?;
-        legacy = Some(initialize(&mut old, Revision::LATEST_LEGACY.as_str(), harness.first_patience()).await);
-        if is_gone(&legacy) {
-            early_exit(harness, old).await;
-            return Ok(FirstConnections::default());
-        }
-        harness.recording.ledger().inspected(&MUTE_SERVER);
-        let outcome = legacy.unwrap_or(RequestOutcome::NoResponse);
-        let legacy = legacy_era(harness, old, outcome, summary, false).await?;
-        return Ok(FirstConnections { legacy, modern: None });
+        return find_alone(harness, summary).await;
     }
     let is_mute = |outcome: &Option<RequestOutcome>| {
         matches!(outcome, None | Some(RequestOutcome::NoResponse | RequestOutcome::Disconnected))
@@ -131,6 +121,24 @@ pub(super) async fn find(harness: &Harness, summary: &RefCell<ServerSummary>) ->
         }
     };
     Ok(FirstConnections { legacy, modern })
+}
+
+/// Starts one process after the other, because the one with the handshake has exited while another was running.
+async fn find_alone(harness: &Harness, summary: &RefCell<ServerSummary>) -> Result<FirstConnections, Error> {
+    let mut old = harness.spawn(Era::Legacy, false).await?;
+    let version = Revision::LATEST_LEGACY.as_str();
+    let outcome = initialize(&mut old, version, harness.first_patience()).await;
+    harness.recording.ledger().inspected(&MUTE_SERVER);
+    if outcome.frame().is_some() {
+        let legacy = legacy_era(harness, old, outcome, summary, false).await?;
+        return Ok(FirstConnections { legacy, modern: None });
+    }
+    harness.close(old).await;
+    let mut new = harness.spawn(Era::Modern, true).await?;
+    let outcome = new.claimed_request_within("server/discover", json!({}), harness.first_patience()).await;
+    let spoken = modern_era(harness, new, outcome, summary).await;
+    let modern = spoken.map(|(connection, facts)| FirstModern::Spoken(connection, facts));
+    Ok(FirstConnections { legacy: None, modern })
 }
 
 /// Sends the first request of each era, and waits for the responses; after one has arrived, for a shorter time. Also

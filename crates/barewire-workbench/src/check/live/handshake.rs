@@ -23,10 +23,7 @@ pub(super) fn skip(harness: &Harness) {
     harness.skip_all(&checks, "the server has no handshake");
 }
 
-pub(super) fn probes<'a>(
-    harness: &'a Harness,
-    summary: &'a RefCell<ServerSummary>,
-) -> impl Iterator<Item = Probe<'a>> {
+pub(super) fn probes<'a>(harness: &'a Harness, summary: &'a RefCell<ServerSummary>) -> impl Iterator<Item = Probe<'a>> {
     // Over HTTP, a server without sessions cannot know whether the client has sent `initialize`.
     let early = (!harness.is_http()).then(|| harness.side(request_before_handshake(harness)));
     early.into_iter().chain([harness.side(versions(harness, summary))])

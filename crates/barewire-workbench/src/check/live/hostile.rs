@@ -12,9 +12,7 @@ use super::connection::{Exited, ServerConnection};
 use super::harness::{Harness, Probe};
 use super::outcome::{ErrorResponse, RequestOutcome, code, is_response_to};
 use super::recording::LocatedFrame;
-use crate::check::catalogue::envelope::{
-    EMPTY_ARRAY, ENVELOPE_VALIDATION, PARSE_ERROR_ANSWER, PARSE_ERROR_RECOVERY,
-};
+use crate::check::catalogue::envelope::{EMPTY_ARRAY, ENVELOPE_VALIDATION, PARSE_ERROR_ANSWER, PARSE_ERROR_RECOVERY};
 use crate::check::catalogue::flow::CANCELLATION;
 use crate::check::catalogue::framing::{
     BLANK_LINES, COALESCED_INPUT, CRLF_INPUT, DEEP_NESTING, INVALID_UTF8, LARGE_MESSAGE, LINE_SEPARATORS, SPLIT_INPUT,
@@ -30,11 +28,13 @@ pub(super) fn probes(harness: &Harness, era: Era) -> Vec<Probe<'_>> {
         return Vec::new();
     }
     let mut probes = Vec::new();
-    let mut broken = vec![Step::new(&[&PARSE_ERROR_RECOVERY, &PARSE_ERROR_ANSWER], "a line that is not JSON", Input::Broken)];
+    let mut broken =
+        vec![Step::new(&[&PARSE_ERROR_RECOVERY, &PARSE_ERROR_ANSWER], "a line that is not JSON", Input::Broken)];
     // These probes are about lines, which HTTP does not have.
     if !harness.is_http() {
         let malformed = MALFORMED_MESSAGES.iter();
-        broken.extend(malformed.map(|it| Step::new(&[&ENVELOPE_VALIDATION], "malformed messages", Input::Malformed(it))));
+        broken
+            .extend(malformed.map(|it| Step::new(&[&ENVELOPE_VALIDATION], "malformed messages", Input::Malformed(it))));
         broken.push(Step::new(&[&EMPTY_ARRAY], "an empty array", Input::EmptyArray));
         let lines = vec![
             Step::new(&[&SPLIT_INPUT], "a message in parts", Input::Split),
@@ -47,9 +47,11 @@ pub(super) fn probes(harness: &Harness, era: Era) -> Vec<Probe<'_>> {
         probes.push(harness.side(run(harness, era, lines)));
     }
     probes.push(harness.side(run(harness, era, broken)));
-    for (check, subject) in
-        [(&LARGE_MESSAGE, "a large message"), (&DEEP_NESTING, "deep nesting"), (&INVALID_UTF8, "bytes that are not UTF-8")]
-    {
+    for (check, subject) in [
+        (&LARGE_MESSAGE, "a large message"),
+        (&DEEP_NESTING, "deep nesting"),
+        (&INVALID_UTF8, "bytes that are not UTF-8"),
+    ] {
         let step = Step { checks: vec![check], subject, input: Input::Note(check) };
         probes.push(harness.side(run(harness, era, vec![step])));
     }
@@ -350,12 +352,7 @@ async fn stray_cancellations(harness: &Harness, connection: &mut ServerConnectio
 }
 
 /// Sends a request with this JSON text in its metadata, and checks that the server still answers after it.
-async fn survives(
-    harness: &Harness,
-    connection: &mut ServerConnection,
-    check: &'static Check,
-    note: &[u8],
-) -> bool {
+async fn survives(harness: &Harness, connection: &mut ServerConnection, check: &'static Check, note: &[u8]) -> bool {
     let id = connection.next_id().to_string();
     connection.claim(&id);
     // Removes the closing brace of the metadata, so that a member can be added.
@@ -456,7 +453,11 @@ const MALFORMED_MESSAGES: &[MalformedMessage] = &[
     MalformedMessage("a request without jsonrpc", r#""method":"METHOD""#, &[-32600]),
     MalformedMessage("a request with jsonrpc 1.0", r#""jsonrpc":"1.0","method":"METHOD""#, &[-32600]),
     MalformedMessage("a request with a number as method", r#""jsonrpc":"2.0","method":7"#, &[-32600]),
-    MalformedMessage("a request with a string as params", r#""jsonrpc":"2.0","method":"METHOD","params":"x""#, &[-32600, -32602]),
+    MalformedMessage(
+        "a request with a string as params",
+        r#""jsonrpc":"2.0","method":"METHOD","params":"x""#,
+        &[-32600, -32602],
+    ),
     MalformedMessage("a message with neither method nor result", r#""jsonrpc":"2.0""#, &[-32600]),
 ];
 /// The start of a request, which is not valid JSON.

@@ -94,7 +94,8 @@ async fn calls(harness: &Harness, connection: &mut ServerConnection) -> Vec<(Str
     let mut calls = Vec::new();
     for tool in listed.take(MAX_TOOLS_AT_ONCE) {
         let (Some(name), Some(Value::Object(sample))) = (&tool.name, tool.sample()) else { continue };
-        let texts: Vec<&String> = sample.iter().filter(|(_, value)| *value == SAMPLE_TEXT).map(|(key, _)| key).collect();
+        let texts: Vec<&String> =
+            sample.iter().filter(|(_, value)| *value == SAMPLE_TEXT).map(|(key, _)| key).collect();
         let variants = if texts.is_empty() { 1 } else { 2 };
         for variant in 1..=variants {
             let mut arguments = sample.clone();
@@ -140,7 +141,8 @@ async fn compare(
         }
     }
     harness.recording.ledger().inspected(&ANSWER_MATCHING);
-    let missing: Vec<&str> = alone.iter().zip(&received).filter(|(_, it)| it.is_none()).map(|(it, _)| &*it.title).collect();
+    let missing: Vec<&str> =
+        alone.iter().zip(&received).filter(|(_, it)| it.is_none()).map(|(it, _)| &*it.title).collect();
     if !missing.is_empty() && harness.wants(&[&COALESCED_INPUT]) {
         let (lost, all, titles) = (missing.len(), alone.len(), missing.join(", "));
         let detail = format!("{lost} of {all} different requests in one write got no response: {titles}");

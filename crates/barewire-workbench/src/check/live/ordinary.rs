@@ -17,8 +17,8 @@ use super::tool::{ListedTool, MAX_TOOLS, tool_name, tools};
 use crate::Error;
 use crate::check::catalogue::Check;
 use crate::check::catalogue::envelope::{ID_FIDELITY, NOTIFICATION_SILENCE, UNANSWERED_REQUEST};
-use crate::check::catalogue::framing::{ONE_MESSAGE_A_LINE, STDOUT_PURITY};
 use crate::check::catalogue::flow::{BAD_CURSOR, PAGINATION};
+use crate::check::catalogue::framing::{ONE_MESSAGE_A_LINE, STDOUT_PURITY};
 use crate::check::catalogue::lifecycle::MUTE_SERVER;
 use crate::check::catalogue::methods::{CAPABILITY_TRUTH, INVALID_PARAMS, PING, RESOURCE_NOT_FOUND, UNKNOWN_METHOD};
 use crate::check::catalogue::tools::LIST_ORDER;
@@ -404,7 +404,8 @@ impl ServerProbe<'_> {
 
     fn judge_id(&self, id: &str, outcome: &RequestOutcome) {
         // A response that cannot be read is reported as such.
-        let is_unreadable = [&STDOUT_PURITY, &ONE_MESSAGE_A_LINE].iter().any(|it| self.harness.recording.ledger().has_failed(it));
+        let is_unreadable =
+            [&STDOUT_PURITY, &ONE_MESSAGE_A_LINE].iter().any(|it| self.harness.recording.ledger().has_failed(it));
         let detail = match outcome {
             RequestOutcome::NoResponse if is_unreadable => return,
             RequestOutcome::NoResponse => format!("a request with id {id} gets no response"),
@@ -430,9 +431,8 @@ impl ServerProbe<'_> {
         // its id must not be altered, which the passive checks report.
         let method = self.connection.liveness_method();
         let params = self.connection.with_meta(json!({}));
-        let line = format!(
-            "{{\"jsonrpc\":\"2.0\",\"id\":{BEYOND_2_53},\"method\":\"{method}\",\"params\":{params}}}\n"
-        );
+        let line =
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":{BEYOND_2_53},\"method\":\"{method}\",\"params\":{params}}}\n");
         self.connection.claim(BEYOND_2_53);
         self.connection.send(line.as_bytes()).await;
         self.connection.still_answers().await;
@@ -470,7 +470,8 @@ fn has_id(message: &[u8], id: &str) -> bool {
 const PING_RESULT: Judgement = Judgement::Result { check: &PING, what: "ping" };
 
 /// The lists of a server. Each has a capability, which is also the name of the result's member, and a method.
-pub(super) const LISTS: &[(&str, &str)] = &[("tools", "tools/list"), ("resources", "resources/list"), ("prompts", "prompts/list")];
+pub(super) const LISTS: &[(&str, &str)] =
+    &[("tools", "tools/list"), ("resources", "resources/list"), ("prompts", "prompts/list")];
 
 /// Ids that servers easily alter: digits in a string, an empty string, escapes, zero, a negative integer, a long string.
 const UNUSUAL_IDS: &[&str] =

@@ -234,7 +234,8 @@ impl EnvelopeChecks {
         conversation.last_request[Side::Client as usize].take_if(|last| last == id);
         let is_it = |finding: &mut Finding| finding.location.frame.is_some() && finding.location.frame == frame;
         for finding in conversation.undecided.extract_if(.., is_it) {
-            let detail = format!("the response has no id, the request has id {}", crate::text::shown(id.as_bytes(), 60));
+            let detail =
+                format!("the response has no id, the request has id {}", crate::text::shown(id.as_bytes(), 60));
             report(Finding { check: &ID_FIDELITY, detail, ..finding }, ledger);
         }
     }

@@ -75,7 +75,11 @@ impl ServerConnection {
     }
 
     /// Closes stdin, and returns the ids of those requests that are not answered before the output ends, or in time.
-    pub(in crate::check::live) async fn unanswered_at_eof(&mut self, ids: &[String], patience: Duration) -> Vec<String> {
+    pub(in crate::check::live) async fn unanswered_at_eof(
+        &mut self,
+        ids: &[String],
+        patience: Duration,
+    ) -> Vec<String> {
         if let Some(pipes) = self.pipes() {
             pipes.writer = None;
         }

@@ -177,8 +177,10 @@ impl ServerConnection {
         self.write_rest(deadline).await;
     }
 
-    /// Writes the unwritten bytes until the deadline, and reads at the same time unless too many frames wait.
-    async fn write_rest(&mut self, deadline: Instant) {
+    /// Writes the unwritten bytes until the deadline, and reads at the same time unless too many frames wait. A server
+    /// that reads a long message slowly has more time.
+    async fn write_rest(&mut self, mut deadline: Instant) {
+        let last = self.deadline(self.patience * MAX_WRITE_PATIENCE).max(deadline);
         let Some(mut writer) = self.pipes().and_then(|pipes| pipes.writer.take()) else {
             return self.unwritten.clear();
         };
@@ -192,7 +194,10 @@ impl ServerConnection {
             };
             match event {
                 PipeEvent::Written(Ok(0) | Err(_)) => self.unwritten.clear(),
-                PipeEvent::Written(Ok(count)) => drop(self.unwritten.drain(..count)),
+                PipeEvent::Written(Ok(count)) => {
+                    self.unwritten.drain(..count);
+                    deadline = self.response_deadline().clamp(deadline, last);
+                }
                 PipeEvent::Read(arrival) => self.handle_arrival(&arrival),
                 PipeEvent::Timeout => break,
             }
@@ -413,5 +418,7 @@ const MAX_HTTP_ANSWERS: usize = 256;
 /// The length of the waiting frames above which no more is read while a message is written: more than a server sends
 /// before it reads its input.
 const MAX_INBOX_BYTES: usize = 4 * 1024 * 1024;
+/// The maximum time for writing one message, in multiples of the patience.
+const MAX_WRITE_PATIENCE: u32 = 4;
 /// The length in bytes from which a server may refuse a line without reading its id.
 const LONG_LINE: usize = 60_000;

@@ -199,7 +199,9 @@ impl ServerConnection {
 pub(in crate::check::live) fn lacks_id(frame: &LocatedFrame) -> bool {
     frame.json().is_some_and(|message| {
         let is_response = message.member("result").is_some() || message.member("error").is_some();
-        is_response && message.member("method").is_none() && message.member("id").is_none_or(|id| id.kind() == Kind::Null)
+        is_response
+            && message.member("method").is_none()
+            && message.member("id").is_none_or(|id| id.kind() == Kind::Null)
     })
 }
 
