@@ -31,6 +31,7 @@ pub(crate) fn option(advice: &Advice) -> String {
         Advice::AllowMoreTime => "use --timeout to wait longer".to_owned(),
         Advice::AllowHostile => "--hostile sends it to a URL too".to_owned(),
         Advice::AllowCalls => "--call TOOL=ARGS or --allow-calls".to_owned(),
+        Advice::NameCall => "--call TOOL=ARGS names them".to_owned(),
         Advice::AllowAllCalls => "--allow-calls".to_owned(),
         Advice::SendCredentials => "--bearer-env NAME or --header sends credentials".to_owned(),
         Advice::WriteBaseline => "--write-baseline writes a baseline file".to_owned(),

@@ -34,13 +34,13 @@ fn check(args: &[&str], server: &[&str]) -> (Value, Output) {
     (report, output)
 }
 
-const SLOW: &str = r#"slow={"ms":500}"#;
+const SLOW: &str = r#"slow={"ms":800}"#;
 
 #[test]
 fn every_fault_is_found_by_its_check_and_by_no_other() {
     each_fault_is_found(faults(&faulty_server()), 8, |fault, expected| {
         // Only these need a slow tool.
-        let needs_slow = matches!(expected, "concurrency" | "late-answer");
+        let needs_slow = matches!(expected, "concurrency" | "late-answer" | "cancelled-answer");
         let args: &[&str] = if needs_slow { &["--call", SLOW] } else { &[] };
         check(args, &["--fault", fault])
     });
@@ -253,6 +253,52 @@ fn an_answer_under_way_is_waited_for_before_stdin_is_closed() {
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(with_status(&report, "fail"), BTreeSet::from(["unknown-method"]), "{report}");
     assert_eq!(with_status(&report, "pass"), BTreeSet::from(["exit-code"]), "{report}");
+}
+
+/// Each request without a response would cost the patience, which is two seconds. They are waited for at once.
+#[test]
+fn a_server_that_never_answers_errors_costs_the_patience_a_few_times() {
+    let began = std::time::Instant::now();
+    let (report, _) = check(&[], &["--no-errors"]);
+    let failed = with_status(&report, "fail");
+    for id in ["unknown-method", "invalid-params", "resource-not-found", "bad-cursor", "parse-error-answer"] {
+        assert!(failed.contains(id), "{id}: {report}");
+    }
+    let took = began.elapsed();
+    assert!(took < std::time::Duration::from_secs(20), "{took:?}, with a patience of 2 s: {failed:?}");
+}
+
+/// A server that listens on a port or locks a file runs only once at a time.
+#[test]
+fn a_server_that_runs_once_at_a_time_is_checked() {
+    let folder = Folder::new("lock");
+    let script =
+        format!("mkdir \"$1/lock\" || exit 1; {}; e=$?; rmdir \"$1/lock\"; exit $e", faulty_server().display());
+    let output = barewire()
+        .args(["check", "--json", "--quiet", "--patience", "5", "--", "sh", "-c", &script, "sh"])
+        .arg(&folder.0)
+        .output()
+        .expect("it runs");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(with_status(&report, "fail"), BTreeSet::new(), "{report}");
+    assert!(with_status(&report, "pass").contains("split-input"), "{report}");
+}
+
+/// A tool that takes longer than a call may take is not said to be quick, and nobody is told to pass an option twice.
+#[test]
+fn the_reason_for_a_skip_is_true() {
+    let skip = |args: &[&str], id: &str| {
+        let args: Vec<&str> = ["--only", id].iter().chain(args).copied().collect();
+        let (report, _) = check(&args, &["--legacy"]);
+        let checks = report["checks"].as_array().expect("checks").clone();
+        checks.into_iter().find(|it| it["id"] == id).expect("it is there").to_string()
+    };
+    let text = skip(&["--call", r#"slow={"ms":12000}"#], "concurrency");
+    assert!(text.contains("slow takes longer than 10 s") && !text.contains("--allow-calls"), "{text}");
+    let text = skip(&["--allow-calls", "--call", r#"slow={"ms":1}"#], "concurrency");
+    assert!(text.contains("no tool takes longer than 200 ms") && !text.contains("--allow-calls"), "{text}");
+    let text = skip(&[], "concurrency");
+    assert!(text.contains("--allow-calls"), "{text}");
 }
 
 /// A very slow tool is not a fault, and the other checks still run.

@@ -111,6 +111,18 @@ fn nothing_is_found_in_barewire_serve() {
     }
 }
 
+/// A server on this machine gets the same input as a program.
+#[test]
+fn a_loopback_url_needs_no_permission_for_hostile_input() {
+    let server = Faulty::new(&["--fault", "any-origin"]);
+    let (report, output) = check(&["--url", &server.url]);
+    assert_eq!(output.status.code(), Some(1), "{report}");
+    assert_eq!(with_status(&report, "fail"), BTreeSet::from(["http-origin"]), "{report}");
+    for id in ["parse-error-recovery", "large-message", "deep-nesting", "invalid-utf8", "http-host"] {
+        assert!(with_status(&report, "pass").contains(id), "{id}: {report}");
+    }
+}
+
 #[test]
 fn a_401_gives_the_hint_to_send_a_token() {
     let server = HttpServer::new(&["--bearer-env", TOKEN]);

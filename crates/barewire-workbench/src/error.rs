@@ -53,6 +53,8 @@ pub enum Advice {
     AllowHostile,
     /// Allow calls of tools, or name a tool to be called.
     AllowCalls,
+    /// Name a tool to be called, and its arguments.
+    NameCall,
     /// Allow calls of all tools, with any arguments and as often as necessary.
     AllowAllCalls,
     /// Send credentials with the requests.
@@ -84,6 +86,7 @@ impl fmt::Display for Advice {
             Self::AllowMoreTime => "`Checks::timeout` allows more time",
             Self::AllowHostile => "`Checks::hostile` sends such input to a URL too",
             Self::AllowCalls => "`Checks::call` or `Checks::allow_calls` allows it",
+            Self::NameCall => "`Checks::call` names a tool and its arguments",
             Self::AllowAllCalls => "`Checks::allow_calls` allows it",
             Self::SendCredentials => "`Checks::header` sends credentials",
             Self::WriteBaseline => "`Baseline::write` writes a baseline",

@@ -48,10 +48,15 @@ impl Server {
             _ if self.has("dies-after-the-handshake") && is_open => std::process::exit(0),
             "ping" if self.has("ignores-ping") => Reply::Later,
             "ping" if self.has("no-ping") => Reply::Now(error(-32601, "Method not found")),
+            "ping" if self.has("pong") => Reply::Now(Ok(json!({"pong": true}))),
             "ping" => Reply::Now(Ok(json!({}))),
+            "tools/call" if self.has("calls-before-initialized") && self.state != HandshakeState::Fresh => {
+                self.serve(&ServerRequest { id, method, params, is_modern: false })
+            }
             _ if !is_open => Reply::Now(error(-32600, "not before initialize")),
             "logging/setLevel" if self.has("dies-in-between") => std::process::exit(1),
-            "logging/setLevel" => Reply::Now(Ok(json!({}))),
+            "resources/unsubscribe" if self.has("ignores-unsubscribe") => Reply::Later,
+            "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => Reply::Now(Ok(json!({}))),
             _ => self.serve(&ServerRequest { id, method, params, is_modern: false }),
         }
     }

@@ -1,7 +1,7 @@
 //! A small hand-written MCP server of both eras, with a switch for each fault that `barewire check` must find.
 //!
 //! Without `--fault` it has no fault, and no check fails. `--faults` lists the faults, each with the check that
-//! finds it. `--legacy` and `--modern` serve only that era.
+//! finds it. `--legacy` and `--modern` serve only that era. `--no-errors` sends no error responses.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the messages on stdout are written by hand")]
 
@@ -16,7 +16,7 @@ use std::process::exit;
 use std::time::Duration;
 
 use faults::FAULTS;
-use serde_json::json;
+use serde_json::{Value, json};
 use wire::{Framing, Wire};
 
 /// The server and its state.
@@ -28,6 +28,12 @@ pub(crate) struct Server {
     state: legacy::HandshakeState,
     /// The number of `tools/list` requests so far.
     lists: u64,
+    /// Whether `server/discover` was received.
+    was_discovered: bool,
+    /// Whether a modern `prompts/list` was received.
+    has_listed_prompts: bool,
+    /// Responses that are held back until all requests of a read are handled.
+    held: Option<Vec<Value>>,
 }
 
 impl Server {
@@ -56,10 +62,13 @@ fn main() {
     let mut server = Server {
         has_legacy: !has("--modern"),
         has_modern: !has("--legacy"),
-        wire: Wire { framing: framing(&fault), ..Wire::default() },
+        wire: Wire { framing: framing(&fault), has_errors: !has("--no-errors"), ..Wire::default() },
         fault,
         state: legacy::HandshakeState::Fresh,
         lists: 0,
+        was_discovered: false,
+        has_listed_prompts: false,
+        held: None,
     };
     server.start();
     server.read();
@@ -72,6 +81,8 @@ fn framing(fault: &str) -> Framing {
         "speaks-content-length" => Framing::ContentLength,
         "speaks-utf-16" => Framing::Utf16,
         "ends-no-line" => Framing::Endless,
+        "writes-raw-newlines" => Framing::RawNewlines,
+        "writes-latin-1" => Framing::Latin1,
         _ => Framing::Lines,
     }
 }
@@ -81,6 +92,9 @@ impl Server {
         if self.has("ends-at-once") {
             eprintln!("cannot find module 'left-pad'");
             exit(1);
+        }
+        if self.has("byte-order-mark") {
+            print!("\u{feff}");
         }
         if self.has("banner") {
             println!("Weather server v1.0 listening on stdio");
@@ -124,23 +138,53 @@ impl Server {
                 continue;
             }
             buffer.extend_from_slice(read);
-            if self.has("refuses-what-comes-at-once") && buffer.iter().filter(|b| **b == b'\n').count() > 8 {
+            if self.has("refuses-what-comes-at-once") && read.iter().filter(|b| **b == b'\n').count() > 8 {
                 buffer.clear();
                 let error = json!({"code": -32700, "message": "Parse error"});
                 self.wire.send(&json!({"jsonrpc": "2.0", "id": null, "error": error}));
             }
+            // A long line arrives in many reads, so only the new bytes are searched.
+            let lines = if read.contains(&b'\n') { read.iter().filter(|b| **b == b'\n').count() } else { 0 };
+            let is_held = self.has("swaps-answers") && lines >= 4 || self.has("drops-at-eof") && lines == 3;
+            self.held = is_held.then(Vec::new);
             let mut handled = 0;
-            while let Some(end) = buffer.iter().position(|b| *b == b'\n') {
+            while lines > 0
+                && let Some(end) = buffer.iter().position(|b| *b == b'\n')
+            {
                 let line: Vec<u8> = buffer.drain(..=end).take(end).collect();
                 handled += 1;
-                if !(self.has("loses-what-comes-at-once") && handled > 8) {
+                let is_lost = self.has("loses-what-comes-at-once") && handled > 8
+                    || self.has("loses-another-method")
+                        && lines >= 4
+                        && String::from_utf8_lossy(&line).contains("prompts/list");
+                if !is_lost {
                     self.line(&line);
                 }
+            }
+            if let Some(held) = self.held.take() {
+                self.release(held);
             }
             if self.has("line-limit") && buffer.len() > 64 * 1024 {
                 exit(1);
             }
         }
+    }
+
+    /// Sends the responses that were held back: under the ids of each other, or too late.
+    fn release(&self, mut held: Vec<Value>) {
+        if self.has("drops-at-eof") {
+            let wire = self.wire.clone();
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(300));
+                held.iter().for_each(|response| wire.send(response));
+            });
+            return;
+        }
+        for pair in held.chunks_exact_mut(2) {
+            let [first, second] = pair else { continue };
+            std::mem::swap(&mut first["id"], &mut second["id"]);
+        }
+        held.iter().for_each(|response| self.wire.send(response));
     }
 
     fn end(&mut self) {

@@ -11,7 +11,10 @@ impl Server {
         if let Err(refused) = self.metadata(&params["_meta"]) {
             return Reply::Now(Err(refused));
         }
+        self.was_discovered |= method == "server/discover";
+        self.has_listed_prompts |= method == "prompts/list";
         match method {
+            _ if self.has("needs-discover") && !self.was_discovered => Reply::Now(error(-32603, "not discovered")),
             "server/discover" if self.has("no-discover") => Reply::Now(error(-32601, "Method not found")),
             "server/discover" => {
                 let mut result = json!({
@@ -80,7 +83,10 @@ impl Server {
 
     fn listen(&self, id: &Value, params: &Value) -> Reply {
         let meta = json!({modern_key("subscriptionId"): id});
-        if !self.has("no-acknowledgement") {
+        if self.has("untagged-acknowledgement") {
+            let params = json!({"notifications": params["notifications"]});
+            self.wire.notify("notifications/subscriptions/acknowledged", &params);
+        } else if !self.has("no-acknowledgement") {
             let params = json!({"_meta": meta, "notifications": params["notifications"]});
             self.wire.notify("notifications/subscriptions/acknowledged", &params);
         }

@@ -1,6 +1,6 @@
 //! The features that are the same in both eras: a few tools, a resource, a prompt.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ impl Server {
     pub(crate) fn capabilities(&self, is_modern: bool) -> Value {
         let mut capabilities = json!({
             "tools": {"listChanged": true},
-            "resources": {},
+            "resources": {"subscribe": true},
             "prompts": {},
             "completions": {},
             "logging": {},
@@ -44,6 +44,8 @@ impl Server {
             "tools/list" => self.tools(params),
             "tools/call" => return self.call(request),
             "resources/list" => self.page(params, json!({"resources": [{"uri": "fixture://about", "name": "about"}]})),
+            "resources/templates/list" if self.has("ignores-templates") => return Reply::Later,
+            "resources/templates/list" => self.page(params, json!({"resourceTemplates": []})),
             "resources/read" if params["uri"] == json!("fixture://about") => {
                 Ok(json!({"contents": [{"uri": "fixture://about", "text": "a fixture"}]}))
             }
@@ -93,6 +95,9 @@ impl Server {
         }
         if self.has("name-with-spaces") {
             tools[2]["name"] = json!("slow and steady");
+        }
+        if self.has("lists-by-history") && self.has_listed_prompts {
+            tools.remove(1);
         }
         if self.has("shuffles") && self.lists.is_multiple_of(2) {
             tools.swap(0, 1);
@@ -178,6 +183,11 @@ impl Server {
             let requests = json!({"who": {"method": "elicitation/create", "params": form}});
             return Ok(json!({"resultType": "input_required", "inputRequests": requests}));
         }
+        if self.has("odd-result-type") && request.is_modern {
+            let mut result = text_result("1, 2");
+            result["resultType"] = json!("finished");
+            return Ok(result);
+        }
         Ok(match () {
             () if self.has("shows-a-key") => text_result(&format!("key: {}{}", "AKIA", "IOSFODNN7EXAMPL3")),
             () if self.has("shows-an-address") => text_result("ask ada.lovelace@analytical.org"),
@@ -197,18 +207,60 @@ impl Server {
             std::thread::sleep(Duration::from_millis(ms));
             return Reply::Now(outcome);
         }
-        let (wire, id) = (self.wire.clone(), request.id.clone());
-        let ignores_cancel = self.has("goes-on-after-cancel");
-        std::thread::spawn(move || answer_later(&wire, &id, ms, ignores_cancel, outcome));
+        let token = request.params["_meta"].get("progressToken").cloned();
+        let call = SlowCall {
+            wire: self.wire.clone(),
+            id: request.id.clone(),
+            token: token.filter(|_| !self.has("answers-the-cancelled")),
+            duration: Duration::from_millis(ms),
+            goes_on: self.has("goes-on-after-cancel"),
+            reports_on: self.has("progress-after-cancel"),
+        };
+        self.wire.running.lock().expect("no thread panics").insert(request.id.to_string());
+        std::thread::spawn(move || call.run(outcome));
         Reply::Later
     }
 }
 
-fn answer_later(wire: &Wire, id: &Value, ms: u64, ignores_cancel: bool, outcome: Outcome) {
-    std::thread::sleep(Duration::from_millis(ms));
-    let is_cancelled = wire.cancelled.lock().expect("no thread panics").contains(&id.to_string());
-    if let (Ok(result), true) = (outcome, ignores_cancel || !is_cancelled) {
-        wire.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+/// A call that reports progress and then answers. It stops soon after it is cancelled, as fast as most programs can.
+struct SlowCall {
+    wire: Wire,
+    id: Value,
+    token: Option<Value>,
+    duration: Duration,
+    /// Whether a cancellation is ignored.
+    goes_on: bool,
+    /// Whether progress is reported after a cancellation.
+    reports_on: bool,
+}
+
+impl SlowCall {
+    fn run(&self, outcome: Outcome) {
+        let since = Instant::now();
+        let mut cancelled = None;
+        while since.elapsed() < self.duration {
+            std::thread::sleep(Duration::from_millis(10).min(self.duration.saturating_sub(since.elapsed())));
+            if cancelled.is_none() && !self.goes_on && self.is_cancelled() {
+                cancelled = Some(Instant::now());
+            }
+            let has_stopped = cancelled.is_some_and(|at| at.elapsed() >= Duration::from_millis(50));
+            if has_stopped && !self.reports_on {
+                break;
+            }
+            if let Some(token) = &self.token {
+                let progress = since.elapsed().as_millis();
+                let params = json!({"progressToken": token, "progress": u64::try_from(progress).unwrap_or(0)});
+                self.wire.notify("notifications/progress", &params);
+            }
+        }
+        self.wire.running.lock().expect("no thread panics").remove(&self.id.to_string());
+        if let (Ok(result), None) = (outcome, cancelled) {
+            self.wire.send(&json!({"jsonrpc": "2.0", "id": self.id, "result": result}));
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.wire.cancelled.lock().expect("no thread panics").contains(&self.id.to_string())
     }
 }
 

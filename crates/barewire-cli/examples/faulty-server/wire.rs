@@ -14,7 +14,11 @@ use crate::Server;
 pub(crate) struct Wire {
     /// The ids of cancelled requests.
     pub(crate) cancelled: Arc<Mutex<HashSet<String>>>,
+    /// The ids of slow calls that are running.
+    pub(crate) running: Arc<Mutex<HashSet<String>>>,
     pub(crate) framing: Framing,
+    /// Whether errors are sent.
+    pub(crate) has_errors: bool,
 }
 
 /// The form in which messages are written to stdout.
@@ -27,10 +31,17 @@ pub(crate) enum Framing {
     Utf16,
     /// Without a line break after a message.
     Endless,
+    /// Line breaks in strings are not escaped.
+    RawNewlines,
+    /// In the encoding Latin-1.
+    Latin1,
 }
 
 impl Wire {
     pub(crate) fn send(&self, message: &Value) {
+        if message.get("error").is_some() && !self.has_errors {
+            return;
+        }
         match self.framing {
             Framing::Lines => self.text(&message.to_string()),
             Framing::Endless => self.bytes(message.to_string().as_bytes()),
@@ -38,6 +49,11 @@ impl Wire {
             Framing::ContentLength => {
                 let text = message.to_string();
                 self.bytes(format!("Content-Length: {}\r\n\r\n{text}", text.len()).as_bytes());
+            }
+            Framing::RawNewlines => self.text(&message.to_string().replace("\\n", "\n")),
+            Framing::Latin1 => {
+                let text = format!("{message}\n");
+                self.bytes(&text.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect::<Vec<u8>>());
             }
             Framing::Utf16 => {
                 let units = format!("\u{feff}{message}\n");
@@ -94,6 +110,11 @@ impl Server {
             }
             return self.refuse(&Value::Null, -32700, "Parse error");
         };
+        let is_torn = self.has("splits-at-u2028") && text.contains('\u{2028}')
+            || self.has("splits-at-u0085") && text.contains('\u{85}');
+        if is_torn {
+            return self.refuse(&Value::Null, -32700, "Parse error");
+        }
         if depth(text) > 100 {
             if self.has("dies-of-depth") {
                 std::process::abort();
@@ -107,8 +128,11 @@ impl Server {
             Err(_) => self.refuse(&Value::Null, -32700, "Parse error"),
             Ok(Value::Array(elements)) => self.batch(&elements),
             Ok(message) => {
-                if let Some(response) = self.message(&message) {
-                    self.wire.send(&response);
+                let response = self.message(&message);
+                match (response, &mut self.held) {
+                    (Some(response), Some(held)) => held.push(response),
+                    (Some(response), None) => self.wire.send(&response),
+                    (None, _) => {}
                 }
             }
         }
@@ -120,6 +144,14 @@ impl Server {
     }
 
     fn batch(&mut self, elements: &[Value]) {
+        if elements.is_empty() {
+            match () {
+                () if self.has("dies-of-an-empty-array") => exit(1),
+                () if self.has("answers-an-empty-array") => self.wire.send(&json!([])),
+                () => self.refuse(&Value::Null, -32600, "an array without messages"),
+            }
+            return;
+        }
         let has_them = self.state.revision() == Some("2025-03-26") && !self.has("refuses-batches");
         if !has_them && !self.has("serves-batches") {
             return self.refuse(&Value::Null, -32600, "batches are not allowed");
@@ -174,7 +206,15 @@ impl Server {
             }
             if let Some(id) = params.get("requestId") {
                 self.wire.cancelled.lock().expect("no thread panics").insert(id.to_string());
+                let is_running = self.wire.running.lock().expect("no thread panics").contains(&id.to_string());
+                if is_running && self.has("answers-the-cancelled") {
+                    self.refuse(id, 0, "Request cancelled");
+                }
             }
+        }
+        // As some servers do. A client that sends this notification has roots.
+        if method == "notifications/roots/list_changed" {
+            self.wire.send(&json!({"jsonrpc": "2.0", "id": 901, "method": "roots/list"}));
         }
         if method == "notifications/initialized" {
             self.state = self.state.ready();
@@ -243,7 +283,14 @@ impl Server {
                 if self.has("codes-as-strings") {
                     object["code"] = json!(code.to_string());
                 }
-                json!({"jsonrpc": "2.0", "id": id, "error": object})
+                let mut response = json!({"jsonrpc": "2.0", "id": id, "error": object});
+                if code == -32602 && self.has("errors-with-id-null") {
+                    response["id"] = Value::Null;
+                }
+                if code == -32602 && self.has("errors-without-id") {
+                    response.as_object_mut().expect("an object").remove("id");
+                }
+                response
             }
         }
     }

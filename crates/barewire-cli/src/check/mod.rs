@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// Check the server at this URL, over HTTP
     #[arg(long, value_name = "URL", conflicts_with = "program")]
     url: Option<String>,
-    /// Allow hostile input when checking a URL; a program that check starts always gets it
+    /// Allow hostile input when checking a URL of another machine; servers on this machine always get it
     #[arg(long, requires = "url")]
     hostile: bool,
     #[command(flatten)]
@@ -114,10 +114,10 @@ const EXAMPLES: &str = r#"Examples:
   barewire check --explain stdout-purity                   explain one check"#;
 
 const NOTES: &str = "\
-A program is started about a dozen times: once for each era, and again for each probe that may break
-it. It always gets hostile input: broken lines, huge messages, foreign headers. A server at a URL
-gets it only with --hostile. A tool is called only if it declares readOnlyHint, with --call, or with
---allow-calls. A tool of --call that does not declare readOnlyHint is called once, with the given
+A program is started about twenty times: once for each era, and again for each probe that may break
+it. It always gets hostile input: broken lines, huge messages, foreign headers. So does a server at a
+loopback URL; a server on another machine gets it only with --hostile. A tool is called only if it
+declares readOnlyHint, with --call, or with --allow-calls. A tool of --call that does not declare readOnlyHint is called once, with the given
 arguments. A check that is skipped for lack of permission does not make the run incomplete.
 
 Each finding names the party at fault, the frame and the byte, numbered as in barewire read. A check

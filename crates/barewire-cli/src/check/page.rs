@@ -57,7 +57,7 @@ server uses. A server without findings follows the protocol; that does not make 
 
 A check that depends on a failed check is skipped, so that the report names the cause and not its consequences. A tool is called \
 only if it declares that it is read-only (`readOnlyHint`), if `--call` names it, or with `--allow-calls`. A check that is skipped \
-for lack of such a permission does not make the run incomplete. Hostile input is sent to programs that barewire has started itself, \
-and to a URL only with `--hostile`. The same applies to requests that look like an attack over HTTP (a foreign Origin or Host, a \
+for lack of such a permission does not make the run incomplete. Hostile input is sent to programs that barewire has started itself \
+and to loopback URLs, and to another machine only with `--hostile`. The same applies to requests that look like an attack over HTTP (a foreign Origin or Host, a \
 wrong Content-Type).
 ";

@@ -60,7 +60,7 @@ impl Target {
         Self(TargetKind::Server(Box::new(server.clone())))
     }
 
-    /// Targets a program with its arguments. A run starts the program about a dozen times.
+    /// Targets a program with its arguments. A run starts the program about twenty times.
     pub fn program<T: Into<OsString>>(argv: impl IntoIterator<Item = T>) -> Self {
         Self(TargetKind::Program(argv.into_iter().map(Into::into).collect()))
     }
@@ -91,8 +91,8 @@ impl Target {
 
 /// The settings of a run: the selected checks, their permissions and the time limits.
 ///
-/// By default, tools are called only if they declare `readOnlyHint`, and a server at a URL gets no hostile input. A
-/// server in this process and a program always get hostile input.
+/// By default, tools are called only if they declare `readOnlyHint`, and a server on another machine gets no hostile
+/// input. A server in this process, a program and a server at a loopback URL always get hostile input.
 #[must_use]
 pub struct Checks {
     only: Vec<String>,
@@ -165,7 +165,7 @@ impl Checks {
         self
     }
 
-    /// Permits hostile input, such as broken JSON, for a server at a URL.
+    /// Permits hostile input, such as broken JSON, for a server on another machine.
     pub fn hostile(mut self, allow: bool) -> Self {
         self.hostile = allow;
         self

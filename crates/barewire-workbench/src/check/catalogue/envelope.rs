@@ -11,11 +11,13 @@ pub(super) const CHECKS: &[&Check] = &[
     &STRUCTURED_ERRORS,
     &ID_FIDELITY,
     &ANSWERED_ONCE,
+    &ANSWER_MATCHING,
     &UNANSWERED_REQUEST,
     &NOTIFICATION_SILENCE,
     &PARSE_ERROR_ANSWER,
     &ENVELOPE_VALIDATION,
     &BATCH_POLICY,
+    &EMPTY_ARRAY,
 ];
 
 pub(crate) static JSONRPC_MESSAGES: Check = Check {
@@ -101,6 +103,26 @@ pub(crate) static ANSWERED_ONCE: Check = Check {
     example: "return result;  // and no connection.send(result) before",
     see: &["id-fidelity", "jsonrpc-messages"],
     references: &[JsonRpc("section 5"), Mcp("2025-11-25/basic#responses")],
+    ..BASE
+};
+
+pub(crate) static ANSWER_MATCHING: Check = Check {
+    id: "answer-matching",
+    title: "A response answers the request whose id it has",
+    why: "Hosts have several calls in flight. If two responses are swapped, each caller gets the data of the other, and \
+          neither can notice.",
+    severity: Severity::Critical,
+    rationale: "a caller gets the data of another call, without any sign of an error",
+    looks_at: "different requests in one write: a ping, lists, unknown tools, and calls of tools that may be called \
+               repeatedly, with different arguments. Each was sent alone before",
+    pass: "no request gets the response that another of them got alone",
+    fail: "twice in a row, a request gets the response that another of them got alone",
+    sentence: "a response is the response to another request",
+    remedy: "Pass the id to the handler together with the params, and not through a variable that requests share.",
+    example: "const { id, method, params } = message; handle(method, params).then(result => send({ id, result }))",
+    see: &["id-fidelity", "answered-once", "concurrency"],
+    references: &[JsonRpc("section 5"), Mcp("2025-11-25/basic#responses"), Mcp("2026-07-28/basic#responses")],
+    places: LIVE,
     ..BASE
 };
 
@@ -221,4 +243,27 @@ pub(crate) static BATCH_POLICY: Check = Check {
     see: &["envelope-validation", "jsonrpc-messages"],
     references: &[JsonRpc("section 6"), Mcp("2025-03-26/basic#batching"), Mcp("2025-06-18/changelog")],
     ..BASE
+};
+
+pub(crate) static EMPTY_ARRAY: Check = Check {
+    id: "empty-array",
+    title: "An empty array is refused, and nothing breaks",
+    why: "An empty array is valid JSON, but neither a message nor a batch. A server that treats each line as an object \
+          or as a batch with at least one element fails in a way that no client expects.",
+    severity: Severity::Low,
+    rationale: "only a client with a bug sends it, but then the server may exit",
+    looks_at: "the line [], and a request after it",
+    pass: "the array is answered with error -32600, or in revisions without batches not at all, and the request after it \
+           is answered",
+    fail: "the array is answered with another error or an array, the server stops answering, or in 2025-03-26 there is \
+           no response",
+    sentence: "an empty array is not refused",
+    level: Level::Ours,
+    remedy: "Answer an array without elements with one error, -32600 and id null.",
+    example: r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"an array without messages"}}"#,
+    see: &["batch-policy", "envelope-validation"],
+    references: &[JsonRpc("section 6")],
+    places: LIVE,
+    needs: &["early-exit", "mute-server", "handshake", "parse-error-recovery"],
+    ..HOSTILE
 };

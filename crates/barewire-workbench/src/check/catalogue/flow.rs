@@ -3,8 +3,16 @@
 use super::Reference::{Cwe, Mcp};
 use super::{Category, Check, CheckPlace, LIVE_ANYWHERE, Level, Severity};
 
-pub(super) const CHECKS: &[&Check] =
-    &[&PAGINATION, &BAD_CURSOR, &PROGRESS_RULES, &CANCELLATION, &CONCURRENCY, &LATE_ANSWER];
+pub(super) const CHECKS: &[&Check] = &[
+    &PAGINATION,
+    &BAD_CURSOR,
+    &PROGRESS_RULES,
+    &CANCELLATION,
+    &CONCURRENCY,
+    &LATE_ANSWER,
+    &CANCELLED_ANSWER,
+    &ANSWERS_AT_EOF,
+];
 
 const BASE: Check = Check { category: Category::Flow, ..super::BASE };
 /// The default fields of a check that sends its own input.
@@ -129,4 +137,50 @@ pub(crate) static CONCURRENCY: Check = Check {
     see: &["late-answer", "coalesced-input", "ping"],
     references: &[Mcp("2025-11-25/basic/utilities/ping")],
     ..LIVE
+};
+
+pub(crate) static CANCELLED_ANSWER: Check = Check {
+    id: "cancelled-answer",
+    title: "A cancelled request gets no response",
+    why: "A client forgets a request that it has cancelled, and may report a response to it as an error. 2026-07-28 \
+          allows no further message for the request on stdio.",
+    severity: Severity::Low,
+    rationale: "clients ignore the response, and some log a warning",
+    looks_at: "two calls of a tool that takes longer than 200 ms, each cancelled soon after its start",
+    pass: "at least one of the calls gets no response that its cancellation causes",
+    fail: "both calls are answered with an error, or with a result sooner than without a cancellation. Since 2026-07-28 \
+           this is a MUST NOT on stdio",
+    skip: "no tool that may be called repeatedly takes longer than 200 ms",
+    sentence: "a cancelled request is answered",
+    level: Level::Should,
+    remedy: "When a cancellation arrives, stop the handler and drop its response, also if it is an error.",
+    example: r#"{"method":"notifications/cancelled","params":{"requestId":7}}  is followed by no response with id 7"#,
+    see: &["late-answer", "cancellation"],
+    references: &[
+        Mcp("2025-11-25/basic/utilities/cancellation#behavior-requirements"),
+        Mcp("2026-07-28/basic/transports/stdio#cancellation"),
+    ],
+    // A server that does not read while a call runs cannot see the cancellation.
+    needs: &["early-exit", "mute-server", "handshake", "concurrency"],
+    ..LIVE
+};
+
+pub(crate) static ANSWERS_AT_EOF: Check = Check {
+    id: "answers-at-eof",
+    title: "Requests are answered that were sent before the end of the input",
+    why: "A script writes its requests to stdin, closes it, and reads the responses. A host that stops closes stdin while \
+          the last calls are still in flight. A server that exits at once loses responses that it owes.",
+    severity: Severity::Low,
+    rationale: "hosts wait for responses before they close stdin, but scripts and tests do not",
+    looks_at: "three pings or similar requests in one write, right before stdin is closed",
+    pass: "all of them are answered before the output ends",
+    fail: "one of them is not answered",
+    sentence: "requests that were sent right before the end of the input are not answered",
+    level: Level::Ours,
+    remedy: "At the end of stdin, stop reading, wait for the handlers that are running, write their responses, then exit.",
+    example: "async for line in stdin: tasks.add(handle(line))  …  await gather(*tasks)",
+    see: &["eof-exit", "coalesced-input"],
+    references: &[Mcp("2026-07-28/basic/transports/stdio#shutdown")],
+    places: &[CheckPlace::Stdio],
+    ..BASE
 };

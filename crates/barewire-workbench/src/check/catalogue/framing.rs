@@ -9,6 +9,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &SPLIT_INPUT,
     &COALESCED_INPUT,
     &CRLF_INPUT,
+    &LINE_SEPARATORS,
     &BLANK_LINES,
     &LARGE_MESSAGE,
     &DEEP_NESTING,
@@ -111,6 +112,24 @@ pub(crate) static CRLF_INPUT: Check = Check {
     example: "line.trim_end_matches('\\r')",
     see: &["blank-lines", "split-input"],
     references: &[Other("RFC 8259, section 2", "https://www.rfc-editor.org/rfc/rfc8259#section-2")],
+    ..HOSTILE
+};
+
+pub(crate) static LINE_SEPARATORS: Check = Check {
+    id: "line-separators",
+    title: "Only a newline ends a message",
+    why: "Text from documents contains the line separators of Unicode: U+2028, U+2029 and U+0085. JSON allows them in \
+          strings, but functions such as str.splitlines of Python split text there, and tear the message.",
+    severity: Severity::High,
+    rationale: "calls whose arguments contain such a character are lost",
+    looks_at: "a request with U+2028, U+2029 and U+0085 in a string",
+    pass: "the request is answered, with a result or an error about something else",
+    fail: "the request is answered with -32700 or -32600, or not at all",
+    sentence: "a message is torn at a line separator of Unicode",
+    remedy: "Split the input at the byte 0a and nowhere else.",
+    example: "for line in sys.stdin.buffer: …  # not: data.decode().splitlines()",
+    see: &["crlf-input", "split-input"],
+    references: &[Mcp("2025-11-25/basic/transports#stdio"), Mcp("2026-07-28/basic/transports/stdio")],
     ..HOSTILE
 };
 

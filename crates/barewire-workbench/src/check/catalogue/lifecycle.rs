@@ -6,8 +6,14 @@ use super::{Category, Check, LEGACY, LIVE, LIVE_ANYWHERE, Level, Severity};
 /// The checks that most others depend on.
 pub(super) const FIRST: &[&Check] = &[&EARLY_EXIT, &MUTE_SERVER, &HANDSHAKE];
 
-pub(super) const CHECKS: &[&Check] =
-    &[&RESULT_SHAPE, &LIFECYCLE_GATE, &VERSION_NEGOTIATION, &SECOND_INITIALIZE, &METHOD_IN_REVISION];
+pub(super) const CHECKS: &[&Check] = &[
+    &RESULT_SHAPE,
+    &LIFECYCLE_GATE,
+    &CALL_BEFORE_INITIALIZED,
+    &VERSION_NEGOTIATION,
+    &SECOND_INITIALIZE,
+    &METHOD_IN_REVISION,
+];
 
 const BASE: Check = Check { category: Category::Lifecycle, ..super::BASE };
 /// The default fields of a check of the handshake.
@@ -141,6 +147,29 @@ pub(crate) static VERSION_NEGOTIATION: Check = Check {
     example: "version = requested if requested in SUPPORTED else SUPPORTED[-1]",
     see: &["modern-version", "second-initialize"],
     references: &[Mcp("2025-11-25/basic/lifecycle#version-negotiation")],
+    ..LEGACY_ONLY
+};
+
+pub(crate) static CALL_BEFORE_INITIALIZED: Check = Check {
+    id: "call-before-initialized",
+    title: "No tool runs before notifications/initialized",
+    why: "The client sends notifications/initialized when it has accepted the revision and the capabilities. A tool that \
+          runs before may do so for a client that is about to leave.",
+    severity: Severity::Low,
+    rationale: "only a client that does not wait is affected",
+    looks_at: "a call of a tool that may be called repeatedly, after the response to initialize and before \
+               notifications/initialized",
+    pass: "the call is refused, or not answered until the notification arrives",
+    fail: "the call gets a result that is not an error",
+    skip: "no tool that may be called repeatedly gave a result",
+    sentence: "a tool runs before the handshake is complete",
+    level: Level::Ours,
+    remedy: "Until notifications/initialized arrives, answer only initialize and ping.",
+    example: r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"not before notifications/initialized"}}"#,
+    see: &["lifecycle-gate", "second-initialize"],
+    references: &[Mcp("2025-11-25/basic/lifecycle#initialization")],
+    places: LIVE,
+    needs: &["early-exit", "mute-server", "handshake", "lifecycle-gate"],
     ..LEGACY_ONLY
 };
 

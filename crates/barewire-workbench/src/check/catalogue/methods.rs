@@ -5,6 +5,7 @@ use super::{Category, Check, CheckPlace, LEGACY, LIVE_ANYWHERE, Level, Severity}
 
 pub(super) const CHECKS: &[&Check] = &[
     &PING,
+    &EMPTY_RESULTS,
     &UNKNOWN_METHOD,
     &INVALID_PARAMS,
     &RESOURCE_NOT_FOUND,
@@ -35,6 +36,25 @@ pub(crate) static PING: Check = Check {
     see: &["concurrency", "unknown-method"],
     references: &[Mcp("2025-11-25/basic/utilities/ping")],
     ..LIVE
+};
+
+pub(crate) static EMPTY_RESULTS: Check = Check {
+    id: "empty-results",
+    title: "Results without data are empty",
+    why: "The result of ping is an empty object, and so are those of logging/setLevel and of subscriptions to resources. \
+          Clients that validate results reject members that they do not expect, and then treat the server as dead.",
+    rationale: "the client of the TypeScript SDK rejects such a result; others ignore the members",
+    looks_at: "results of ping, logging/setLevel, resources/subscribe and resources/unsubscribe",
+    pass: "the result has no members, or only _meta",
+    fail: "the result has other members",
+    skip: "no such result was seen",
+    sentence: "a result that must be empty has members",
+    revisions: LEGACY,
+    remedy: "Answer these requests with {}.",
+    example: r#"{"jsonrpc":"2.0","id":4,"result":{}}"#,
+    see: &["ping", "result-shape"],
+    references: &[Mcp("2025-11-25/basic/utilities/ping#behavior-requirements"), Mcp("2025-11-25/schema#emptyresult")],
+    ..BASE
 };
 
 pub(crate) static UNKNOWN_METHOD: Check = Check {

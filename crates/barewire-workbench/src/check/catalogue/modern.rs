@@ -1,7 +1,7 @@
 //! Checks of the rules of 2026-07-28, which has no handshake.
 
 use super::Reference::{JsonRpc, Mcp};
-use super::{Category, Check, LIVE_ANYWHERE, Level, MODERN, Severity};
+use super::{Category, Check, CheckPlace, LIVE_ANYWHERE, Level, MODERN, Severity};
 
 pub(crate) const CHECKS: &[&Check] = &[
     &MODERN_DISCOVER,
@@ -9,7 +9,9 @@ pub(crate) const CHECKS: &[&Check] = &[
     &MODERN_META,
     &MODERN_REMOVED_METHODS,
     &MODERN_SERVER_REQUESTS,
+    &MODERN_STATELESS,
     &RESULT_TYPE,
+    &UNKNOWN_RESULT_TYPE,
     &CACHING_HINTS,
     &SERVER_INFO,
     &MODERN_LOGGING,
@@ -132,6 +134,44 @@ pub(crate) static RESULT_TYPE: Check = Check {
     example: r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[]}}"#,
     see: &["result-shape", "input-required"],
     references: &[Mcp("2026-07-28/basic#resulttype")],
+    ..BASE
+};
+
+pub(crate) static UNKNOWN_RESULT_TYPE: Check = Check {
+    id: "unknown-result-type",
+    title: "resultType is one that the client knows",
+    why: "A client must treat a result of an unknown type as invalid, so the call fails although it was carried out.",
+    severity: Severity::High,
+    rationale: "clients must reject the result",
+    looks_at: "resultType of every result on a modern connection, and the extensions that the request declares",
+    pass: "resultType is complete or input_required, or the request declares extensions",
+    fail: "resultType is another one, and the request declares no extensions",
+    skip: "no result of 2026-07-28 was seen",
+    sentence: "a result has a type that no client knows",
+    remedy: "Use complete for every final result. Use the type of an extension only if the request declares the extension.",
+    example: r#"{"resultType":"complete","content":[]}"#,
+    see: &["result-type", "input-required"],
+    references: &[Mcp("2026-07-28/basic#resulttype")],
+    ..BASE
+};
+
+pub(crate) static MODERN_STATELESS: Check = Check {
+    id: "modern-stateless",
+    title: "A request depends on no earlier request",
+    why: "A modern request carries everything that is needed to serve it. Clients that know the server do not send \
+          server/discover again, and a proxy sends each request to any of several processes.",
+    severity: Severity::High,
+    rationale: "clients that skip server/discover get errors, and lists depend on the process",
+    looks_at: "a list, as the first request of a new process, and again after other lists",
+    pass: "the list gets a result, and has the same entries both times",
+    fail: "the first request gets no result, or the list has other entries after other requests",
+    sentence: "a request depends on earlier requests of its connection",
+    remedy: "Read version and capabilities from the _meta of each request, and keep no state of a connection.",
+    example: r#"{"id":1,"method":"tools/list","params":{"_meta":{…}}}  is served without server/discover before it"#,
+    see: &["modern-discover", "modern-meta", "list-order"],
+    references: &[Mcp("2026-07-28/basic#statelessness"), Mcp("2026-07-28/server/tools#listing-tools")],
+    places: &[CheckPlace::Stdio],
+    needs: &["early-exit", "mute-server", "handshake", "modern-discover", "list-order"],
     ..BASE
 };
 

@@ -7,7 +7,7 @@ use crate::check::ledger::SkipReason;
 use crate::text::shown;
 
 /// Closes stdin, and checks that the process exits. The passive checks judge the exit code.
-pub(super) async fn check_exit(harness: &mut Harness, connection: ServerConnection) {
+pub(super) async fn check_exit(harness: &Harness, connection: ServerConnection) {
     let location = connection.channel_location();
     let has_exited = connection.exited().is_some();
     if has_exited {

@@ -1,12 +1,16 @@
 //! A server -> the eras that it speaks, and a connection in each.
 
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
 use barewire_proto::json::{Json, Kind};
 use barewire_proto::mcp::{Era, Revision, key};
 use serde_json::json;
 
 use super::ServerSummary;
 use super::connection::{ReceivedOutput, ServerConnection};
-use super::harness::{Harness, initialize};
+use super::harness::{Harness, initialize, initialize_params};
+use super::ordinary::LISTS;
 use super::outcome::{ErrorResponse, RequestOutcome, ResultResponse};
 use crate::check::catalogue::envelope::{ID_FIDELITY, JSONRPC_MESSAGES};
 use crate::check::catalogue::framing::{ONE_MESSAGE_A_LINE, STDOUT_PURITY};
@@ -17,6 +21,7 @@ use crate::text::shown;
 use crate::{Advice, Error};
 
 /// The server's description of itself in one era.
+#[derive(Clone)]
 pub(super) struct EraFacts {
     /// The response that declares the capabilities, if there is one.
     pub(super) declaration: Option<ResultResponse>,
@@ -28,40 +33,64 @@ impl EraFacts {
     pub(super) fn capability(&self, path: &[&str]) -> Option<Json<'_>> {
         self.declaration.as_ref()?.at(&["capabilities"])?.at(path)
     }
+
+    pub(super) fn declares(&self, capability: &str) -> bool {
+        self.capability(&[capability]).is_some_and(|it| it.kind() != Kind::Null)
+    }
+
+    /// Returns the method of a list that the server has.
+    pub(super) fn declared_list(&self) -> Option<&'static str> {
+        LISTS.iter().find(|(capability, _)| self.declares(capability)).map(|(_, method)| *method)
+    }
 }
 
-/// A connection in each era that the server speaks.
+/// The first connection of each era.
 #[derive(Default)]
-pub(super) struct SpokenEras {
+pub(super) struct FirstConnections {
     pub(super) legacy: Option<(ServerConnection, EraFacts)>,
-    pub(super) modern: Option<(ServerConnection, EraFacts)>,
+    pub(super) modern: Option<FirstModern>,
 }
 
-pub(super) async fn find(harness: &mut Harness, summary: &mut ServerSummary) -> Result<SpokenEras, Error> {
-    harness.progress("the first response");
-    let mut old = harness.spawn(Era::Legacy, false)?;
-    let mut new = harness.spawn(Era::Modern, false)?;
-    let patience = harness.first_patience();
-    let (legacy, modern) = tokio::join!(
-        initialize(&mut old, Revision::LATEST_LEGACY.as_str(), patience),
-        new.claimed_request_within("server/discover", json!({}), patience),
-    );
+pub(super) enum FirstModern {
+    Spoken(ServerConnection, EraFacts),
+    /// The server has a handshake, and `server/discover` with this id is not answered yet.
+    Undecided(ServerConnection, String),
+}
+
+pub(super) async fn find(harness: &Harness, summary: &RefCell<ServerSummary>) -> Result<FirstConnections, Error> {
+    let _subject = harness.progress("the first response");
+    let mut old = harness.spawn(Era::Legacy, false).await?;
+    // A legacy server may do anything with a request before the handshake.
+    let mut new = harness.spawn(Era::Modern, true).await?;
+    let (legacy, modern, id) = first_responses(harness, &mut old, &mut new).await;
     harness.recording.ledger().inspected(&EARLY_EXIT);
-    if matches!((&legacy, &modern), (RequestOutcome::Disconnected, RequestOutcome::Disconnected)) {
+    let is_gone = |outcome: &Option<RequestOutcome>| matches!(outcome, Some(RequestOutcome::Disconnected));
+    if is_gone(&legacy) && is_gone(&modern) {
         early_exit(harness, old).await;
         harness.close(new).await;
-        return Ok(SpokenEras::default());
+        return Ok(FirstConnections::default());
     }
-    let is_mute =
-        |outcome: &RequestOutcome| matches!(outcome, RequestOutcome::NoResponse | RequestOutcome::Disconnected);
+    if is_gone(&legacy) != is_gone(&modern) {
+        // Maybe only one process can run at a time, for example because it listens on a port.
+        harness.is_sequential.set(true);
+    }
+    if is_gone(&legacy) {
+        harness.recording.passive().mark_misuse(old.channel.as_str());
+        harness.close(old).await;
+        harness.close(new).await;
+        return find_alone(harness, summary).await;
+    }
+    let is_mute = |outcome: &Option<RequestOutcome>| {
+        matches!(outcome, None | Some(RequestOutcome::NoResponse | RequestOutcome::Disconnected))
+    };
     if is_mute(&legacy) && is_mute(&modern) {
         fail_mute(harness, &old, &[&old, &new]);
         harness.close(old).await;
         harness.close(new).await;
-        return Ok(SpokenEras::default());
+        return Ok(FirstConnections::default());
     }
     harness.recording.ledger().inspected(&MUTE_SERVER);
-    if let (RequestOutcome::Refused(one), RequestOutcome::Refused(two)) = (&legacy, &modern) {
+    if let (Some(RequestOutcome::Refused(one)), Some(RequestOutcome::Refused(two))) = (&legacy, &modern) {
         if one.status.is_none() && two.status.is_none() {
             return Err(Error::new(format!("no server responds at this URL: {}", one.why)));
         }
@@ -69,14 +98,82 @@ pub(super) async fn find(harness: &mut Harness, summary: &mut ServerSummary) -> 
             let why = Reason::new("the server answers 401", Advice::SendCredentials);
             harness.recording.ledger().incomplete(&JSONRPC_MESSAGES, why);
         } else {
-            let detail = format!("initialize: got {}; is this the path of the MCP endpoint?", legacy.describe());
-            harness.fail(&MUTE_SERVER, &old, Some(&legacy), detail);
+            let got = RequestOutcome::Refused(one.clone());
+            let detail = format!("initialize: got {}; is this the path of the MCP endpoint?", got.describe());
+            harness.fail(&MUTE_SERVER, &old, Some(&got), detail);
         }
-        return Ok(SpokenEras::default());
+        return Ok(FirstConnections::default());
     }
-    let modern = modern_era(harness, new, modern, summary).await;
-    let legacy = legacy_era(harness, old, legacy, summary, modern.is_some()).await;
-    Ok(SpokenEras { legacy, modern })
+    let modern = match modern {
+        Some(outcome) => {
+            let spoken = modern_era(harness, new, outcome, summary).await;
+            spoken.map(|(connection, facts)| FirstModern::Spoken(connection, facts))
+        }
+        None => Some(FirstModern::Undecided(new, id)),
+    };
+    let is_modern = matches!(modern, Some(FirstModern::Spoken(..)));
+    let legacy = match legacy {
+        Some(outcome) => legacy_era(harness, old, outcome, summary, is_modern).await?,
+        // The server has answered a modern request, and need not have a handshake.
+        None => {
+            harness.close_within(old, Duration::ZERO).await;
+            None
+        }
+    };
+    Ok(FirstConnections { legacy, modern })
+}
+
+/// Starts one process after the other, because the one with the handshake has exited while another was running.
+async fn find_alone(harness: &Harness, summary: &RefCell<ServerSummary>) -> Result<FirstConnections, Error> {
+    let mut old = harness.spawn(Era::Legacy, false).await?;
+    let version = Revision::LATEST_LEGACY.as_str();
+    let outcome = initialize(&mut old, version, harness.first_patience()).await;
+    harness.recording.ledger().inspected(&MUTE_SERVER);
+    if outcome.frame().is_some() {
+        let legacy = legacy_era(harness, old, outcome, summary, false).await?;
+        return Ok(FirstConnections { legacy, modern: None });
+    }
+    harness.close(old).await;
+    let mut new = harness.spawn(Era::Modern, true).await?;
+    let outcome = new.claimed_request_within("server/discover", json!({}), harness.first_patience()).await;
+    let spoken = modern_era(harness, new, outcome, summary).await;
+    let modern = spoken.map(|(connection, facts)| FirstModern::Spoken(connection, facts));
+    Ok(FirstConnections { legacy: None, modern })
+}
+
+/// Sends the first request of each era, and waits for the responses; after one has arrived, for a shorter time. Also
+/// returns the id of the modern request.
+async fn first_responses(
+    harness: &Harness,
+    old: &mut ServerConnection,
+    new: &mut ServerConnection,
+) -> (Option<RequestOutcome>, Option<RequestOutcome>, String) {
+    let since = Instant::now();
+    let version = Revision::LATEST_LEGACY.as_str();
+    let initialize = old.send_request("initialize", initialize_params(version)).await;
+    let discover = new.send_request("server/discover", json!({})).await;
+    old.claim(&initialize);
+    new.claim(&discover);
+    let (mut legacy, mut modern) = (None, None);
+    let mut limit = harness.first_patience();
+    while (legacy.is_none() || modern.is_none()) && since.elapsed() < limit && !harness.is_late() {
+        let is_new = legacy.is_none() && modern.is_none();
+        let wait = async |connection: &mut ServerConnection, id: &str, known: &mut Option<RequestOutcome>| {
+            if known.is_none() {
+                *known = connection.response_within(id, FIRST_STEP).await;
+            }
+        };
+        tokio::join!(wait(old, &initialize, &mut legacy), wait(new, &discover, &mut modern));
+        let discovers = matches!(&modern, Some(RequestOutcome::Result(result)) if is_discovery(result));
+        match &legacy {
+            // `server/discover` is waited for while the probes of the legacy era run.
+            Some(outcome) if is_new && outcome.frame().is_some() => limit = since.elapsed() * 2 + SECOND_ERA,
+            // A modern server need not have a handshake. Any other error says nothing about the handshake.
+            None if is_new && discovers => limit = limit.min(since.elapsed() * 2 + harness.patience),
+            _ => {}
+        }
+    }
+    (legacy, modern, discover)
 }
 
 /// Reports a server that does not respond, unless a check of its output has already reported the cause.
@@ -97,7 +194,7 @@ fn fail_mute(harness: &Harness, old: &ServerConnection, connections: &[&ServerCo
         (lines, _) => format!("received {lines} lines within {waited:?}, none of which is a response"),
     };
     let first = connections.iter().map(|connection| &connection.received.start).find(|start| !start.is_empty());
-    harness.fail_missing(&MUTE_SERVER, old.location(), first.map_or(b"", Vec::as_slice), detail);
+    harness.fail_missing(&MUTE_SERVER, old, old.location(), first.map_or(b"", Vec::as_slice), detail);
 }
 
 /// Whether these bytes may be messages in a framing or encoding that MCP does not use.
@@ -106,7 +203,7 @@ fn is_other_form(start: &[u8]) -> bool {
     text.contains("content-length:") || text.contains("jsonrpc")
 }
 
-async fn early_exit(harness: &mut Harness, connection: ServerConnection) {
+async fn early_exit(harness: &Harness, connection: ServerConnection) {
     let location = connection.channel_location();
     // A process that has only closed its stdout is still running.
     let has_exited = connection.exited().is_some();
@@ -118,19 +215,19 @@ async fn early_exit(harness: &mut Harness, connection: ServerConnection) {
 }
 
 async fn legacy_era(
-    harness: &mut Harness,
+    harness: &Harness,
     mut connection: ServerConnection,
     mut outcome: RequestOutcome,
-    summary: &mut ServerSummary,
+    summary: &RefCell<ServerSummary>,
     is_modern: bool,
-) -> Option<(ServerConnection, EraFacts)> {
+) -> Result<Option<(ServerConnection, EraFacts)>, Error> {
     // The specification allows an error that lists the supported versions. The latest of these is then requested.
     if let RequestOutcome::Error(response) = &outcome
         && let Some(revision) = supported_revision(response)
     {
-        harness.handshake_revision = revision;
+        harness.handshake_revision.set(revision);
         harness.close(connection).await;
-        connection = harness.spawn(Era::Legacy, false).ok()?;
+        connection = harness.spawn(Era::Legacy, false).await?;
         outcome = initialize(&mut connection, revision.as_str(), harness.first_patience()).await;
     }
     let RequestOutcome::Result(result) = outcome else {
@@ -139,17 +236,17 @@ async fn legacy_era(
             fail_handshake(harness, &connection, &outcome);
         }
         harness.close(connection).await;
-        return None;
+        return Ok(None);
     };
     harness.recording.ledger().inspected(&HANDSHAKE);
     let version = result.string(&["protocolVersion"]).and_then(|version| Revision::parse(&version));
     if let Some(revision) = version.filter(|it| !it.is_modern()) {
         connection.revision = revision;
-        summary.legacy.push(revision);
+        summary.borrow_mut().legacy.push(revision);
     }
     set_name(summary, result.at(&["serverInfo"]));
     connection.initialized().await;
-    Some((connection, EraFacts { declaration: Some(result), discovers: false }))
+    Ok(Some((connection, EraFacts { declaration: Some(result), discovers: false })))
 }
 
 fn fail_handshake(harness: &Harness, connection: &ServerConnection, outcome: &RequestOutcome) {
@@ -182,15 +279,17 @@ fn is_about_version(response: &ErrorResponse) -> bool {
         || response.message().to_ascii_lowercase().contains("version")
 }
 
-async fn modern_era(
-    harness: &mut Harness,
+/// Decides whether a server speaks the modern era, by the outcome of `server/discover`.
+pub(super) async fn modern_era(
+    harness: &Harness,
     mut connection: ServerConnection,
     outcome: RequestOutcome,
-    summary: &mut ServerSummary,
+    summary: &RefCell<ServerSummary>,
 ) -> Option<(ServerConnection, EraFacts)> {
     let detail = match &outcome {
         RequestOutcome::Result(result) if is_discovery(result) => {
             set_name(summary, result.at(&["_meta", key::SERVER_INFO]));
+            speaks_modern(harness, &mut connection);
             return Some((connection, EraFacts { declaration: Some(result.clone()), discovers: true }));
         }
         // These codes exist only in the modern era, so the server is modern. The request has the only modern revision,
@@ -212,18 +311,32 @@ async fn modern_era(
             format!("tools/list gets a result, but server/discover got {}", outcome.describe())
         }
     };
+    speaks_modern(harness, &mut connection);
     harness.fail(&MODERN_DISCOVER, &connection, Some(&outcome), detail);
     Some((connection, EraFacts { declaration: None, discovers: false }))
+}
+
+/// Makes the connection one on which no rule is broken.
+fn speaks_modern(harness: &Harness, connection: &mut ServerConnection) {
+    connection.is_misuse = false;
+    harness.recording.passive().unmark_misuse(connection.channel.as_str());
 }
 
 fn is_discovery(result: &ResultResponse) -> bool {
     ["supportedVersions", "capabilities", "resultType"].iter().any(|member| result.at(&[member]).is_some())
 }
 
-fn set_name(summary: &mut ServerSummary, info: Option<Json<'_>>) {
+fn set_name(summary: &RefCell<ServerSummary>, info: Option<Json<'_>>) {
+    let mut summary = summary.borrow_mut();
     let string = |member| info.and_then(|info| info.member(member)?.string());
     if let (Some(name), None) = (string("name"), &summary.name) {
         let version = string("version").unwrap_or_default();
         summary.name = Some(shown(format!("{name} {version}").trim_end().as_bytes(), 80));
     }
 }
+
+/// The time for which both eras are waited for at once.
+const FIRST_STEP: Duration = Duration::from_millis(100);
+/// The time that the other era has after one was answered, in addition to the time that took. If a legacy server ignores
+/// `server/discover`, its other checks begin after this time.
+const SECOND_ERA: Duration = Duration::from_millis(500);

@@ -1,12 +1,14 @@
 //! Probes with a missing handshake, a repeated one and unknown versions; and with batches, which depend on the version.
 
+use std::cell::RefCell;
+
 use barewire_proto::json::{Json, Kind};
 use barewire_proto::mcp::{Era, Revision};
 use serde_json::json;
 
 use super::ServerSummary;
 use super::connection::ServerConnection;
-use super::harness::{Harness, initialize};
+use super::harness::{Harness, Probe, initialize};
 use super::outcome::{RequestOutcome, is_response_to};
 use super::recording::LocatedFrame;
 use crate::check::catalogue::envelope::BATCH_POLICY;
@@ -21,20 +23,18 @@ pub(super) fn skip(harness: &Harness) {
     harness.skip_all(&checks, "the server has no handshake");
 }
 
-pub(super) async fn run(harness: &mut Harness, summary: &mut ServerSummary) -> Result<(), Error> {
+pub(super) fn probes<'a>(harness: &'a Harness, summary: &'a RefCell<ServerSummary>) -> impl Iterator<Item = Probe<'a>> {
     // Over HTTP, a server without sessions cannot know whether the client has sent `initialize`.
-    if !harness.is_http() {
-        request_before_handshake(harness).await?;
-    }
-    versions(harness, summary).await
+    let early = (!harness.is_http()).then(|| harness.side(request_before_handshake(harness)));
+    early.into_iter().chain([harness.side(versions(harness, summary))])
 }
 
-async fn request_before_handshake(harness: &mut Harness) -> Result<(), Error> {
+async fn request_before_handshake(harness: &Harness) -> Result<(), Error> {
     if !harness.wants(&[&LIFECYCLE_GATE]) {
         return Ok(());
     }
-    harness.progress("a request before the handshake");
-    let mut connection = harness.spawn(Era::Legacy, true)?;
+    let _subject = harness.progress("a request before the handshake");
+    let mut connection = harness.spawn(Era::Legacy, true).await?;
     let outcome = connection.claimed_request_within("tools/list", json!({}), harness.first_patience()).await;
     harness.recording.ledger().inspected(&LIFECYCLE_GATE);
     if !matches!(outcome, RequestOutcome::Error(_)) {
@@ -46,32 +46,25 @@ async fn request_before_handshake(harness: &mut Harness) -> Result<(), Error> {
 }
 
 /// Opens a connection for an unknown version and for each legacy revision, and also uses it for other probes.
-async fn versions(harness: &mut Harness, summary: &mut ServerSummary) -> Result<(), Error> {
+async fn versions(harness: &Harness, summary: &RefCell<ServerSummary>) -> Result<(), Error> {
     if !harness.wants(&[&VERSION_NEGOTIATION, &SECOND_INITIALIZE, &BATCH_POLICY]) {
         return Ok(());
     }
     let legacy: Vec<Revision> = Revision::ALL.into_iter().filter(|it| !it.is_modern()).collect();
     let requested = std::iter::once(UNKNOWN_VERSION).chain(legacy.iter().map(|it| it.as_str()));
-    let mut agreed = Vec::new();
-    for version in requested {
-        if harness.is_late() {
-            return Ok(());
-        }
-        harness.progress(&format!("initialize with {version}"));
-        let mut connection = harness.spawn(Era::Legacy, true)?;
-        let outcome = initialize(&mut connection, version, harness.first_patience()).await;
-        if let Some(got) = agreed_revision(harness, &connection, version, &outcome) {
-            agreed.push((version, got));
-            connection.revision = got;
-            connection.initialized().await;
-            if version == UNKNOWN_VERSION && !harness.is_http() {
-                second_initialize(harness, &mut connection).await;
-            } else if got.as_str() == version {
-                batch(harness, &mut connection).await;
+    let agreed = RefCell::new(Vec::new());
+    let agreed = &agreed;
+    let probe = |version| -> Probe<'_> {
+        Box::pin(async move {
+            if let Some(got) = initialize_with(harness, version).await? {
+                agreed.borrow_mut().push((version, got));
             }
-        }
-        harness.close(connection).await;
-    }
+            Ok(())
+        })
+    };
+    harness.run_all(requested.map(probe).collect()).await?;
+    let mut agreed = agreed.take();
+    agreed.sort();
     for (version, got) in &agreed {
         let is_spoken = agreed.iter().any(|(_, other)| other.as_str() == *version);
         if is_spoken && got.as_str() != *version {
@@ -81,8 +74,33 @@ async fn versions(harness: &mut Harness, summary: &mut ServerSummary) -> Result<
             harness.fail_at(&VERSION_NEGOTIATION, Location::default(), b"", detail);
         }
     }
-    summary.legacy = legacy.into_iter().filter(|it| agreed.iter().any(|(_, got)| got == it)).collect();
+    if !harness.is_late() {
+        let spoken = legacy.into_iter().filter(|it| agreed.iter().any(|(_, got)| got == it)).collect();
+        summary.borrow_mut().legacy = spoken;
+    }
     Ok(())
+}
+
+/// Requests a version on a new connection, and returns the revision that the server agrees to.
+async fn initialize_with(harness: &Harness, version: &str) -> Result<Option<Revision>, Error> {
+    if harness.is_late() {
+        return Ok(None);
+    }
+    let _subject = harness.progress(&format!("initialize with {version}"));
+    let mut connection = harness.spawn(Era::Legacy, true).await?;
+    let outcome = initialize(&mut connection, version, harness.first_patience()).await;
+    let agreed = agreed_revision(harness, &connection, version, &outcome);
+    if let Some(got) = agreed {
+        connection.revision = got;
+        connection.initialized().await;
+        if version == UNKNOWN_VERSION && !harness.is_http() {
+            second_initialize(harness, &mut connection).await;
+        } else if got.as_str() == version {
+            batch(harness, &mut connection).await;
+        }
+    }
+    harness.close(connection).await;
+    Ok(agreed)
 }
 
 /// Judges the response to `initialize`, and returns the agreed revision if it is a legacy revision.
@@ -114,20 +132,20 @@ fn agreed_revision(
     None
 }
 
-async fn second_initialize(harness: &mut Harness, connection: &mut ServerConnection) {
+async fn second_initialize(harness: &Harness, connection: &mut ServerConnection) {
     if !harness.wants(&[&SECOND_INITIALIZE]) {
         return;
     }
     let outcome = initialize(connection, Revision::LATEST_LEGACY.as_str(), harness.patience).await;
     harness.recording.ledger().inspected(&SECOND_INITIALIZE);
-    if !matches!(outcome, RequestOutcome::Error(_)) && !harness.skip_if_exited(&SECOND_INITIALIZE, connection) {
+    if !matches!(outcome, RequestOutcome::Error(_)) {
         let detail = format!("initialize, sent again: expected an error, got {}", outcome.describe());
         harness.fail(&SECOND_INITIALIZE, connection, Some(&outcome), detail);
     }
 }
 
 /// Sends a batch of two pings or similar requests, in revisions that have a rule for batches.
-async fn batch(harness: &mut Harness, connection: &mut ServerConnection) {
+async fn batch(harness: &Harness, connection: &mut ServerConnection) {
     let revision = connection.revision;
     let has_batches = revision == Revision::V2025_03_26;
     // 2024-11-05 has no rule for batches.
@@ -159,9 +177,6 @@ async fn batch(harness: &mut Harness, connection: &mut ServerConnection) {
         }
     }
     harness.recording.ledger().inspected(&BATCH_POLICY);
-    if !still_answers && harness.skip_if_exited(&BATCH_POLICY, connection) {
-        return;
-    }
     let detail = match (has_batches, served) {
         _ if !still_answers => format!("after a batch in {revision} the server stops answering"),
         (true, 0 | 1) => format!("{served} of 2 requests of a batch are served in {revision}, which has batches"),
@@ -170,7 +185,7 @@ async fn batch(harness: &mut Harness, connection: &mut ServerConnection) {
     };
     match last {
         Some(frame) => harness.fail_at(&BATCH_POLICY, frame.location, &frame.bytes, detail),
-        None => harness.fail_missing(&BATCH_POLICY, sent, array.as_bytes(), detail),
+        None => harness.fail_missing(&BATCH_POLICY, connection, sent, array.as_bytes(), detail),
     }
 }
 

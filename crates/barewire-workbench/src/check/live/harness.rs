@@ -1,14 +1,20 @@
 //! The harness of a live run: starts connections, checks permissions, and turns outcomes into findings.
 
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use barewire_proto::mcp::{Era, Revision};
 use barewire_proto::transcript::{Channel, Word};
 use serde_json::{Value, json};
+use tokio::sync::{Notify, Semaphore};
 
 use super::connection::{Link, ProcessEnd, ServerConnection, ServerPipes};
 use super::http_client::RecordingClient;
+use super::io_thread::IoThread;
 use super::outcome::RequestOutcome;
 use super::recording::Recording;
 use super::{LiveTarget, RunLimit, RunOptions};
@@ -26,19 +32,57 @@ pub(super) struct Harness {
     pub(super) patience: Duration,
     deadline: Instant,
     /// Tools that may be called once, with these arguments.
-    pub(super) calls: Vec<(String, Value)>,
+    pub(super) calls: RefCell<Vec<(String, Value)>>,
     pub(super) all_calls: bool,
     selected: Vec<&'static str>,
     on_progress: Option<OnProgress>,
+    /// The subjects of the probes that are running, the oldest first, each with its number.
+    subjects: RefCell<Vec<(u32, String)>>,
+    /// The number of subjects so far.
+    begun: Cell<u32>,
+    io: IoThread,
+    /// The places of the connections that may exist at once.
+    places: Arc<Semaphore>,
+    /// Whether only one process of the server can run at a time, so that no two probes run at once.
+    pub(super) is_sequential: Cell<bool>,
+    /// The number of probes that may disturb a probe that measures times.
+    disturbing: Cell<u32>,
+    undisturbed: Notify,
     /// The number of connections so far.
-    pub(super) started: u32,
+    pub(super) started: Cell<u32>,
     /// The method of the requests that show whether a legacy server still answers.
-    pub(super) liveness_method: &'static str,
-    pub(super) handshake_revision: Revision,
-    pub(super) has_handshake: bool,
+    pub(super) liveness_method: Cell<&'static str>,
+    pub(super) handshake_revision: Cell<Revision>,
+    pub(super) has_handshake: Cell<bool>,
     /// Whether a process of the server did not exit after its stdin was closed. If so, later connections are closed
     /// without waiting for the exit.
-    ignores_eof: bool,
+    ignores_eof: Cell<bool>,
+    /// Findings about processes that ended while a probe broke rules on purpose. They count only if the process does
+    /// not also end while no rule is broken, which `stays-alive` reports.
+    exits: RefCell<Vec<Finding>>,
+}
+
+/// The subject of a probe, which the progress shows until this is dropped.
+pub(super) struct ShownSubject<'a> {
+    harness: &'a Harness,
+    number: u32,
+}
+
+impl Drop for ShownSubject<'_> {
+    fn drop(&mut self) {
+        self.harness.subjects.borrow_mut().retain(|(number, _)| *number != self.number);
+        self.harness.show_progress();
+    }
+}
+
+/// A probe that may disturb probes that measure times, until this is dropped.
+pub(super) struct Disturbance<'a>(&'a Harness);
+
+impl Drop for Disturbance<'_> {
+    fn drop(&mut self) {
+        self.0.disturbing.update(|count| count - 1);
+        self.0.undisturbed.notify_waiters();
+    }
 }
 
 impl Harness {
@@ -48,46 +92,62 @@ impl Harness {
             Some(path) => Some(CaptureWriter::create(&path, clock, options.redactor, &[("by", "check")])?),
             None => None,
         };
+        let io = IoThread::start(clock).map_err(|error| Error::new(format!("cannot start a thread: {error}")))?;
         Ok(Self {
             target,
             recording: Recording::new(clock, capture),
             patience: options.patience,
             deadline: Instant::now() + options.timeout,
-            calls: options.calls,
+            calls: options.calls.into(),
             all_calls: options.all_calls,
             selected: options.selected,
             on_progress: options.on_progress,
-            started: 0,
-            liveness_method: "ping",
-            handshake_revision: Revision::LATEST_LEGACY,
-            has_handshake: false,
-            ignores_eof: false,
+            subjects: RefCell::default(),
+            begun: Cell::new(0),
+            io,
+            places: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+            is_sequential: Cell::new(false),
+            disturbing: Cell::new(0),
+            undisturbed: Notify::new(),
+            started: Cell::new(0),
+            liveness_method: Cell::new("ping"),
+            handshake_revision: Cell::new(Revision::LATEST_LEGACY),
+            has_handshake: Cell::new(false),
+            ignores_eof: Cell::new(false),
+            exits: RefCell::default(),
         })
     }
 
-    /// Starts a process, a server in memory or an HTTP client. `is_misuse` is true if the probe breaks rules on purpose
-    /// and judges the exit itself.
-    pub(super) fn spawn(&mut self, era: Era, is_misuse: bool) -> Result<ServerConnection, Error> {
-        self.started += 1;
-        let channel: Channel = Word::new(&format!("p{}", self.started)).expect("letters and digits form a valid word");
+    /// Starts a process, a server in memory or an HTTP client, as soon as there is a place for it. `is_misuse` is true
+    /// if the probe breaks rules on purpose and judges the exit itself.
+    pub(super) async fn spawn(&self, era: Era, is_misuse: bool) -> Result<ServerConnection, Error> {
+        let place = match self.is_http() {
+            true => None,
+            false => Arc::clone(&self.places).acquire_owned().await.ok(),
+        };
+        self.started.update(|count| count + 1);
+        let name = format!("p{}", self.started.get());
+        let channel: Channel = Word::new(&name).expect("letters and digits form a valid word");
         if is_misuse {
             self.recording.passive().mark_misuse(channel.as_str());
         }
         let recording = self.recording.clone();
         let link = match &self.target {
-            LiveTarget::Server(server) => Link::Pipes(ServerPipes::in_memory(server)),
+            LiveTarget::Server(server) => Link::Pipes(ServerPipes::in_memory(server, &self.io)),
             LiveTarget::Program { child, argv } => {
-                Link::Pipes(ServerPipes::spawn(child, argv, &channel, &recording).map_err(Error::not_started)?)
+                let pipes = ServerPipes::spawn(child, argv, &channel, &recording, &self.io);
+                Link::Pipes(pipes.map_err(Error::not_started)?)
             }
             LiveTarget::Url { http, .. } => {
                 Link::Http(Box::new(RecordingClient::new(Arc::clone(http), recording.clone())))
             }
         };
-        let mut connection = ServerConnection::new(link, channel, recording, self.patience, self.deadline);
+        let mut connection = ServerConnection::new(link, channel, recording, self.patience, self.deadline, place);
         connection.era = era;
-        connection.liveness = self.liveness_method;
+        connection.is_misuse = is_misuse;
+        connection.liveness = self.liveness_method.get();
         connection.revision = match era {
-            Era::Legacy => self.handshake_revision,
+            Era::Legacy => self.handshake_revision.get(),
             Era::Modern => Revision::LATEST,
         };
         Ok(connection)
@@ -95,11 +155,11 @@ impl Harness {
 
     /// Starts a connection and makes it ready for requests. Returns `None` if the server does not accept the
     /// connection, although it accepted an earlier one.
-    pub(super) async fn connect(&mut self, era: Era, is_misuse: bool) -> Result<Option<ServerConnection>, Error> {
-        let mut connection = self.spawn(era, is_misuse)?;
+    pub(super) async fn connect(&self, era: Era, is_misuse: bool) -> Result<Option<ServerConnection>, Error> {
+        let mut connection = self.spawn(era, is_misuse).await?;
         if era == Era::Legacy {
-            let patience = self.first_patience();
-            let outcome = initialize(&mut connection, self.handshake_revision.as_str(), patience).await;
+            let (revision, patience) = (self.handshake_revision.get(), self.first_patience());
+            let outcome = initialize(&mut connection, revision.as_str(), patience).await;
             let RequestOutcome::Result(result) = outcome else {
                 self.close(connection).await;
                 return Ok(None);
@@ -111,7 +171,7 @@ impl Harness {
         } else if !self.is_http() {
             // A server of both eras learns the era from the first request. For some servers, `server/discover` is not
             // enough.
-            let outcome = connection.claimed_request("server/discover", json!({})).await;
+            let outcome = connection.claimed_request_within("server/discover", json!({}), self.first_patience()).await;
             connection.claimed_request("tools/list", json!({})).await;
             if matches!(outcome, RequestOutcome::NoResponse | RequestOutcome::Disconnected) {
                 self.close(connection).await;
@@ -121,9 +181,77 @@ impl Harness {
         Ok(Some(connection))
     }
 
-    pub(super) fn progress(&self, subject: &str) {
-        if let Some(call) = &self.on_progress {
-            call(subject, self.started);
+    /// Runs probes, all at once unless only one process of the server can run at a time. Returns the first error.
+    pub(super) async fn run_all(&self, probes: Vec<Probe<'_>>) -> Result<(), Error> {
+        if self.is_sequential.get() {
+            for probe in probes {
+                probe.await?;
+            }
+            return Ok(());
+        }
+        let mut running: Vec<Option<Probe<'_>>> = probes.into_iter().map(Some).collect();
+        let mut result = Ok(());
+        poll_fn(|context| {
+            for slot in &mut running {
+                let Some(probe) = slot else { continue };
+                if let Poll::Ready(ended) = probe.as_mut().poll(context) {
+                    *slot = None;
+                    if result.is_ok() {
+                        result = ended;
+                    }
+                }
+            }
+            if running.iter().all(Option::is_none) { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        result
+    }
+
+    /// Shows the subject of a probe, until the returned value is dropped.
+    pub(super) fn progress(&self, subject: &str) -> ShownSubject<'_> {
+        self.begun.update(|count| count + 1);
+        let number = self.begun.get();
+        self.subjects.borrow_mut().push((number, subject.to_owned()));
+        self.show_progress();
+        ShownSubject { harness: self, number }
+    }
+
+    /// Shows what is waited for, the oldest first.
+    fn show_progress(&self) {
+        let Some(call) = &self.on_progress else { return };
+        let subjects: Vec<String> = self.subjects.borrow().iter().map(|(_, subject)| subject.clone()).collect();
+        if !subjects.is_empty() {
+            call(&subjects.join(", "), self.started.get());
+        }
+    }
+
+    /// Marks a probe that may disturb those that measure times, until the returned value is dropped.
+    fn disturb(&self) -> Disturbance<'_> {
+        self.disturbing.update(|count| count + 1);
+        Disturbance(self)
+    }
+
+    /// Makes a probe that may disturb those that measure times.
+    pub(super) fn side<'a>(&'a self, probe: impl Future<Output = Result<(), Error>> + 'a) -> Probe<'a> {
+        let disturbance = self.disturb();
+        Box::pin(async move {
+            let _disturbance = disturbance;
+            probe.await
+        })
+    }
+
+    /// Marks checks as incomplete, because a process that they need did not respond.
+    pub(super) fn not_restarted(&self, checks: &[&'static Check]) {
+        for check in checks {
+            self.recording.ledger().incomplete(check, "the server did not respond when it was started again");
+        }
+    }
+
+    /// Waits until no probe runs that may disturb one that measures times.
+    pub(super) async fn wait_until_undisturbed(&self) {
+        // One after the other, no probe disturbs another.
+        while self.disturbing.get() > 0 && !self.is_sequential.get() {
+            self.undisturbed.notified().await;
         }
     }
 
@@ -132,14 +260,16 @@ impl Harness {
         self.patience * 6
     }
 
-    pub(super) async fn close(&mut self, connection: ServerConnection) -> ProcessEnd {
-        let patience = if self.ignores_eof { Duration::ZERO } else { self.patience };
+    pub(super) async fn close(&self, connection: ServerConnection) -> ProcessEnd {
+        let patience = if self.ignores_eof.get() { Duration::ZERO } else { self.patience };
         self.close_within(connection, patience).await
     }
 
-    pub(super) async fn close_within(&mut self, connection: ServerConnection, patience: Duration) -> ProcessEnd {
+    pub(super) async fn close_within(&self, connection: ServerConnection, patience: Duration) -> ProcessEnd {
         let end = connection.end(patience).await;
-        self.ignores_eof |= end.by_itself.is_none();
+        if end.by_itself.is_none() {
+            self.ignores_eof.set(true);
+        }
         end
     }
 
@@ -147,11 +277,11 @@ impl Harness {
         matches!(self.target, LiveTarget::Url { .. })
     }
 
-    /// Whether hostile input may be sent. A server at a URL gets it only with the user's permission.
+    /// Whether hostile input may be sent. A server on another machine gets it only with the user's permission.
     pub(super) fn may_be_hostile(&self) -> bool {
         match self.target {
             LiveTarget::Server(_) | LiveTarget::Program { .. } => true,
-            LiveTarget::Url { hostile, .. } => hostile,
+            LiveTarget::Url { hostile, is_loopback, .. } => hostile || is_loopback,
         }
     }
 
@@ -194,17 +324,39 @@ impl Harness {
             Some(RequestOutcome::Refused(refusal)) => self.fail_at(check, refusal.location.clone(), b"", detail),
             outcome => match outcome.and_then(RequestOutcome::frame) {
                 Some(frame) => self.fail_at(check, frame.location.clone(), &frame.bytes, detail),
-                None => self.fail_missing(check, connection.location(), b"", detail),
+                None => self.fail_missing(check, connection, connection.location(), b"", detail),
             },
         }
     }
 
     /// Reports that the response to a frame is missing. After the deadline of the run a missing response proves
     /// nothing, so the check is incomplete instead.
-    pub(super) fn fail_missing(&self, check: &'static Check, sent: Location, bytes: &[u8], detail: impl Into<String>) {
+    pub(super) fn fail_missing(
+        &self,
+        check: &'static Check,
+        connection: &ServerConnection,
+        sent: Location,
+        bytes: &[u8],
+        detail: impl Into<String>,
+    ) {
+        let has_exited = connection.is_closed || connection.exited().is_some();
         match self.is_late() {
             true => self.incomplete(check),
+            false if has_exited && connection.is_misuse => {
+                self.exits.borrow_mut().push(Finding::new(check, Party::Server, sent, detail).seen(bytes));
+            }
             false => self.fail_at(check, sent, bytes, detail),
+        }
+    }
+
+    /// Decides about processes that ended while a probe broke rules. To be called after all probes.
+    pub(super) fn decide_exits(&self) {
+        let dies_anyway = self.recording.ledger().has_failed(&STAYS_ALIVE);
+        for finding in self.exits.take() {
+            match dies_anyway {
+                true => self.recording.ledger().skip(finding.check, SkipReason::Needs(STAYS_ALIVE.id)),
+                false => self.recording.ledger().fail(finding),
+            }
         }
     }
 
@@ -223,6 +375,17 @@ impl Harness {
         let is_expected = matches!(outcome, RequestOutcome::Error(response) if codes.contains(&response.code));
         let codes = codes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
         self.expect(check, connection, request, outcome, is_expected, &format!("error {codes}"));
+    }
+
+    pub(super) fn expect_error(
+        &self,
+        check: &'static Check,
+        connection: &ServerConnection,
+        request: &str,
+        outcome: &RequestOutcome,
+    ) {
+        let is_expected = matches!(outcome, RequestOutcome::Error(_));
+        self.expect(check, connection, request, outcome, is_expected, "an error");
     }
 
     /// Checks that the outcome is a result that is an object.
@@ -249,23 +412,15 @@ impl Harness {
         self.recording.ledger().inspected(check);
         match outcome {
             _ if is_expected => {}
-            // Another check reports the exit of the process.
-            RequestOutcome::Disconnected => self.recording.ledger().skip(check, SkipReason::Needs(STAYS_ALIVE.id)),
+            // Another check reports the exit of the process, unless the probe breaks rules on purpose.
+            RequestOutcome::Disconnected if !connection.is_misuse => {
+                self.recording.ledger().skip(check, SkipReason::Needs(STAYS_ALIVE.id));
+            }
             outcome => {
                 let detail = format!("{request}: expected {expected}, got {}", outcome.describe());
                 self.fail(check, connection, Some(outcome), detail);
             }
         }
-    }
-
-    /// Skips the check, and returns true, if the process has exited and `stays-alive` has already reported an exit.
-    pub(super) fn skip_if_exited(&self, check: &'static Check, connection: &ServerConnection) -> bool {
-        let has_exited = connection.is_closed || connection.exited().is_some();
-        let is_reported = has_exited && self.recording.ledger().has_failed(&STAYS_ALIVE);
-        if is_reported {
-            self.recording.ledger().skip(check, SkipReason::Needs(STAYS_ALIVE.id));
-        }
-        is_reported
     }
 
     /// Skips checks for which the server has nothing to inspect.
@@ -280,6 +435,12 @@ impl Harness {
         self.recording.ledger().skip(check, SkipReason::Permission(Reason::new(why, advice)));
     }
 }
+
+/// A probe, which runs together with others.
+pub(super) type Probe<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + 'a>>;
+
+/// The maximum number of connections at once: processes of a server with a large runtime together take some memory.
+const MAX_CONNECTIONS: usize = 8;
 
 /// Sends `initialize`, and waits for the response.
 pub(super) async fn initialize(connection: &mut ServerConnection, version: &str, patience: Duration) -> RequestOutcome {

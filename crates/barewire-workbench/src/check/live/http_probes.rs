@@ -18,7 +18,7 @@ use crate::http::session::HttpTarget;
 use crate::{Advice, Error};
 
 pub(super) async fn run(
-    harness: &mut Harness,
+    harness: &Harness,
     target: &Arc<HttpTarget>,
     is_loopback: bool,
     summary: &ServerSummary,
@@ -113,7 +113,7 @@ impl HttpProbe<'_> {
         if !self.may_run(&HTTP_ORIGIN) {
             return;
         }
-        self.harness.progress("a foreign Origin");
+        let _subject = self.harness.progress("a foreign Origin");
         let request = self.first(era).with("origin", Some(FOREIGN_ORIGIN));
         let reply = self.send(request).await;
         self.harness.recording.ledger().inspected(&HTTP_ORIGIN);
@@ -156,7 +156,7 @@ impl HttpProbe<'_> {
         if !self.harness.wants(&[&HTTP_HEADER_MIRRORING]) {
             return;
         }
-        self.harness.progress("headers that mirror the body");
+        let _subject = self.harness.progress("headers that mirror the body");
         let discover = |probe: &mut Self| probe.modern("server/discover", json!({}));
         let call = |probe: &mut Self| probe.modern("tools/call", json!({"name": "barewire-no-such", "arguments": {}}));
         let requests = [
@@ -202,12 +202,12 @@ fn fail(harness: &Harness, check: &'static Check, reply: &HttpReply, detail: Str
 }
 
 /// Sends requests with the right session id, without an id, with an unknown id, and after the end of the session.
-async fn session(harness: &mut Harness, revision: Revision) -> Result<(), Error> {
+async fn session(harness: &Harness, revision: Revision) -> Result<(), Error> {
     let checks: &[&'static Check] = &[&HTTP_SESSION, &HTTP_SESSION_ENTROPY, &HTTP_PROTOCOL_VERSION, &HTTP_STATUS];
     if !harness.wants(checks) {
         return Ok(());
     }
-    harness.progress("sessions");
+    let _subject = harness.progress("sessions");
     let (first, second) = (harness.connect(Era::Legacy, true).await?, harness.connect(Era::Legacy, true).await?);
     let (Some(mut first), Some(mut second)) = (first, second) else {
         for check in checks {

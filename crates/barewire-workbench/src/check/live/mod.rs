@@ -10,6 +10,9 @@ mod harness;
 mod hostile;
 mod http_client;
 mod http_probes;
+mod in_flight;
+mod io_thread;
+mod misuse;
 mod modern;
 mod ordinary;
 mod outcome;
@@ -18,6 +21,7 @@ mod sample;
 mod target;
 mod tool;
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,7 +34,8 @@ use super::catalogue::{CheckPlace, all};
 use super::ledger::{Ledger, Reason, SkipReason};
 use crate::secrets::Redactor;
 use crate::{Advice, Error};
-use harness::Harness;
+use eras::{FirstConnections, FirstModern};
+use harness::{Harness, Probe};
 
 pub(super) use target::LiveTarget;
 
@@ -96,55 +101,85 @@ pub(super) fn run(target: LiveTarget, options: RunOptions) -> Result<(Ledger, Se
     result
 }
 
-async fn check(mut harness: Harness) -> Result<(Ledger, ServerSummary), Error> {
-    let mut summary = ServerSummary::default();
-    let eras = eras::find(&mut harness, &mut summary).await?;
-    let main = check_eras(&mut harness, eras, &mut summary).await?;
-    if let Some(era) = main {
-        hostile::run(&mut harness, era).await?;
-    }
+async fn check(harness: Harness) -> Result<(Ledger, ServerSummary), Error> {
+    harness.is_sequential.set(harness.is_http());
+    let summary = RefCell::new(ServerSummary::default());
+    let first = eras::find(&harness, &summary).await?;
+    let main = check_eras(&harness, first, &summary).await?;
+    let mut summary = summary.into_inner();
     let http = match &harness.target {
         LiveTarget::Url { http, is_loopback, .. } => Some((http.clone(), *is_loopback)),
         LiveTarget::Server(_) | LiveTarget::Program { .. } => None,
     };
     let place = match http {
         Some((http, is_loopback)) => {
-            http_probes::run(&mut harness, &http, is_loopback, &summary).await?;
+            http_probes::run(&harness, &http, is_loopback, &summary).await?;
             summary.starts = http.exchanges();
             CheckPlace::Http
         }
         None => {
-            summary.starts = harness.started.into();
+            summary.starts = harness.started.get().into();
             CheckPlace::Stdio
         }
     };
+    harness.decide_exits();
     finish(harness, summary, main, place)
 }
 
-/// Runs the probes of well-behaved clients in every era, and returns the era in which to run the hostile probes.
+/// Runs the probes of every era, and returns the era of the hostile probes; `None` if the server answers nothing.
 async fn check_eras(
-    harness: &mut Harness,
-    eras: eras::SpokenEras,
-    summary: &mut ServerSummary,
+    harness: &Harness,
+    first: FirstConnections,
+    summary: &RefCell<ServerSummary>,
 ) -> Result<Option<Era>, Error> {
-    harness.has_handshake = eras.legacy.is_some();
-    summary.answers = eras.legacy.is_some() || eras.modern.is_some();
+    let FirstConnections { legacy, modern } = first;
+    harness.has_handshake.set(legacy.is_some());
+    summary.borrow_mut().answers = legacy.is_some() || matches!(modern, Some(FirstModern::Spoken(..)));
     let mut main = None;
-    if let Some((connection, facts)) = eras.legacy {
-        if ordinary::run(harness, connection, facts).await? {
-            main = Some(Era::Legacy);
-            handshake::run(harness, summary).await?;
+    let mut probes: Vec<Probe<'_>> = Vec::new();
+    match legacy {
+        Some((connection, facts)) => {
+            if let Some(probe) = ordinary::begin(harness, connection, facts).await? {
+                main = Some(Era::Legacy);
+                // The first connection is closed before another one is opened, if there can be only one at a time.
+                let misuse = misuse::probes(harness, &probe);
+                probes.push(Box::pin(probe.run()));
+                probes.extend(handshake::probes(harness, summary));
+                probes.extend(misuse);
+            }
         }
-    } else {
-        handshake::skip(harness);
+        None => handshake::skip(harness),
     }
-    if let Some((connection, facts)) = eras.modern {
-        summary.is_modern = true;
-        ordinary::run(harness, connection, facts).await?;
-        main = main.or(Some(Era::Modern));
-    } else {
-        modern::skip(harness);
+    match modern {
+        Some(FirstModern::Spoken(connection, facts)) => {
+            summary.borrow_mut().is_modern = true;
+            main = main.or(Some(Era::Modern));
+            if let Some(probe) = ordinary::begin(harness, connection, facts).await? {
+                probes.extend(modern::probes(harness, probe));
+            }
+        }
+        Some(FirstModern::Undecided(mut connection, id)) => probes.push(Box::pin(async move {
+            let outcome = connection.settled_response(&id).await;
+            match eras::modern_era(harness, connection, outcome, summary).await {
+                Some((connection, facts)) => {
+                    summary.borrow_mut().is_modern = true;
+                    match ordinary::begin(harness, connection, facts).await? {
+                        Some(probe) => harness.run_all(modern::probes(harness, probe)).await,
+                        None => Ok(()),
+                    }
+                }
+                None => {
+                    modern::skip(harness);
+                    Ok(())
+                }
+            }
+        })),
+        None => modern::skip(harness),
     }
+    if let Some(era) = main {
+        probes.extend(hostile::probes(harness, era));
+    }
+    harness.run_all(probes).await?;
     Ok(main)
 }
 

@@ -1,15 +1,19 @@
 //! Probes of the modern era: versions and metadata of each request, removed methods, `subscriptions/listen`.
 
 use barewire_proto::json::{Json, Kind};
-use barewire_proto::mcp::{Revision, key};
+use barewire_proto::mcp::{Era, Revision, key};
 use serde_json::{Value, json};
 
-use super::harness::{Harness, initialize_params};
-use super::ordinary::ServerProbe;
-use super::outcome::{RequestOutcome, is_response_to};
+use super::eras::EraFacts;
+use super::harness::{Harness, Probe, initialize_params};
+use super::misuse;
+use super::ordinary::{Judgement, LISTS, NO_SUCH_URI, ServerProbe};
+use super::outcome::{RequestOutcome, ResultResponse, is_response_to};
+use crate::Error;
 use crate::check::catalogue::modern::{
-    CHECKS, LISTEN_ACKNOWLEDGED, MODERN_META, MODERN_REMOVED_METHODS, MODERN_VERSION,
+    CHECKS, LISTEN_ACKNOWLEDGED, MODERN_META, MODERN_REMOVED_METHODS, MODERN_STATELESS, MODERN_VERSION,
 };
+use crate::check::catalogue::tools::LIST_ORDER;
 
 pub(super) fn skip(harness: &Harness) {
     for check in CHECKS {
@@ -19,35 +23,95 @@ pub(super) fn skip(harness: &Harness) {
     harness.skip_all(CHECKS, "the server does not speak 2026-07-28");
 }
 
+/// Returns all probes of the modern era.
+pub(super) fn probes<'a>(harness: &'a Harness, probe: ServerProbe<'a>) -> Vec<Probe<'a>> {
+    let (facts, misuse) = (probe.facts.clone(), misuse::probes(harness, &probe));
+    let mut probes: Vec<Probe<'_>> = vec![Box::pin(probe.run())];
+    probes.extend(misuse);
+    if !harness.is_http() {
+        probes.push(harness.side(first_request(harness, facts)));
+    }
+    probes
+}
+
+/// Sends a request to a new process without `server/discover` before it, and checks that it is served.
+async fn first_request(harness: &Harness, facts: EraFacts) -> Result<(), Error> {
+    if !harness.wants(&[&MODERN_STATELESS]) {
+        return Ok(());
+    }
+    let Some(method) = facts.declared_list() else {
+        harness.skip_all(&[&MODERN_STATELESS], "the server has no lists");
+        return Ok(());
+    };
+    let _subject = harness.progress("a request without server/discover before it");
+    let mut connection = harness.spawn(Era::Modern, true).await?;
+    let outcome = connection.claimed_request_within(method, json!({}), harness.first_patience()).await;
+    let what = format!("{method} as the first request of a connection");
+    harness.expect_result(&MODERN_STATELESS, &connection, &what, &outcome);
+    if let RequestOutcome::Result(first) = &outcome
+        && !harness.recording.ledger().has_failed(&LIST_ORDER)
+    {
+        // Other requests must not change the list, so it is the same after them.
+        for (_, other) in LISTS.iter().filter(|(capability, _)| facts.declares(capability)) {
+            connection.claimed_request(other, json!({})).await;
+        }
+        let again = connection.claimed_request(method, json!({})).await;
+        if let RequestOutcome::Result(result) = &again
+            && names(result, method) != names(first, method)
+        {
+            let detail = format!("{method} has other entries after other requests than before them");
+            harness.fail(&MODERN_STATELESS, &connection, Some(&again), detail);
+        }
+    }
+    harness.close(connection).await;
+    Ok(())
+}
+
+/// Returns the names or URIs in the first page of a list, in a fixed order.
+fn names(result: &ResultResponse, method: &str) -> Vec<String> {
+    let (member, name) = match method {
+        "resources/list" => ("resources", "uri"),
+        "prompts/list" => ("prompts", "name"),
+        _ => ("tools", "name"),
+    };
+    let entries = result.at(&[member]).into_iter().flat_map(Json::elements).take(MAX_NAMES);
+    let mut names: Vec<String> = entries.filter_map(|it| Some(it.member(name)?.string()?.into_owned())).collect();
+    names.sort();
+    names
+}
+
 impl ServerProbe<'_> {
-    pub(super) async fn modern(&mut self) {
-        self.harness.progress("the modern era");
-        self.unsupported_version().await;
-        self.missing_metadata().await;
-        self.removed_methods().await;
-        self.listen().await;
+    /// Sends requests with wrong versions and metadata, and methods that the modern era does not have.
+    pub(super) async fn modern_misuse(&mut self) -> Result<(), Error> {
+        if self.harness.wants(&[&MODERN_VERSION]) {
+            let meta = json!({key::PROTOCOL_VERSION: UNSUPPORTED_VERSION, key::CLIENT_CAPABILITIES: {}});
+            self.request_with_meta(meta, Judgement::UnsupportedVersion).await?;
+        }
+        if self.harness.wants(&[&MODERN_META]) {
+            self.missing_metadata().await?;
+        }
+        if self.harness.wants(&[&MODERN_REMOVED_METHODS]) {
+            self.removed_methods().await?;
+        }
+        Ok(())
     }
 
     /// Sends `server/discover`, or `tools/list` if the server lacks it, with this metadata and no other metadata.
-    async fn request_with_meta(&mut self, meta: Value) -> RequestOutcome {
+    async fn request_with_meta(&mut self, meta: Value, judgement: Judgement) -> Result<(), Error> {
+        self.reconnect_if_closed().await?;
         let method = if self.facts.discovers { "server/discover" } else { "tools/list" };
-        let connection = &mut self.connection;
-        let id = connection.next_id();
+        let id = self.connection.next_id();
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"_meta": meta}});
-        connection.claim(&id.to_string());
-        connection.send_json(&request).await;
-        connection.wait_for_response(&id.to_string()).await
+        self.connection.claim(&id.to_string());
+        self.connection.send_json(&request).await;
+        self.await_response(id.to_string(), judgement).await;
+        Ok(())
     }
 
-    async fn unsupported_version(&mut self) {
-        if !self.harness.wants(&[&MODERN_VERSION]) {
-            return;
-        }
-        let meta = json!({key::PROTOCOL_VERSION: UNSUPPORTED_VERSION, key::CLIENT_CAPABILITIES: {}});
-        let outcome = self.request_with_meta(meta).await;
-        let (harness, connection) = (&*self.harness, &self.connection);
-        harness.expect_code(&MODERN_VERSION, connection, "an unsupported version", &outcome, &[-32022]);
-        let RequestOutcome::Error(response) = &outcome else { return };
+    pub(super) fn judge_version(&self, outcome: &RequestOutcome) {
+        let (harness, connection) = (self.harness, &self.connection);
+        harness.expect_code(&MODERN_VERSION, connection, "an unsupported version", outcome, &[-32022]);
+        let RequestOutcome::Error(response) = outcome else { return };
         if response.code != -32022 {
             return;
         }
@@ -62,13 +126,10 @@ impl ServerProbe<'_> {
         } else {
             return;
         };
-        harness.fail(&MODERN_VERSION, connection, Some(&outcome), detail);
+        harness.fail(&MODERN_VERSION, connection, Some(outcome), detail);
     }
 
-    async fn missing_metadata(&mut self) {
-        if !self.harness.wants(&[&MODERN_META]) {
-            return;
-        }
+    async fn missing_metadata(&mut self) -> Result<(), Error> {
         let version = json!(Revision::LATEST);
         let incomplete = [
             ("a request without protocolVersion", json!({key::CLIENT_CAPABILITIES: {}})),
@@ -76,41 +137,35 @@ impl ServerProbe<'_> {
         ];
         // Over HTTP a header also has the version, and the server may report that header and body do not match.
         let codes: &[i64] = if self.harness.is_http() { &[-32602, -32020] } else { &[-32602] };
-        for (request, meta) in incomplete {
-            let outcome = self.request_with_meta(meta).await;
-            self.harness.expect_code(&MODERN_META, &self.connection, request, &outcome, codes);
+        for (what, meta) in incomplete {
+            let judgement = Judgement::Code { check: &MODERN_META, what: what.to_owned(), codes };
+            self.request_with_meta(meta, judgement).await?;
         }
-        let outcome =
-            self.request_with_meta(json!({key::PROTOCOL_VERSION: version, key::CLIENT_CAPABILITIES: {}})).await;
-        self.harness.expect_result(&MODERN_META, &self.connection, "a request without clientInfo", &outcome);
+        let meta = json!({key::PROTOCOL_VERSION: version, key::CLIENT_CAPABILITIES: {}});
+        let judgement = Judgement::Result { check: &MODERN_META, what: "a request without clientInfo" };
+        self.request_with_meta(meta, judgement).await
     }
 
-    async fn removed_methods(&mut self) {
-        if !self.harness.wants(&[&MODERN_REMOVED_METHODS]) {
-            return;
+    async fn removed_methods(&mut self) -> Result<(), Error> {
+        let check = &MODERN_REMOVED_METHODS;
+        // A server of both eras may treat `initialize` as a handshake. Any error code is right for `initialize`, because
+        // the error may list the supported versions.
+        if !self.harness.has_handshake.get() {
+            let judgement = Judgement::AnyError { check, what: "initialize" };
+            self.ask("initialize", initialize_params("2025-11-25"), judgement).await?;
         }
         for (method, params) in [
-            ("initialize", initialize_params("2025-11-25")),
             ("ping", json!({})),
             ("logging/setLevel", json!({"level": "error"})),
-            ("resources/subscribe", json!({"uri": "barewire-check://no/such/resource"})),
+            ("resources/subscribe", json!({"uri": NO_SUCH_URI})),
         ] {
-            // A server of both eras may treat `initialize` as a handshake.
-            if method == "initialize" && self.harness.has_handshake {
-                continue;
-            }
-            let outcome = self.connection.claimed_request(method, params).await;
-            // Any error code is right for `initialize`, because the error may list the supported versions.
-            let codes: &[i64] = match (&outcome, method) {
-                (RequestOutcome::Error(response), "initialize") => &[response.code],
-                _ => &[-32601],
-            };
-            self.harness.expect_code(&MODERN_REMOVED_METHODS, &self.connection, method, &outcome, codes);
+            self.expect_code(check, method, method, params, &[-32601]).await?;
         }
+        Ok(())
     }
 
     /// Sends `subscriptions/listen` for declared changes, and checks that the first message is the acknowledgement.
-    async fn listen(&mut self) {
+    pub(super) async fn listen(&mut self) {
         if !self.harness.wants(&[&LISTEN_ACKNOWLEDGED]) {
             return;
         }
@@ -118,12 +173,15 @@ impl ServerProbe<'_> {
             [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")];
         let is_true = |it: Json<'_>| it.kind() == Kind::True;
         let declares = |name: &str| self.facts.capability(&[name, "listChanged"]).is_some_and(is_true);
-        let Some((_, filter)) = filters.iter().find(|(name, _)| declares(name)) else {
-            self.harness.skip_all(&[&LISTEN_ACKNOWLEDGED], "the server declares no listChanged");
+        let changes = filters.iter().find(|(name, _)| declares(name)).map(|(_, filter)| json!({*filter: true}));
+        let subscribes = self.facts.capability(&["resources", "subscribe"]).is_some_and(is_true);
+        let updates = subscribes.then(|| json!({"resourceSubscriptions": [NO_SUCH_URI]}));
+        let Some(filter) = changes.or(updates) else {
+            self.harness.skip_all(&[&LISTEN_ACKNOWLEDGED], "the server declares neither listChanged nor subscribe");
             return;
         };
-        let (harness, connection) = (&*self.harness, &mut self.connection);
-        let id = connection.send_request("subscriptions/listen", json!({"notifications": {*filter: true}})).await;
+        let (harness, connection) = (self.harness, &mut self.connection);
+        let id = connection.send_request("subscriptions/listen", json!({"notifications": filter})).await;
         connection.claim(&id);
         let deadline = connection.response_deadline();
         harness.recording.ledger().inspected(&LISTEN_ACKNOWLEDGED);
@@ -150,3 +208,5 @@ impl ServerProbe<'_> {
 
 /// A version that no server will ever speak.
 const UNSUPPORTED_VERSION: &str = "v999.0.0";
+/// The maximum number of entries of a list that are compared; more than a model can choose from.
+const MAX_NAMES: usize = 16_384;

@@ -16,53 +16,97 @@ use super::outcome::RequestOutcome;
 use super::tool::{ListedTool, MAX_TOOLS, tool_name, tools};
 use crate::Error;
 use crate::check::catalogue::Check;
-use crate::check::catalogue::envelope::{ID_FIDELITY, NOTIFICATION_SILENCE};
+use crate::check::catalogue::envelope::{ID_FIDELITY, NOTIFICATION_SILENCE, UNANSWERED_REQUEST};
 use crate::check::catalogue::flow::{BAD_CURSOR, PAGINATION};
+use crate::check::catalogue::framing::{ONE_MESSAGE_A_LINE, STDOUT_PURITY};
 use crate::check::catalogue::lifecycle::MUTE_SERVER;
 use crate::check::catalogue::methods::{CAPABILITY_TRUTH, INVALID_PARAMS, PING, RESOURCE_NOT_FOUND, UNKNOWN_METHOD};
 use crate::check::catalogue::tools::LIST_ORDER;
 use crate::check::ledger::SkipReason;
+use crate::check::passive::HARD_NAME;
 
-/// Runs the probes. Returns false if the server answers no request; then further probes are useless.
-pub(super) async fn run(harness: &mut Harness, connection: ServerConnection, facts: EraFacts) -> Result<bool, Error> {
-    let mut probe = ServerProbe { harness, connection, facts, tools: Vec::new(), hasher: RandomState::new() };
-    let answers = probe.ping().await;
-    if answers {
-        probe.lists().await?;
-        probe.unknown_names().await?;
-        probe.capabilities().await?;
-        probe.ids().await?;
-        probe.notifications().await?;
-        probe.reconnect_if_closed().await?;
-        probe.tool_calls().await?;
-        if probe.connection.era == Era::Modern {
-            probe.reconnect_if_closed().await?;
-            probe.modern().await;
-        }
+/// Reads the lists of a server, and returns the probe of its connection; `None` if the server answers no request, so that
+/// further probes are useless.
+pub(super) async fn begin(
+    harness: &Harness,
+    connection: ServerConnection,
+    facts: EraFacts,
+) -> Result<Option<ServerProbe<'_>>, Error> {
+    let mut probe = ServerProbe::new(harness, connection, facts);
+    if !probe.ping().await {
+        harness.close(probe.connection).await;
+        return Ok(None);
     }
-    let ServerProbe { harness, connection, .. } = probe;
-    if !answers || harness.is_http() {
-        harness.close(connection).await;
-    } else {
-        harness.progress("the exit of the process");
-        ending::check_exit(harness, connection).await;
+    probe.lists().await?;
+    // Several probes at once would hold several of such messages in memory.
+    if probe.connection.received.bytes > LARGE_OUTPUT {
+        harness.is_sequential.set(true);
     }
-    Ok(answers)
+    Ok(Some(probe))
 }
 
 /// A connection to a server, and the facts about that server.
 pub(super) struct ServerProbe<'a> {
-    pub(super) harness: &'a mut Harness,
+    pub(super) harness: &'a Harness,
     pub(super) connection: ServerConnection,
     pub(super) facts: EraFacts,
     pub(super) tools: Vec<ListedTool>,
+    /// The ids of requests that were not answered soon, each with the judgement of its outcome.
+    deferred: Vec<(String, Judgement)>,
     /// Hashes cursors, which can be as long as a message.
     hasher: RandomState,
 }
 
+/// The judgement of the outcome of a request.
+pub(super) enum Judgement {
+    /// The response must be an error with one of these codes.
+    Code { check: &'static Check, what: String, codes: &'static [i64] },
+    /// The response must be an error.
+    AnyError { check: &'static Check, what: &'static str },
+    /// The response must be a result.
+    Result { check: &'static Check, what: &'static str },
+    /// The response must be the error for an unsupported version.
+    UnsupportedVersion,
+    /// The method belongs to a capability, which the server has declared or not.
+    Capability { capability: &'static str, method: &'static str, is_declared: bool },
+    /// The response must have exactly this id.
+    Id(&'static str),
+    /// The passive checks judge the response, and report a missing one.
+    Passive,
+}
+
+impl<'a> ServerProbe<'a> {
+    pub(super) fn new(harness: &'a Harness, connection: ServerConnection, facts: EraFacts) -> Self {
+        let (tools, deferred) = (Vec::new(), Vec::new());
+        Self { harness, connection, facts, tools, deferred, hasher: RandomState::new() }
+    }
+}
+
 impl ServerProbe<'_> {
-    fn declares(&self, capability: &str) -> bool {
-        self.facts.capability(&[capability]).is_some_and(|it| it.kind() != Kind::Null)
+    pub(super) async fn run(mut self) -> Result<(), Error> {
+        self.unknown_names().await?;
+        self.capabilities().await?;
+        self.ids().await?;
+        self.notifications().await?;
+        self.settle().await;
+        self.reconnect_if_closed().await?;
+        self.tool_calls().await?;
+        if self.connection.era == Era::Modern {
+            self.reconnect_if_closed().await?;
+            self.listen().await;
+        }
+        let Self { harness, connection, .. } = self;
+        if harness.is_http() {
+            harness.close(connection).await;
+        } else {
+            let _subject = harness.progress("the exit of the process");
+            ending::check_exit(harness, connection).await;
+        }
+        Ok(())
+    }
+
+    pub(super) fn declares(&self, capability: &str) -> bool {
+        self.facts.declares(capability)
     }
 
     /// Reconnects if the process has exited, which the passive checks report.
@@ -71,29 +115,69 @@ impl ServerProbe<'_> {
     }
 
     pub(super) async fn reconnect(&mut self) -> Result<(), Error> {
+        self.settle().await;
         if self.harness.is_late() {
             return Ok(());
         }
-        if let Some(connection) = self.harness.connect(self.connection.era, false).await? {
+        if let Some(connection) = self.harness.connect(self.connection.era, self.connection.is_misuse).await? {
             let old = std::mem::replace(&mut self.connection, connection);
             self.harness.close(old).await;
         }
         Ok(())
     }
 
+    /// Sends a request and judges its outcome: at once, or in `settle` if there is no response soon.
+    pub(super) async fn ask(&mut self, method: &str, params: Value, judgement: Judgement) -> Result<(), Error> {
+        self.reconnect_if_closed().await?;
+        let id = self.connection.send_request(method, params).await;
+        self.await_response(id, judgement).await;
+        Ok(())
+    }
+
+    pub(super) async fn await_response(&mut self, id: String, judgement: Judgement) {
+        if !matches!(judgement, Judgement::Passive | Judgement::Capability { .. }) {
+            self.connection.claim(&id);
+        }
+        match self.connection.early_response(&id).await {
+            Some(outcome) => self.judge(&judgement, &outcome),
+            None => self.deferred.push((id, judgement)),
+        }
+    }
+
+    /// Waits for the responses that did not arrive soon, for all of them at once, and judges them.
+    pub(super) async fn settle(&mut self) {
+        for (id, judgement) in std::mem::take(&mut self.deferred) {
+            let outcome = self.connection.settled_response(&id).await;
+            self.judge(&judgement, &outcome);
+        }
+    }
+
+    fn judge(&self, judgement: &Judgement, outcome: &RequestOutcome) {
+        let (harness, connection) = (self.harness, &self.connection);
+        match judgement {
+            Judgement::Code { check, what, codes } => harness.expect_code(check, connection, what, outcome, codes),
+            Judgement::AnyError { check, what } => harness.expect_error(check, connection, what, outcome),
+            Judgement::Result { check, what } => harness.expect_result(check, connection, what, outcome),
+            Judgement::UnsupportedVersion => self.judge_version(outcome),
+            Judgement::Capability { capability, method, is_declared } => {
+                self.judge_capability(capability, method, *is_declared, outcome);
+            }
+            Judgement::Id(id) => self.judge_id(id, outcome),
+            Judgement::Passive => {}
+        }
+    }
+
     /// Sends an ordinary request, and checks that the response is an error with one of these codes.
-    async fn expect_code(
+    pub(super) async fn expect_code(
         &mut self,
         check: &'static Check,
         what: &str,
         method: &str,
         params: Value,
-        codes: &[i64],
+        codes: &'static [i64],
     ) -> Result<(), Error> {
         if self.harness.wants(&[check]) {
-            self.reconnect_if_closed().await?;
-            let outcome = self.connection.claimed_request(method, params).await;
-            self.harness.expect_code(check, &self.connection, what, &outcome, codes);
+            self.ask(method, params, Judgement::Code { check, what: what.to_owned(), codes }).await?;
         }
         Ok(())
     }
@@ -104,29 +188,39 @@ impl ServerProbe<'_> {
         if self.connection.era != Era::Legacy {
             return true;
         }
-        let outcome = self.connection.claimed_request("ping", json!({})).await;
-        if matches!(outcome, RequestOutcome::NoResponse) {
-            let list = self.declared_list().unwrap_or("tools/list");
-            if let RequestOutcome::NoResponse = self.connection.claimed_request(list, json!({})).await {
+        let _subject = self.harness.progress("ping");
+        let ping = self.connection.send_request("ping", json!({})).await;
+        self.connection.claim(&ping);
+        let mut outcome = self.connection.early_response(&ping).await;
+        if outcome.is_none() {
+            let list = self.facts.declared_list().unwrap_or("tools/list");
+            let id = self.connection.send_request(list, json!({})).await;
+            self.connection.claim(&id);
+            let listed = self.connection.wait_for_response(&id).await;
+            if matches!(listed, RequestOutcome::NoResponse) {
+                outcome = Some(self.connection.settled_response(&ping).await);
+            }
+            if let (RequestOutcome::NoResponse, Some(RequestOutcome::NoResponse)) = (&listed, &outcome) {
                 let detail = format!("initialize is answered, but neither ping nor {list} after it");
                 self.harness.fail(&MUTE_SERVER, &self.connection, None, detail);
                 return false;
             }
-            self.harness.liveness_method = list;
-            self.connection.liveness = list;
+            if outcome.is_none() {
+                self.harness.liveness_method.set(list);
+                self.connection.liveness = list;
+            }
         }
         if self.harness.wants(&[&PING]) {
-            self.harness.expect_result(&PING, &self.connection, "ping", &outcome);
+            match outcome {
+                Some(outcome) => self.judge(&PING_RESULT, &outcome),
+                None => self.deferred.push((ping, PING_RESULT)),
+            }
         }
         true
     }
 
-    fn declared_list(&self) -> Option<&'static str> {
-        LISTS.iter().find(|(capability, _)| self.declares(capability)).map(|(_, method)| *method)
-    }
-
     async fn lists(&mut self) -> Result<(), Error> {
-        self.harness.progress("lists");
+        let _subject = self.harness.progress("lists");
         for (capability, method) in LISTS {
             if self.declares(capability) {
                 self.reconnect_if_closed().await?;
@@ -136,7 +230,7 @@ impl ServerProbe<'_> {
                 }
             }
         }
-        if self.declared_list().is_none() {
+        if self.facts.declared_list().is_none() {
             self.harness.skip_all(&[&PAGINATION, &BAD_CURSOR], "the server has no lists");
         }
         Ok(())
@@ -148,7 +242,16 @@ impl ServerProbe<'_> {
         let mut cursors = HashSet::new();
         for page in 1.. {
             let params = cursor.as_ref().map_or(json!({}), |cursor| json!({"cursor": cursor}));
-            let outcome = self.connection.request(method, params).await;
+            let id = self.connection.send_request(method, params).await;
+            let outcome = match self.connection.early_response(&id).await {
+                Some(outcome) => outcome,
+                // Another page must be waited for. If the first one is missing, only this list is.
+                None if cursor.is_none() && page == 1 && member != "tools" => {
+                    self.deferred.push((id, Judgement::Passive));
+                    break;
+                }
+                None => self.connection.settled_response(&id).await,
+            };
             let fail = |detail: String| {
                 self.harness.fail(&PAGINATION, &self.connection, Some(&outcome), format!("{method}: {detail}"));
             };
@@ -208,78 +311,78 @@ impl ServerProbe<'_> {
         }
     }
 
-    /// Requests methods, tools, prompts, resources and cursors that do not exist.
+    /// Requests methods, tools, prompts and resources that do not exist, also by names that are hard to write.
     async fn unknown_names(&mut self) -> Result<(), Error> {
-        self.harness.progress("unknown names");
+        let _subject = self.harness.progress("unknown names");
         let (method, unknown) = ("barewire/no-such-method", json!({}));
         self.expect_code(&UNKNOWN_METHOD, "an unknown method", method, unknown, &[-32601]).await?;
         if self.declares("tools") {
             let unknown = json!({"name": NO_SUCH, "arguments": {}});
             self.expect_code(&INVALID_PARAMS, "an unknown tool", "tools/call", unknown, &[-32602]).await?;
-            let nameless = json!({"arguments": {}});
-            self.expect_code(&INVALID_PARAMS, "tools/call without a name", "tools/call", nameless, &[-32602]).await?;
+            self.ask("tools/call", json!({"name": HARD_NAME, "arguments": {}}), Judgement::Passive).await?;
         }
         if self.declares("prompts") {
             let unknown = json!({"name": NO_SUCH});
             self.expect_code(&INVALID_PARAMS, "an unknown prompt", "prompts/get", unknown, &[-32602]).await?;
+            self.ask("prompts/get", json!({"name": HARD_NAME}), Judgement::Passive).await?;
         }
         if !self.declares("tools") && !self.declares("prompts") {
             self.harness.skip_all(&[&INVALID_PARAMS], "the server has neither tools nor prompts");
         }
         if self.declares("resources") {
-            let unknown = json!({"uri": "barewire-check://no/such/resource"});
+            let unknown = json!({"uri": NO_SUCH_URI});
             let codes: &[i64] = if self.connection.era == Era::Modern { &[-32602] } else { &[-32002, -32602] };
             self.expect_code(&RESOURCE_NOT_FOUND, "an unknown URI", "resources/read", unknown, codes).await?;
         } else {
             self.harness.skip_all(&[&RESOURCE_NOT_FOUND], "the server has no resources");
         }
-        if let Some(method) = self.declared_list() {
-            let what = format!("{method} with an unknown cursor");
-            let unknown = json!({"cursor": "barewire-no-such-cursor"});
-            self.expect_code(&BAD_CURSOR, &what, method, unknown, &[-32602]).await?;
+        Ok(())
+    }
+
+    /// Requests methods of declared capabilities, and checks that the server has them.
+    async fn capabilities(&mut self) -> Result<(), Error> {
+        let is_selected = self.harness.wants(&[&CAPABILITY_TRUTH, &UNANSWERED_REQUEST]);
+        if !is_selected || self.facts.capability(&[]).is_none_or(|it| it.kind() == Kind::Null) {
+            return Ok(());
+        }
+        let _subject = self.harness.progress("capabilities");
+        for (capability, method, params) in capability_requests(&self.connection) {
+            if self.declares(capability) {
+                let judgement = Judgement::Capability { capability, method, is_declared: true };
+                self.ask(method, params, judgement).await?;
+            }
+        }
+        // A server with resources need not have templates, but must answer.
+        if self.declares("resources") {
+            self.ask("resources/templates/list", json!({}), Judgement::Passive).await?;
+        }
+        let subscribes = self.facts.capability(&["resources", "subscribe"]).is_some_and(|it| it.kind() == Kind::True);
+        if self.connection.era == Era::Legacy && subscribes {
+            for method in ["resources/subscribe", "resources/unsubscribe"] {
+                self.ask(method, json!({"uri": NO_SUCH_URI}), Judgement::Passive).await?;
+            }
         }
         Ok(())
     }
 
-    /// Requests methods of declared and of undeclared capabilities, and checks that the responses fit the declaration.
-    async fn capabilities(&mut self) -> Result<(), Error> {
-        if !self.harness.wants(&[&CAPABILITY_TRUTH])
-            || self.facts.capability(&[]).is_none_or(|it| it.kind() == Kind::Null)
-        {
-            return Ok(());
+    fn judge_capability(&self, capability: &str, method: &str, is_declared: bool, outcome: &RequestOutcome) {
+        // `unanswered-request` reports a missing response.
+        if outcome.frame().is_none() && !outcome.is_refused() {
+            let why = SkipReason::Nothing(format!("{method} got no response").into());
+            self.harness.recording.ledger().skip(&CAPABILITY_TRUTH, why);
+            return;
         }
-        self.harness.progress("capabilities");
-        let completion =
-            json!({"ref": {"type": "ref/prompt", "name": NO_SUCH}, "argument": {"name": "a", "value": ""}});
-        let mut requests: Vec<_> = LISTS.iter().map(|(name, method)| (*name, *method, json!({}))).collect();
-        if self.connection.revision.has_completions_capability() {
-            requests.push(("completions", "completion/complete", completion));
-        }
-        if self.connection.era == Era::Legacy {
-            requests.push(("logging", "logging/setLevel", json!({"level": "error"})));
-        }
-        for (capability, method, params) in requests {
-            self.reconnect_if_closed().await?;
-            // `unanswered-request` reports a missing response.
-            let outcome = self.connection.request(method, params).await;
-            if outcome.frame().is_none() && !outcome.is_refused() {
-                let why = SkipReason::Nothing(format!("{method} got no response").into());
-                self.harness.recording.ledger().skip(&CAPABILITY_TRUTH, why);
-                continue;
+        self.harness.recording.ledger().inspected(&CAPABILITY_TRUTH);
+        let detail = match (is_declared, outcome) {
+            (true, RequestOutcome::Error(response)) if response.code == -32601 => {
+                format!("{capability} is declared, but {method} is answered with error -32601")
             }
-            self.harness.recording.ledger().inspected(&CAPABILITY_TRUTH);
-            let detail = match (self.declares(capability), &outcome) {
-                (true, RequestOutcome::Error(response)) if response.code == -32601 => {
-                    format!("{capability} is declared, but {method} is answered with error -32601")
-                }
-                (false, RequestOutcome::Result(..)) => {
-                    format!("{capability} is not declared, but {method} is answered with a result")
-                }
-                _ => continue,
-            };
-            self.harness.fail(&CAPABILITY_TRUTH, &self.connection, Some(&outcome), detail);
-        }
-        Ok(())
+            (false, RequestOutcome::Result(..)) => {
+                format!("{capability} is not declared, but {method} is answered with a result")
+            }
+            _ => return,
+        };
+        self.harness.fail(&CAPABILITY_TRUTH, &self.connection, Some(outcome), detail);
     }
 
     /// Sends requests with ids that servers easily alter. The passive checks report a response with another id.
@@ -287,53 +390,74 @@ impl ServerProbe<'_> {
         if !self.harness.wants(&[&ID_FIDELITY]) {
             return Ok(());
         }
-        self.harness.progress("ids");
-        self.reconnect_if_closed().await?;
+        let _subject = self.harness.progress("ids");
         let method = self.connection.liveness_method();
         for id in UNUSUAL_IDS {
+            self.reconnect_if_closed().await?;
             let params = self.connection.with_meta(json!({}));
             let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n");
             self.connection.send(line.as_bytes()).await;
-            self.connection.claim(id);
-            let outcome = self.connection.wait_for_response(id).await;
-            let detail = match &outcome {
-                // According to RFC 8259, not every implementation can represent such a number. The request may be
-                // ignored, but its id must not be altered.
-                RequestOutcome::NoResponse if *id == BEYOND_2_53 => continue,
-                RequestOutcome::NoResponse => Some(format!("a request with id {id} gets no response")),
-                // A number with the same value is not enough, because the client may compare the text.
-                RequestOutcome::Result(result) if !has_id(&result.frame.bytes, id) => {
-                    Some(format!("the response to id {id} writes the id differently"))
-                }
-                _ => None,
-            };
-            if let Some(detail) = detail.filter(|_| !self.harness.recording.ledger().has_failed(&ID_FIDELITY)) {
-                self.harness.fail(&ID_FIDELITY, &self.connection, Some(&outcome), detail);
-            }
-            if outcome.frame().is_none() {
-                break;
-            }
+            self.await_response((*id).to_owned(), Judgement::Id(id)).await;
         }
         Ok(())
     }
 
-    /// Sends several kinds of notifications. The passive checks report responses to them.
+    fn judge_id(&self, id: &str, outcome: &RequestOutcome) {
+        // A response that cannot be read is reported as such.
+        let is_unreadable =
+            [&STDOUT_PURITY, &ONE_MESSAGE_A_LINE].iter().any(|it| self.harness.recording.ledger().has_failed(it));
+        let detail = match outcome {
+            RequestOutcome::NoResponse if is_unreadable => return,
+            RequestOutcome::NoResponse => format!("a request with id {id} gets no response"),
+            // A number with the same value is not enough, because the client may compare the text.
+            RequestOutcome::Result(result) if !has_id(&result.frame.bytes, id) => {
+                format!("the response to id {id} writes the id differently")
+            }
+            _ => return,
+        };
+        if !self.harness.recording.ledger().has_failed(&ID_FIDELITY) {
+            self.harness.fail(&ID_FIDELITY, &self.connection, Some(outcome), detail);
+        }
+    }
+
+    /// Sends a notification that no server knows. The passive checks report a response to it.
     async fn notifications(&mut self) -> Result<(), Error> {
         if !self.harness.wants(&[&NOTIFICATION_SILENCE]) {
             return Ok(());
         }
-        self.harness.progress("notifications");
+        let _subject = self.harness.progress("notifications");
+        self.reconnect_if_closed().await?;
+        // According to RFC 8259, not every implementation can represent such a number. The request may be ignored, but
+        // its id must not be altered, which the passive checks report.
+        let method = self.connection.liveness_method();
+        let params = self.connection.with_meta(json!({}));
+        let line =
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":{BEYOND_2_53},\"method\":\"{method}\",\"params\":{params}}}\n");
+        self.connection.claim(BEYOND_2_53);
+        self.connection.send(line.as_bytes()).await;
+        self.connection.still_answers().await;
+        self.connection.wait_until_quiet().await;
+        self.connection.abandon(BEYOND_2_53);
         self.reconnect_if_closed().await?;
         self.connection.notify("notifications/barewire/no-such", json!({})).await;
-        if self.connection.era == Era::Legacy {
-            self.connection.notify("notifications/roots/list_changed", json!({})).await;
-            self.connection.notify("notifications/initialized", json!({})).await;
-        }
-        // A server that handles messages in order has handled the notifications when it answers this request.
+        // A server that handles messages in order has handled the notification when it answers this request.
         self.connection.still_answers().await;
         self.connection.wait_until_quiet().await;
         Ok(())
     }
+}
+
+/// Returns the requests that belong to capabilities: the capability, the method and the params.
+pub(super) fn capability_requests(connection: &ServerConnection) -> Vec<(&'static str, &'static str, Value)> {
+    let completion = json!({"ref": {"type": "ref/prompt", "name": NO_SUCH}, "argument": {"name": "a", "value": ""}});
+    let mut requests: Vec<_> = LISTS.iter().map(|(name, method)| (*name, *method, json!({}))).collect();
+    if connection.revision.has_completions_capability() {
+        requests.push(("completions", "completion/complete", completion));
+    }
+    if connection.era == Era::Legacy {
+        requests.push(("logging", "logging/setLevel", json!({"level": "error"})));
+    }
+    requests
 }
 
 /// Whether a message has this id, written the same way. A string may be written with other escapes.
@@ -343,17 +467,24 @@ fn has_id(message: &[u8], id: &str) -> bool {
     json.is_some_and(|json| json.members().any(|member| member.name == "id" && is_same(member.value.as_str())))
 }
 
-/// The lists of a server. Each has a capability, which is also the name of the result's member, and a method.
-const LISTS: &[(&str, &str)] = &[("tools", "tools/list"), ("resources", "resources/list"), ("prompts", "prompts/list")];
+const PING_RESULT: Judgement = Judgement::Result { check: &PING, what: "ping" };
 
-/// Ids that servers easily alter: digits in a string, an empty string, escapes, zero, a negative and a large integer.
+/// The lists of a server. Each has a capability, which is also the name of the result's member, and a method.
+pub(super) const LISTS: &[(&str, &str)] =
+    &[("tools", "tools/list"), ("resources", "resources/list"), ("prompts", "prompts/list")];
+
+/// Ids that servers easily alter: digits in a string, an empty string, escapes, zero, a negative integer, a long string.
 const UNUSUAL_IDS: &[&str] =
-    &["\"7\"", "\"\"", "\"a\\u00e4\\n\\\"\"", "0", "-1", "\"00000000-0000-4000-8000-000000000000\"", BEYOND_2_53];
+    &["\"7\"", "\"\"", "\"a\\u00e4\\n\\\"\"", "0", "-1", "\"00000000-0000-4000-8000-000000000000\""];
 
 /// 2^53 + 1, the first integer that a 64-bit float cannot hold.
 const BEYOND_2_53: &str = "9007199254740993";
 
 const NO_SUCH: &str = "barewire-no-such";
+pub(super) const NO_SUCH_URI: &str = "barewire-check://no/such/resource";
+
+/// The output in bytes, after the lists, from which probes run one after the other.
+const LARGE_OUTPUT: usize = 1024 * 1024;
 
 /// The maximum number of pages of a list; barewire's client has the same limit.
 const MAX_PAGES: usize = 1000;

@@ -33,6 +33,8 @@ struct RecordingState {
 #[derive(Clone)]
 pub(super) struct LocatedFrame {
     pub(super) location: Location,
+    /// The time at which the end of the frame was written or arrived.
+    pub(super) time: Duration,
     pub(super) bytes: Rc<[u8]>,
 }
 
@@ -42,9 +44,10 @@ impl LocatedFrame {
         size_of::<Self>() + self.bytes.len()
     }
 
-    /// Returns the frame as JSON, or `None` if it is not JSON.
+    /// Returns the frame as JSON, or `None` if it is not JSON. A byte order mark is skipped: the passive checks report
+    /// it, and the probes go on.
     pub(super) fn json(&self) -> Option<Json<'_>> {
-        Json::parse(&self.bytes).ok()
+        Json::parse(self.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.bytes)).ok()
     }
 }
 
@@ -62,7 +65,8 @@ impl Observer for RecordingSink {
     fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker) {
         if let WireItem::Frame(frame) = item {
             let bytes = frame.bytes.unwrap_or_default().into();
-            self.frames.push(LocatedFrame { location: Location::of(frame, 0), bytes });
+            let time = frame.place.and_then(|place| place.time).unwrap_or_default();
+            self.frames.push(LocatedFrame { location: Location::of(frame, 0), time, bytes });
         }
         self.inspector.item(item, operations);
     }
@@ -77,12 +81,23 @@ impl Recording {
         Self(Rc::new(RefCell::new(RecordingState { clock, received: 0, pipeline: pipeline(capture) })))
     }
 
-    /// Records bytes that were written or read, and returns the frames that these bytes complete.
+    /// Records bytes that are written or read now, and returns the frames that these bytes complete.
     pub(super) fn bytes(&self, channel: &Channel, stream: Stream, bytes: &[u8]) -> Vec<LocatedFrame> {
+        self.bytes_at(channel, stream, bytes, self.clock().now())
+    }
+
+    /// Records bytes that were written or read at this time, and returns the frames that these bytes complete.
+    pub(super) fn bytes_at(
+        &self,
+        channel: &Channel,
+        stream: Stream,
+        bytes: &[u8],
+        time: Duration,
+    ) -> Vec<LocatedFrame> {
         if stream == Stream::ToClient {
             self.0.borrow_mut().received += bytes.len();
         }
-        self.push(|pipeline, time| pipeline.bytes(channel, stream, bytes, time))
+        self.push(|pipeline, _| pipeline.bytes(channel, stream, bytes, time))
     }
 
     pub(super) fn stderr(&self, channel: &Channel, time: Duration, line: Vec<u8>) {
@@ -129,6 +144,13 @@ impl Recording {
 
     pub(super) fn passive(&self) -> RefMut<'_, PassiveChecks> {
         RefMut::map(self.0.borrow_mut(), |state| &mut state.pipeline.observer().inspector.checks)
+    }
+
+    /// Notes that the response without an id in this frame is for the request with this id.
+    pub(super) fn attribute(&self, channel: &Channel, id: &str, frame: Option<u64>) {
+        let state = &mut *self.0.borrow_mut();
+        let Inspector { checks, ledger, .. } = &mut state.pipeline.observer().inspector;
+        checks.attribute(channel.as_str(), id, frame, ledger);
     }
 
     /// Ends the run, and returns the ledger, and an error if the capture could not be written.

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::multiline::MultilineMessages;
 use super::violation::{EnvelopeViolation, WITHOUT_ID, is_line, violation};
-use super::{MessageContext, ObservationState};
+use super::{HARD_NAME, MessageContext, ObservationState};
 use crate::check::catalogue::envelope::{
     ANSWERED_ONCE, BATCH_POLICY, ID_FIDELITY, JSONRPC_MESSAGES, NOTIFICATION_SILENCE, STRUCTURED_ERRORS,
     UNANSWERED_REQUEST,
@@ -226,6 +226,20 @@ impl EnvelopeChecks {
         }
     }
 
+    /// Reports the response without an id in this frame as the response to the client's request with this id.
+    pub(super) fn attribute_to(&mut self, name: &str, id: &str, frame: Option<u64>, ledger: &mut Ledger) {
+        let Some(conversation) = self.conversations.get_mut(name) else { return };
+        let waiting = &mut conversation.waiting[Side::Client as usize];
+        *waiting = waiting.saturating_sub(1);
+        conversation.last_request[Side::Client as usize].take_if(|last| last == id);
+        let is_it = |finding: &mut Finding| finding.location.frame.is_some() && finding.location.frame == frame;
+        for finding in conversation.undecided.extract_if(.., is_it) {
+            let detail =
+                format!("the response has no id, the request has id {}", crate::text::shown(id.as_bytes(), 60));
+            report(Finding { check: &ID_FIDELITY, detail, ..finding }, ledger);
+        }
+    }
+
     /// Returns the unanswered requests, except those that a probe or another check reports.
     fn unanswered<'w>(
         &self,
@@ -371,9 +385,18 @@ fn check_error_message(context: &MessageContext<'_>, message: &str, ledger: &mut
         context.fail_in(ledger, &STRUCTURED_ERRORS, "/error/message", "the error's message is empty");
     } else if trace.iter().any(|sign| message.contains(sign)) {
         context.fail_in(ledger, &STRUCTURED_ERRORS, "/error/message", "the error's message contains a stack trace");
-    } else if message.trim().contains('\n') {
+    } else if without_name(context, message).trim().contains('\n') {
         context.fail_in(ledger, &STRUCTURED_ERRORS, "/error/message", "the error's message has several lines");
     }
+}
+
+/// Returns the message of an error without the name in its request, which may contain a line break.
+fn without_name(context: &MessageContext<'_>, message: &str) -> String {
+    let name = match context.tracked.relation {
+        Relation::Response { operation, .. } => operation.name.as_deref(),
+        _ => Some(HARD_NAME).filter(|_| context.state.client_is_ours),
+    };
+    name.filter(|name| !name.is_empty()).map_or_else(|| message.to_owned(), |name| message.replace(name, ""))
 }
 
 /// The maximum number of undecided findings, and of refusable frames, of each conversation.

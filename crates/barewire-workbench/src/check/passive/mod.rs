@@ -53,6 +53,8 @@ pub(crate) struct ObservationState {
     late_after: Duration,
     /// Channels on which a probe breaks rules on purpose and judges the end of the process itself.
     misuse_channels: HashSet<String>,
+    /// Channels on which a probe compares responses itself, because they may belong to other requests.
+    compared_channels: HashSet<String>,
     /// The channel and id of each request for which a probe itself reports a missing response.
     claimed: HashSet<(String, String)>,
     /// The time of the last item.
@@ -85,9 +87,10 @@ impl PassiveChecks {
         Self::with(false, Duration::from_secs(2))
     }
 
-    /// Returns the checks for a live run, in which the client is `barewire check` itself.
+    /// Returns the checks for a live run, in which the client is `barewire check` itself. It knows better when a
+    /// response is late, because it sends a request after the cancellation.
     pub(crate) fn of_our_own() -> Self {
-        Self::with(true, Duration::from_millis(100))
+        Self::with(true, Duration::MAX)
     }
 
     fn with(client_is_ours: bool, late_after: Duration) -> Self {
@@ -103,6 +106,23 @@ impl PassiveChecks {
     /// Claims a request: a probe reports a missing response itself, and `unanswered-request` does not.
     pub(crate) fn claim(&mut self, channel: &str, id: &str) {
         self.state.claimed.insert((channel.to_owned(), id.to_owned()));
+    }
+
+    /// Marks a channel on which a probe compares responses itself.
+    pub(crate) fn mark_compared(&mut self, channel: &str) {
+        self.state.compared_channels.insert(channel.to_owned());
+    }
+
+    /// Removes the mark of a channel, because the probe turned out to follow the rules.
+    pub(crate) fn unmark_misuse(&mut self, channel: &str) {
+        self.state.misuse_channels.remove(channel);
+    }
+
+    /// Notes that the response without an id in this frame is for the request with this id, because no other request
+    /// was in flight and no other response followed.
+    pub(crate) fn attribute(&mut self, channel: &str, id: &str, frame: Option<u64>, ledger: &mut Ledger) {
+        self.claim(channel, id);
+        self.envelope.attribute_to(channel, id, frame, ledger);
     }
 
     /// Handles an event or a line of stderr that `operations` has already handled.
@@ -160,13 +180,16 @@ impl PassiveChecks {
         let revision = request.map_or_else(|| tracked.conversation.revision(), |request| request.revision);
         let context = MessageContext { tracked, revision, request, state: &self.state };
         self.envelope.message(&context, ledger);
-        methods::message(&context, &self.tools, self.modern.is_modern(tracked.conversation), ledger);
-        shape::message(&context, ledger);
-        self.tools.message(&context, ledger);
-        self.flow.message(&context, ledger);
-        self.modern.message(&context, ledger);
-        self.http.message(&context, &self.tools, ledger);
-        self.privacy.message(&context, ledger);
+        let is_compared = self.state.compared_channels.contains(&tracked.conversation.name);
+        if !is_compared {
+            methods::message(&context, &self.tools, self.modern.is_modern(tracked.conversation), ledger);
+            shape::message(&context, ledger);
+            self.tools.message(&context, ledger);
+            self.flow.message(&context, ledger);
+            self.modern.message(&context, ledger);
+            self.http.message(&context, &self.tools, ledger);
+            self.privacy.message(&context, ledger);
+        }
         if let Relation::Response { operation, .. } = tracked.relation {
             self.requests.remove(&operation.number);
         }
@@ -259,3 +282,6 @@ fn is_complete(result: Json<'_>) -> bool {
 
 /// The maximum number of requests that are tracked; more than any client has in flight.
 const MAX_REQUESTS: usize = 65_536;
+/// A name in requests of `barewire check` with characters that a server must escape or encode if it repeats the name in
+/// an error: a quote, a backslash, a line break, a tab, letters outside ASCII and outside the first 65,536 characters.
+pub(crate) const HARD_NAME: &str = "barewire \"no\\such\"\n\tZürich 東京 🎉";

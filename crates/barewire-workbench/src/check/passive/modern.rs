@@ -11,7 +11,7 @@ use super::methods::client_has;
 use super::pages::Pages;
 use crate::check::catalogue::modern::{
     CACHING_HINTS, INPUT_REQUIRED, LISTEN_ACKNOWLEDGED, MODERN_DISCOVER, MODERN_LOGGING, MODERN_META,
-    MODERN_SERVER_REQUESTS, RESULT_TYPE, SERVER_INFO,
+    MODERN_SERVER_REQUESTS, RESULT_TYPE, SERVER_INFO, UNKNOWN_RESULT_TYPE,
 };
 use crate::check::ledger::Ledger;
 use crate::operations::{Conversation, Handshake, Relation, member};
@@ -185,6 +185,7 @@ fn check_result(context: &MessageContext<'_>, method: &str, result: Json<'_>, le
     } else if text.is_none() {
         context.fail_in(ledger, &RESULT_TYPE, "/result/resultType", "resultType is not a string");
     }
+    check_known_type(context, method, text.as_deref(), ledger);
     let is_complete = text.as_deref().is_none_or(|kind| kind == "complete");
     if is_complete && CACHEABLE.contains(&method) {
         check_caching_hints(context, method, result, ledger);
@@ -194,6 +195,18 @@ fn check_result(context: &MessageContext<'_>, method: &str, result: Json<'_>, le
     }
     if method == "server/discover" {
         check_discover(context, result, ledger);
+    }
+}
+
+/// Checks that the client can know the type of a result: a type of the specification, or maybe of an extension.
+fn check_known_type(context: &MessageContext<'_>, method: &str, kind: Option<&str>, ledger: &mut Ledger) {
+    ledger.inspected(&UNKNOWN_RESULT_TYPE);
+    let Some(kind) = kind.filter(|kind| !matches!(*kind, "complete" | "input_required")) else { return };
+    let declared = context.request.and_then(|request| request.capabilities.as_deref());
+    let declared = declared.and_then(|text| Json::parse(text.as_bytes()).ok()?.member("extensions"));
+    if declared.is_none_or(|extensions| extensions.members().next().is_none()) {
+        let detail = format!("the result of {method} has the resultType {}", shown(kind.as_bytes(), 40));
+        context.fail_in(ledger, &UNKNOWN_RESULT_TYPE, "/result/resultType", detail);
     }
 }
 

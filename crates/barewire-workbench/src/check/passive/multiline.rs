@@ -77,7 +77,8 @@ enum MultilineState {
 
 impl PartialMessage {
     fn append(&mut self, line: &[u8]) -> MultilineState {
-        self.text.push(b'\n');
+        // A space, because a line break inside of a string would not be JSON. The message is torn all the same.
+        self.text.push(b' ');
         self.text.extend_from_slice(line);
         self.lines += 1;
         self.nesting.push(line);

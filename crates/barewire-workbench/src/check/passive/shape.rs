@@ -12,6 +12,7 @@ use serde_path_to_error::Segment;
 
 use super::{MessageContext, is_complete};
 use crate::check::catalogue::lifecycle::RESULT_SHAPE;
+use crate::check::catalogue::methods::EMPTY_RESULTS;
 use crate::check::ledger::Ledger;
 use crate::operations::{Relation, member};
 use crate::text::shown;
@@ -33,6 +34,14 @@ pub(super) fn message(context: &MessageContext<'_>, ledger: &mut Ledger) {
     // Results that ask for input and results with a task have other members.
     if !is_complete(result) || member(Some(result), "task").is_some() {
         return;
+    }
+    if !context.is_modern() && EMPTY.contains(&operation.method.as_str()) {
+        ledger.inspected(&EMPTY_RESULTS);
+        if let Some(member) = result.members().find(|member| member.name != "_meta") {
+            let name = shown(member.name.to_name().as_bytes(), 40);
+            let detail = format!("the result of {} has the member {name}", operation.method);
+            context.fail_in(ledger, &EMPTY_RESULTS, "/result", detail);
+        }
     }
     let read = match operation.method.as_str() {
         "initialize" => read::<InitializeResult>(result),
@@ -72,6 +81,9 @@ fn content(result: Json<'_>) -> Result<(), ShapeError> {
     }
     Ok(())
 }
+
+/// The methods whose results are empty.
+const EMPTY: [&str; 4] = ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 
 /// The content types of the latest revision. Earlier revisions have fewer.
 const KINDS: [&str; 5] = ["text", "image", "audio", "resource_link", "resource"];

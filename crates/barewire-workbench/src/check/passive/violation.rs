@@ -39,7 +39,10 @@ pub(super) fn violation(
             let is_truncated = matches!(invalid.rule, Rule::Truncated);
             let is_redacted = tracked.frame.place.is_some_and(|place| place.redacted);
             let too_long = matches!(invalid.rule, Rule::TooLong { .. } | Rule::BatchTooLong { .. });
-            if is_truncated && tracked.text.is_some() || is_redacted || too_long {
+            // A probe that sends an empty array judges the response itself.
+            let is_judged = matches!(invalid.rule, Rule::EmptyBatch)
+                && context.state.misuse_channels.contains(&tracked.conversation.name);
+            if is_truncated && tracked.text.is_some() || is_redacted || too_long || is_judged {
                 return None;
             }
             let text = tracked.text.unwrap_or_default();

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use barewire::transport::Exit;
 use barewire_proto::transcript::{Note, Stream};
-use tokio::io::AsyncReadExt;
 use tokio::time::{sleep, timeout};
 
-use super::{CHUNK, Exited, Link, ServerConnection};
+use super::{Exited, Link, ServerConnection};
+use crate::check::live::outcome::is_response_to;
 use crate::platform::processes::{ProcessInfo, list_processes};
 
 pub(in crate::check::live) struct ProcessEnd {
@@ -31,10 +31,8 @@ impl ServerConnection {
         }
         self.wait_for_answers(patience).await;
         let mut by_itself = self.exited();
-        if by_itself.is_none() {
-            if let Some(pipes) = self.pipes() {
-                pipes.writer = None;
-            }
+        let is_open = self.pipes().is_some_and(|pipes| pipes.writer.take().is_some());
+        if by_itself.is_none() && is_open {
             self.recording.event(&self.channel, Note::Eof(Stream::ToServer));
         }
         let since = Instant::now();
@@ -76,6 +74,29 @@ impl ServerConnection {
         ProcessEnd { by_itself, took, orphans, exit }
     }
 
+    /// Closes stdin, and returns the ids of those requests that are not answered before the output ends, or in time.
+    pub(in crate::check::live) async fn unanswered_at_eof(
+        &mut self,
+        ids: &[String],
+        patience: Duration,
+    ) -> Vec<String> {
+        if let Some(pipes) = self.pipes() {
+            pipes.writer = None;
+        }
+        self.recording.event(&self.channel, Note::Eof(Stream::ToServer));
+        let mut missing = ids.to_vec();
+        let deadline = self.deadline(patience);
+        while !missing.is_empty()
+            && let Some(frame) = self.next_frame(deadline).await
+        {
+            missing.retain(|id| !frame.json().is_some_and(|message| is_response_to(message, id)));
+        }
+        for id in ids {
+            self.abandon(id);
+        }
+        missing
+    }
+
     /// Waits until our requests are answered, also those that no probe waits for any more. A server that is still
     /// answering when its stdin ends may exit with an error.
     async fn wait_for_answers(&mut self, patience: Duration) {
@@ -89,13 +110,12 @@ impl ServerConnection {
 
     /// Reads and records output, for up to `POLL_INTERVAL`. Returns false if no output arrived.
     async fn read_rest(&mut self) -> bool {
-        let mut chunk = vec![0; CHUNK];
         if self.is_closed {
             return false;
         }
         let Some(pipes) = self.pipes() else { return false };
-        let Ok(read) = timeout(POLL_INTERVAL, pipes.reader.read(&mut chunk)).await else { return false };
-        self.handle_read(read, &chunk);
+        let Ok(arrival) = timeout(POLL_INTERVAL, pipes.arrivals.next()).await else { return false };
+        self.handle_arrival(&arrival);
         self.inbox.clear();
         self.inbox_bytes = 0;
         true

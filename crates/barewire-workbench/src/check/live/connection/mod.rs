@@ -3,32 +3,36 @@
 mod end;
 mod liveness;
 mod pipes;
+mod waiting;
 
-use std::collections::{HashSet, VecDeque};
-use std::io;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use barewire_proto::json::Kind;
 use barewire_proto::mcp::{Era, Revision, key};
 use barewire_proto::rpc::{self, Message, Parsed};
 use barewire_proto::transcript::{Channel, Note, Stream};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::timeout_at;
+use tokio::io::AsyncWriteExt;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::http_client::RecordingClient;
-use super::outcome::{ErrorResponse, RequestOutcome, is_response_to, outcome};
+use super::io_thread::Arrival;
+use super::outcome::{ErrorResponse, RequestOutcome};
 use super::recording::{LocatedFrame, Recording};
-use crate::check::finding::Location;
+use crate::check::catalogue::framing::STDOUT_PURITY;
+use crate::check::finding::{Finding, Location, Party};
 
 pub(super) use crate::platform::processes::Exited;
 pub(super) use end::ProcessEnd;
 pub(super) use pipes::ServerPipes;
+pub(super) use waiting::lacks_id;
 
 /// A connection to the server, and the messages on it.
 pub(super) struct ServerConnection {
     pub(super) channel: Channel,
     pub(super) era: Era,
+    /// Whether a probe breaks rules on this connection on purpose, and judges the exit of the process itself.
+    pub(super) is_misuse: bool,
     /// The agreed revision.
     pub(super) revision: Revision,
     recording: Recording,
@@ -42,6 +46,14 @@ pub(super) struct ServerConnection {
     unwritten: Vec<u8>,
     /// The ids of our requests that may still be answered.
     unanswered: HashSet<String>,
+    /// The requests for whose responses a probe waits later, each with its response if that has arrived.
+    deferred: HashMap<String, DeferredRequest>,
+    /// The time of our last request, or of the last response to one.
+    last_exchange: Instant,
+    /// The longest time that a response took so far, without the start of the program.
+    slowest: Duration,
+    /// Whether something was sent that a server may be unable to read, and may refuse with an error without an id.
+    has_sent_garbage: bool,
     pub(super) error_without_id: Option<ErrorResponse>,
     pub(super) received: ReceivedOutput,
     last_sent: Option<Location>,
@@ -50,10 +62,19 @@ pub(super) struct ServerConnection {
     /// The method of the requests that test whether a legacy server still answers.
     pub(super) liveness: &'static str,
     last_id: u64,
+    pub(super) last_token: String,
     /// The time without output after which no further output is expected.
     quiet: Duration,
     /// Whether the server has closed its output.
     pub(super) is_closed: bool,
+    /// The place of this connection among those that may exist at once.
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+/// A request for whose response a probe waits later.
+struct DeferredRequest {
+    sent: Instant,
+    outcome: Option<RequestOutcome>,
 }
 
 /// The output of the server so far, including output that is not a message.
@@ -78,10 +99,12 @@ impl ServerConnection {
         recording: Recording,
         patience: Duration,
         run_deadline: Instant,
+        place: Option<OwnedSemaphorePermit>,
     ) -> Self {
         Self {
             channel,
             era: Era::Legacy,
+            is_misuse: false,
             revision: Revision::LATEST_LEGACY,
             recording,
             patience,
@@ -91,14 +114,20 @@ impl ServerConnection {
             inbox_bytes: 0,
             unwritten: Vec::new(),
             unanswered: HashSet::new(),
+            deferred: HashMap::new(),
+            last_exchange: Instant::now(),
+            slowest: Duration::ZERO,
+            has_sent_garbage: false,
             error_without_id: None,
             received: ReceivedOutput::default(),
             last_sent: None,
             answered: 0,
             liveness: "ping",
             last_id: 0,
+            last_token: String::new(),
             quiet: liveness::MIN_QUIET,
             is_closed: false,
+            _place: place,
         }
     }
 
@@ -128,36 +157,48 @@ impl ServerConnection {
         if !self.unwritten.is_empty() {
             return;
         }
+        // What has arrived before is recorded before, so that the capture has the order of the wire.
+        self.take_arrived();
         if let Some(frame) = self.recording.bytes(&self.channel, Stream::ToServer, bytes).pop() {
             self.last_sent = Some(frame.location);
         }
-        for line in bytes.split(|byte| *byte == b'\n') {
-            if let Parsed::Message(Message::Request(request)) = rpc::parse(line, usize::MAX) {
-                self.unanswered.insert(request.id.to_string());
+        for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
+            match rpc::parse(line, rpc::DEFAULT_DEPTH) {
+                Parsed::Message(Message::Request(request)) => {
+                    self.last_exchange = Instant::now();
+                    self.unanswered.insert(request.id.to_string());
+                    self.has_sent_garbage |= line.len() > LONG_LINE;
+                }
+                Parsed::Message(_) => {}
+                Parsed::Batch(_) | Parsed::Invalid(_) => self.has_sent_garbage = true,
             }
         }
         self.unwritten.extend_from_slice(bytes);
         self.write_rest(deadline).await;
     }
 
-    /// Writes the unwritten bytes until the deadline, and reads at the same time unless too many frames wait.
-    async fn write_rest(&mut self, deadline: Instant) {
+    /// Writes the unwritten bytes until the deadline, and reads at the same time unless too many frames wait. A server
+    /// that reads a long message slowly has more time.
+    async fn write_rest(&mut self, mut deadline: Instant) {
+        let last = self.deadline(self.patience * MAX_WRITE_PATIENCE).max(deadline);
         let Some(mut writer) = self.pipes().and_then(|pipes| pipes.writer.take()) else {
             return self.unwritten.clear();
         };
-        let mut chunk = vec![0; CHUNK];
         while !self.unwritten.is_empty() && !self.is_over(deadline) {
             let may_read = !self.is_closed && self.inbox_bytes < MAX_INBOX_BYTES;
             let Self { link: Link::Pipes(pipes), unwritten, .. } = self else { return };
             let event = tokio::select! {
                 written = writer.write(unwritten) => PipeEvent::Written(written),
-                read = pipes.reader.read(&mut chunk), if may_read => PipeEvent::Read(read),
+                arrival = pipes.arrivals.next(), if may_read => PipeEvent::Read(arrival),
                 () = tokio::time::sleep_until(deadline.into()) => PipeEvent::Timeout,
             };
             match event {
                 PipeEvent::Written(Ok(0) | Err(_)) => self.unwritten.clear(),
-                PipeEvent::Written(Ok(count)) => drop(self.unwritten.drain(..count)),
-                PipeEvent::Read(read) => self.handle_read(read, &chunk),
+                PipeEvent::Written(Ok(count)) => {
+                    self.unwritten.drain(..count);
+                    deadline = self.response_deadline().clamp(deadline, last);
+                }
+                PipeEvent::Read(arrival) => self.handle_arrival(&arrival),
                 PipeEvent::Timeout => break,
             }
         }
@@ -209,9 +250,20 @@ impl ServerConnection {
         self.last_id
     }
 
+    /// Returns a new progress token.
+    pub(super) fn next_token(&mut self) -> String {
+        self.last_token = format!("barewire-{}", self.next_id());
+        self.last_token.clone()
+    }
+
     pub(super) async fn notify(&mut self, method: &str, params: Value) {
         let params = if self.era == Era::Modern { params } else { self.with_meta(params) };
         self.send_json(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
+    }
+
+    /// Returns the time, as frames have it.
+    pub(super) fn now(&self) -> Duration {
+        self.recording.clock().now()
     }
 
     pub(super) async fn cancel_request(&mut self, id: &str) {
@@ -251,69 +303,6 @@ impl ServerConnection {
         }
     }
 
-    pub(super) async fn wait_for_response(&mut self, id: &str) -> RequestOutcome {
-        self.wait_for_response_within(id, self.patience).await
-    }
-
-    pub(super) async fn wait_for_response_within(&mut self, id: &str, patience: Duration) -> RequestOutcome {
-        let deadline = self.deadline(patience);
-        loop {
-            let Some(frame) = self.next_frame_for(Some(id), deadline).await else {
-                if let Link::Http(client) = &mut self.link
-                    && let Some(refusal) = client.refusal(id)
-                {
-                    client.claim(id);
-                    return RequestOutcome::Refused(refusal);
-                }
-                // No finding is needed, because the exit of the process or the end of the run explains the missing
-                // response.
-                if self.is_closed || self.is_over(self.run_deadline) {
-                    self.claim(id);
-                }
-                return if self.is_closed { RequestOutcome::Disconnected } else { RequestOutcome::NoResponse };
-            };
-            if let Some(outcome) = self.handle_frame(frame, Some(id), deadline).await {
-                self.unanswered.remove(id);
-                return outcome;
-            }
-        }
-    }
-
-    /// Returns the next frame, or `None` at the deadline.
-    pub(super) async fn next_frame(&mut self, deadline: Instant) -> Option<LocatedFrame> {
-        self.next_frame_for(None, deadline).await
-    }
-
-    /// Returns the next frame, or `None` at the deadline. Over HTTP, `None` also means that the request's exchange
-    /// ended.
-    async fn next_frame_for(&mut self, id: Option<&str>, deadline: Instant) -> Option<LocatedFrame> {
-        let mut chunk = vec![0; CHUNK];
-        loop {
-            if let Some(frame) = self.inbox.pop_front() {
-                self.inbox_bytes -= frame.size();
-                if let Parsed::Message(Message::Response(response)) = rpc::parse(&frame.bytes, usize::MAX) {
-                    self.unanswered.remove(&response.id.to_string());
-                }
-                return Some(frame);
-            }
-            // The deadline is also checked here, because reads from a server that never stops writing never time out.
-            if self.is_closed || self.is_over(deadline) {
-                return None;
-            }
-            match &mut self.link {
-                Link::Pipes(pipes) => {
-                    let read = timeout_at(deadline.into(), pipes.reader.read(&mut chunk)).await.ok()?;
-                    self.handle_read(read, &chunk);
-                }
-                Link::Http(client) if !client.is_waiting(id) => return None,
-                Link::Http(client) => {
-                    let frames = timeout_at(deadline.into(), client.next()).await.ok()?;
-                    self.keep(frames);
-                }
-            }
-        }
-    }
-
     fn keep(&mut self, frames: Vec<LocatedFrame>) {
         self.inbox_bytes += frames.iter().map(LocatedFrame::size).sum::<usize>();
         self.inbox.extend(frames);
@@ -322,38 +311,6 @@ impl ServerConnection {
     /// Whether a deadline has passed, or nothing more is read in this run.
     fn is_over(&self, deadline: Instant) -> bool {
         Instant::now() >= deadline || self.recording.is_full()
-    }
-
-    /// Returns the outcome if the frame is the response to the request with the id `wanted`; else handles the message.
-    async fn handle_frame(
-        &mut self,
-        frame: LocatedFrame,
-        wanted: Option<&str>,
-        deadline: Instant,
-    ) -> Option<RequestOutcome> {
-        match rpc::parse(&frame.bytes, usize::MAX) {
-            Parsed::Message(Message::Request(request)) => {
-                let (id, method) = (request.id.to_string(), request.method.to_name().into_owned());
-                self.answer_server(&id, &method, deadline).await;
-                return None;
-            }
-            Parsed::Message(Message::Response(response)) if wanted == Some(&*response.id.to_string()) => {
-                return Some(outcome(frame.clone()));
-            }
-            _ => {}
-        }
-        // The passive checks report a malformed response; the probes accept it as a response.
-        let message = frame.json()?;
-        if wanted.is_some_and(|id| is_response_to(message, id)) {
-            return Some(outcome(frame.clone()));
-        }
-        if self.error_without_id.is_none()
-            && message.member("id").is_none_or(|id| id.kind() == Kind::Null)
-            && let RequestOutcome::Error(response) = outcome(frame.clone())
-        {
-            self.error_without_id = Some(response);
-        }
-        None
     }
 
     /// Answers a request of a legacy server, if there is time. A modern client must not answer.
@@ -398,23 +355,34 @@ impl ServerConnection {
         (Instant::now() + patience).min(self.run_deadline)
     }
 
-    fn handle_read(&mut self, read: io::Result<usize>, chunk: &[u8]) {
+    fn handle_arrival(&mut self, Arrival { time, bytes }: &Arrival) {
         self.record_stderr();
-        match read {
-            Ok(0) | Err(_) => {
-                self.is_closed = true;
-                let frames = self.recording.event(&self.channel, Note::Eof(Stream::ToClient));
-                self.keep(frames);
-            }
-            Ok(count) => {
-                let read = &chunk[..count];
-                self.received.bytes += count;
-                let room = MAX_START.saturating_sub(self.received.start.len());
-                self.received.start.extend_from_slice(&read[..count.min(room)]);
-                let frames = self.recording.bytes(&self.channel, Stream::ToClient, read);
-                self.received.lines += frames.len();
-                self.keep(frames);
-            }
+        if bytes.is_empty() {
+            self.is_closed = true;
+            let frames = self.recording.event(&self.channel, Note::Eof(Stream::ToClient));
+            return self.keep(frames);
+        }
+        self.received.bytes += bytes.len();
+        let room = MAX_START.saturating_sub(self.received.start.len());
+        let was_short = self.received.start.len() < BYTE_ORDER_MARK.len();
+        self.received.start.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        if was_short && self.received.start.starts_with(BYTE_ORDER_MARK) {
+            let detail = "the output begins with a byte order mark";
+            let finding = Finding::new(&STDOUT_PURITY, Party::Server, self.channel_location(), detail);
+            self.recording.ledger().fail(finding.seen(&self.received.start));
+        }
+        let frames = self.recording.bytes_at(&self.channel, Stream::ToClient, bytes, *time);
+        self.received.lines += frames.len();
+        self.keep(frames);
+    }
+
+    /// Records the output that has arrived so far, unless too many frames wait.
+    fn take_arrived(&mut self) {
+        while !self.is_closed
+            && self.inbox_bytes < MAX_INBOX_BYTES
+            && let Some(arrival) = self.pipes().and_then(|pipes| pipes.arrivals.try_next())
+        {
+            self.handle_arrival(&arrival);
         }
     }
 
@@ -427,8 +395,8 @@ impl ServerConnection {
 }
 
 enum PipeEvent {
-    Written(io::Result<usize>),
-    Read(io::Result<usize>),
+    Written(std::io::Result<usize>),
+    Read(Arrival),
     Timeout,
 }
 
@@ -440,6 +408,8 @@ pub(super) fn modern_meta() -> [(&'static str, Value); 3] {
     ]
 }
 
+/// U+FEFF in UTF-8. The decoder of lines skips it at the start of a stream.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The maximum length of `ReceivedOutput::start`; enough to recognise another framing or encoding.
 const MAX_START: usize = 4096;
 /// The maximum number of the server's requests that are answered over HTTP, where each answer is an exchange of its
@@ -448,5 +418,7 @@ const MAX_HTTP_ANSWERS: usize = 256;
 /// The length of the waiting frames above which no more is read while a message is written: more than a server sends
 /// before it reads its input.
 const MAX_INBOX_BYTES: usize = 4 * 1024 * 1024;
-/// The size of the read buffer, which is the capacity of a pipe.
-const CHUNK: usize = 64 * 1024;
+/// The maximum time for writing one message, in multiples of the patience.
+const MAX_WRITE_PATIENCE: u32 = 4;
+/// The length in bytes from which a server may refuse a line without reading its id.
+const LONG_LINE: usize = 60_000;

@@ -8,15 +8,15 @@ use std::time::Duration;
 use barewire::Server;
 use barewire::transport::{Child, ExitFuture, SpawnError, Stderr, Transport, memory};
 use barewire_proto::transcript::Channel;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::task::JoinHandle;
+use tokio::io::AsyncWrite;
 
-use super::{CHUNK, Exited};
+use super::Exited;
+use crate::check::live::io_thread::{AbortOnDrop, Arrivals, IoThread};
 use crate::check::live::recording::Recording;
 use crate::platform;
 
 pub(in crate::check::live) struct ServerPipes {
-    pub(super) reader: Pin<Box<dyn AsyncRead>>,
+    pub(super) arrivals: Arrivals,
     /// The server's stdin; `None` after stdin is closed.
     pub(super) writer: Option<Pin<Box<dyn AsyncWrite>>>,
     /// A future that ends the process group and waits for the process. `None` for a server in memory.
@@ -29,14 +29,6 @@ enum ServerHandle {
     /// The id of a child process.
     Child(u32),
     Task(AbortOnDrop),
-}
-
-struct AbortOnDrop(JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 /// Lines of stderr that are not recorded yet.
@@ -53,7 +45,9 @@ impl ServerPipes {
         argv: &[OsString],
         channel: &Channel,
         recording: &Recording,
+        io: &IoThread,
     ) -> Result<Self, SpawnError> {
+        let _io = io.enter();
         let stderr = Arc::new(Mutex::new(StderrBuffer::default()));
         let (buffer, clock) = (Arc::clone(&stderr), recording.clock());
         let on_line = move |line: &[u8]| {
@@ -67,28 +61,29 @@ impl ServerPipes {
         let server = ServerHandle::Child(process.pid());
         recording.open(channel, argv);
         let parts = process.into_parts();
-        let (reader, writer) = (Box::pin(parts.reader), Box::pin(parts.writer));
-        Ok(Self { reader, writer: Some(writer), exit: parts.exit, server, stderr })
+        let (arrivals, writer) = (io.read(parts.reader), Box::pin(parts.writer));
+        Ok(Self { arrivals, writer: Some(writer), exit: parts.exit, server, stderr })
     }
 
     /// Runs a server of this process on an in-memory connection.
-    pub(in crate::check::live) fn in_memory(server: &Server) -> Self {
-        let (here, there) = memory(CHUNK);
+    pub(in crate::check::live) fn in_memory(server: &Server, io: &IoThread) -> Self {
+        let _io = io.enter();
+        let (here, there) = memory(MEMORY_PIPE);
         let serving = server.serve(there);
         let task = tokio::spawn(async move {
             let _ = serving.await;
         });
         let parts = here.into_parts();
-        let (reader, writer) = (Box::pin(parts.reader), Box::pin(parts.writer));
-        let server = ServerHandle::Task(AbortOnDrop(task));
-        Self { reader, writer: Some(writer), exit: None, server, stderr: Arc::default() }
+        let (arrivals, writer) = (io.read(parts.reader), Box::pin(parts.writer));
+        let server = ServerHandle::Task(task.into());
+        Self { arrivals, writer: Some(writer), exit: None, server, stderr: Arc::default() }
     }
 
     /// Returns the exit of the process or of the task; `None` if the server is still running.
     pub(super) fn exited(&self) -> Option<Exited> {
         match &self.server {
             ServerHandle::Child(pid) => platform::exited(*pid),
-            ServerHandle::Task(task) => task.0.is_finished().then_some(Exited::Code(0)),
+            ServerHandle::Task(task) => task.is_finished().then_some(Exited::Code(0)),
         }
     }
 
@@ -101,6 +96,8 @@ impl ServerPipes {
     }
 }
 
+/// The capacity of a connection in memory, which is that of a pipe.
+const MEMORY_PIPE: usize = 64 * 1024;
 /// The time between a signal and the next, stronger signal; short, because the process already had time to exit after
 /// its stdin was closed.
 const GRACE: Duration = Duration::from_millis(300);

@@ -1,0 +1,209 @@
+//! Waits for responses: for a short time at first, so that a request without a response delays no other, and for as long
+//! as the user allows at the end.
+
+use std::time::{Duration, Instant};
+
+use barewire_proto::json::Kind;
+use barewire_proto::rpc::{self, Message, Parsed};
+use tokio::time::timeout_at;
+
+use super::{DeferredRequest, Link, ServerConnection};
+use crate::check::live::outcome::{RequestOutcome, is_response_to, outcome};
+use crate::check::live::recording::LocatedFrame;
+
+impl ServerConnection {
+    pub(in crate::check::live) async fn wait_for_response(&mut self, id: &str) -> RequestOutcome {
+        self.wait_for_response_within(id, self.patience).await
+    }
+
+    pub(in crate::check::live) async fn wait_for_response_within(
+        &mut self,
+        id: &str,
+        patience: Duration,
+    ) -> RequestOutcome {
+        match self.wait_until(id, self.deadline(patience)).await {
+            Some(outcome) => outcome,
+            None => self.missing(id),
+        }
+    }
+
+    /// Waits a short time for a response. `None` means that it may still arrive; `settled_response` waits for it.
+    /// Meanwhile other requests can be sent.
+    pub(in crate::check::live) async fn early_response(&mut self, id: &str) -> Option<RequestOutcome> {
+        let soon = (self.slowest * 8).max(MIN_EARLY).min(self.patience);
+        self.response_within(id, soon).await
+    }
+
+    /// Waits up to this time for a response. `None` means that it may still arrive.
+    pub(in crate::check::live) async fn response_within(&mut self, id: &str, time: Duration) -> Option<RequestOutcome> {
+        let known = self.deferred.remove(id).unwrap_or(DeferredRequest { sent: Instant::now(), outcome: None });
+        if known.outcome.is_some() {
+            return known.outcome;
+        }
+        let outcome = self.wait_until(id, self.deadline(time)).await;
+        if outcome.is_none() {
+            if self.is_closed || self.http().is_some_and(|client| client.refusal(id).is_some()) {
+                return Some(self.missing(id));
+            }
+            self.deferred.insert(id.to_owned(), known);
+        }
+        outcome
+    }
+
+    /// Waits for a response that `early_response` has not seen, until nothing was answered for as long as the user
+    /// allows.
+    pub(in crate::check::live) async fn settled_response(&mut self, id: &str) -> RequestOutcome {
+        loop {
+            let Some(deferred) = self.deferred.get_mut(id) else { return self.missing(id) };
+            if let Some(outcome) = deferred.outcome.take() {
+                self.deferred.remove(id);
+                return outcome;
+            }
+            // A server that answers one request after the other needs time for those before.
+            let since = deferred.sent.max(self.last_exchange);
+            let deadline = (since + self.patience).min(self.run_deadline);
+            let Some(frame) = self.next_frame_for(Some(id), deadline).await else {
+                self.deferred.remove(id);
+                return self.missing(id);
+            };
+            if let Some(outcome) = self.handle_frame(frame, Some(id), deadline).await {
+                self.deferred.remove(id);
+                return outcome;
+            }
+        }
+    }
+
+    /// Forgets a request whose response need not arrive.
+    pub(in crate::check::live) fn abandon(&mut self, id: &str) {
+        self.deferred.remove(id);
+        self.unanswered.remove(id);
+    }
+
+    /// Waits until the deadline. Returns `None` if no response has arrived.
+    async fn wait_until(&mut self, id: &str, deadline: Instant) -> Option<RequestOutcome> {
+        let asked = Instant::now();
+        let mut deadline = deadline;
+        let mut without_id = None;
+        loop {
+            let Some(frame) = self.next_frame_for(Some(id), deadline).await else {
+                let frame: LocatedFrame = without_id?;
+                self.recording.attribute(&self.channel, id, frame.location.frame);
+                self.unanswered.remove(id);
+                return Some(outcome(frame));
+            };
+            let is_without_id = without_id.is_none() && self.is_only_candidate(id) && lacks_id(&frame);
+            if is_without_id {
+                // This must be the response to the only request in flight, unless the right one follows. Then something
+                // else was answered, such as a notification.
+                deadline = deadline.min(Instant::now() + self.quiet.max(asked.elapsed()));
+                without_id = Some(frame.clone());
+            }
+            if let Some(outcome) = self.handle_frame(frame, Some(id), deadline).await {
+                self.unanswered.remove(id);
+                self.slowest = self.slowest.max(asked.elapsed());
+                return Some(outcome);
+            }
+        }
+    }
+
+    /// Whether no other request is in flight, and nothing was sent that a server cannot read.
+    fn is_only_candidate(&self, id: &str) -> bool {
+        let is_pipe = matches!(self.link, Link::Pipes(_));
+        is_pipe && !self.has_sent_garbage && self.unanswered.iter().all(|other| other == id)
+    }
+
+    /// Returns the outcome of a request without a response.
+    fn missing(&mut self, id: &str) -> RequestOutcome {
+        if let Link::Http(client) = &mut self.link
+            && let Some(refusal) = client.refusal(id)
+        {
+            client.claim(id);
+            return RequestOutcome::Refused(refusal);
+        }
+        // No finding is needed, because the exit of the process or the end of the run explains the missing response.
+        if self.is_closed || self.is_over(self.run_deadline) {
+            self.claim(id);
+        }
+        if self.is_closed { RequestOutcome::Disconnected } else { RequestOutcome::NoResponse }
+    }
+
+    /// Returns the next frame, or `None` at the deadline.
+    pub(in crate::check::live) async fn next_frame(&mut self, deadline: Instant) -> Option<LocatedFrame> {
+        self.next_frame_for(None, deadline).await
+    }
+
+    /// Returns the next frame, or `None` at the deadline. Over HTTP, `None` also means that the request's exchange
+    /// ended.
+    async fn next_frame_for(&mut self, id: Option<&str>, deadline: Instant) -> Option<LocatedFrame> {
+        loop {
+            if let Some(frame) = self.inbox.pop_front() {
+                self.inbox_bytes -= frame.size();
+                if let Parsed::Message(Message::Response(response)) = rpc::parse(&frame.bytes, usize::MAX)
+                    && self.unanswered.remove(&response.id.to_string())
+                {
+                    self.last_exchange = Instant::now();
+                }
+                return Some(frame);
+            }
+            // The deadline is also checked here, because reads from a server that never stops writing never time out.
+            if self.is_closed || self.is_over(deadline) {
+                return None;
+            }
+            match &mut self.link {
+                Link::Pipes(pipes) => {
+                    let arrival = timeout_at(deadline.into(), pipes.arrivals.next()).await.ok()?;
+                    self.handle_arrival(&arrival);
+                }
+                Link::Http(client) if !client.is_waiting(id) => return None,
+                Link::Http(client) => {
+                    let frames = timeout_at(deadline.into(), client.next()).await.ok()?;
+                    self.keep(frames);
+                }
+            }
+        }
+    }
+
+    /// Returns the outcome if the frame is the response to the request with the id `wanted`; else handles the message.
+    pub(super) async fn handle_frame(
+        &mut self,
+        frame: LocatedFrame,
+        wanted: Option<&str>,
+        deadline: Instant,
+    ) -> Option<RequestOutcome> {
+        if let Parsed::Message(Message::Request(request)) = rpc::parse(&frame.bytes, usize::MAX) {
+            let (id, method) = (request.id.to_string(), request.method.to_name().into_owned());
+            self.answer_server(&id, &method, deadline).await;
+            return None;
+        }
+        // The passive checks report a malformed response; the probes accept it as a response.
+        let message = frame.json()?;
+        if wanted.is_some_and(|id| is_response_to(message, id)) {
+            return Some(outcome(frame.clone()));
+        }
+        let deferred = self.deferred.iter_mut().find(|(id, _)| is_response_to(message, id));
+        if let Some((_, deferred)) = deferred {
+            deferred.outcome.get_or_insert_with(|| outcome(frame.clone()));
+            return None;
+        }
+        if self.error_without_id.is_none()
+            && message.member("id").is_none_or(|id| id.kind() == Kind::Null)
+            && let RequestOutcome::Error(response) = outcome(frame.clone())
+        {
+            self.error_without_id = Some(response);
+        }
+        None
+    }
+}
+
+/// Whether a frame is a response without an id, or with an id of null.
+pub(in crate::check::live) fn lacks_id(frame: &LocatedFrame) -> bool {
+    frame.json().is_some_and(|message| {
+        let is_response = message.member("result").is_some() || message.member("error").is_some();
+        is_response
+            && message.member("method").is_none()
+            && message.member("id").is_none_or(|id| id.kind() == Kind::Null)
+    })
+}
+
+/// The minimum time that the other requests wait for a response, which healthy servers send sooner.
+const MIN_EARLY: Duration = Duration::from_millis(250);

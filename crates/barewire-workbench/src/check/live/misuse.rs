@@ -1,0 +1,113 @@
+//! Requests that break a rule of MCP on purpose, on connections of their own: malformed params, unknown cursors,
+//! capabilities that are not declared, and the end of the input while requests are in flight.
+
+use barewire_proto::mcp::Era;
+use serde_json::json;
+
+use super::connection::ServerConnection;
+use super::harness::{Harness, Probe};
+use super::in_flight;
+use super::ordinary::{Judgement, ServerProbe, capability_requests};
+use crate::Error;
+use crate::check::catalogue::Check;
+use crate::check::catalogue::flow::{ANSWERS_AT_EOF, BAD_CURSOR};
+use crate::check::catalogue::methods::{CAPABILITY_TRUTH, INVALID_PARAMS};
+use crate::check::catalogue::modern::{MODERN_META, MODERN_REMOVED_METHODS, MODERN_VERSION};
+
+/// Returns the probes of the era of an ordinary probe.
+pub(super) fn probes<'a>(harness: &'a Harness, ordinary: &ServerProbe<'a>) -> Vec<Probe<'a>> {
+    let (era, facts) = (ordinary.connection.era, ordinary.facts.clone());
+    let mut probes: Vec<Probe<'_>> = Vec::new();
+    let other = facts.clone();
+    probes.push(harness.side(async move {
+        let modern: &[&'static Check] = match era {
+            Era::Legacy => &[],
+            Era::Modern => &[&MODERN_VERSION, &MODERN_META, &MODERN_REMOVED_METHODS],
+        };
+        let checks = [&[&INVALID_PARAMS, &BAD_CURSOR, &CAPABILITY_TRUTH][..], modern].concat();
+        if !harness.wants(&checks) {
+            return Ok(());
+        }
+        let _subject = harness.progress("malformed requests");
+        let Some(connection) = harness.connect(era, true).await? else {
+            harness.not_restarted(&checks);
+            return Ok(());
+        };
+        let mut probe = ServerProbe::new(harness, connection, facts);
+        probe.misuse().await?;
+        if era == Era::Modern {
+            probe.modern_misuse().await?;
+        }
+        probe.settle().await;
+        harness.close(probe.connection).await;
+        Ok(())
+    }));
+    if !harness.is_http() {
+        probes.push(harness.side(in_flight::probe(harness, era, other)));
+        probes.push(harness.side(end_of_input(harness, era)));
+    }
+    probes
+}
+
+impl ServerProbe<'_> {
+    async fn misuse(&mut self) -> Result<(), Error> {
+        if self.declares("tools") {
+            let nameless = json!({"arguments": {}});
+            self.expect_code(&INVALID_PARAMS, "tools/call without a name", "tools/call", nameless, &[-32602]).await?;
+        }
+        if let Some(method) = self.facts.declared_list() {
+            let what = format!("{method} with an unknown cursor");
+            let unknown = json!({"cursor": "barewire-no-such-cursor"});
+            self.expect_code(&BAD_CURSOR, &what, method, unknown, &[-32602]).await?;
+        }
+        let has_declared = self.facts.capability(&[]).is_some_and(|it| it.kind() != barewire_proto::json::Kind::Null);
+        if self.harness.wants(&[&CAPABILITY_TRUTH]) && has_declared {
+            for (capability, method, params) in capability_requests(&self.connection) {
+                if !self.declares(capability) {
+                    let judgement = Judgement::Capability { capability, method, is_declared: false };
+                    self.ask(method, params, judgement).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sends requests and closes stdin at once. The requests were sent, so they must be answered.
+async fn end_of_input(harness: &Harness, era: Era) -> Result<(), Error> {
+    if !harness.wants(&[&ANSWERS_AT_EOF]) {
+        return Ok(());
+    }
+    let _subject = harness.progress("the end of the input");
+    let Some(mut connection) = harness.connect(era, true).await? else {
+        harness.not_restarted(&[&ANSWERS_AT_EOF]);
+        return Ok(());
+    };
+    let sent = send_last_requests(&mut connection).await;
+    let location = connection.location();
+    let missing = connection.unanswered_at_eof(&sent, harness.patience).await;
+    harness.recording.ledger().inspected(&ANSWERS_AT_EOF);
+    if !missing.is_empty() && !harness.is_late() {
+        let (lost, all) = (missing.len(), sent.len());
+        let detail = format!("{lost} of {all} requests that were sent right before stdin was closed got no response");
+        harness.fail_missing(&ANSWERS_AT_EOF, &connection, location, b"", detail);
+    }
+    harness.close(connection).await;
+    Ok(())
+}
+
+async fn send_last_requests(connection: &mut ServerConnection) -> Vec<String> {
+    let (mut text, mut ids) = (String::new(), Vec::new());
+    for _ in 0..LAST_REQUESTS {
+        let (line, id) = connection.request_line(connection.liveness_method(), json!({}));
+        connection.claim(&id);
+        text.push_str(&line);
+        text.push('\n');
+        ids.push(id);
+    }
+    connection.send(text.as_bytes()).await;
+    ids
+}
+
+/// The number of requests that are in flight when stdin is closed.
+const LAST_REQUESTS: usize = 3;
