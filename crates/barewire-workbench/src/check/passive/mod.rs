@@ -158,6 +158,9 @@ impl PassiveChecks {
             _ => None,
         };
         let revision = request.map_or_else(|| tracked.conversation.revision(), |request| request.revision);
+        if let (Some(place), Some(revision)) = (tracked.frame.place, revision) {
+            ledger.speaks(place.channel, revision);
+        }
         let context = MessageContext { tracked, revision, request, state: &self.state };
         self.envelope.message(&context, ledger);
         methods::message(&context, &self.tools, self.modern.is_modern(tracked.conversation), ledger);
@@ -217,7 +220,7 @@ impl MessageContext<'_> {
     fn finding(&self, check: &'static Check, at: usize, detail: impl Into<String>) -> Finding {
         let TrackedMessage { frame: seen, text, sender, .. } = self.tracked;
         let finding = Finding::new(check, Party::from(*sender), Location::of(seen, at), detail);
-        finding.seen(text.or(seen.bytes).unwrap_or_default())
+        finding.seen(text.or(seen.bytes).unwrap_or_default()).in_revision(self.revision)
     }
 
     fn note(&self, ledger: &mut Ledger, finding: Finding) {
