@@ -1,5 +1,7 @@
 //! Every check as data: rule, reason, severity and fix. Lists, explanations, docs/checks.md and reports show this data.
 
+#[cfg(test)]
+mod cited;
 pub(crate) mod envelope;
 pub(crate) mod flow;
 pub(crate) mod framing;
