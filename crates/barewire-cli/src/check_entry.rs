@@ -66,7 +66,6 @@ pub(crate) fn facts(check: &Check, link: fn(&str) -> String) -> Vec<(&'static st
     let facts = [
         ("Severity", format!("{}: {}", check.severity.as_str(), check.rationale)),
         ("Rule", format!("{}, {}", check.level.as_str(), check.revisions)),
-        ("Binds", check.rules.iter().map(|rule| rule_text(rule)).collect::<Vec<_>>().join(". ")),
         ("Hosts", check.hosts.iter().map(|fact| format!("{} {}", fact.host, fact.what)).collect::<Vec<_>>().join("; ")),
         ("Looks at", check.looks_at.to_owned()),
         ("Passes if", check.pass.to_owned()),
@@ -79,7 +78,10 @@ pub(crate) fn facts(check: &Check, link: fn(&str) -> String) -> Vec<(&'static st
         ("Version", history.join(", ")),
         ("See", links(check.see)),
     ];
-    facts.into_iter().filter(|(_, text)| !text.is_empty()).collect()
+    let mut facts: Vec<_> = facts.into_iter().filter(|(_, text)| !text.is_empty()).collect();
+    // The rules follow the severity and the level.
+    facts.splice(2..2, check.rules.iter().map(|rule| ("Binds", rule_text(rule))));
+    facts
 }
 
 /// Returns a check as JSON.

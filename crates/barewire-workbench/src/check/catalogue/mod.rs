@@ -318,6 +318,11 @@ impl RevisionRange {
         (self.0..=self.1).contains(&revision)
     }
 
+    /// Returns the number of revisions in the range.
+    fn count(self) -> usize {
+        Revision::ALL.into_iter().filter(|revision| self.contains(*revision)).count()
+    }
+
     /// Returns the first and the last revision as text, or the only one.
     pub fn span(self) -> String {
         if self.0 == self.1 { self.0.to_string() } else { format!("{} to {}", self.0, self.1) }

@@ -109,13 +109,13 @@ impl Rule {
         }
     }
 
-    /// Returns the sentence that a finding cites. If the revision is unknown, this is the latest of the least strict
-    /// sentences, so that the finding claims no more than every revision says.
+    /// Returns the sentence that a finding cites. If the revision is unknown, this is the least strict sentence, so that
+    /// the finding claims no more than every revision says; of several, the one that most revisions have.
     pub fn sentence(&self, revision: Option<Revision>) -> Option<&'static Sentence> {
         let sentences = self.sentences().iter();
         match revision {
             Some(revision) => sentences.into_iter().find(|it| it.revisions.contains(revision)),
-            None => sentences.max_by_key(|it| (it.level, it.revisions.1)),
+            None => sentences.max_by_key(|it| (it.level, it.revisions.count())),
         }
     }
 

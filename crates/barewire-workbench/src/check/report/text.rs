@@ -91,9 +91,12 @@ impl TextWriter<'_> {
         if let Some(measured) = measured(outcome) {
             self.line(format_args!("      {measured}"));
         }
-        let mut rules: Vec<String> = shown.iter().map(|finding| finding.rule_text()).collect();
-        rules.dedup();
-        rules.iter().for_each(|rule| self.wrapped("      rule: ", rule));
+        // The same words on the pages of two revisions are one rule.
+        let words =
+            |it: &mut &Finding| (it.level(), it.sentence().map(|it| it.words), it.rule().map(|it| it.binds.as_str()));
+        let mut cited = shown;
+        cited.dedup_by_key(words);
+        cited.iter().for_each(|finding| self.wrapped("      rule: ", &finding.rule_text()));
         self.wrapped("      fix: ", check.remedy);
         self.line("");
     }
