@@ -8,6 +8,7 @@ mod attach;
 mod bench;
 mod call;
 mod check;
+mod check_entry;
 mod completions;
 mod demo;
 mod excerpt;

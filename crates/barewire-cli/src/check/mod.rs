@@ -128,7 +128,7 @@ unless --no-redact is given. Only you can read the files.
 
 --json prints one object: subject, verdict, fail_on, checks and stale. A check has id, status (pass,
 fail, skip or incomplete), severity and level, and findings with party, detail, channel, stream,
-frame, offset, path and evidence.
+frame, offset, path and evidence, and with the rule: severity, level, revision, binds, rule and url.
 
 Exit codes: 0 no findings; 1 findings of at least --fail-on, or a baseline with entries that were
 not found; 2 the run failed; 3 a check that should have run could not. With --only, a failure that

@@ -1,14 +1,18 @@
 //! The catalogue -> docs/checks.md.
 
-use barewire_workbench::check::catalogue::{Category, Check, Severity, all};
+use barewire_workbench::check::catalogue::{Category, Check, Level, Severity, all};
 
-use super::show::facts;
+use crate::check_entry::{facts, references};
 
 pub(super) fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
     page.push_str("\n| severity | meaning |\n|---|---|\n");
     for severity in Severity::ALL {
         page += &format!("| {} | {} |\n", severity.as_str(), severity.meaning());
+    }
+    page.push_str("\n| rule | meaning |\n|---|---|\n");
+    for level in Level::ALL {
+        page += &format!("| {} | {} |\n", level.as_str(), level.meaning());
     }
     page.push_str("\n## All checks\n\n| id | severity | rule | what must hold |\n|---|---|---|---|\n");
     for Check { id, title, severity, level, .. } in all() {
@@ -29,7 +33,7 @@ fn section(check: &Check) -> String {
     for (label, text) in facts(check, |id| format!("[`{id}`](#{id})")) {
         section += &format!("- {label}: {}\n", text.trim_end_matches('.'));
     }
-    let references: Vec<_> = check.references.iter().map(|it| format!("[{}]({})", it.label(), it.url())).collect();
+    let references: Vec<_> = references(check).iter().map(|(label, url)| format!("[{label}]({url})")).collect();
     if !references.is_empty() {
         section += &format!("- References: {}\n", references.join(", "));
     }

@@ -1,6 +1,7 @@
-//! `barewire explain`: an error code, message shape, rule, method or revision -> its meaning, which side is at fault,
-//! and how to fix it.
+//! `barewire explain`: an error code, HTTP status or header, message shape, rule, method, revision or check -> its
+//! meaning, which side is at fault, and how to fix it.
 
+mod http;
 mod methods;
 mod revisions;
 mod topics;
@@ -12,15 +13,18 @@ use barewire_proto::rpc::Code;
 use serde_json::json;
 
 use crate::output::{Output, Tone, shown, wrapped};
-use crate::{Exit, Failure};
+use crate::{Exit, Failure, check_entry};
+use barewire_workbench::check::catalogue;
 use barewire_workbench::text::nearest;
+use http::HTTP_TOPICS;
 use topics::{TOPICS, Topic, code_topic};
 
-/// Explain an error code, a message shape, a rule, a method or a revision.
+/// Explain an error code, an HTTP status or header, a message shape, a rule, a method, a revision or a check.
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
-    /// An error code, a message shape, a rule that `barewire read` names, a method, or a revision
+    /// An error code, an HTTP status or header, a message shape, a rule that `barewire read` names, a method, a revision,
+    /// or the id of a check
     #[arg(value_name = "CODE|METHOD|SHAPE", allow_hyphen_values = true, required_unless_present = "list")]
     what: Option<String>,
     /// List all topics
@@ -38,6 +42,9 @@ Examples:
   barewire explain null-id        a rule that barewire read names
   barewire explain tools/call     a method of MCP
   barewire explain 2026-07-28     a revision of MCP
+  barewire explain 404            an HTTP status
+  barewire explain Mcp-Session-Id an HTTP header
+  barewire explain stdout-purity  a check
   barewire explain --list         all topics";
 
 const NOTES: &str = "Exit codes: 0 explained, 2 no such topic.";
@@ -50,10 +57,17 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
 }
 
 fn explain(output: &mut Output, what: &str, json: bool) -> Result<Exit, Failure> {
-    let wanted = what.trim();
+    let wanted = what.trim().trim_end_matches(':');
+    // A status is often copied together with the word HTTP.
+    let wanted = wanted.strip_prefix("HTTP ").unwrap_or(wanted).trim();
     let is_wanted = |topic: &&Topic| topic.names.iter().any(|name| name.eq_ignore_ascii_case(wanted));
-    if let Some(topic) = TOPICS.iter().find(is_wanted) {
+    if let Some(topic) = topics().find(is_wanted) {
         show(output, topic.names[0], topic, json)?;
+        if let (Some(check), false) = (catalogue::find(wanted), json) {
+            wrapped(output, "Check:    ", &format!("barewire check --explain {}", check.id))?;
+        }
+    } else if let Some(check) = catalogue::find(&wanted.to_ascii_lowercase()) {
+        check_entry::show(output, check, json)?;
     } else if let Some(method) = Method::find(wanted) {
         methods::show(method, output, json)?;
     } else if let Some(revision) = Revision::parse(wanted) {
@@ -97,12 +111,13 @@ fn show(output: &mut Output, name: &str, topic: &Topic, json: bool) -> io::Resul
 }
 
 fn list(output: &mut Output, json: bool) -> Result<Exit, Failure> {
-    let topics = TOPICS.iter().map(|topic| (topic.names[0], topic.title));
+    let topics = topics().map(|topic| (topic.names[0], topic.title));
     let methods = METHODS.iter().map(|method| (method.name, method.summary));
     let revisions = Revision::ALL.iter().map(|revision| {
         (revision.as_str(), if json { revisions::description(*revision) } else { "a revision of MCP" })
     });
-    for (name, title) in topics.chain(methods).chain(revisions) {
+    let checks = catalogue::all().filter(|check| !has_topic(check.id)).map(|check| (check.id, check.title));
+    for (name, title) in topics.chain(methods).chain(revisions).chain(checks) {
         if json {
             writeln!(output, "{}", json!({"name": name, "title": title}))?;
         } else {
@@ -113,9 +128,19 @@ fn list(output: &mut Output, json: bool) -> Result<Exit, Failure> {
 }
 
 fn near(wanted: &str) -> Option<&'static str> {
-    let topics = TOPICS.iter().flat_map(|topic| topic.names.iter().copied());
+    let topics = topics().flat_map(|topic| topic.names.iter().copied());
     let methods = METHODS.iter().map(|method| method.name);
-    nearest(wanted, topics.chain(methods).chain(Revision::ALL.map(Revision::as_str)))
+    let checks = catalogue::all().map(|check| check.id);
+    nearest(wanted, topics.chain(methods).chain(Revision::ALL.map(Revision::as_str)).chain(checks))
+}
+
+fn topics() -> impl Iterator<Item = &'static Topic> {
+    TOPICS.iter().chain(HTTP_TOPICS)
+}
+
+/// Whether a topic has this name, so that the name does not explain the check with the same id.
+fn has_topic(name: &str) -> bool {
+    topics().any(|topic| topic.names.contains(&name))
 }
 
 #[cfg(test)]
@@ -124,7 +149,7 @@ mod tests {
 
     #[test]
     fn every_name_is_explained_once() {
-        let mut names: Vec<&str> = TOPICS.iter().flat_map(|topic| topic.names.iter().copied()).collect();
+        let mut names: Vec<&str> = topics().flat_map(|topic| topic.names.iter().copied()).collect();
         names.extend(METHODS.iter().map(|method| method.name));
         let count = names.len();
         names.sort_unstable();
@@ -144,6 +169,8 @@ mod tests {
     fn a_typo_finds_its_name() {
         assert_eq!(near("notifcation"), Some("notification"));
         assert_eq!(near("tools/cal"), Some("tools/call"));
+        assert_eq!(near("Mcp-Sesion-Id"), Some("Mcp-Session-Id"));
+        assert_eq!(near("stdout-purty"), Some("stdout-purity"));
         assert_eq!(near("quite something else"), None);
     }
 }

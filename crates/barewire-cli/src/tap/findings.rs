@@ -5,7 +5,7 @@ use barewire_workbench::check::Finding;
 
 pub(super) fn line(finding: &Finding, redactor: &mut Redactor) -> String {
     let Finding { check, party, detail, location, path, .. } = finding;
-    let (severity, party, place) = (check.severity.as_str(), party.as_str(), location.text());
+    let (severity, party, place) = (finding.severity().as_str(), party.as_str(), location.text());
     let detail = redactor.shown(detail.as_bytes(), 160);
     let path = path.as_ref().map(|path| format!("at {}", redactor.shown(path.as_bytes(), 100)));
     let place = [Some(place), path].into_iter().flatten().filter(|it| !it.is_empty());

@@ -3,7 +3,7 @@
 use barewire_proto::mcp::{Revision, Side};
 use barewire_proto::transcript::Stream;
 
-use super::catalogue::Check;
+use super::catalogue::{Check, Level, Rule, Sentence, Severity};
 use crate::frames::WireFrame;
 use crate::secrets::{EXCERPT_LIMIT, Redactor};
 use crate::text::shown;
@@ -26,6 +26,10 @@ pub struct Finding {
     pub evidence: String,
     /// The member at fault, as a JSON Pointer.
     pub path: Option<String>,
+    /// The revision of MCP that the connection speaks, if it is known.
+    pub revision: Option<Revision>,
+    /// The rule that is violated, if it is not the first rule of the check that binds the party.
+    pub(crate) named_rule: Option<&'static Rule>,
 }
 
 /// The party at fault.
@@ -58,7 +62,52 @@ impl Finding {
     pub(crate) fn new(check: &'static Check, party: Party, location: Location, detail: impl Into<String>) -> Self {
         // The detail can contain text of the peer, so control characters are escaped and the length is limited.
         let detail = shown(detail.into().as_bytes(), MAX_DETAIL);
-        Self { check, party, detail, location, seen: Vec::new(), evidence: String::new(), path: None }
+        let (seen, evidence) = (Vec::new(), String::new());
+        Self { check, party, detail, location, seen, evidence, path: None, revision: None, named_rule: None }
+    }
+
+    /// Names the rule that is violated; it must be one of the check's rules.
+    pub(crate) fn under(mut self, rule: &'static Rule) -> Self {
+        debug_assert!(self.check.rules.iter().any(|it| std::ptr::eq(*it, rule)), "not a rule of {}", self.check.id);
+        self.named_rule = Some(rule);
+        self
+    }
+
+    pub(crate) fn in_revision(mut self, revision: Option<Revision>) -> Self {
+        self.revision = revision;
+        self
+    }
+
+    /// Returns the rule that is violated; `None` if the carrier is at fault, whom no rule binds.
+    pub fn rule(&self) -> Option<&'static Rule> {
+        self.named_rule.or_else(|| self.check.rule(self.party, self.revision))
+    }
+
+    /// Returns the sentence of the rule in the revision of the connection; `None` if the rule is ours.
+    pub fn sentence(&self) -> Option<&'static Sentence> {
+        self.rule()?.sentence(self.revision)
+    }
+
+    /// Returns the level of the rule in the revision of the connection.
+    pub fn level(&self) -> Level {
+        self.sentence().map_or(Level::Ours, |sentence| sentence.level)
+    }
+
+    /// Returns the severity of the violation.
+    pub fn severity(&self) -> Severity {
+        self.rule().and_then(|rule| rule.severity).unwrap_or(self.check.severity)
+    }
+
+    /// Returns one sentence: whom the rule binds, how strictly, and where it is written.
+    pub fn rule_text(&self) -> String {
+        match (self.rule(), self.sentence()) {
+            (Some(rule), Some(sentence)) => {
+                let (level, party) = (sentence.level.as_str(), rule.binds.description());
+                format!("{level} of {party}: {}: \"{}\"", sentence.label(self.revision), sentence.words)
+            }
+            (Some(rule), None) => format!("ours: good practice of {}, in no specification", rule.binds.description()),
+            (None, _) => "none: the transport, or a proxy, is at fault".to_owned(),
+        }
     }
 
     pub(crate) fn seen(mut self, bytes: &[u8]) -> Self {

@@ -1,11 +1,12 @@
 //! Observations of the checks -> the outcome of each check.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
+use barewire_proto::mcp::Revision;
 use serde_json::Value;
 
-use super::catalogue::{Check, CheckPlace, all};
-use super::finding::Finding;
+use super::catalogue::{Check, CheckPlace, Level, Severity, all};
+use super::finding::{Finding, Party};
 use crate::Advice;
 
 #[derive(Default)]
@@ -13,6 +14,8 @@ pub(crate) struct Ledger {
     records: BTreeMap<&'static str, CheckRecord>,
     /// The findings since the last call of `take_findings`; `None` if new findings are not collected.
     new_findings: Option<Vec<Finding>>,
+    /// Maps each channel to the revision of its last message.
+    revisions: HashMap<String, Revision>,
 }
 
 #[derive(Default)]
@@ -93,6 +96,26 @@ pub(crate) struct CheckOutcome {
     pub(crate) measure: Option<Value>,
 }
 
+impl CheckOutcome {
+    /// Returns the findings; none if the check has not failed.
+    pub(crate) fn findings(&self) -> &[Finding] {
+        match &self.status {
+            Status::Fail { findings, .. } => findings,
+            _ => &[],
+        }
+    }
+
+    /// Returns the severity of the worst finding; without findings, the severity of the check.
+    pub(crate) fn severity(&self) -> Severity {
+        self.findings().iter().map(Finding::severity).max().unwrap_or(self.check.severity)
+    }
+
+    /// Returns the strictest level of the findings; without findings, the level of the check.
+    pub(crate) fn level(&self) -> Level {
+        self.findings().iter().map(Finding::level).min().unwrap_or(self.check.level)
+    }
+}
+
 impl Ledger {
     /// Returns a ledger that collects new findings for `take_findings`.
     pub(crate) fn incremental() -> Self {
@@ -114,7 +137,26 @@ impl Ledger {
         self.record(check).inspections += 1;
     }
 
+    /// Notes the revision that a channel speaks, for the findings on this channel.
+    pub(crate) fn speaks(&mut self, channel: &str, revision: Revision) {
+        if self.revisions.get(channel) == Some(&revision) {
+            return;
+        }
+        if self.revisions.len() >= MAX_CHANNELS {
+            self.revisions.clear();
+        }
+        self.revisions.insert(channel.to_owned(), revision);
+    }
+
     pub(crate) fn fail(&mut self, finding: Finding) {
+        let revision = finding.revision.or_else(|| self.revisions.get(&finding.location.channel).copied());
+        let finding = finding.in_revision(revision);
+        let (check, party) = (finding.check, finding.party);
+        debug_assert!(
+            party == Party::Carrier || finding.rule().is_some(),
+            "no rule of {} binds the {party:?}",
+            check.id
+        );
         let record = self.record(finding.check);
         record.inspections += 1;
         // Findings of one kind have the same fingerprint. One of each kind is kept, because a baseline lists every
@@ -232,5 +274,7 @@ impl CheckRecord {
 
 /// The maximum number of findings that a check keeps. Further findings of a known kind are only counted.
 const MAX_FINDINGS: usize = 20;
+/// The maximum number of channels whose revision is known; more than any host has open at a time.
+const MAX_CHANNELS: usize = 4096;
 /// The maximum number of kinds of findings that a check keeps, so that a malicious server cannot fill the memory.
 const MAX_KINDS: usize = 500;

@@ -1,7 +1,10 @@
 //! Checks of sequences of requests and of concurrent requests: pages, progress, cancellation, concurrency.
 
+use super::Bound::{Receiver, Sender, Server};
+use super::Document::Page;
 use super::Reference::{Cwe, Mcp};
-use super::{Category, Check, CheckPlace, LIVE_ANYWHERE, Level, Severity};
+use super::rule::{must, should, written};
+use super::{ALL, Category, Check, CheckPlace, LEGACY, LIVE_ANYWHERE, Level, MODERN, Severity, host};
 
 pub(super) const CHECKS: &[&Check] = &[
     &PAGINATION,
@@ -30,10 +33,23 @@ pub(crate) static PAGINATION: Check = Check {
            1000 pages",
     skip: "the server has no lists",
     sentence: "the pages of a list cannot be followed to the end",
+    level: Level::Should,
+    rules: &[&written(
+        Server,
+        &[should(ALL, Page("server/utilities/pagination"), "Implementation Guidelines", "Provide stable cursors")],
+    )],
+    hosts: &[
+        host(
+            "Claude Code",
+            "lists every tool many times",
+            "https://github.com/DeusData/codebase-memory-mcp/issues/1247",
+        ),
+        host("clients on the C# SDK", "never stop", "https://github.com/modelcontextprotocol/csharp-sdk/issues/1072"),
+    ],
     remedy: "Omit nextCursor on the last page. Derive each cursor from the last element of its page.",
     example: r#"{"tools":[…],"nextCursor":"eyJhZnRlciI6Inp6eiJ9"}"#,
     see: &["bad-cursor", "list-order"],
-    references: &[Mcp("2025-11-25/server/utilities/pagination"), Cwe(835, "Loop with Unreachable Exit Condition")],
+    references: &[Cwe(835, "Loop with Unreachable Exit Condition")],
     ..LIVE
 };
 
@@ -50,10 +66,13 @@ pub(crate) static BAD_CURSOR: Check = Check {
     skip: "the server has no lists",
     sentence: "a cursor that the server has not issued is not rejected with -32602",
     level: Level::Should,
+    rules: &[&written(
+        Server,
+        &[should(ALL, Page("server/utilities/pagination"), "Error Handling", "Invalid cursors SHOULD result")],
+    )],
     remedy: "Validate the cursor, even if the server has only one page.",
     example: r#"{"jsonrpc":"2.0","id":8,"error":{"code":-32602,"message":"Invalid cursor"}}"#,
     see: &["pagination", "invalid-params"],
-    references: &[Mcp("2025-11-25/server/utilities/pagination#error-handling")],
     needs: &["early-exit", "mute-server", "handshake", "pagination"],
     ..LIVE
 };
@@ -69,10 +88,25 @@ pub(crate) static PROGRESS_RULES: Check = Check {
     fail: "no request in flight has the token, or the value does not increase",
     skip: "no progress was seen",
     sentence: "a progress notification has an unknown token, or its value does not increase",
+    rules: &[
+        &written(
+            Sender,
+            &[
+                must(LEGACY, Page("basic/utilities/progress"), "Behavior Requirements", "MUST only reference tokens"),
+                must(MODERN, Page("basic/patterns/progress"), "Behavior Requirements", "MUST only reference tokens"),
+            ],
+        ),
+        &written(
+            Sender,
+            &[
+                must(LEGACY, Page("basic/utilities/progress"), "Progress Flow", "MUST increase with each notification"),
+                must(MODERN, Page("basic/patterns/progress"), "Progress Flow", "MUST increase with each notification"),
+            ],
+        ),
+    ],
     remedy: "Send progress only with the token of the request, with increasing values, and before the response.",
     example: r#"{"method":"notifications/progress","params":{"progressToken":"t","progress":2,"total":10}}"#,
     see: &["cancellation", "notification-silence"],
-    references: &[Mcp("2025-11-25/basic/utilities/progress"), Mcp("2026-07-28/basic/patterns/progress")],
     ..BASE
 };
 
@@ -87,13 +121,26 @@ pub(crate) static CANCELLATION: Check = Check {
     fail: "a cancellation is answered, or the connection stops working",
     sentence: "the cancellation of an unknown or finished request is not ignored",
     level: Level::Should,
+    rules: &[&written(
+        Receiver,
+        &[
+            should(
+                LEGACY,
+                Page("basic/utilities/cancellation"),
+                "Error Handling",
+                "Invalid cancellation notifications SHOULD be",
+            ),
+            should(
+                MODERN,
+                Page("basic/patterns/cancellation"),
+                "Error Handling",
+                "Invalid cancellation notifications SHOULD be",
+            ),
+        ],
+    )],
     remedy: "Look the request up. If it is not in flight, do nothing.",
     example: r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":123}}"#,
     see: &["late-answer", "notification-silence"],
-    references: &[
-        Mcp("2025-11-25/basic/utilities/cancellation#error-handling"),
-        Mcp("2026-07-28/basic/patterns/cancellation"),
-    ],
     places: &[CheckPlace::Stdio],
     needs: &["early-exit", "mute-server", "handshake", "notification-silence"],
     ..BASE
@@ -107,14 +154,24 @@ pub(crate) static LATE_ANSWER: Check = Check {
     looks_at: "a tool call that takes longer than 200 ms and is cancelled soon after its start; in a capture, results \
                and progress that arrive more than two seconds after the cancellation",
     pass: "after the cancellation no message for the request arrives, except messages that were already on their way",
-    fail: "the request gets a result, or its progress continues. Since 2026-07-28 this is a MUST NOT on stdio",
+    fail: "the request gets a result, or its progress continues",
     skip: "no tool that may be called repeatedly takes longer than 200 ms",
     sentence: "a request continues after it was cancelled",
-    level: Level::Should,
+    rules: &[&written(
+        Receiver,
+        &[
+            should(
+                LEGACY,
+                Page("basic/utilities/cancellation"),
+                "Behavior Requirements",
+                "Stop processing the cancelled request",
+            ),
+            must(MODERN, Page("basic/transports/stdio"), "Cancellation", "MUST NOT send any further messages for it"),
+        ],
+    )],
     remedy: "Give handlers a token or signal that a cancellation sets, and drop the response of a cancelled request.",
     example: "const res = await fetch(url, { signal: extra.signal })",
     see: &["cancellation", "concurrency", "progress-rules"],
-    references: &[Mcp("2025-11-25/basic/utilities/cancellation"), Mcp("2026-07-28/basic/transports/stdio")],
     // A server that does not read while a call runs cannot see the cancellation.
     needs: &["early-exit", "mute-server", "handshake", "concurrency"],
     ..BASE
@@ -153,13 +210,21 @@ pub(crate) static CANCELLED_ANSWER: Check = Check {
     skip: "no tool that may be called repeatedly takes longer than 200 ms",
     sentence: "a cancelled request is answered",
     level: Level::Should,
+    rules: &[&written(
+        Receiver,
+        &[
+            should(
+                LEGACY,
+                Page("basic/utilities/cancellation"),
+                "Behavior Requirements",
+                "Not send a response for the cancelled request",
+            ),
+            must(MODERN, Page("basic/transports/stdio"), "Cancellation", "MUST NOT send any further messages for it"),
+        ],
+    )],
     remedy: "When a cancellation arrives, stop the handler and drop its response, also if it is an error.",
     example: r#"{"method":"notifications/cancelled","params":{"requestId":7}}  is followed by no response with id 7"#,
     see: &["late-answer", "cancellation"],
-    references: &[
-        Mcp("2025-11-25/basic/utilities/cancellation#behavior-requirements"),
-        Mcp("2026-07-28/basic/transports/stdio#cancellation"),
-    ],
     // A server that does not read while a call runs cannot see the cancellation.
     needs: &["early-exit", "mute-server", "handshake", "concurrency"],
     ..LIVE

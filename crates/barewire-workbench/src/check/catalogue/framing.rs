@@ -1,7 +1,10 @@
 //! Checks of bytes: lines, partial lines, and lines that are not messages.
 
-use super::Reference::{Cwe, Mcp, Other};
-use super::{Category, Check, LIVE, LIVE_ANYWHERE, Level, Severity};
+use super::Bound::{Receiver, Sender, Server};
+use super::Document::Page;
+use super::Reference::{Cwe, Other};
+use super::rule::{must, states, written};
+use super::{Category, Check, LEGACY, LIVE, LIVE_ANYWHERE, Level, MODERN, Severity, host};
 
 pub(super) const CHECKS: &[&Check] = &[
     &STDOUT_PURITY,
@@ -34,15 +37,30 @@ pub(crate) static STDOUT_PURITY: Check = Check {
            method, id, params, result and error",
     skip: "no line was seen",
     sentence: "a line on stdout is not a message",
+    rules: &[&written(
+        Server,
+        &[
+            must(LEGACY, Page("basic/transports"), "stdio", "MUST NOT write anything to its stdout"),
+            must(MODERN, Page("basic/transports/stdio"), "", "MUST NOT write anything to its stdout"),
+        ],
+    )],
+    hosts: &[
+        host(
+            "Claude Desktop",
+            "reports Unexpected token and disconnects",
+            "https://github.com/run-llama/mcp-server-llamacloud/issues/5",
+        ),
+        host(
+            "Claude Desktop",
+            "loses the answer that the text is mixed with",
+            "https://github.com/sbroenne/mcp-server-excel/issues/636",
+        ),
+    ],
     remedy: "Log to stderr. Look for print, console.log, progress bars, and banners of libraries and package runners. \
              If the line is a Content-Length header, the server uses LSP framing; MCP has one message per line.",
     example: "console.error(\"listening\");  // not console.log",
     see: &["jsonrpc-messages", "one-message-a-line", "stderr-hygiene"],
-    references: &[
-        Mcp("2025-11-25/basic/transports#stdio"),
-        Mcp("2026-07-28/basic/transports/stdio"),
-        Cwe(116, "Improper Encoding or Escaping of Output"),
-    ],
+    references: &[Cwe(116, "Improper Encoding or Escaping of Output")],
     ..BASE
 };
 
@@ -57,10 +75,21 @@ pub(crate) static ONE_MESSAGE_A_LINE: Check = Check {
     fail: "a message spans several lines",
     skip: "no line was seen",
     sentence: "a message contains line breaks",
+    rules: &[&written(
+        Sender,
+        &[
+            must(LEGACY, Page("basic/transports"), "stdio", "MUST NOT contain embedded newlines"),
+            must(MODERN, Page("basic/transports/stdio"), "", "MUST NOT contain embedded newlines"),
+        ],
+    )],
+    hosts: &[host(
+        "clients on the TypeScript SDK",
+        "parse each line alone, and read no such message",
+        "https://github.com/modelcontextprotocol/typescript-sdk/blob/v1.29.0/src/shared/stdio.ts",
+    )],
     remedy: "Write JSON without indentation.",
     example: "json.dumps(message)  # without indent=",
     see: &["stdout-purity", "split-input"],
-    references: &[Mcp("2025-11-25/basic/transports#stdio"), Mcp("2026-07-28/basic/transports/stdio")],
     ..BASE
 };
 
@@ -75,10 +104,22 @@ pub(crate) static SPLIT_INPUT: Check = Check {
     pass: "the request is answered with a result",
     fail: "the request is answered with an error, or not at all",
     sentence: "a message that arrives in several reads is not understood",
+    level: Level::Stated,
+    rules: &[&written(
+        Receiver,
+        &[
+            states(LEGACY, Page("basic/transports"), "stdio", "Messages are delimited by newlines"),
+            states(MODERN, Page("basic/transports/stdio"), "", "Messages are delimited by newlines"),
+        ],
+    )],
+    hosts: &[host(
+        "clients on the TypeScript SDK",
+        "give up after 60 seconds with -32001",
+        "https://github.com/modelcontextprotocol/typescript-sdk/issues/245",
+    )],
     remedy: "Buffer the input until a newline arrives. Only then decode the line as UTF-8 and parse it.",
     example: "buffer += chunk; while ((end = buffer.indexOf(10)) >= 0) { handle(buffer.subarray(0, end)); … }",
     see: &["coalesced-input", "large-message"],
-    references: &[Mcp("2025-11-25/basic/transports#stdio")],
     ..HOSTILE
 };
 
@@ -92,10 +133,22 @@ pub(crate) static COALESCED_INPUT: Check = Check {
     pass: "all requests are answered",
     fail: "some requests are not answered",
     sentence: "some of the messages that arrive in one read are lost",
+    level: Level::Stated,
+    rules: &[&written(
+        Receiver,
+        &[
+            states(LEGACY, Page("basic/transports"), "stdio", "Messages are delimited by newlines"),
+            states(MODERN, Page("basic/transports/stdio"), "", "Messages are delimited by newlines"),
+        ],
+    )],
+    hosts: &[host(
+        "clients on the TypeScript SDK",
+        "give up after 60 seconds with -32001",
+        "https://github.com/modelcontextprotocol/typescript-sdk/issues/245",
+    )],
     remedy: "After a message, look for the next newline in the buffer before reading again.",
     example: "for (const line of chunk.split(\"\\n\")) …  // every line, not only the first",
     see: &["split-input", "concurrency"],
-    references: &[Mcp("2025-11-25/basic/transports#stdio")],
     ..HOSTILE
 };
 
@@ -126,10 +179,22 @@ pub(crate) static LINE_SEPARATORS: Check = Check {
     pass: "the request is answered, with a result or an error about something else",
     fail: "the request is answered with -32700 or -32600, or not at all",
     sentence: "a message is torn at a line separator of Unicode",
+    level: Level::Stated,
+    rules: &[&written(
+        Receiver,
+        &[
+            states(LEGACY, Page("basic/transports"), "stdio", "Messages are delimited by newlines"),
+            states(MODERN, Page("basic/transports/stdio"), "", "Messages are delimited by newlines"),
+        ],
+    )],
+    hosts: &[host(
+        "clients on the TypeScript SDK",
+        "give up after 60 seconds with -32001, because the request is not answered",
+        "https://github.com/modelcontextprotocol/typescript-sdk/issues/245",
+    )],
     remedy: "Split the input at the byte 0a and nowhere else.",
     example: "for line in sys.stdin.buffer: …  # not: data.decode().splitlines()",
     see: &["crlf-input", "split-input"],
-    references: &[Mcp("2025-11-25/basic/transports#stdio"), Mcp("2026-07-28/basic/transports/stdio")],
     ..HOSTILE
 };
 
@@ -171,8 +236,7 @@ pub(crate) static DEEP_NESTING: Check = Check {
     id: "deep-nesting",
     title: "Deeply nested JSON does not crash the server",
     why: "A parser that recurses for every bracket overflows its stack and crashes: one line of 200 KB is enough.",
-    severity: Severity::High,
-    rationale: "one message stops the server for all clients",
+    rationale: "one message stops the server for all clients, but no host is known to send one",
     looks_at: "a request with 100,000 nested arrays, and a request after it",
     pass: "the second request is answered",
     fail: "the process exits, or stops answering",
@@ -191,9 +255,9 @@ pub(crate) static INVALID_UTF8: Check = Check {
     id: "invalid-utf8",
     title: "Bytes that are not UTF-8 do not crash the server",
     why: "A client can send bytes that are not UTF-8 by accident, for example in a file name in another encoding. If \
-          the server decodes stdin as a stream, the decoder fails outside of any handler, and the process exits.",
-    severity: Severity::High,
-    rationale: "one byte stops the server for all clients",
+          the server decodes stdin as a stream, the decoder fails outside of any handler, and the process exits. From 2025-03-26 on, UTF-8 is a MUST of the \
+          sender; how a receiver treats other bytes is good practice.",
+    rationale: "one byte stops the server for all clients, but no host is known to send one",
     looks_at: "a request with the byte ff in a string, and a request after it",
     pass: "the second request is answered",
     fail: "the process exits, or stops answering",
@@ -201,7 +265,7 @@ pub(crate) static INVALID_UTF8: Check = Check {
     remedy: "Read bytes, split them into lines, and decode each line separately; answer invalid UTF-8 with -32700.",
     example: "for line in sys.stdin.buffer: try: text = line.decode(\"utf-8\") …",
     see: &["parse-error-recovery", "split-input"],
-    references: &[Mcp("2025-11-25/basic/transports"), Cwe(176, "Improper Handling of Unicode Encoding")],
+    references: &[Cwe(176, "Improper Handling of Unicode Encoding")],
     places: LIVE_ANYWHERE,
     needs: &["early-exit", "mute-server", "handshake", "parse-error-recovery"],
     ..HOSTILE

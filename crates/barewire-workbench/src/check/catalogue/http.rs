@@ -2,8 +2,14 @@
 
 use barewire_proto::mcp::Revision;
 
-use super::Reference::{Cwe, Mcp, Other};
-use super::{Category, Check, CheckPlace, Level, MODERN, Reference, RevisionRange, Severity};
+use super::Bound::{Client, Server};
+use super::Document::{Page, Rfc};
+use super::Reference::{Cwe, Other};
+use super::rule::{must, ours, should, written};
+use super::{
+    Category, Check, CheckPlace, LEGACY_SINCE_2025_03_26, LEGACY_SINCE_2025_06_18, Level, MODERN, RevisionRange, Rule,
+    SINCE_2025_03_26, Severity, host, only,
+};
 
 pub(super) const CHECKS: &[&Check] = &[
     &HTTP_UNAUTHORIZED,
@@ -31,11 +37,6 @@ const PASSIVE: Check = Check {
 /// The default fields of a check that sends its own HTTP requests.
 const LIVE: Check = Check { places: &[CheckPlace::Http], ..PASSIVE };
 
-const SENDING: &[Reference] = &[
-    Mcp("2026-07-28/basic/transports/streamable-http"),
-    Mcp("2025-11-25/basic/transports#sending-messages-to-the-server"),
-];
-
 const SESSIONS: RevisionRange = RevisionRange(Revision::V2025_03_26, Revision::LATEST_LEGACY);
 
 pub(crate) static HTTP_UNAUTHORIZED: Check = Check {
@@ -43,22 +44,39 @@ pub(crate) static HTTP_UNAUTHORIZED: Check = Check {
     title: "A 401 names the authentication scheme",
     why: "A client reads the scheme and the source of tokens from WWW-Authenticate. Without this header, the client \
           can only give up.",
+    severity: Severity::High,
     rationale: "a client with a configured token works, but a client that must obtain a token does not know how",
     looks_at: "responses with status 401",
     pass: "each response has a WWW-Authenticate header with a Bearer challenge",
     fail: "the header is missing, or has no Bearer challenge",
     skip: "no 401 was seen",
     sentence: "a 401 does not say how to authenticate",
+    rules: &[&written(
+        Server,
+        &[
+            must(
+                only(Revision::V2025_06_18),
+                Page("basic/authorization"),
+                "Authorization Server Location",
+                "MUST use the HTTP header WWW-Authenticate when returning a 401",
+            ),
+            must(SINCE_2025_03_26, Rfc(9110), "section 15.5.2", "MUST send a WWW-Authenticate header field"),
+        ],
+    )],
+    hosts: &[
+        host(
+            "ChatGPT",
+            "refuses the server: it does not implement OAuth",
+            "https://github.com/lightdash/lightdash/pull/26726",
+        ),
+        host("Claude Code", "fails to connect", "https://github.com/jimprosser/obsidian-web-mcp/pull/35"),
+    ],
     remedy: "Send WWW-Authenticate with Bearer, and with resource_metadata if the server has protected resource \
              metadata. This check does not require resource_metadata, because since 2025-11-25 the metadata may be at \
              the well-known location.",
     example: r#"WWW-Authenticate: Bearer resource_metadata="https://example.com/.well-known/oauth-protected-resource/mcp""#,
     see: &["http-status"],
-    references: &[
-        Mcp("2025-11-25/basic/authorization#protected-resource-metadata-discovery-requirements"),
-        Other("RFC 9110, section 15.5.2", "https://www.rfc-editor.org/rfc/rfc9110#section-15.5.2"),
-        Other("RFC 6750, section 3", "https://www.rfc-editor.org/rfc/rfc6750#section-3"),
-    ],
+    references: &[Other("RFC 6750, section 3", "https://www.rfc-editor.org/rfc/rfc6750#section-3")],
     needs: &[],
     ..PASSIVE
 };
@@ -76,14 +94,34 @@ pub(crate) static HTTP_ORIGIN: Check = Check {
     fail: "the request is served, or refused with another status",
     skip: "hostile input is not allowed",
     sentence: "a request with a foreign Origin is not refused with 403",
+    rules: &[&written(
+        Server,
+        &[
+            must(
+                LEGACY_SINCE_2025_03_26,
+                Page("basic/transports"),
+                "Security Warning",
+                "Servers MUST validate the Origin header",
+            ),
+            must(
+                MODERN,
+                Page("basic/transports/streamable-http"),
+                "Security & Endpoint",
+                "MUST validate the Origin header",
+            ),
+        ],
+    )],
+    hosts: &[host(
+        "browsers",
+        "let any web page call a server on localhost (CVE-2025-66414)",
+        "https://github.com/modelcontextprotocol/typescript-sdk/security/advisories/GHSA-w48q-cv73-mx4w",
+    )],
     remedy: "Allow only listed origins, and answer 403 to all other origins. Web pages send Origin with every POST.",
     example: "Origin: https://evil.example is answered with HTTP/1.1 403 Forbidden",
     see: &["http-host", "http-request-type"],
     references: &[
         Cwe(346, "Origin Validation Error"),
         Cwe(350, "Reliance on Reverse DNS Resolution for a Security-Critical Action"),
-        Mcp("2026-07-28/basic/transports/streamable-http#security--endpoint"),
-        Mcp("2025-11-25/basic/transports#security-warning"),
     ],
     ..LIVE
 };
@@ -101,6 +139,7 @@ pub(crate) static HTTP_HOST: Check = Check {
     skip: "the server is not on this machine, or hostile input is not allowed",
     sentence: "a request with a foreign Host is served",
     level: Level::Ours,
+    rules: &[&ours(Server, SINCE_2025_03_26)],
     remedy: "Accept only localhost, 127.0.0.1 and [::1] with the server's port, and names that the user configured.",
     example: "Host: evil.example is answered with HTTP/1.1 403 Forbidden",
     see: &["http-origin"],
@@ -120,6 +159,7 @@ pub(crate) static HTTP_REQUEST_TYPE: Check = Check {
     skip: "hostile input is not allowed",
     sentence: "a message sent as text/plain is served",
     level: Level::Ours,
+    rules: &[&ours(Server, SINCE_2025_03_26)],
     remedy: "Answer 415 to a POST whose Content-Type is not application/json.",
     example: "Content-Type: text/plain is answered with HTTP/1.1 415 Unsupported Media Type",
     see: &["http-origin", "http-content-type"],
@@ -137,10 +177,43 @@ pub(crate) static HTTP_CONTENT_TYPE: Check = Check {
     pass: "requests are application/json, responses application/json or text/event-stream, streams text/event-stream",
     fail: "the type is wrong or missing",
     sentence: "a message is sent with the wrong Content-Type",
+    rules: &[
+        &written(
+            Server,
+            &[
+                must(
+                    LEGACY_SINCE_2025_03_26,
+                    Page("basic/transports"),
+                    "Sending Messages to the Server",
+                    "return Content-Type: text/event-stream, to initiate an SSE stream",
+                ),
+                must(
+                    MODERN,
+                    Page("basic/transports/streamable-http"),
+                    "Sending Messages",
+                    "the server MUST return either Content-Type: application/json",
+                ),
+            ],
+        ),
+        &GET_STREAM,
+        // No revision says which Content-Type a client sends; servers on the TypeScript SDK answer 415 to any other.
+        &ours(Client, SINCE_2025_03_26),
+    ],
+    hosts: &[
+        host(
+            "clients on the Python SDK",
+            "report Unexpected content type",
+            "https://github.com/modelcontextprotocol/python-sdk/issues/1382",
+        ),
+        host(
+            "servers on the TypeScript SDK",
+            "answer 415",
+            "https://github.com/modelcontextprotocol/typescript-sdk/blob/v1.29.0/src/server/webStandardStreamableHttp.ts",
+        ),
+    ],
     remedy: "Set Content-Type according to the body.",
     example: "Content-Type: application/json",
     see: &["http-request-type", "http-accept"],
-    references: SENDING,
     ..PASSIVE
 };
 
@@ -155,31 +228,187 @@ pub(crate) static HTTP_ACCEPT: Check = Check {
     pass: "the header covers application/json and text/event-stream",
     fail: "the header does not cover both types",
     sentence: "a client does not accept both response types",
+    rules: &[&written(
+        Client,
+        &[
+            must(
+                LEGACY_SINCE_2025_03_26,
+                Page("basic/transports"),
+                "Sending Messages to the Server",
+                "The client MUST include an Accept header, listing both",
+            ),
+            must(
+                MODERN,
+                Page("basic/transports/streamable-http"),
+                "Sending Messages",
+                "The client MUST include an Accept header listing both",
+            ),
+        ],
+    )],
+    hosts: &[host(
+        "servers on the Python SDK",
+        "answer 406",
+        "https://github.com/modelcontextprotocol/python-sdk/issues/2349",
+    )],
     remedy: "Send both types with every POST.",
     example: "Accept: application/json, text/event-stream",
     see: &["http-content-type"],
-    references: SENDING,
     places: &[CheckPlace::Capture, CheckPlace::Tap],
     ..PASSIVE
 };
+
+/// The status of a notification or response that the server accepts.
+pub(crate) static NOTIFICATION_STATUS: Rule = written(
+    Server,
+    &[
+        must(
+            LEGACY_SINCE_2025_03_26,
+            Page("basic/transports"),
+            "Sending Messages to the Server",
+            "the server MUST return HTTP status code 202",
+        ),
+        must(
+            MODERN,
+            Page("basic/transports/streamable-http"),
+            "Sending Messages",
+            "the server MUST return HTTP status code 202",
+        ),
+    ],
+);
+/// The status of a result, and of a request that failed: only the statuses of errors are written.
+pub(crate) static REQUEST_STATUS: Rule = ours(Server, SINCE_2025_03_26);
+/// The status of an error of 2026-07-28.
+pub(crate) static ERROR_STATUS: Rule = written(
+    Server,
+    &[must(
+        MODERN,
+        Page("basic/transports/streamable-http"),
+        "Protocol Version Header",
+        "it MUST respond with 404 Not Found",
+    )],
+);
+/// The type of the stream that a GET opens.
+pub(crate) static GET_STREAM: Rule = written(
+    Server,
+    &[must(
+        LEGACY_SINCE_2025_03_26,
+        Page("basic/transports"),
+        "Listening for Messages from the Server",
+        "The server MUST either return Content-Type: text/event-stream",
+    )],
+);
+/// The status of a GET: a stream, or 405.
+pub(crate) static GET_STATUS: Rule = written(
+    Server,
+    &[
+        must(
+            LEGACY_SINCE_2025_03_26,
+            Page("basic/transports"),
+            "Listening for Messages from the Server",
+            "or else return HTTP 405 Method Not Allowed",
+        ),
+        should(
+            MODERN,
+            Page("basic/transports/streamable-http"),
+            "Earlier Streamable HTTP Revisions",
+            "HTTP GET or DELETE to the MCP endpoint",
+        ),
+    ],
+);
 
 pub(crate) static HTTP_STATUS: Check = Check {
     id: "http-status",
     title: "The HTTP status fits the message",
     why: "Before reading the body, clients decide by the status whether a response follows, whether the server is of \
           another era, and whether there is a stream.",
-    rationale: "most clients accept any 2xx; some wait for a response to a notification, or try another transport",
+    severity: Severity::High,
+    rationale: "some clients wait for a response to a notification, try another transport, or give up",
     looks_at: "the status of every response to a posted message and to a GET",
     pass: "notifications and responses get 202; results and errors get 200, but in the modern era -32601 gets 404, and \
            -32020 to -32022 get 400; a GET gets a stream or 405, and from a server of only the modern era always 405",
     fail: "the status is wrong, or a request gets a 5xx without a JSON-RPC response",
     sentence: "a response has the wrong HTTP status",
+    rules: &[&NOTIFICATION_STATUS, &GET_STATUS, &REQUEST_STATUS, &ERROR_STATUS],
+    hosts: &[
+        host(
+            "Codex",
+            "does not start a server that answers a notification with 200",
+            "https://github.com/WordPress/mcp-adapter/issues/125",
+        ),
+        host("Cursor", "reconnects in a loop if a GET gets 400", "https://github.com/punkpeye/mcp-proxy/pull/62"),
+        host(
+            "Claude Code",
+            "reconnects in a loop if a GET gets 200 without a stream",
+            "https://github.com/f/prompts.chat/pull/1117",
+        ),
+    ],
     remedy: "Choose the status by the kind of message, and in the modern era by the error code.",
     example: "HTTP/1.1 202 Accepted, without a body, for notifications/initialized",
     see: &["http-content-type", "http-session", "http-protocol-version"],
-    references: SENDING,
     ..PASSIVE
 };
+
+static SESSION_ENDED: Rule = written(
+    Server,
+    &[must(
+        LEGACY_SINCE_2025_03_26,
+        Page("basic/transports"),
+        "Session Management",
+        "MUST respond to requests containing that session ID with HTTP 404",
+    )],
+);
+static SESSION_SENT: Rule = written(
+    Client,
+    &[must(
+        LEGACY_SINCE_2025_03_26,
+        Page("basic/transports"),
+        "Session Management",
+        "header on all of their subsequent HTTP requests",
+    )],
+);
+/// A request without a session id that is served.
+pub(crate) static SESSION_MISSING: Rule = written(
+    Server,
+    &[should(
+        LEGACY_SINCE_2025_03_26,
+        Page("basic/transports"),
+        "Session Management",
+        "Servers that require a session ID SHOULD respond to requests without",
+    )],
+)
+.with_severity(Severity::Medium);
+/// What the specification leaves open: a session id that the server has never issued, and the status of a DELETE.
+pub(crate) static SESSION_OPEN: Rule = ours(Server, LEGACY_SINCE_2025_03_26).with_severity(Severity::Medium);
+static SESSION_STARTED: Rule = written(
+    Server,
+    &[should(
+        MODERN,
+        Page("basic/transports/streamable-http"),
+        "Earlier Streamable HTTP Revisions",
+        "do not mint or echo session IDs",
+    )],
+)
+.with_severity(Severity::Low);
+/// A session id that is not visible ASCII.
+pub(crate) static SESSION_ID_TEXT: Rule = written(
+    Server,
+    &[must(
+        LEGACY_SINCE_2025_03_26,
+        Page("basic/transports"),
+        "Session Management",
+        "MUST only contain visible ASCII characters",
+    )],
+);
+/// A session id that two handshakes share.
+pub(crate) static SESSION_SHARED: Rule = written(
+    Server,
+    &[should(
+        LEGACY_SINCE_2025_03_26,
+        Page("basic/transports"),
+        "Session Management",
+        "The session ID SHOULD be globally unique",
+    )],
+);
 
 pub(crate) static HTTP_SESSION: Check = Check {
     id: "http-session",
@@ -192,15 +421,28 @@ pub(crate) static HTTP_SESSION: Check = Check {
                two handshakes",
     pass: "ids are visible ASCII and unique; a missing or unknown id gets a 4xx, the id of an ended session gets 404; \
            DELETE gets 2xx or 405; clients send the id with every request; the modern era has no sessions",
-    fail: "one of these conditions does not hold. Refusing a request without an id is only a SHOULD",
+    fail: "one of these conditions does not hold",
     skip: "the server has no sessions",
     sentence: "a session breaks the rules of the specification",
-    revisions: SESSIONS,
+    rules: &[
+        &SESSION_ENDED,
+        &SESSION_STARTED,
+        &SESSION_SENT,
+        &SESSION_ID_TEXT,
+        &SESSION_MISSING,
+        &SESSION_SHARED,
+        &SESSION_OPEN,
+    ],
+    hosts: &[host(
+        "Claude",
+        "keeps using the ended session, and every call fails",
+        "https://github.com/DAWNCR0W/affine-mcp-server/issues/301",
+    )],
     remedy: "Check Mcp-Session-Id first: answer 400 if it is missing, 404 if there is no such session.",
     example: "DELETE /mcp with Mcp-Session-Id: 0f8fad5b-d9cb-469f-a165-70867728950e; then every request with this id \
               gets 404",
     see: &["http-session-entropy", "http-status"],
-    references: &[Mcp("2025-11-25/basic/transports#session-management"), Cwe(613, "Insufficient Session Expiration")],
+    references: &[Cwe(613, "Insufficient Session Expiration")],
     ..PASSIVE
 };
 
@@ -216,15 +458,32 @@ pub(crate) static HTTP_SESSION_ENTROPY: Check = Check {
     sentence: "the session ids look guessable",
     revisions: SESSIONS,
     level: Level::Should,
+    rules: &[&written(
+        Server,
+        &[should(
+            LEGACY_SINCE_2025_03_26,
+            Page("basic/transports"),
+            "Session Management",
+            "SHOULD be globally unique and cryptographically secure",
+        )],
+    )],
     remedy: "Use a random UUID, or 128 bits from a cryptographic random generator.",
     example: "Mcp-Session-Id: 0f8fad5b-d9cb-469f-a165-70867728950e",
     see: &["http-session"],
-    references: &[
-        Mcp("2025-11-25/basic/transports#session-management"),
-        Cwe(330, "Use of Insufficiently Random Values"),
-    ],
+    references: &[Cwe(330, "Use of Insufficiently Random Values")],
     ..LIVE
 };
+
+/// A request with a version that was not agreed.
+pub(crate) static OTHER_VERSION_SENT: Rule = written(
+    Client,
+    &[should(
+        LEGACY_SINCE_2025_06_18,
+        Page("basic/transports"),
+        "Protocol Version Header",
+        "SHOULD be the one negotiated during initialization",
+    )],
+);
 
 pub(crate) static HTTP_PROTOCOL_VERSION: Check = Check {
     id: "http-protocol-version",
@@ -238,10 +497,30 @@ pub(crate) static HTTP_PROTOCOL_VERSION: Check = Check {
     skip: "the server speaks no revision from 2025-06-18 to 2025-11-25",
     sentence: "MCP-Protocol-Version is wrong, or the server does not check it",
     revisions: RevisionRange(Revision::V2025_06_18, Revision::LATEST_LEGACY),
+    rules: &[
+        &written(
+            Server,
+            &[must(
+                LEGACY_SINCE_2025_06_18,
+                Page("basic/transports"),
+                "Protocol Version Header",
+                "it MUST respond with 400 Bad Request",
+            )],
+        ),
+        &written(
+            Client,
+            &[must(
+                LEGACY_SINCE_2025_06_18,
+                Page("basic/transports"),
+                "Protocol Version Header",
+                "the client MUST include the MCP-Protocol-Version",
+            )],
+        ),
+        &OTHER_VERSION_SENT,
+    ],
     remedy: "A server must compare the header with the versions that it supports; a client must send the agreed one.",
     example: "MCP-Protocol-Version: 2025-11-25",
     see: &["version-negotiation", "http-header-mirroring"],
-    references: &[Mcp("2025-11-25/basic/transports#protocol-version-header")],
     ..PASSIVE
 };
 
@@ -250,7 +529,6 @@ pub(crate) static HTTP_HEADER_MIRRORING: Check = Check {
     title: "A request whose headers contradict its body is refused",
     why: "Proxies decide by the headers, the server by the body. If the two can differ, forbidden calls reach the \
           server.",
-    severity: Severity::High,
     rationale: "a client can bypass everything that proxies enforce by header: permissions, limits, audit",
     looks_at: "requests with Mcp-Method, Mcp-Name or MCP-Protocol-Version missing or wrong; in a capture, these \
                headers of all clients, and the Mcp-Param headers of calls to tools that were listed with x-mcp-header",
@@ -259,13 +537,29 @@ pub(crate) static HTTP_HEADER_MIRRORING: Check = Check {
     skip: "the server does not speak 2026-07-28",
     sentence: "headers and body can contradict each other",
     revisions: MODERN,
+    rules: &[
+        &written(
+            Server,
+            &[must(
+                MODERN,
+                Page("basic/transports/streamable-http"),
+                "Server Validation",
+                "MUST reject requests where the values specified in the headers do not match",
+            )],
+        ),
+        &written(
+            Client,
+            &[must(
+                MODERN,
+                Page("basic/transports/streamable-http"),
+                "Sending Messages",
+                "The client MUST include the request metadata headers",
+            )],
+        ),
+    ],
     remedy: "Compare the headers with the body before serving the request; decode =?base64?…?= first.",
     example: r#"{"code":-32020,"message":"Header mismatch: Mcp-Name header value 'foo' does not match body value 'bar'"}"#,
     see: &["modern-version", "modern-meta", "http-protocol-version"],
-    references: &[
-        Mcp("2026-07-28/basic/transports/streamable-http#server-validation"),
-        Mcp("2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters"),
-        Cwe(436, "Interpretation Conflict"),
-    ],
+    references: &[Cwe(436, "Interpretation Conflict")],
     ..PASSIVE
 };

@@ -1,7 +1,13 @@
 //! Checks of the start of a connection: the first response, the handshake, the version.
 
-use super::Reference::{JsonRpc, Mcp};
-use super::{Category, Check, LEGACY, LIVE, LIVE_ANYWHERE, Level, Severity};
+use super::Bound::{Both, Client, Sender, Server};
+use super::Document::Page;
+use super::Reference::Mcp;
+use super::rule::{must, ours, should, states, written};
+use super::{
+    ALL, Category, Check, LEGACY, LEGACY_SINCE_2025_06_18, LIVE, LIVE_ANYWHERE, Level, MODERN, Rule, Severity,
+    UNTIL_2025_03_26, host,
+};
 
 /// The checks that most others depend on.
 pub(super) const FIRST: &[&Check] = &[&EARLY_EXIT, &MUTE_SERVER, &HANDSHAKE];
@@ -32,6 +38,11 @@ pub(crate) static EARLY_EXIT: Check = Check {
     skip: "never",
     sentence: "the server process exited before its first response",
     level: Level::Ours,
+    hosts: &[host(
+        "Claude Code",
+        "shows the server as failed, with -32000 Connection closed",
+        "https://github.com/modelcontextprotocol/servers/issues/2338",
+    )],
     remedy: "Run the program in a terminal and read its error: a missing module, a wrong path, an environment variable \
              that the host does not pass on. A server must wait for messages on stdin.",
     example: "await server.connect(new StdioServerTransport());  // and no process.exit() after it",
@@ -54,16 +65,28 @@ pub(crate) static MUTE_SERVER: Check = Check {
            answered after the handshake",
     skip: "the process exits",
     sentence: "the server does not respond",
+    rules: &[&written(
+        Server,
+        &[
+            must(
+                LEGACY,
+                Page("basic/lifecycle"),
+                "Initialization",
+                "The server MUST respond with its own capabilities",
+            ),
+            must(MODERN, Page("server/discover"), "", "Servers MUST implement it"),
+        ],
+    )],
+    hosts: &[host(
+        "clients on the TypeScript SDK",
+        "give up after 60 seconds with -32001",
+        "https://github.com/modelcontextprotocol/typescript-sdk/issues/245",
+    )],
     remedy: "Flush stdout after every message, and end each message with a newline. Read lines, not Content-Length \
              headers. Respond without waiting for the end of stdin. If the server only starts slowly, raise \
              --patience. At a URL, check the path, often /mcp, and any proxy in front of the server.",
     example: "sys.stdout.write(json.dumps(answer) + \"\\n\"); sys.stdout.flush()",
     see: &["early-exit", "split-input", "stdout-purity"],
-    references: &[
-        Mcp("2025-11-25/basic/lifecycle#initialization"),
-        Mcp("2026-07-28/server/discover"),
-        JsonRpc("section 5"),
-    ],
     places: LIVE_ANYWHERE,
     needs: &["early-exit"],
     ..BASE
@@ -79,11 +102,19 @@ pub(crate) static HANDSHAKE: Check = Check {
     pass: "the response is a result",
     fail: "the response is an HTTP error status, or an error that is not about the version",
     sentence: "initialize fails, so no client can connect",
+    rules: &[&written(
+        Server,
+        &[must(LEGACY, Page("basic/lifecycle"), "Initialization", "The server MUST respond with its own capabilities")],
+    )],
+    hosts: &[host(
+        "clients on the TypeScript SDK",
+        "close the connection",
+        "https://github.com/modelcontextprotocol/typescript-sdk/blob/v1.29.0/src/client/index.ts",
+    )],
     remedy: "Answer initialize at once, without anything that can fail: read tokens and open databases and connections \
              when the first tool needs them, and report a failure as the result of that tool, with isError.",
     example: r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"mine","version":"1.0.0"}}"#,
     see: &["mute-server", "version-negotiation", "early-exit"],
-    references: &[Mcp("2025-11-25/basic/lifecycle#initialization")],
     needs: &["early-exit", "mute-server"],
     ..LEGACY_ONLY
 };
@@ -94,38 +125,69 @@ pub(crate) static RESULT_SHAPE: Check = Check {
     why: "A host deserializes results into types. One missing or wrong member invalidates the whole result: without \
           serverInfo no connection is possible, and one tool without a name hides all others.",
     severity: Severity::High,
-    rationale: "hosts that validate reject the whole result",
+    rationale: "a client that validates rejects the whole result",
     looks_at: "the results of initialize, ping, and the methods of tools, resources, prompts and completion; of other \
                results only whether they are objects",
     pass: "every required member is present, and every member has the right type",
     fail: "a result is not an object, a required member is missing, or a member has the wrong type",
     skip: "no result of an MCP method was seen",
     sentence: "a result lacks a member or has one of the wrong type",
+    level: Level::Stated,
+    rules: &[&written(Sender, &[states(ALL, Page("basic"), "Schema", "source of truth for all protocol messages")])],
+    hosts: &[host(
+        "Claude Code",
+        "registers no tool if nextCursor is null",
+        "https://github.com/gensecaihq/Wazuh-MCP-Server/issues/75",
+    )],
     remedy: "Compare the result with the type of its method in the schema of the revision.",
     example: r#"{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"mine","version":"1.0.0"}}"#,
     see: &["jsonrpc-messages", "tool-schemas", "modern-discover"],
-    references: &[Mcp("2025-11-25/schema"), Mcp("2026-07-28/schema")],
     ..BASE
 };
+
+/// A server that serves a request before the handshake. The specification binds only the side that sends too early.
+pub(crate) static SERVED_EARLY: Rule = ours(Server, LEGACY);
+static SENT_EARLY_BY_CLIENT: Rule = written(
+    Client,
+    &[should(
+        LEGACY,
+        Page("basic/lifecycle"),
+        "Initialization",
+        "The client SHOULD NOT send requests other than pings",
+    )],
+);
+/// A server that sends a request before the handshake is complete.
+pub(crate) static SENT_EARLY_BY_SERVER: Rule = written(
+    Server,
+    &[should(
+        LEGACY,
+        Page("basic/lifecycle"),
+        "Initialization",
+        "The server SHOULD NOT send requests other than pings",
+    )],
+);
 
 pub(crate) static LIFECYCLE_GATE: Check = Check {
     id: "lifecycle-gate",
     title: "No request is sent or served before the handshake",
     why: "Before initialize no revision is agreed, so the meaning of a response is undefined. A host that probes for \
           the era of a server misjudges a server that answers anyway.",
-    rationale: "well-behaved hosts never send such requests, but hosts that probe for the era are misled",
+    severity: Severity::Low,
+    rationale: "well-behaved hosts never send such requests; hosts that probe for the era are misled",
     looks_at: "tools/list, sent before initialize; requests of both sides before the handshake is complete",
     pass: "tools/list is refused with an error; until the handshake is complete, both sides send only ping",
-    fail: "tools/list is served; or the client or the server sends a request other than ping too early",
+    fail: "the client or the server sends a request other than ping too early. A server that serves tools/list \
+           before initialize breaks no rule of a specification: the rules bind the side that sends too early",
     skip: "the server has no handshake: it speaks only 2026-07-28",
     sentence: "a request is sent or served before the handshake is complete",
     revisions: LEGACY,
     level: Level::Should,
-    remedy: "Keep a state: new, initializing, ready. Until notifications/initialized arrives, serve initialize and \
-             ping and answer everything else with -32600.",
+    rules: &[&SERVED_EARLY, &SENT_EARLY_BY_CLIENT, &SENT_EARLY_BY_SERVER],
+    remedy: "Send no request before the handshake is complete, except ping. As a server, keep a state: new, \
+             initializing, ready; until then, serve initialize and ping and answer everything else with -32600.",
     example: r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"not before initialize"}}"#,
     see: &["second-initialize", "version-negotiation", "modern-meta"],
-    references: &[Mcp("2025-11-25/basic/lifecycle#initialization")],
+    references: &[Mcp("2026-07-28/basic/transports/stdio#backward-compatibility")],
     ..BASE
 };
 
@@ -142,11 +204,22 @@ pub(crate) static VERSION_NEGOTIATION: Check = Check {
     fail: "an unknown version is echoed; the version in the result is not an MCP revision; or the server answers with \
            another version, although it agrees to the requested one in another handshake",
     sentence: "the server agrees to a version that it does not speak, or refuses one that it speaks",
+    rules: &[&written(
+        Server,
+        &[must(LEGACY, Page("basic/lifecycle"), "Version Negotiation", "it MUST respond with the same version")],
+    )],
+    hosts: &[
+        host(
+            "mcp-remote",
+            "refuses a version that it did not ask for",
+            "https://github.com/punkpeye/mcp-remote/issues/66",
+        ),
+        host("Junie", "disconnects, so the server has no tools", "https://github.com/jonnyzzz/mcp-steroid/issues/482"),
+    ],
     remedy: "Keep a list of supported revisions. Answer with the requested revision if it is listed, else with the \
              latest revision.",
     example: "version = requested if requested in SUPPORTED else SUPPORTED[-1]",
     see: &["modern-version", "second-initialize"],
-    references: &[Mcp("2025-11-25/basic/lifecycle#version-negotiation")],
     ..LEGACY_ONLY
 };
 
@@ -185,6 +258,7 @@ pub(crate) static SECOND_INITIALIZE: Check = Check {
     fail: "the second initialize is answered with a result, or not at all",
     sentence: "a second initialize is not refused",
     level: Level::Ours,
+    rules: &[&ours(Server, LEGACY)],
     remedy: "Answer initialize with -32600 after the handshake has begun.",
     example: r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"initialize was answered before"}}"#,
     see: &["lifecycle-gate", "version-negotiation"],
@@ -204,9 +278,21 @@ pub(crate) static METHOD_IN_REVISION: Check = Check {
     fail: "an MCP method is sent by the wrong side, or in a revision that does not have it",
     skip: "no revision was agreed",
     sentence: "a method is sent that its sender may not send in this revision",
+    rules: &[&written(
+        Both,
+        &[
+            should(UNTIL_2025_03_26, Page("basic/lifecycle"), "Operation", "Respect the negotiated protocol version"),
+            must(
+                LEGACY_SINCE_2025_06_18,
+                Page("basic/lifecycle"),
+                "Operation",
+                "Respect the negotiated protocol version",
+            ),
+            states(MODERN, Page("basic"), "Schema", "source of truth for all protocol messages"),
+        ],
+    )],
     remedy: "Look the method up with barewire explain, and send it only if the agreed revision has it.",
     example: "barewire explain notifications/elicitation/complete",
     see: &["undeclared-client-capability", "modern-server-requests", "unknown-method"],
-    references: &[Mcp("2025-11-25/schema"), Mcp("2026-07-28/schema")],
     ..BASE
 };

@@ -1,7 +1,13 @@
 //! Checks of methods: known and unknown methods, invalid parameters, capabilities, error codes.
 
-use super::Reference::{Cwe, JsonRpc, Mcp};
-use super::{Category, Check, CheckPlace, LEGACY, LIVE_ANYWHERE, Level, Severity};
+use super::Bound::{Client, Receiver, Sender, Server};
+use super::Document::{JsonRpc, Page, Schema};
+use super::Reference::{Cwe, Mcp};
+use super::rule::{must, ours, should, states, written};
+use super::{
+    ALL, Category, Check, CheckPlace, LEGACY, LEGACY_SINCE_2025_06_18, LIVE_ANYWHERE, Level, MODERN, Rule, Severity,
+    UNTIL_2025_03_26, host,
+};
 
 pub(super) const CHECKS: &[&Check] = &[
     &PING,
@@ -31,10 +37,25 @@ pub(crate) static PING: Check = Check {
     skip: "the server has no handshake, because it speaks only 2026-07-28, which has no ping",
     sentence: "ping is not answered with a result",
     revisions: LEGACY,
+    rules: &[&written(
+        Receiver,
+        &[must(LEGACY, Page("basic/utilities/ping"), "Behavior Requirements", "MUST respond promptly")],
+    )],
+    hosts: &[
+        host(
+            "Microsoft Agent Framework",
+            "reconnects in a loop",
+            "https://github.com/microsoft/agent-framework/pull/5634",
+        ),
+        host(
+            "clients on the Python SDK",
+            "reject a ping whose result is an array",
+            "https://github.com/cristianuibar/bricks-mcp/issues/45",
+        ),
+    ],
     remedy: "Answer ping with {} at any time, even before initialize.",
     example: r#"{"jsonrpc":"2.0","id":"123","result":{}}"#,
     see: &["concurrency", "unknown-method"],
-    references: &[Mcp("2025-11-25/basic/utilities/ping")],
     ..LIVE
 };
 
@@ -49,11 +70,13 @@ pub(crate) static EMPTY_RESULTS: Check = Check {
     fail: "the result has other members",
     skip: "no such result was seen",
     sentence: "a result that must be empty has members",
+    level: Level::Stated,
+    rules: &[&written(Receiver, &[states(LEGACY, Schema, "EmptyResult", "indicates success but carries no data")])],
     revisions: LEGACY,
     remedy: "Answer these requests with {}.",
     example: r#"{"jsonrpc":"2.0","id":4,"result":{}}"#,
     see: &["ping", "result-shape"],
-    references: &[Mcp("2025-11-25/basic/utilities/ping#behavior-requirements"), Mcp("2025-11-25/schema#emptyresult")],
+    references: &[Mcp("2025-11-25/basic/utilities/ping#behavior-requirements")],
     ..BASE
 };
 
@@ -62,15 +85,24 @@ pub(crate) static UNKNOWN_METHOD: Check = Check {
     title: "An unknown method is answered with -32601",
     why: "Newer clients probe older servers: the code -32601 tells them that the server lacks a method.",
     severity: Severity::High,
-    rationale: "a client that probes for a method or an era fails, or waits until its time limit",
+    rationale: "a client that asks whether the server has a method is misled, or waits until its time limit",
     looks_at: "a request with a method that no server has",
     pass: "the response is an error with code -32601",
     fail: "the response is a result or has another code, or there is no response",
     sentence: "an unknown method is not answered with -32601",
+    level: Level::Stated,
+    rules: &[&written(
+        Receiver,
+        &[states(ALL, JsonRpc, "5.1 Error object", "The method does not exist / is not available")],
+    )],
+    hosts: &[host(
+        "Hermes Agent",
+        "restarts a server that answers its ping with another code",
+        "https://github.com/NousResearch/hermes-agent/pull/50035",
+    )],
     remedy: "Give the dispatcher a default case that answers with -32601.",
     example: r#"{"jsonrpc":"2.0","id":5,"error":{"code":-32601,"message":"Method not found"}}"#,
     see: &["invalid-params", "capability-truth", "envelope-validation"],
-    references: &[JsonRpc("section 5.1"), Mcp("2026-07-28/basic#error-codes")],
     ..LIVE
 };
 
@@ -87,14 +119,14 @@ pub(crate) static INVALID_PARAMS: Check = Check {
     skip: "the server has neither tools nor prompts",
     sentence: "an invalid request is not answered with -32602",
     level: Level::Should,
+    rules: &[
+        &written(Server, &[states(ALL, Page("server/tools"), "Error Handling", "Unknown tool")]),
+        &written(Server, &[should(ALL, Page("server/prompts"), "Error Handling", "Invalid prompt name: -32602")]),
+    ],
     remedy: "Look the name up first, and answer with -32602 if it is unknown.",
     example: r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"Unknown tool: nope"}}"#,
     see: &["tool-argument-errors", "unknown-method", "reserved-error-codes"],
-    references: &[
-        JsonRpc("section 5.1"),
-        Mcp("2025-11-25/server/tools#error-handling"),
-        Mcp("2025-11-25/server/prompts#error-handling"),
-    ],
+    references: &[Mcp("2025-11-25/server/tools#error-handling")],
     ..LIVE
 };
 
@@ -108,19 +140,51 @@ pub(crate) static RESOURCE_NOT_FOUND: Check = Check {
     fail: "the response is a result or has another code, or there is no response",
     skip: "the server has no resources",
     sentence: "reading an unknown resource is not answered with the error that the revision requires",
-    level: Level::Should,
+    rules: &[&written(
+        Server,
+        &[
+            should(LEGACY, Page("server/resources"), "Error Handling", "Resource not found: -32002"),
+            must(
+                MODERN,
+                Page("server/resources"),
+                "Error Handling",
+                "servers MUST return a JSON-RPC error with code -32602",
+            ),
+        ],
+    )],
     remedy: "Answer with -32002 to a legacy client and -32602 to a modern one, and put the uri into data.",
     example: r#"{"code":-32002,"message":"Resource not found","data":{"uri":"file:///nope"}}"#,
     see: &["invalid-params", "reserved-error-codes"],
-    references: &[Mcp("2025-11-25/server/resources#error-handling"), Mcp("2026-07-28/server/resources#error-handling")],
     ..LIVE
 };
+
+static SUPPORTED_UNDECLARED: Rule = written(
+    Server,
+    &[must(ALL, Page("server/tools"), "Capabilities", "Servers that support tools MUST declare the tools capability")],
+);
+/// A declared capability whose method is missing.
+pub(crate) static DECLARED_UNSUPPORTED: Rule = written(
+    Server,
+    &[
+        states(
+            LEGACY,
+            Page("basic/lifecycle"),
+            "Capability Negotiation",
+            "which optional protocol features will be available",
+        ),
+        must(MODERN, Page("server/tools"), "Capabilities", "MUST respond to tools/list requests"),
+    ],
+);
+/// An empty answer to a method of an undeclared capability. Hosts that ask for every list need such an answer: opencode
+/// and Cline give up a server that answers with an error.
+pub(crate) static EMPTY_UNDECLARED: Rule = ours(Server, ALL).with_severity(Severity::Low);
 
 pub(crate) static CAPABILITY_TRUTH: Check = Check {
     id: "capability-truth",
     title: "The server declares exactly the capabilities it has",
     why: "A client never uses a feature that is not declared, and gets an error at every start for a feature that is \
-          declared but missing.",
+          declared but missing. An empty list of an undeclared feature misleads nobody, and some hosts that ask for \
+          every list need it; it is reported with low severity.",
     severity: Severity::High,
     rationale: "features are invisible, or fail at every start",
     looks_at: "the server's capabilities, its notifications, and its responses to requests for lists, completion and \
@@ -130,13 +194,23 @@ pub(crate) static CAPABILITY_TRUTH: Check = Check {
     fail: "one of these conditions does not hold",
     skip: "the server declared no capability that can be requested",
     sentence: "the declared capabilities are not the ones the server has",
+    rules: &[&SUPPORTED_UNDECLARED, &DECLARED_UNSUPPORTED, &EMPTY_UNDECLARED],
+    hosts: &[
+        host(
+            "Gemini CLI",
+            "asks only for prompts that are declared",
+            "https://github.com/google-gemini/gemini-cli/pull/5616",
+        ),
+        host(
+            "Cursor",
+            "reports an error for a list that is missing",
+            "https://github.com/FreePeak/db-mcp-server/issues/35",
+        ),
+    ],
     remedy: "Derive the capabilities from the registered handlers, in one place.",
     example: r#"{"capabilities":{"tools":{}}}  and prompts/list is answered with -32601"#,
     see: &["unknown-method", "undeclared-client-capability"],
-    references: &[
-        Mcp("2025-11-25/basic/lifecycle#capability-negotiation"),
-        Mcp("2025-11-25/server/tools#capabilities"),
-    ],
+    references: &[Mcp("2025-11-25/basic/lifecycle#capability-negotiation")],
     ..BASE
 };
 
@@ -146,17 +220,40 @@ pub(crate) static UNDECLARED_CLIENT_CAPABILITY: Check = Check {
     why: "A client that lacks the capability refuses the server's request or never answers it, so the tool call that \
           waits for the response fails or hangs.",
     severity: Severity::High,
-    rationale: "the call fails with every client that lacks the capability, and most clients do",
+    rationale: "the call fails with every client that lacks the capability",
     looks_at: "requests of a server that need a capability of the client",
     pass: "the client has declared each of these capabilities",
-    fail: "the client has not declared one of these capabilities; up to 2025-03-26 the rule is a SHOULD",
+    fail: "the client has not declared one of these capabilities",
     skip: "no request needed a capability of the client",
     sentence: "the server uses a capability that the client has not declared",
+    rules: &[&written(
+        Server,
+        &[
+            should(
+                UNTIL_2025_03_26,
+                Page("basic/lifecycle"),
+                "Operation",
+                "Only use capabilities that were successfully",
+            ),
+            must(
+                LEGACY_SINCE_2025_06_18,
+                Page("basic/lifecycle"),
+                "Operation",
+                "Only use capabilities that were successfully",
+            ),
+            must(MODERN, Page("basic"), "_meta", "MUST NOT rely on capabilities the client has not declared"),
+        ],
+    )],
+    hosts: &[host(
+        "clients without roots",
+        "refuse the request, or let the call wait",
+        "https://github.com/modelcontextprotocol/java-sdk/pull/1070",
+    )],
     remedy: "Check the client's capabilities before sending the request. If the capability is missing, do without it, \
              or fail with a message that names the capability.",
     example: "if client.capabilities.elicitation is None: raise ToolError(\"this tool has to ask the user\")",
     see: &["undeclared-server-capability", "input-required", "modern-server-requests"],
-    references: &[Mcp("2025-11-25/basic/lifecycle#operation"), Mcp("2025-11-25/client/elicitation#capabilities")],
+    references: &[Mcp("2025-11-25/client/elicitation#capabilities")],
     ..BASE
 };
 
@@ -169,17 +266,51 @@ pub(crate) static UNDECLARED_SERVER_CAPABILITY: Check = Check {
     rationale: "an unnecessary request fails",
     looks_at: "requests of a client that need a capability of the server, after the handshake",
     pass: "the server has declared each of these capabilities",
-    fail: "the server has not declared one of these capabilities; up to 2025-03-26 the rule is a SHOULD",
+    fail: "the server has not declared one of these capabilities",
     skip: "no request needed a capability of the server",
     sentence: "the client uses a capability that the server has not declared",
     revisions: LEGACY,
+    rules: &[&written(
+        Client,
+        &[
+            should(
+                UNTIL_2025_03_26,
+                Page("basic/lifecycle"),
+                "Operation",
+                "Only use capabilities that were successfully",
+            ),
+            must(
+                LEGACY_SINCE_2025_06_18,
+                Page("basic/lifecycle"),
+                "Operation",
+                "Only use capabilities that were successfully",
+            ),
+        ],
+    )],
     remedy: "Read the capabilities in the result of initialize, and send only requests whose capability is declared.",
     example: "if (result.capabilities.prompts) prompts = await client.listPrompts()",
     see: &["capability-truth", "undeclared-client-capability"],
-    references: &[Mcp("2025-11-25/basic/lifecycle#operation")],
     places: &[CheckPlace::Capture, CheckPlace::Tap],
     ..BASE
 };
+
+static TOOL_FAILURE: Rule = written(
+    Server,
+    &[should(
+        ALL,
+        Schema,
+        "CallToolResult",
+        "Any errors that originate from the tool SHOULD be reported inside the result",
+    )],
+);
+/// A code from -32768 to -32000 without a definition.
+pub(crate) static RESERVED_CODE: Rule = written(
+    Sender,
+    &[
+        must(MODERN, Page("basic"), "Error Codes", "MUST NOT emit any code from this sub-range"),
+        states(ALL, JsonRpc, "5.1 Error object", "reserved for pre-defined errors"),
+    ],
+);
 
 pub(crate) static RESERVED_ERROR_CODES: Check = Check {
     id: "reserved-error-codes",
@@ -191,21 +322,14 @@ pub(crate) static RESERVED_ERROR_CODES: Check = Check {
     pass: "codes from -32768 to -32000 are defined by JSON-RPC or by the revision, and fit the request",
     fail: "a tool call fails with -32700 or -32600; a call of a listed tool fails with -32601; a call with valid \
            arguments fails with -32603, although the client refused no request of the server during the call; or a \
-           reserved code is used that the revision does not define, which is a MUST NOT in 2026-07-28 for -32020 to \
-           -32099 and for removed codes",
+           reserved code is used that the revision does not define",
     skip: "no error was seen",
     sentence: "an error has the code of another kind of error",
-    level: Level::Should,
+    rules: &[&TOOL_FAILURE, &RESERVED_CODE],
     remedy: "Report the failure of a tool, exceptions included, as a result with isError; -32603 is for failures of \
              the server outside of the tool. Give application errors codes outside -32768 to -32000.",
     example: r#"{"result":{"content":[{"type":"text","text":"no such city"}],"isError":true}}"#,
     see: &["tool-argument-errors", "structured-errors", "resource-not-found"],
-    references: &[
-        JsonRpc("section 5.1"),
-        Mcp("2026-07-28/basic#error-codes"),
-        Mcp("2025-11-25/server/tools#error-handling"),
-        Mcp("2025-11-25/schema#calltoolresult"),
-        Cwe(394, "Unexpected Status Code or Return Value"),
-    ],
+    references: &[Cwe(394, "Unexpected Status Code or Return Value")],
     ..BASE
 };

@@ -1,5 +1,7 @@
 //! Every check as data: rule, reason, severity and fix. Lists, explanations, docs/checks.md and reports show this data.
 
+#[cfg(test)]
+mod cited;
 pub(crate) mod envelope;
 pub(crate) mod flow;
 pub(crate) mod framing;
@@ -7,16 +9,23 @@ pub(crate) mod http;
 pub(crate) mod lifecycle;
 pub(crate) mod methods;
 pub(crate) mod modern;
+#[cfg(test)]
+mod pages;
 pub(crate) mod privacy;
 pub(crate) mod process;
+mod rule;
 pub(crate) mod tools;
 
 use std::fmt;
 
 use barewire_proto::mcp::Revision;
 
+use super::finding::Party;
 use crate::text::{nearest, shown};
 use crate::{Advice, Error};
+use rule::ours;
+
+pub use rule::{Bound, Document, Level, Rule, RuleSource, Sentence};
 
 /// A check: one rule of the protocol, and the texts that explain it.
 #[non_exhaustive]
@@ -43,8 +52,13 @@ pub struct Check {
     pub sentence: &'static str,
     /// The revisions that the check applies to.
     pub revisions: RevisionRange,
-    /// The source of the rule: the specification, or barewire itself.
+    /// The strictest level of `rules` in any revision.
     pub level: Level,
+    /// The rules that the check verifies. Of the rules that bind a party, the first that applies in a revision is the
+    /// one that a finding about this party cites, unless the finding names another rule.
+    pub rules: &'static [&'static Rule],
+    /// Hosts, and other clients and servers, that are known to fail because of a violation.
+    pub hosts: &'static [HostFact],
     /// The fix for a failure.
     pub remedy: &'static str,
     /// A correct message or line of code, as an example.
@@ -71,26 +85,26 @@ pub struct Check {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Severity {
-    /// No host fails because of the violation today.
+    /// Nothing is lost.
     Low,
-    /// Some hosts fail because of the violation.
+    /// Something is lost or misunderstood, but no host is known to fail.
     Medium,
-    /// Common hosts fail because of the violation.
+    /// A host is known to fail.
     High,
-    /// No communication is possible.
+    /// A host is known to be unable to use the server at all.
     Critical,
 }
 
-/// The source of a rule, ordered from the strictest to the least strict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A host, or another client or server, that fails because of a violation.
+#[derive(Debug)]
 #[non_exhaustive]
-pub enum Level {
-    /// The specification of MCP or JSON-RPC says MUST.
-    Must,
-    /// The specification of MCP or JSON-RPC says SHOULD.
-    Should,
-    /// The specification is silent, but hosts depend on the rule.
-    Ours,
+pub struct HostFact {
+    /// The name of the software.
+    pub host: &'static str,
+    /// What it does, in the third person.
+    pub what: &'static str,
+    /// The URL of a report or of the code.
+    pub url: &'static str,
 }
 
 /// A part of the protocol.
@@ -191,6 +205,13 @@ impl Check {
     pub fn runs_on(&self, place: CheckPlace) -> bool {
         self.places.contains(&place)
     }
+
+    /// Returns the rule that a finding about this party cites, unless the finding names another rule: the first that
+    /// binds the party and applies in the revision, else the first that binds the party.
+    pub fn rule(&self, party: Party, revision: Option<Revision>) -> Option<&'static Rule> {
+        let rules = || self.rules.iter().copied().filter(|rule| rule.binds.includes(party));
+        rules().find(|rule| revision.is_some_and(|revision| rule.applies_in(revision))).or_else(|| rules().next())
+    }
 }
 
 /// Checks with the same id are equal.
@@ -223,21 +244,10 @@ impl Severity {
     /// Returns the meaning of this severity, for docs/checks.md.
     pub const fn meaning(self) -> &'static str {
         match self {
-            Self::Critical => "no communication is possible, or the messages cannot be trusted",
-            Self::High => "common hosts fail because of the violation, or one side waits forever",
-            Self::Medium => "some hosts fail because of the violation, or a user, client or model is misled",
-            Self::Low => "no host fails because of the violation today, but it makes other problems harder to find",
-        }
-    }
-}
-
-impl Level {
-    /// Returns the name of this level, as reports show it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Must => "MUST",
-            Self::Should => "SHOULD",
-            Self::Ours => "ours",
+            Self::Critical => "a real host cannot use the server at all; the check names one",
+            Self::High => "a real host fails, or a published attack works; the check names one",
+            Self::Medium => "something is lost or misunderstood, but no host is known to fail",
+            Self::Low => "nothing is lost, but other problems become harder to find",
         }
     }
 }
@@ -302,6 +312,23 @@ impl CheckPlace {
     }
 }
 
+impl RevisionRange {
+    /// Whether the range contains this revision.
+    pub fn contains(self, revision: Revision) -> bool {
+        (self.0..=self.1).contains(&revision)
+    }
+
+    /// Returns the number of revisions in the range.
+    fn count(self) -> usize {
+        Revision::ALL.into_iter().filter(|revision| self.contains(*revision)).count()
+    }
+
+    /// Returns the first and the last revision as text, or the only one.
+    pub fn span(self) -> String {
+        if self.0 == self.1 { self.0.to_string() } else { format!("{} to {}", self.0, self.1) }
+    }
+}
+
 impl fmt::Display for RevisionRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.0, self.1) {
@@ -339,6 +366,25 @@ impl Reference {
 const ALL: RevisionRange = RevisionRange(Revision::V2024_11_05, Revision::LATEST);
 const LEGACY: RevisionRange = RevisionRange(Revision::V2024_11_05, Revision::LATEST_LEGACY);
 const MODERN: RevisionRange = RevisionRange(Revision::V2026_07_28, Revision::LATEST);
+const V2024_11_05: RevisionRange = only(Revision::V2024_11_05);
+const SINCE_2025_03_26: RevisionRange = RevisionRange(Revision::V2025_03_26, Revision::LATEST);
+const SINCE_2025_06_18: RevisionRange = RevisionRange(Revision::V2025_06_18, Revision::LATEST);
+const SINCE_2025_11_25: RevisionRange = RevisionRange(Revision::V2025_11_25, Revision::LATEST);
+/// The legacy revisions with Streamable HTTP.
+const LEGACY_SINCE_2025_03_26: RevisionRange = RevisionRange(Revision::V2025_03_26, Revision::LATEST_LEGACY);
+const LEGACY_SINCE_2025_06_18: RevisionRange = RevisionRange(Revision::V2025_06_18, Revision::LATEST_LEGACY);
+/// The revisions before errors could have no id.
+const EARLY_2025: RevisionRange = RevisionRange(Revision::V2025_03_26, Revision::V2025_06_18);
+const UNTIL_2025_03_26: RevisionRange = RevisionRange(Revision::V2024_11_05, Revision::V2025_03_26);
+const UNTIL_2025_06_18: RevisionRange = RevisionRange(Revision::V2024_11_05, Revision::V2025_06_18);
+
+const fn only(revision: Revision) -> RevisionRange {
+    RevisionRange(revision, revision)
+}
+
+const fn host(host: &'static str, what: &'static str, url: &'static str) -> HostFact {
+    HostFact { host, what, url }
+}
 
 /// The places of checks that only observe traffic.
 const PASSIVE: &[CheckPlace] = &[CheckPlace::Stdio, CheckPlace::Http, CheckPlace::Capture, CheckPlace::Tap];
@@ -361,6 +407,8 @@ const BASE: Check = Check {
     sentence: "",
     revisions: ALL,
     level: Level::Must,
+    rules: OURS,
+    hosts: &[],
     remedy: "",
     example: "",
     see: &[],
@@ -373,6 +421,9 @@ const BASE: Check = Check {
     needs: ANSWERS,
 };
 
+/// The rules of a check of good practice of servers.
+const OURS: &[&Rule] = &[&ours(Bound::Server, ALL)];
+
 /// The default fields of a check that sends hostile input.
 const HOSTILE: Check = Check { skip: "hostile input is not allowed", places: LIVE_ANYWHERE, hostile: true, ..BASE };
 
@@ -381,6 +432,7 @@ const ANSWERS: &[&str] = &["early-exit", "mute-server", "handshake"];
 
 #[cfg(test)]
 mod tests {
+    use super::pages::PAGES;
     use super::*;
 
     /// A check inherits omitted fields from [`BASE`], where most texts are empty. This test finds such empty texts.
@@ -411,12 +463,112 @@ mod tests {
                 assert!(!texts[..index].contains(text), "{id} repeats a text: {text}");
             }
             assert!(!check.example.trim().is_empty(), "{id} has no example");
-            assert!(!check.references.is_empty() || check.level == Level::Ours, "{id} has no reference");
             assert!(!check.places.is_empty() && !check.see.is_empty(), "{id} has no place or no related check");
             let versions: Vec<u32> = check.history.iter().map(|(version, _)| *version).collect();
             assert_eq!(versions, (1..=check.version).collect::<Vec<_>>(), "{id}: a version without history");
             assert!(check.history.iter().all(|(_, what)| !what.is_empty()), "{id}: an empty history entry");
         }
+    }
+
+    /// A rule is written in every revision that it claims, or it is ours. The level of a check is that of its strictest
+    /// sentence, and each revision of a check has a rule.
+    #[test]
+    fn every_rule_has_its_sources() {
+        for check in all() {
+            let id = check.id;
+            let sentences = || check.rules.iter().flat_map(|rule| rule.sentences());
+            let strictest = sentences().map(|sentence| sentence.level).min();
+            assert_eq!(check.level, strictest.unwrap_or(Level::Ours), "{id}: the level is not that of its rules");
+            assert!(!check.rules.is_empty(), "{id} has no rule");
+            for revision in Revision::ALL.into_iter().filter(|it| check.revisions.contains(*it)) {
+                assert!(check.rules.iter().any(|rule| rule.applies_in(revision)), "{id}: no rule in {revision}");
+            }
+            for rule in check.rules {
+                let is_written = matches!(rule.source, RuleSource::Written(_));
+                assert_eq!(is_written, !rule.sentences().is_empty(), "{id}: a rule without a sentence is ours");
+            }
+            for Sentence { revisions, level, document, section, words } in sentences() {
+                assert_ne!(*level, Level::Ours, "{id}: {words}");
+                let count = words.split_whitespace().count();
+                assert!((2..=14).contains(&count), "{id}: a few words are enough to find a sentence: {words}");
+                for revision in Revision::ALL.into_iter().filter(|it| revisions.contains(*it)) {
+                    let Document::Page(path) = document else { continue };
+                    let page = PAGES.iter().find(|page| page.revision == revision && page.path == *path);
+                    let page = page.unwrap_or_else(|| panic!("{id}: there is no page {path} in {revision}"));
+                    let has_section = section.is_empty() || page.sections.contains(section);
+                    assert!(has_section, "{id}: {path} of {revision} has no section {section}");
+                }
+                let is_named = matches!(document, Document::Page(_)) || !section.is_empty();
+                assert!(is_named, "{id}: a sentence without a section: {words}");
+            }
+        }
+    }
+
+    /// The keyword of a sentence is often among the quoted words; then it must be the keyword of the level.
+    #[test]
+    fn the_quoted_keywords_fit_the_levels() {
+        for sentence in all().flat_map(|check| check.rules).flat_map(|rule| rule.sentences()) {
+            let quoted = match sentence.words {
+                words if words.contains("MUST") => Level::Must,
+                words if words.contains("SHOULD") => Level::Should,
+                _ => continue,
+            };
+            assert_eq!(sentence.level, quoted, "{}", sentence.words);
+        }
+    }
+
+    #[test]
+    fn severe_checks_name_a_host_that_fails() {
+        for check in all() {
+            let severities = check.rules.iter().filter_map(|rule| rule.severity).chain([check.severity]);
+            if severities.max() >= Some(Severity::High) {
+                assert!(!check.hosts.is_empty(), "{} is severe, but names no host that fails", check.id);
+            }
+            for HostFact { host, what, url } in check.hosts {
+                assert!(url.starts_with("https://") && !host.is_empty(), "{}: {host}", check.id);
+                assert!(what.split_whitespace().count() > 1 && !what.ends_with('.'), "{}: {what}", check.id);
+            }
+        }
+    }
+
+    /// Rules that servers are often blamed for, although they bind another party or nobody.
+    #[test]
+    fn nobody_is_blamed_for_a_rule_of_another() {
+        let level = |id: &str, party, revision| {
+            let check = find(id).expect("the check is in the catalogue");
+            check.rule(party, Some(revision)).expect("a rule binds the party").level(Some(revision))
+        };
+        let latest = Revision::LATEST_LEGACY;
+        assert_eq!(level("lifecycle-gate", Party::Server, latest), Level::Ours);
+        assert_eq!(level("lifecycle-gate", Party::Client, latest), Level::Should);
+        assert_eq!(level("second-initialize", Party::Server, latest), Level::Ours);
+        assert_eq!(level("batch-policy", Party::Server, Revision::V2025_03_26), Level::Must);
+        assert_eq!(level("batch-policy", Party::Server, Revision::V2025_06_18), Level::Ours);
+        assert_eq!(level("parse-error-answer", Party::Server, latest), Level::Must);
+        assert_eq!(level("eof-exit", Party::Server, latest), Level::Ours);
+        assert_eq!(level("eof-exit", Party::Server, Revision::LATEST), Level::Should);
+        assert_eq!(level("undeclared-client-capability", Party::Server, Revision::V2025_03_26), Level::Should);
+        assert_eq!(level("undeclared-client-capability", Party::Server, Revision::V2025_06_18), Level::Must);
+        assert_eq!(level("resource-not-found", Party::Server, latest), Level::Should);
+        assert_eq!(level("resource-not-found", Party::Server, Revision::LATEST), Level::Must);
+        let bound = |id: &str, party| find(id).expect("the check is in the catalogue").rule(party, None).is_some();
+        assert!(!bound("http-accept", Party::Server) && !bound("stdout-purity", Party::Client));
+        assert!(!bound("undeclared-client-capability", Party::Client) && !bound("jsonrpc-messages", Party::Carrier));
+    }
+
+    #[test]
+    fn a_citation_names_document_and_section() {
+        let check = find("undeclared-client-capability").expect("the check is in the catalogue");
+        let cite = |revision| {
+            let sentence = check.rules[0].sentence(Some(revision)).expect("the rule is written in the revision");
+            (sentence.label(Some(revision)), sentence.url(Some(revision)))
+        };
+        let site = "https://modelcontextprotocol.io/specification/2025-03-26/basic/lifecycle#operation";
+        let label = "MCP 2025-03-26, basic/lifecycle, Operation";
+        assert_eq!(cite(Revision::V2025_03_26), (label.to_owned(), site.to_owned()));
+        let sentence = find("unanswered-request").and_then(|check| check.rules[0].sentence(None)).expect("written");
+        assert_eq!(sentence.label(None), "JSON-RPC 2.0, 5 Response object");
+        assert_eq!(sentence.url(None), "https://www.jsonrpc.org/specification#response_object");
     }
 
     #[test]

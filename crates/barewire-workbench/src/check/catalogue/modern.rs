@@ -1,7 +1,10 @@
 //! Checks of the rules of 2026-07-28, which has no handshake.
 
-use super::Reference::{JsonRpc, Mcp};
-use super::{Category, Check, CheckPlace, LIVE_ANYWHERE, Level, MODERN, Severity};
+use super::Bound::{Client, Server};
+use super::Document::Page;
+use super::Reference::Mcp;
+use super::rule::{must, should, states, written};
+use super::{Category, Check, CheckPlace, LIVE_ANYWHERE, Level, MODERN, Severity, host};
 
 pub(crate) const CHECKS: &[&Check] = &[
     &MODERN_DISCOVER,
@@ -39,10 +42,15 @@ pub(crate) static MODERN_DISCOVER: Check = Check {
     pass: "supportedVersions is an array that contains the version of the request, and capabilities is an object",
     fail: "the response is an error, or supportedVersions or capabilities is missing or has the wrong type",
     sentence: "server/discover does not describe the server",
+    rules: &[&written(Server, &[must(MODERN, Page("server/discover"), "", "Servers MUST implement it")])],
+    hosts: &[host(
+        "clients on the TypeScript SDK 2.x",
+        "take the server for a legacy one",
+        "https://github.com/modelcontextprotocol/typescript-sdk/blob/main/packages/client/src/client/probeClassifier.ts",
+    )],
     remedy: "Implement server/discover; every modern server has it.",
     example: r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":3600000,"cacheScope":"public"}"#,
     see: &["modern-version", "result-shape", "server-info"],
-    references: &[Mcp("2026-07-28/server/discover")],
     ..BASE
 };
 
@@ -51,16 +59,23 @@ pub(crate) static MODERN_VERSION: Check = Check {
     title: "An unsupported version is refused with -32022",
     why: "Modern clients choose another version from data.supported of this error. After an error with any other code \
           they fall back to the legacy era or give up.",
-    severity: Severity::High,
     rationale: "negotiation fails as soon as there is a second modern version",
     looks_at: "a request whose _meta has the version v999.0.0",
     pass: "the response is error -32022, data.supported is an array of versions, and data.requested is v999.0.0",
     fail: "the response is a result or another error, or data.supported or data.requested is missing or wrong",
     sentence: "an unsupported version is not refused with -32022",
+    rules: &[&written(
+        Server,
+        &[must(
+            MODERN,
+            Page("basic/versioning"),
+            "Protocol Version Negotiation",
+            "it MUST respond with an UnsupportedProtocolVersionError",
+        )],
+    )],
     remedy: "Check protocolVersion in _meta before you look up the method.",
     example: r#"{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28"],"requested":"v999.0.0"}}"#,
     see: &["modern-meta", "version-negotiation"],
-    references: &[Mcp("2026-07-28/basic/versioning")],
     ..LIVE
 };
 
@@ -75,10 +90,19 @@ pub(crate) static MODERN_META: Check = Check {
     pass: "the first two are refused with -32602, the third is served",
     fail: "one of the three requests is treated differently, or a client omits a required member",
     sentence: "the required metadata of a request is missing or not checked",
+    rules: &[
+        &written(
+            Server,
+            &[must(MODERN, Page("basic"), "_meta", "the server MUST reject it with JSON-RPC error code -32602")],
+        ),
+        &written(
+            Client,
+            &[must(MODERN, Page("basic"), "_meta", "fields marked as required MUST be included on every request")],
+        ),
+    ],
     remedy: "Check both required members before you look up the method. Do not require clientInfo, which is optional.",
     example: r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}"#,
     see: &["modern-version", "lifecycle-gate"],
-    references: &[Mcp("2026-07-28/basic#_meta")],
     ..BASE
 };
 
@@ -87,16 +111,18 @@ pub(crate) static MODERN_REMOVED_METHODS: Check = Check {
     title: "Removed methods are answered with -32601",
     why: "initialize, ping, logging/setLevel and resources/subscribe have no meaning without a session. A server that \
           serves them keeps state that the next request does not see.",
+    severity: Severity::Low,
     rationale: "only clients with a bug send these methods",
     looks_at: "each of these methods, with the metadata of 2026-07-28",
     pass: "each is answered with -32601; initialize with any error, which may list the supported versions. A server of \
            both eras may treat initialize as a handshake",
     fail: "one of them is served, answered with another code, or not answered",
     sentence: "a removed method is not answered with -32601",
+    level: Level::Stated,
+    rules: &[&written(Server, &[states(MODERN, Page("changelog"), "Major changes", "Remove ping, logging/setLevel")])],
     remedy: "Choose the method table by the version in _meta.",
     example: r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32601,"message":"Method not found"}}"#,
     see: &["unknown-method", "method-in-revision"],
-    references: &[Mcp("2026-07-28/changelog"), JsonRpc("section 5.1")],
     ..LIVE
 };
 
@@ -104,25 +130,45 @@ pub(crate) static MODERN_SERVER_REQUESTS: Check = Check {
     id: "modern-server-requests",
     title: "A modern server sends no requests",
     why: "A modern client must not send responses, so the server waits forever for the response to its request.",
-    severity: Severity::Critical,
-    rationale: "the call hangs with every modern client",
+    severity: Severity::High,
+    rationale: "the call hangs",
     looks_at: "requests that the server sends on a modern connection, and responses that the client sends",
     pass: "the server sends no requests, and the client no responses",
     fail: "the server sends a request, or the client sends a response",
     skip: "no message of 2026-07-28 was seen",
     sentence: "a modern server sends a request, or a modern client a response",
+    rules: &[
+        &written(
+            Server,
+            &[must(
+                MODERN,
+                Page("basic/transports/stdio"),
+                "Receiving Messages",
+                "MUST NOT write JSON-RPC requests to stdout",
+            )],
+        ),
+        &written(
+            Client,
+            &[must(MODERN, Page("basic/transports/stdio"), "Sending Messages", "MUST NOT write JSON-RPC responses")],
+        ),
+    ],
+    hosts: &[host(
+        "clients on the TypeScript SDK 2.x",
+        "drop the request, so the call hangs",
+        "https://github.com/modelcontextprotocol/typescript-sdk/blob/main/packages/core-internal/src/shared/protocol.ts",
+    )],
     remedy: "Answer the call with a result of resultType input_required that contains the question.",
     example: r#"{"resultType":"input_required","inputRequests":{"name":{"method":"elicitation/create","params":{…}}}}"#,
     see: &["input-required", "undeclared-client-capability"],
-    references: &[Mcp("2026-07-28/basic/transports/stdio"), Mcp("2026-07-28/basic/patterns/mrtr")],
+    references: &[Mcp("2026-07-28/basic/patterns/mrtr")],
     ..BASE
 };
 
 pub(crate) static RESULT_TYPE: Check = Check {
     id: "result-type",
     title: "Every modern result has a resultType",
-    why: "resultType says how to read the rest of the result. Clients reject a result without resultType, or treat it \
-          as the result of an older server.",
+    why: "resultType says how to read the rest of the result. Clients must take a result without resultType as complete, \
+          because older servers send none; some reject it all the same.",
     severity: Severity::High,
     rationale: "clients that validate against the schema reject the result",
     looks_at: "every result on a modern connection",
@@ -130,10 +176,14 @@ pub(crate) static RESULT_TYPE: Check = Check {
     fail: "resultType is missing, or not a string",
     skip: "no result of 2026-07-28 was seen",
     sentence: "a result has no resultType",
+    rules: &[&written(Server, &[must(MODERN, Page("basic"), "Result Responses", "MUST include a resultType field")])],
+    hosts: &[
+        host("clients of 2026-07-28", "get no tools", "https://github.com/jdevalk/specification.website/issues/186"),
+        host("oh-my-pi", "fails the call", "https://github.com/can1357/oh-my-pi/pull/8167"),
+    ],
     remedy: "Add resultType in the function that writes all results.",
     example: r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[]}}"#,
     see: &["result-shape", "input-required"],
-    references: &[Mcp("2026-07-28/basic#resulttype")],
     ..BASE
 };
 
@@ -141,17 +191,19 @@ pub(crate) static UNKNOWN_RESULT_TYPE: Check = Check {
     id: "unknown-result-type",
     title: "resultType is one that the client knows",
     why: "A client must treat a result of an unknown type as invalid, so the call fails although it was carried out.",
-    severity: Severity::High,
     rationale: "clients must reject the result",
     looks_at: "resultType of every result on a modern connection, and the extensions that the request declares",
     pass: "resultType is complete or input_required, or the request declares extensions",
     fail: "resultType is another one, and the request declares no extensions",
     skip: "no result of 2026-07-28 was seen",
     sentence: "a result has a type that no client knows",
+    rules: &[&written(
+        Server,
+        &[must(MODERN, Page("basic"), "ResultType", "MUST be created from the set defined in the core protocol")],
+    )],
     remedy: "Use complete for every final result. Use the type of an extension only if the request declares the extension.",
     example: r#"{"resultType":"complete","content":[]}"#,
     see: &["result-type", "input-required"],
-    references: &[Mcp("2026-07-28/basic#resulttype")],
     ..BASE
 };
 
@@ -160,16 +212,19 @@ pub(crate) static MODERN_STATELESS: Check = Check {
     title: "A request depends on no earlier request",
     why: "A modern request carries everything that is needed to serve it. Clients that know the server do not send \
           server/discover again, and a proxy sends each request to any of several processes.",
-    severity: Severity::High,
     rationale: "clients that skip server/discover get errors, and lists depend on the process",
     looks_at: "a list, as the first request of a new process, and again after other lists",
     pass: "the list gets a result, and has the same entries both times",
     fail: "the first request gets no result, or the list has other entries after other requests",
     sentence: "a request depends on earlier requests of its connection",
+    rules: &[&written(
+        Server,
+        &[must(MODERN, Page("basic"), "Statelessness", "MUST NOT rely on prior requests over the same connection")],
+    )],
     remedy: "Read version and capabilities from the _meta of each request, and keep no state of a connection.",
     example: r#"{"id":1,"method":"tools/list","params":{"_meta":{…}}}  is served without server/discover before it"#,
     see: &["modern-discover", "modern-meta", "list-order"],
-    references: &[Mcp("2026-07-28/basic#statelessness"), Mcp("2026-07-28/server/tools#listing-tools")],
+    references: &[Mcp("2026-07-28/server/tools#listing-tools")],
     places: &[CheckPlace::Stdio],
     needs: &["early-exit", "mute-server", "handshake", "modern-discover", "list-order"],
     ..BASE
@@ -185,11 +240,14 @@ pub(crate) static CACHING_HINTS: Check = Check {
     fail: "ttlMs or cacheScope is missing or invalid, or a page has another cacheScope than the first page",
     skip: "no cacheable result was seen",
     sentence: "a cacheable result has no valid ttlMs and cacheScope",
+    rules: &[&written(
+        Server,
+        &[must(MODERN, Page("server/utilities/caching"), "Cacheable Results", "Servers MUST include caching hints")],
+    )],
     remedy: "Add ttlMs and cacheScope to the results of server/discover, the four lists and resources/read. Use the \
              same cacheScope on all pages of a list. If in doubt, use ttlMs 0 and cacheScope private.",
     example: r#"{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}"#,
     see: &["result-type", "list-order"],
-    references: &[Mcp("2026-07-28/server/utilities/caching")],
     ..BASE
 };
 
@@ -206,10 +264,13 @@ pub(crate) static SERVER_INFO: Check = Check {
     skip: "no result of server/discover was seen",
     sentence: "the result of server/discover does not name the server",
     level: Level::Should,
+    rules: &[&written(
+        Server,
+        &[should(MODERN, Page("server/discover"), "DiscoverResult", "Servers SHOULD include this field")],
+    )],
     remedy: "Add serverInfo to the _meta of results.",
     example: r#"{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"mine","version":"1.0.0"}}}"#,
     see: &["modern-discover", "result-type"],
-    references: &[Mcp("2026-07-28/basic#_meta")],
     ..BASE
 };
 
@@ -224,10 +285,13 @@ pub(crate) static MODERN_LOGGING: Check = Check {
     fail: "such a notification is sent",
     skip: "no message of 2026-07-28 was seen",
     sentence: "a log message is sent although no request asked for it",
+    rules: &[&written(
+        Server,
+        &[must(MODERN, Page("server/utilities/logging"), "Per-request log level", "The server MUST NOT")],
+    )],
     remedy: "Send log messages only while handling a request whose _meta has a logLevel. Log the rest to stderr.",
     example: r#"{"_meta":{"io.modelcontextprotocol/logLevel":"info"}}"#,
     see: &["stderr-hygiene", "listen-acknowledged"],
-    references: &[Mcp("2026-07-28/server/utilities/logging")],
     ..BASE
 };
 
@@ -243,11 +307,25 @@ pub(crate) static LISTEN_ACKNOWLEDGED: Check = Check {
     fail: "the acknowledgement does not come first, or a notification of a change does not have such an id",
     skip: "the client sent no subscriptions/listen",
     sentence: "subscriptions/listen is not acknowledged first, or a notification lacks its id",
+    rules: &[
+        &written(
+            Server,
+            &[must(
+                MODERN,
+                Page("basic/patterns/subscriptions"),
+                "Acknowledgment",
+                "MUST send notifications/subscriptions/acknowledged as the first message",
+            )],
+        ),
+        &written(
+            Server,
+            &[must(MODERN, Page("basic"), "_meta", "the server MUST include io.modelcontextprotocol/subscriptionId")],
+        ),
+    ],
     remedy: "Acknowledge with the supported part of the filter, and put the id of the subscriptions/listen request \
              into the _meta of each notification.",
     example: r#"{"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7},"notifications":{"toolsListChanged":true}}}"#,
     see: &["modern-logging", "method-in-revision"],
-    references: &[Mcp("2026-07-28/basic/patterns/subscriptions")],
     ..BASE
 };
 
@@ -264,10 +342,19 @@ pub(crate) static INPUT_REQUIRED: Check = Check {
     fail: "one of these conditions does not hold",
     skip: "no result of this type was seen",
     sentence: "a result asks for input that the client cannot give",
+    rules: &[&written(
+        Server,
+        &[must(
+            MODERN,
+            Page("basic/patterns/mrtr"),
+            "Server Requirements (Basic Workflow)",
+            "MUST NOT send an inputRequests that the client has not declared",
+        )],
+    )],
+    hosts: &[host("oh-my-pi", "fails the call", "https://github.com/can1357/oh-my-pi/pull/8167")],
     remedy: "If clientCapabilities of the request lacks a capability that the input needs, answer with -32021 and \
              requiredCapabilities.",
     example: r#"{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{}}}}"#,
     see: &["modern-server-requests", "undeclared-client-capability"],
-    references: &[Mcp("2026-07-28/basic/patterns/mrtr")],
     ..BASE
 };

@@ -1,7 +1,9 @@
 //! The check for data that should not be in messages: secrets and personal identifiers.
 
+use super::Bound::Both;
 use super::Reference::{Cwe, Mcp};
-use super::{BASE, Category, Check, Level};
+use super::rule::ours;
+use super::{ALL, BASE, Category, Check, Level};
 
 pub(super) const CHECKS: &[&Check] = &[&PAYLOAD_EXPOSURE];
 
@@ -20,6 +22,7 @@ pub(crate) static PAYLOAD_EXPOSURE: Check = Check {
     skip: "no message was seen",
     sentence: "a message or stderr contains what looks like a secret or a personal identifier",
     level: Level::Ours,
+    rules: &[&ours(Both, ALL)],
     remedy: "Remove the value. Pass secrets in the environment, and use opaque user ids and relative paths.",
     example: r#"{"structuredContent":{"user":"u_17","file":"notes/today.md"}}"#,
     see: &["structured-errors", "stderr-hygiene"],

@@ -1,7 +1,10 @@
 //! Checks of the server process: its exit, its child processes, its stderr.
 
+use super::Bound::Server;
+use super::Document::Page;
 use super::Reference::{Cwe, Mcp};
-use super::{Category, Check, CheckPlace, LIVE, Level, Severity};
+use super::rule::{ours, should, written};
+use super::{Category, Check, CheckPlace, LEGACY, LIVE, Level, MODERN, Severity, host};
 
 pub(super) const CHECKS: &[&Check] = &[&STAYS_ALIVE, &EOF_EXIT, &EXIT_CODE, &ORPHAN_PROCESSES, &STDERR_HYGIENE];
 
@@ -25,10 +28,15 @@ pub(crate) static STAYS_ALIVE: Check = Check {
     fail: "the process exits after ordinary messages, while its stdin is open",
     skip: "no process exit was seen",
     sentence: "the server process exited while its stdin was still open",
+    hosts: &[host(
+        "Cursor",
+        "fails the call with -32000 Connection closed",
+        "https://github.com/designcomputer/mysql_mcp_server/issues/49",
+    )],
     remedy: "Catch exceptions in the dispatcher and answer with -32603. The server's stderr usually shows the cause.",
     example: "process.on('uncaughtException', error => console.error(error))",
     see: &["early-exit", "parse-error-recovery", "eof-exit"],
-    references: &[Cwe(248, "Uncaught Exception"), Mcp("2026-07-28/basic/transports/stdio")],
+    references: &[Cwe(248, "Uncaught Exception"), Mcp("2026-07-28/basic/transports/stdio#shutdown")],
     ..BASE
 };
 
@@ -36,7 +44,8 @@ pub(crate) static EOF_EXIT: Check = Check {
     id: "eof-exit",
     title: "The process exits when its stdin is closed",
     why: "A host stops a server by closing its stdin; there is no shutdown message. Some hosts kill a server that does \
-          not exit; others leave it running, and such processes pile up. 2026-07-28 requires the server to exit.",
+          not exit; others leave it running, and such processes pile up. Up to 2025-11-25 the specification binds only the \
+          client, who closes stdin and waits.",
     severity: Severity::High,
     rationale: "processes pile up until a user notices",
     looks_at: "the process after its stdin is closed",
@@ -46,12 +55,30 @@ pub(crate) static EOF_EXIT: Check = Check {
     skip: "no exit was seen, or the host ended the process without waiting",
     sentence: "the server process does not exit when its stdin is closed",
     level: Level::Should,
+    rules: &[
+        &written(
+            Server,
+            &[should(MODERN, Page("basic/transports/stdio"), "Shutdown", "Servers SHOULD exit promptly when")],
+        ),
+        &ours(Server, LEGACY),
+    ],
+    hosts: &[
+        host(
+            "Claude Code",
+            "leaves a process behind after each session",
+            "https://github.com/ProxymanApp/Proxyman/issues/2727",
+        ),
+        host(
+            "Claude Code",
+            "calls hang when too many are left",
+            "https://github.com/themotionmachine/OmniFocus-MCP/issues/55",
+        ),
+    ],
     remedy: "Exit at end of file on stdin. Stop timers, watchers and listeners that keep the process alive.",
     example: "process.stdin.on('end', () => process.exit(0))",
     see: &["exit-code", "orphan-processes"],
     references: &[
         Mcp("2025-11-25/basic/lifecycle#shutdown"),
-        Mcp("2026-07-28/basic/transports/stdio"),
         Cwe(772, "Missing Release of Resource after Effective Lifetime"),
     ],
     ..BASE

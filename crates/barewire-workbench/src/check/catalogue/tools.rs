@@ -2,8 +2,14 @@
 
 use barewire_proto::mcp::Revision;
 
-use super::Reference::{Mcp, Other};
-use super::{Category, Check, LIVE_ANYWHERE, Level, RevisionRange, Severity};
+use super::Bound::Server;
+use super::Document::{Page, Schema};
+use super::Reference::Other;
+use super::rule::{must, ours, should, states, written};
+use super::{
+    Category, Check, LEGACY, LIVE_ANYWHERE, Level, MODERN, RevisionRange, SINCE_2025_06_18, SINCE_2025_11_25, Severity,
+    UNTIL_2025_06_18, host,
+};
 
 pub(super) const CHECKS: &[&Check] = &[&TOOL_SCHEMAS, &TOOL_NAMES, &OUTPUT_SCHEMA, &TOOL_ARGUMENT_ERRORS, &LIST_ORDER];
 
@@ -24,14 +30,35 @@ pub(crate) static TOOL_SCHEMAS: Check = Check {
     fail: "a schema is invalid, has a dangling reference, or has the wrong type",
     skip: "no tool was seen",
     sentence: "the schema of a tool is not valid",
+    rules: &[&written(
+        Server,
+        &[
+            must(
+                SINCE_2025_11_25,
+                Page("basic"),
+                "Schema Validation",
+                "Schemas MUST be valid according to their declared",
+            ),
+            states(
+                UNTIL_2025_06_18,
+                Page("server/tools"),
+                "Tool",
+                "inputSchema: JSON Schema defining expected parameters",
+            ),
+        ],
+    )],
+    hosts: &[
+        host(
+            "Claude Code",
+            "fails on every prompt until it is restarted",
+            "https://github.com/anthropics/claude-code/issues/31800",
+        ),
+        host("VS Code", "reports Failed to validate tool", "https://github.com/microsoft/vscode/issues/246119"),
+    ],
     remedy: "Generate the schema from types, or validate it in a test against the 2020-12 metaschema.",
     example: r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}"#,
     see: &["output-schema", "tool-names", "result-shape"],
-    references: &[
-        Mcp("2025-11-25/server/tools#tool"),
-        Mcp("2026-07-28/basic#json-schema-usage"),
-        Other("JSON Schema 2020-12", "https://json-schema.org/draft/2020-12"),
-    ],
+    references: &[Other("JSON Schema 2020-12", "https://json-schema.org/draft/2020-12")],
     ..BASE
 };
 
@@ -40,7 +67,8 @@ pub(crate) static TOOL_NAMES: Check = Check {
     title: "Tool names are unique and use plain characters",
     why: "A model calls a tool by its name. If two tools share a name, one of them cannot be called; and model \
           providers reject names with spaces or other special characters.",
-    rationale: "single tools cannot be used",
+    severity: Severity::High,
+    rationale: "one name that a model provider rejects makes every tool unusable",
     looks_at: "the name of every tool in tools/list",
     pass: "no name appears twice on all pages together; from 2025-11-25 on, each name has 1 to 128 of the characters \
            a-z, A-Z, 0-9, '.', '_' and '-'",
@@ -49,10 +77,28 @@ pub(crate) static TOOL_NAMES: Check = Check {
     skip: "no tool was seen",
     sentence: "a tool has a name that cannot be used",
     level: Level::Should,
+    rules: &[&written(
+        Server,
+        &[
+            should(SINCE_2025_11_25, Page("server/tools"), "Tool Names", "SHOULD be between 1 and 128 characters"),
+            states(UNTIL_2025_06_18, Page("server/tools"), "Tool", "Unique identifier for the tool"),
+        ],
+    )],
+    hosts: &[
+        host(
+            "Claude Desktop",
+            "loads no tool of a server with a space in a name",
+            "https://github.com/NetApp/netapp-dataops-toolkit/issues/38",
+        ),
+        host(
+            "Claude Code",
+            "fails on every prompt",
+            "https://github.com/modelcontextprotocol/modelcontextprotocol/issues/1345",
+        ),
+    ],
     remedy: "Rename the tool, and put a name for users into title.",
     example: r#"{"name":"get_weather","title":"Get weather"}"#,
     see: &["tool-schemas", "list-order"],
-    references: &[Mcp("2025-11-25/server/tools#tool-names"), Mcp("2026-07-28/server/tools#tool-names")],
     ..BASE
 };
 
@@ -68,10 +114,26 @@ pub(crate) static OUTPUT_SCHEMA: Check = Check {
     skip: "no result of a tool with an outputSchema was seen",
     sentence: "a result does not match the output schema of its tool",
     revisions: RevisionRange(Revision::V2025_06_18, Revision::LATEST),
+    rules: &[&written(
+        Server,
+        &[must(
+            SINCE_2025_06_18,
+            Page("server/tools"),
+            "Output Schema",
+            "Servers MUST provide structured results that conform",
+        )],
+    )],
+    hosts: &[
+        host(
+            "clients on the TypeScript SDK",
+            "refuse the result",
+            "https://github.com/oculairmedia/Letta-MCP-server/issues/102",
+        ),
+        host("clients on the Python SDK", "refuse the result", "https://github.com/cristianuibar/bricks-mcp/issues/45"),
+    ],
     remedy: "Generate the schema and the result from the same type.",
     example: r#"{"content":[{"type":"text","text":"{\"t\":21}"}],"structuredContent":{"t":21}}"#,
     see: &["tool-schemas", "result-shape"],
-    references: &[Mcp("2025-11-25/server/tools#output-schema"), Mcp("2026-07-28/server/tools#output-schema")],
     needs: &["early-exit", "mute-server", "handshake", "tool-schemas"],
     ..BASE
 };
@@ -89,11 +151,22 @@ pub(crate) static TOOL_ARGUMENT_ERRORS: Check = Check {
     skip: "no tool with required arguments may be called",
     sentence: "invalid tool arguments are not reported as the revision requires",
     level: Level::Should,
+    rules: &[&written(
+        Server,
+        &[
+            should(
+                SINCE_2025_11_25,
+                Schema,
+                "CallToolResult",
+                "Any errors that originate from the tool SHOULD be reported",
+            ),
+            states(UNTIL_2025_06_18, Page("server/tools"), "Error Handling", "Invalid arguments"),
+        ],
+    )],
     remedy: "Validate arguments against the inputSchema before the tool runs, and return a result with isError that \
              names the argument.",
     example: r#"{"result":{"content":[{"type":"text","text":"city is missing"}],"isError":true}}"#,
     see: &["invalid-params", "reserved-error-codes"],
-    references: &[Mcp("2025-06-18/server/tools#error-handling"), Mcp("2025-11-25/server/tools#error-handling")],
     ..LIVE
 };
 
@@ -110,9 +183,15 @@ pub(crate) static LIST_ORDER: Check = Check {
     skip: "the server has fewer than two tools",
     sentence: "two tools/list requests in a row get different lists",
     level: Level::Should,
+    rules: &[
+        &written(
+            Server,
+            &[should(MODERN, Page("server/tools"), "Capabilities", "Servers SHOULD return tools in a deterministic")],
+        ),
+        &ours(Server, LEGACY),
+    ],
     remedy: "Keep tools in a list or a sorted map, not in a hash map.",
     example: "tools.sort(key=lambda tool: tool.name)",
     see: &["pagination", "caching-hints"],
-    references: &[Mcp("2026-07-28/server/tools#capabilities")],
     ..LIVE
 };

@@ -20,8 +20,8 @@ use super::recording::Recording;
 use super::{LiveTarget, RunLimit, RunOptions};
 use crate::capture::{CaptureClock, CaptureWriter};
 use crate::check::OnProgress;
-use crate::check::catalogue::Check;
 use crate::check::catalogue::process::STAYS_ALIVE;
+use crate::check::catalogue::{Check, Rule};
 use crate::check::finding::{Finding, Location, Party};
 use crate::check::ledger::{Reason, SkipReason};
 use crate::{Advice, Error};
@@ -362,6 +362,18 @@ impl Harness {
 
     pub(super) fn fail_at(&self, check: &'static Check, location: Location, bytes: &[u8], detail: impl Into<String>) {
         self.recording.ledger().fail(Finding::new(check, Party::Server, location, detail).seen(bytes));
+    }
+
+    /// Reports a violation of a named rule of the check.
+    pub(super) fn fail_under(
+        &self,
+        rule: &'static Rule,
+        check: &'static Check,
+        location: Location,
+        bytes: &[u8],
+        detail: impl Into<String>,
+    ) {
+        self.recording.ledger().fail(Finding::new(check, Party::Server, location, detail).seen(bytes).under(rule));
     }
 
     pub(super) fn expect_code(

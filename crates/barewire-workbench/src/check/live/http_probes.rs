@@ -9,11 +9,11 @@ use super::ServerSummary;
 use super::connection::modern_meta;
 use super::harness::{Harness, initialize_params};
 use super::http_client::{HttpReply, HttpRequest, RecordingClient};
-use crate::check::catalogue::Check;
 use crate::check::catalogue::http::{
-    HTTP_HEADER_MIRRORING, HTTP_HOST, HTTP_ORIGIN, HTTP_PROTOCOL_VERSION, HTTP_REQUEST_TYPE, HTTP_SESSION,
-    HTTP_SESSION_ENTROPY, HTTP_STATUS,
+    GET_STATUS, HTTP_HEADER_MIRRORING, HTTP_HOST, HTTP_ORIGIN, HTTP_PROTOCOL_VERSION, HTTP_REQUEST_TYPE, HTTP_SESSION,
+    HTTP_SESSION_ENTROPY, HTTP_STATUS, SESSION_MISSING, SESSION_OPEN, SESSION_SHARED,
 };
+use crate::check::catalogue::{Check, Rule};
 use crate::http::session::HttpTarget;
 use crate::{Advice, Error};
 
@@ -187,18 +187,33 @@ impl HttpProbe<'_> {
         let reply = self.send(HttpRequest::of_session("GET", None, None)).await;
         self.harness.recording.ledger().inspected(&HTTP_STATUS);
         if reply.status != Some(405) {
-            fail(self.harness, &HTTP_STATUS, &reply, format!("GET: expected status 405, got {}", reply.describe()));
+            let detail = format!("GET: expected status 405, got {}", reply.describe());
+            fail_under(self.harness, Some(&GET_STATUS), &HTTP_STATUS, &reply, detail);
         }
     }
 }
 
 fn fail(harness: &Harness, check: &'static Check, reply: &HttpReply, detail: String) {
+    fail_under(harness, None, check, reply, detail);
+}
+
+/// Reports a violation, of a named rule of the check or of its first rule.
+fn fail_under(
+    harness: &Harness,
+    rule: Option<&'static Rule>,
+    check: &'static Check,
+    reply: &HttpReply,
+    detail: String,
+) {
     if reply.status.is_none() && harness.is_late() {
         harness.incomplete(check);
         return;
     }
     let bytes = reply.first.as_ref().map_or(&[][..], |frame| &frame.start);
-    harness.fail_at(check, reply.location(), bytes, detail);
+    match rule {
+        Some(rule) => harness.fail_under(rule, check, reply.location(), bytes, detail),
+        None => harness.fail_at(check, reply.location(), bytes, detail),
+    }
 }
 
 /// Sends requests with the right session id, without an id, with an unknown id, and after the end of the session.
@@ -242,10 +257,12 @@ async fn session(harness: &Harness, revision: Revision) -> Result<(), Error> {
         let requests =
             [("a request without a session id", 902, None), ("a request with an unknown session id", 903, unknown)];
         for (what, number, session) in requests {
+            let rule = if session.is_none() { &SESSION_MISSING } else { &SESSION_OPEN };
             let request = ping(client, number).with("mcp-session-id", session);
             let reply = client.ask(request, harness.response_deadline()).await;
             if !reply.is_client_error() {
-                fail(harness, &HTTP_SESSION, &reply, format!("{what}: expected a 4xx, got {}", reply.describe()));
+                let detail = format!("{what}: expected a 4xx, got {}", reply.describe());
+                fail_under(harness, Some(rule), &HTTP_SESSION, &reply, detail);
             }
         }
         let request = HttpRequest::of_session("DELETE", Some(id), Some(revision));
@@ -259,7 +276,8 @@ async fn session(harness: &Harness, revision: Revision) -> Result<(), Error> {
             client.client.session = None;
         }
         if id == other {
-            fail(harness, &HTTP_SESSION, &HttpReply::default(), "two handshakes get the same session id".to_owned());
+            let detail = "two handshakes get the same session id".to_owned();
+            fail_under(harness, Some(&SESSION_SHARED), &HTTP_SESSION, &HttpReply::default(), detail);
         } else if let Some(detail) = guessable(id, other) {
             fail(harness, &HTTP_SESSION_ENTROPY, &HttpReply::default(), detail);
         }

@@ -12,7 +12,8 @@ use super::connection::ServerConnection;
 use super::ending;
 use super::eras::EraFacts;
 use super::harness::Harness;
-use super::outcome::RequestOutcome;
+use super::outcome::{ErrorResponse, RequestOutcome, ResultResponse};
+use super::recording::LocatedFrame;
 use super::tool::{ListedTool, MAX_TOOLS, tool_name, tools};
 use crate::Error;
 use crate::check::catalogue::Check;
@@ -20,7 +21,9 @@ use crate::check::catalogue::envelope::{ID_FIDELITY, NOTIFICATION_SILENCE, UNANS
 use crate::check::catalogue::flow::{BAD_CURSOR, PAGINATION};
 use crate::check::catalogue::framing::{ONE_MESSAGE_A_LINE, STDOUT_PURITY};
 use crate::check::catalogue::lifecycle::MUTE_SERVER;
-use crate::check::catalogue::methods::{CAPABILITY_TRUTH, INVALID_PARAMS, PING, RESOURCE_NOT_FOUND, UNKNOWN_METHOD};
+use crate::check::catalogue::methods::{
+    CAPABILITY_TRUTH, DECLARED_UNSUPPORTED, EMPTY_UNDECLARED, INVALID_PARAMS, PING, RESOURCE_NOT_FOUND, UNKNOWN_METHOD,
+};
 use crate::check::catalogue::tools::LIST_ORDER;
 use crate::check::ledger::SkipReason;
 use crate::check::passive::HARD_NAME;
@@ -374,8 +377,21 @@ impl ServerProbe<'_> {
         }
         self.harness.recording.ledger().inspected(&CAPABILITY_TRUTH);
         let detail = match (is_declared, outcome) {
-            (true, RequestOutcome::Error(response)) if response.code == -32601 => {
-                format!("{capability} is declared, but {method} is answered with error -32601")
+            (true, RequestOutcome::Error(ErrorResponse { frame, code: -32601 })) => {
+                let detail = format!("{capability} is declared, but {method} is answered with error -32601");
+                let location = frame.location.clone();
+                return self.harness.fail_under(
+                    &DECLARED_UNSUPPORTED,
+                    &CAPABILITY_TRUTH,
+                    location,
+                    &frame.bytes,
+                    detail,
+                );
+            }
+            (false, RequestOutcome::Result(ResultResponse { frame })) if is_empty(frame) => {
+                let detail = format!("{capability} is not declared, but {method} is answered with an empty result");
+                let location = frame.location.clone();
+                return self.harness.fail_under(&EMPTY_UNDECLARED, &CAPABILITY_TRUTH, location, &frame.bytes, detail);
             }
             (false, RequestOutcome::Result(..)) => {
                 format!("{capability} is not declared, but {method} is answered with a result")
@@ -468,6 +484,16 @@ fn has_id(message: &[u8], id: &str) -> bool {
 }
 
 const PING_RESULT: Judgement = Judgement::Result { check: &PING, what: "ping" };
+
+/// Whether a result is a list, completion or object without content. Some hosts ask for every list, whatever is declared,
+/// and give up a server that answers with an error.
+fn is_empty(response: &LocatedFrame) -> bool {
+    let Some(result) = response.json().and_then(|message| message.member("result")) else { return false };
+    let values = result.at(&["completion", "values"]);
+    let content = result.members().filter(|member| LISTS.iter().any(|(list, _)| member.name == *list));
+    let mut lists = content.map(|member| member.value).chain(values);
+    lists.all(|list| list.kind() == Kind::Array && list.elements().next().is_none())
+}
 
 /// The lists of a server. Each has a capability, which is also the name of the result's member, and a method.
 pub(super) const LISTS: &[(&str, &str)] =

@@ -11,7 +11,7 @@ use super::multiline::MultilineMessages;
 use super::violation::{EnvelopeViolation, WITHOUT_ID, is_line, violation};
 use super::{HARD_NAME, MessageContext, ObservationState};
 use crate::check::catalogue::envelope::{
-    ANSWERED_ONCE, BATCH_POLICY, ID_FIDELITY, JSONRPC_MESSAGES, NOTIFICATION_SILENCE, STRUCTURED_ERRORS,
+    ANSWERED_ONCE, BATCH_POLICY, BATCH_SENT, ID_FIDELITY, JSONRPC_MESSAGES, NOTIFICATION_SILENCE, STRUCTURED_ERRORS,
     UNANSWERED_REQUEST,
 };
 use crate::check::catalogue::framing::{ONE_MESSAGE_A_LINE, STDOUT_PURITY};
@@ -168,7 +168,8 @@ impl EnvelopeChecks {
         let is_judged = context.state.client_is_ours && conversation.batches[tracked.sender.other() as usize];
         match context.revision.or(tracked.conversation.revision()) {
             Some(revision) if revision >= Revision::V2025_06_18 && !is_judged => {
-                context.fail(ledger, &BATCH_POLICY, format!("a batch is sent in {revision}, which has no batches"));
+                let detail = format!("a batch is sent in {revision}, which has no batches");
+                context.note(ledger, context.finding(&BATCH_POLICY, 0, detail).under(&BATCH_SENT));
             }
             Some(_) => ledger.inspected(&BATCH_POLICY),
             None => {}

@@ -7,9 +7,9 @@ use barewire_proto::rpc::{Code, ErrorRef, Message};
 
 use super::MessageContext;
 use super::tools::ToolChecks;
-use crate::check::catalogue::lifecycle::{LIFECYCLE_GATE, METHOD_IN_REVISION};
+use crate::check::catalogue::lifecycle::{LIFECYCLE_GATE, METHOD_IN_REVISION, SENT_EARLY_BY_SERVER};
 use crate::check::catalogue::methods::{
-    CAPABILITY_TRUTH, RESERVED_ERROR_CODES, UNDECLARED_CLIENT_CAPABILITY, UNDECLARED_SERVER_CAPABILITY,
+    CAPABILITY_TRUTH, RESERVED_CODE, RESERVED_ERROR_CODES, UNDECLARED_CLIENT_CAPABILITY, UNDECLARED_SERVER_CAPABILITY,
 };
 use crate::check::ledger::Ledger;
 use crate::operations::{Handshake, Relation};
@@ -104,7 +104,9 @@ fn check_handshake(context: &MessageContext<'_>, name: &str, ledger: &mut Ledger
         _ => return,
     };
     if name != "ping" {
-        context.fail(ledger, &LIFECYCLE_GATE, format!("{name} is sent before {before}"));
+        let finding = context.finding(&LIFECYCLE_GATE, 0, format!("{name} is sent before {before}"));
+        let finding = if sender == Side::Server { finding.under(&SENT_EARLY_BY_SERVER) } else { finding };
+        context.note(ledger, finding);
     }
 }
 
@@ -150,7 +152,8 @@ fn check_code(
                 return;
             }
             let Some(why) = undefined(error.code, revision) else { return };
-            format!("{number} {why}")
+            let finding = context.finding(&RESERVED_ERROR_CODES, 0, format!("{number} {why}"));
+            return context.note(ledger, finding.at("/error/code").under(&RESERVED_CODE));
         }
     };
     context.fail_in(ledger, &RESERVED_ERROR_CODES, "/error/code", detail);

@@ -178,6 +178,9 @@ impl PassiveChecks {
             _ => None,
         };
         let revision = request.map_or_else(|| tracked.conversation.revision(), |request| request.revision);
+        if let (Some(place), Some(revision)) = (tracked.frame.place, revision) {
+            ledger.speaks(place.channel, revision);
+        }
         let context = MessageContext { tracked, revision, request, state: &self.state };
         self.envelope.message(&context, ledger);
         let is_compared = self.state.compared_channels.contains(&tracked.conversation.name);
@@ -240,7 +243,7 @@ impl MessageContext<'_> {
     fn finding(&self, check: &'static Check, at: usize, detail: impl Into<String>) -> Finding {
         let TrackedMessage { frame: seen, text, sender, .. } = self.tracked;
         let finding = Finding::new(check, Party::from(*sender), Location::of(seen, at), detail);
-        finding.seen(text.or(seen.bytes).unwrap_or_default())
+        finding.seen(text.or(seen.bytes).unwrap_or_default()).in_revision(self.revision)
     }
 
     fn note(&self, ledger: &mut Ledger, finding: Finding) {

@@ -2,14 +2,21 @@
 
 use barewire_proto::transcript::read;
 
-use crate::check::Inspector;
 use crate::check::catalogue::CheckPlace;
-use crate::check::ledger::Status;
+use crate::check::{Finding, Inspector};
 use crate::frames::{FrameLimits, Streams};
 use crate::pipeline::ObserverSink;
 
 /// Returns the findings in a transcript, each as check, party and frame.
 fn found(transcript: &str) -> Vec<String> {
+    let line = |finding: &Finding| {
+        let frame = finding.location.frame.map_or("-".to_owned(), |frame| frame.to_string());
+        format!("{} {} {frame}", finding.check.id, finding.party.as_str())
+    };
+    findings(transcript).iter().map(line).collect()
+}
+
+fn findings(transcript: &str) -> Vec<Finding> {
     let mut observed = ObserverSink::new(Inspector::new());
     let mut streams = Streams::new(FrameLimits { frame: 1 << 20, depth: 64 });
     for entry in read(transcript.as_bytes()).expect("a transcript") {
@@ -17,15 +24,8 @@ fn found(transcript: &str) -> Vec<String> {
     }
     assert!(streams.finish(&mut observed).is_ok());
     let ledger = observed.finish().ledger;
-    let mut lines = Vec::new();
-    for outcome in ledger.into_outcomes(CheckPlace::Capture) {
-        let Status::Fail { findings, .. } = outcome.status else { continue };
-        for finding in findings {
-            let frame = finding.location.frame.map_or("-".to_owned(), |frame| frame.to_string());
-            lines.push(format!("{} {} {frame}", finding.check.id, finding.party.as_str()));
-        }
-    }
-    lines
+    let outcomes = ledger.into_outcomes(CheckPlace::Capture);
+    outcomes.into_iter().flat_map(|outcome| outcome.findings().to_vec()).collect()
 }
 
 const NOTHING: [&str; 0] = [];
@@ -221,4 +221,37 @@ fn only_so_many_tools_of_a_list_are_checked() {
     };
     assert_eq!(found_after_handshake(&list(16_384)), ["tool-names server 5"]);
     assert_eq!(found_after_handshake(&list(16_385)), NOTHING);
+}
+
+/// Returns the findings, each as check, level and severity, of a session in this revision with these messages.
+fn rules_in(revision: &str, messages: &str) -> Vec<String> {
+    let transcript = format!("{}{messages}", OPEN.replace("2025-06-18", revision));
+    let line = |it: &Finding| format!("{} {} {}", it.check.id, it.level().as_str(), it.severity().as_str());
+    findings(&transcript).iter().map(line).collect()
+}
+
+#[test]
+fn the_level_of_a_rule_is_that_of_the_revision() {
+    let undeclared = r#"< {"jsonrpc":"2.0","id":"a","method":"roots/list"}
+> {"jsonrpc":"2.0","id":"a","error":{"code":-32601,"message":"no roots"}}
+@ exit code 0"#;
+    assert_eq!(rules_in("2025-03-26", undeclared), ["undeclared-client-capability SHOULD high"]);
+    assert_eq!(rules_in("2025-06-18", undeclared), ["undeclared-client-capability MUST high"]);
+    let batch = "> [{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}]\n@ exit code 0";
+    assert_eq!(rules_in("2025-03-26", batch), NOTHING);
+    assert_eq!(rules_in("2025-11-25", batch), ["batch-policy stated low"]);
+}
+
+/// The specification binds the side that sends too early, in words of its own for each side.
+#[test]
+fn a_request_before_the_handshake_is_a_should_of_its_sender() {
+    let early = r#"> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"roots":{}}}}
+> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":"a","method":"roots/list"}
+@ exit code 0"#;
+    let gate: Vec<Finding> = findings(early).into_iter().filter(|it| it.check.id == "lifecycle-gate").collect();
+    let rules: Vec<String> = gate.iter().map(Finding::rule_text).collect();
+    assert_eq!(rules.len(), 2, "{rules:?}");
+    assert!(rules[0].starts_with("SHOULD of the client: MCP ") && rules[0].contains("basic/lifecycle"), "{rules:?}");
+    assert!(rules[1].starts_with("SHOULD of the server: MCP ") && rules[1].contains("other than pings"), "{rules:?}");
 }

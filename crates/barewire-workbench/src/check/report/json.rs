@@ -31,8 +31,8 @@ fn check(report: &Report, outcome: &CheckOutcome) -> Value {
     let mut value = json!({
         "id": check.id,
         "status": outcome.status.as_str(),
-        "severity": check.severity.as_str(),
-        "level": check.level.as_str(),
+        "severity": outcome.severity().as_str(),
+        "level": outcome.level().as_str(),
     });
     match &outcome.status {
         Status::Pass { inspections } => value["looked"] = json!(inspections),
@@ -67,5 +67,11 @@ fn finding(report: &Report, finding: &Finding) -> Value {
         "path": path,
         "evidence": evidence,
         "known": report.is_known(finding),
+        "severity": finding.severity().as_str(),
+        "level": finding.level().as_str(),
+        "revision": finding.revision,
+        "binds": finding.rule().map(|rule| rule.binds.as_str()),
+        "rule": finding.rule_text(),
+        "url": finding.sentence().map(|sentence| sentence.url(finding.revision)),
     })
 }

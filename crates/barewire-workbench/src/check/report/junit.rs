@@ -27,6 +27,7 @@ pub(super) fn junit(report: &Report) -> String {
                     let known = if report.is_known(finding) { " (known)" } else { "" };
                     let place = finding.location.text();
                     push(&mut text, format_args!("{}: {} [{place}]{known}\n", finding.party.as_str(), finding.detail));
+                    push(&mut text, format_args!("  rule: {}\n", finding.rule_text()));
                     if !finding.evidence.is_empty() {
                         push(&mut text, format_args!("  | {}\n", finding.evidence));
                     }
@@ -37,7 +38,7 @@ pub(super) fn junit(report: &Report) -> String {
                 push(&mut text, format_args!("fix: {}\n", check.remedy));
                 let text = escape(&text);
                 if report.counts(outcome) {
-                    let (kind, message) = (check.severity.as_str(), escape(check.sentence));
+                    let (kind, message) = (outcome.severity().as_str(), escape(check.sentence));
                     push(&mut xml, format_args!("<failure type=\"{kind}\" message=\"{message}\">{text}</failure>"));
                 } else {
                     push(&mut xml, format_args!("<system-out>{text}</system-out>"));

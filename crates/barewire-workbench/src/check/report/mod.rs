@@ -144,10 +144,7 @@ impl Report {
 
     /// Returns all findings, in the order of the catalogue.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
-        self.outcomes.iter().flat_map(|outcome| match &outcome.status {
-            Status::Fail { findings, .. } => findings.as_slice(),
-            _ => &[],
-        })
+        self.outcomes.iter().flat_map(CheckOutcome::findings)
     }
 
     /// Whether a finding is in the baseline.
@@ -156,7 +153,11 @@ impl Report {
     }
 
     pub(super) fn counts(&self, outcome: &CheckOutcome) -> bool {
-        outcome.check.severity >= self.fail_on && self.has_new_findings(outcome) == Some(true)
+        let Status::Fail { findings, has_more_kinds, .. } = &outcome.status else { return false };
+        let is_severe = |finding: &&Finding| finding.severity() >= self.fail_on;
+        // The findings that were only counted are taken for as severe as the worst of the others.
+        *has_more_kinds && outcome.severity() >= self.fail_on
+            || findings.iter().filter(is_severe).any(|it| !self.is_known(it))
     }
 
     /// Whether a failed check has a finding that is not in the baseline; `None` if the check has not failed.

@@ -64,10 +64,12 @@ fn rule(check: &Check) -> Value {
             "security-severity": security(check.severity),
             "rule": check.level.as_str(),
             "revisions": check.revisions.to_string(),
+            "binds": check.rules.iter().map(|it| it.binds.as_str()).collect::<Vec<_>>(),
         },
     });
-    if let Some(reference) = check.references.first() {
-        rule["helpUri"] = json!(reference.url());
+    let sentences = check.rules.iter().flat_map(|rule| rule.sentences()).map(|sentence| sentence.url(None));
+    if let Some(url) = sentences.chain(check.references.iter().map(Reference::url)).next() {
+        rule["helpUri"] = json!(url);
     }
     rule
 }
@@ -75,6 +77,7 @@ fn rule(check: &Check) -> Value {
 fn result(report: &Report, finding: &Finding, index: Option<usize>) -> Value {
     let Finding { check, party, detail, location, evidence, path, .. } = finding;
     let mut text = format!("{} (at fault: {}): {detail}", check.sentence, party.as_str());
+    text.push_str(&format!("\nrule: {}", finding.rule_text()));
     if !evidence.is_empty() {
         text.push_str(&format!("\nevidence: {evidence}"));
     }
@@ -94,11 +97,21 @@ fn result(report: &Report, finding: &Finding, index: Option<usize>) -> Value {
     }
     let mut result = json!({
         "ruleId": check.id,
-        "level": level(check.severity),
+        "level": level(finding.severity()),
         "message": {"text": text},
         "locations": [sarif_location],
         "partialFingerprints": {"barewire/v1": finding.fingerprint()},
-        "properties": {"party": party.as_str(), "frame": location.frame, "offset": location.offset, "channel": location.channel},
+        "properties": {
+            "party": party.as_str(),
+            "frame": location.frame,
+            "offset": location.offset,
+            "channel": location.channel,
+            "severity": finding.severity().as_str(),
+            "rule": finding.level().as_str(),
+            "source": finding.sentence().map(|sentence| sentence.label(finding.revision)),
+            "url": finding.sentence().map(|sentence| sentence.url(finding.revision)),
+            "revision": finding.revision,
+        },
     });
     if let Some(index) = index {
         result["ruleIndex"] = json!(index);

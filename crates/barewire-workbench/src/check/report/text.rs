@@ -30,7 +30,7 @@ impl TextWriter<'_> {
         self.line(format_args!("{head}\n{}\n", report.subject.about));
         // Checks that depend on a failed check are skipped, so the remaining failures can be sorted by severity.
         let mut worst: Vec<&CheckOutcome> = report.outcomes.iter().collect();
-        worst.sort_by_key(|outcome| (Reverse(outcome.check.severity), outcome.check.level));
+        worst.sort_by_key(|outcome| (Reverse(outcome.severity()), outcome.level()));
         for outcome in worst {
             if let Status::Fail { findings, more, .. } = &outcome.status {
                 self.failed(outcome, findings, *more);
@@ -69,9 +69,10 @@ impl TextWriter<'_> {
         let (known, new): (Vec<_>, Vec<_>) = findings.iter().partition(|finding| report.is_known(finding));
         let (tone, label) = if new.is_empty() { (Tone::Noted, "KNOWN") } else { (Tone::Bad, "FAIL ") };
         let (label, id) = (self.style.paint(tone, label), self.style.paint(Tone::Strong, check.id));
-        let (severity, level) = (check.severity.as_str(), check.level.as_str());
+        let (severity, level) = (outcome.severity().as_str(), outcome.level().as_str());
         self.line(format_args!("{label} {id} ({severity}, {level}): {}", check.sentence));
-        for finding in new.into_iter().chain(known).take(SHOWN_FINDINGS) {
+        let shown: Vec<&Finding> = new.into_iter().chain(known).take(SHOWN_FINDINGS).collect();
+        for finding in &shown {
             let place = finding.location.text();
             let place = if place.is_empty() { String::new() } else { format!(" [{place}]") };
             self.wrapped("      ", &format!("{}: {}{place}", finding.party.as_str(), finding.detail));
@@ -90,6 +91,12 @@ impl TextWriter<'_> {
         if let Some(measured) = measured(outcome) {
             self.line(format_args!("      {measured}"));
         }
+        // The same words on the pages of two revisions are one rule.
+        let words =
+            |it: &mut &Finding| (it.level(), it.sentence().map(|it| it.words), it.rule().map(|it| it.binds.as_str()));
+        let mut cited = shown;
+        cited.dedup_by_key(words);
+        cited.iter().for_each(|finding| self.wrapped("      rule: ", &finding.rule_text()));
         self.wrapped("      fix: ", check.remedy);
         self.line("");
     }
@@ -172,7 +179,7 @@ impl TextWriter<'_> {
         let skipped = count(|status| matches!(status, Status::Skip(_)));
         let incomplete = count(|status| matches!(status, Status::Incomplete(_)));
         let failures = report.outcomes.iter().filter(|outcome| matches!(outcome.status, Status::Fail { .. }));
-        let failures: Vec<Severity> = failures.map(|outcome| outcome.check.severity).collect();
+        let failures: Vec<Severity> = failures.map(CheckOutcome::severity).collect();
         let of = |severity: Severity| failures.iter().filter(|it| **it == severity).count();
         let counts = Severity::ALL.into_iter().filter(|severity| of(*severity) > 0);
         let counts: Vec<_> = counts.map(|severity| format!("{} {}", of(severity), severity.as_str())).collect();

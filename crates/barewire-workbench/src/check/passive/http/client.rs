@@ -8,7 +8,7 @@ use barewire_proto::rpc::{Message, Params};
 
 use super::{FinishedExchange, PostedKind, PostedMessage};
 use crate::check::catalogue::http::{
-    HTTP_ACCEPT, HTTP_CONTENT_TYPE, HTTP_HEADER_MIRRORING, HTTP_PROTOCOL_VERSION, HTTP_SESSION,
+    HTTP_ACCEPT, HTTP_CONTENT_TYPE, HTTP_HEADER_MIRRORING, HTTP_PROTOCOL_VERSION, HTTP_SESSION, OTHER_VERSION_SENT,
 };
 use crate::check::ledger::Ledger;
 use crate::check::passive::MessageContext;
@@ -56,7 +56,7 @@ impl FinishedExchange<'_> {
                     "{} is sent with MCP-Protocol-Version {version}; the agreed version is {agreed}",
                     posted.shown()
                 );
-                self.by_client(&HTTP_PROTOCOL_VERSION, detail);
+                self.by_client_under(&HTTP_PROTOCOL_VERSION, &OTHER_VERSION_SENT, detail);
             }
             None => {
                 let detail = format!("{} is sent without MCP-Protocol-Version", posted.shown());

@@ -13,7 +13,7 @@ use barewire_proto::transcript::{Event, Note, Stream, StreamClose};
 
 use super::tools::ToolChecks;
 use super::{MessageContext, ObservationState};
-use crate::check::catalogue::Check;
+use crate::check::catalogue::{Check, Rule};
 use crate::check::finding::{Finding, Location, Party};
 use crate::check::ledger::Ledger;
 use crate::operations::{Handshake, HttpExchange, member};
@@ -211,9 +211,25 @@ impl FinishedExchange<'_> {
         self.ledger.fail(finding.seen(self.exchange.request.as_bytes()));
     }
 
+    /// Reports a violation of a named rule by the client.
+    fn by_client_under(&mut self, check: &'static Check, rule: &'static Rule, detail: impl Into<String>) {
+        if !self.state.client_is_ours {
+            let location = self.messages.request.clone().unwrap_or_else(|| Location::channel(self.channel));
+            let finding = Finding::new(check, Party::Client, location, detail).under(rule);
+            self.ledger.fail(finding.seen(self.exchange.request.as_bytes()));
+        }
+    }
+
     fn by_server(&mut self, check: &'static Check, detail: impl Into<String>) {
         let location = self.messages.response.clone().unwrap_or_else(|| Location::channel(self.channel));
         let finding = Finding::new(check, Party::Server, location, detail);
+        self.ledger.fail(finding.seen(self.exchange.status.as_bytes()));
+    }
+
+    /// Reports a violation of a named rule by the server.
+    fn by_server_under(&mut self, check: &'static Check, rule: &'static Rule, detail: impl Into<String>) {
+        let location = self.messages.response.clone().unwrap_or_else(|| Location::channel(self.channel));
+        let finding = Finding::new(check, Party::Server, location, detail).under(rule);
         self.ledger.fail(finding.seen(self.exchange.status.as_bytes()));
     }
 

@@ -3,7 +3,10 @@
 use barewire_proto::http::{Media, challenge};
 
 use super::{FinishedExchange, PostedKind, PostedMessage};
-use crate::check::catalogue::http::{HTTP_CONTENT_TYPE, HTTP_SESSION, HTTP_STATUS, HTTP_UNAUTHORIZED};
+use crate::check::catalogue::http::{
+    ERROR_STATUS, GET_STATUS, GET_STREAM, HTTP_CONTENT_TYPE, HTTP_SESSION, HTTP_STATUS, HTTP_UNAUTHORIZED,
+    NOTIFICATION_STATUS, REQUEST_STATUS, SESSION_ID_TEXT, SESSION_OPEN,
+};
 use crate::text::shown;
 
 impl FinishedExchange<'_> {
@@ -14,7 +17,8 @@ impl FinishedExchange<'_> {
             self.ledger.inspected(&HTTP_SESSION);
             if session.is_empty() || !session.bytes().all(|byte| byte.is_ascii_graphic()) {
                 let session = shown(session.as_bytes(), 60);
-                self.by_server(&HTTP_SESSION, format!("the session id {session:?} is not visible ASCII"));
+                let detail = format!("the session id {session:?} is not visible ASCII");
+                self.by_server_under(&HTTP_SESSION, &SESSION_ID_TEXT, detail);
             }
             if posted.version.is_some() && is_modern_server {
                 self.by_server(&HTTP_SESSION, "a modern request starts a session");
@@ -31,16 +35,18 @@ impl FinishedExchange<'_> {
         }
         self.ledger.inspected(&HTTP_STATUS);
         let (status, error) = (self.status, self.messages.error);
-        let problem = match posted.kind {
+        let (rule, problem) = match posted.kind {
             PostedKind::Notification | PostedKind::Response if self.is_ok() && status != 202 => {
-                format!("expected status 202, got {status}")
+                (&NOTIFICATION_STATUS, format!("expected status 202, got {status}"))
             }
-            PostedKind::Request if self.is_ok() && status != 200 => format!("expected status 200, got {status}"),
+            PostedKind::Request if self.is_ok() && status != 200 => {
+                (&REQUEST_STATUS, format!("expected status 200, got {status}"))
+            }
             PostedKind::Request if self.messages.has_result && status != 200 => {
-                format!("a result has status {status}, expected 200")
+                (&REQUEST_STATUS, format!("a result has status {status}, expected 200"))
             }
             PostedKind::Request if status >= 500 && error.is_none() && !self.is_claimed => {
-                format!("expected a JSON-RPC response, got status {status} without one")
+                (&REQUEST_STATUS, format!("expected a JSON-RPC response, got status {status} without one"))
             }
             PostedKind::Request if posted.version.is_some() && is_modern_server => {
                 let (code, expected) = match error {
@@ -51,11 +57,11 @@ impl FinishedExchange<'_> {
                 if status == expected {
                     return;
                 }
-                format!("expected status {expected} for error {code}, got {status}")
+                (&ERROR_STATUS, format!("expected status {expected} for error {code}, got {status}"))
             }
             _ => return,
         };
-        self.by_server(&HTTP_STATUS, format!("{}: {problem}", posted.shown()));
+        self.by_server_under(&HTTP_STATUS, rule, format!("{}: {problem}", posted.shown()));
     }
 
     pub(super) fn get(&mut self) {
@@ -68,12 +74,16 @@ impl FinishedExchange<'_> {
                 let value = self.exchange.response_header("content-type").unwrap_or_default();
                 if Media::parse(value.as_bytes()) != Some(Media::Events) {
                     let value = shown(value.as_bytes(), 60);
-                    self.by_server(&HTTP_CONTENT_TYPE, format!("the stream of a GET has Content-Type {value:?}"));
+                    let detail = format!("the stream of a GET has Content-Type {value:?}");
+                    self.by_server_under(&HTTP_CONTENT_TYPE, &GET_STREAM, detail);
                 }
             }
             405 | 401 | 403 => self.ledger.inspected(&HTTP_STATUS),
             400..=499 if !is_known => {}
-            status => self.by_server(&HTTP_STATUS, format!("GET: expected a stream or status 405, got {status}")),
+            status => {
+                let detail = format!("GET: expected a stream or status 405, got {status}");
+                self.by_server_under(&HTTP_STATUS, &GET_STATUS, detail);
+            }
         }
     }
 
@@ -81,7 +91,8 @@ impl FinishedExchange<'_> {
     pub(super) fn delete(&mut self) {
         self.ledger.inspected(&HTTP_SESSION);
         if !self.is_ok() && !matches!(self.status, 401 | 403 | 404 | 405) {
-            self.by_server(&HTTP_SESSION, format!("DELETE: expected status 2xx or 405, got {}", self.status));
+            let detail = format!("DELETE: expected status 2xx or 405, got {}", self.status);
+            self.by_server_under(&HTTP_SESSION, &SESSION_OPEN, detail);
         }
     }
 
