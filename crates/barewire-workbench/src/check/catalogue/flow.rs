@@ -209,7 +209,6 @@ pub(crate) static CANCELLED_ANSWER: Check = Check {
            this is a MUST NOT on stdio",
     skip: "no tool that may be called repeatedly takes longer than 200 ms",
     sentence: "a cancelled request is answered",
-    level: Level::Should,
     rules: &[&written(
         Receiver,
         &[
