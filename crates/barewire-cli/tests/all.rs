@@ -23,6 +23,7 @@ mod memory;
 mod program;
 mod read;
 mod replay;
+mod replay_ended;
 mod replay_http;
 mod secrets;
 mod tap;

@@ -72,6 +72,9 @@ pub(crate) trait SignalTarget: Send + Sync + 'static {
 
     /// Called when a signal was forwarded.
     fn forwarded(&self, signal: i32);
+
+    /// Called when a signal is not forwarded, or not yet: the program gets it without us, or has ended.
+    fn not_forwarded(&self, signal: i32);
 }
 
 fn pass<T: SignalTarget>(signal: Signal, target: &Arc<T>) {
@@ -80,8 +83,9 @@ fn pass<T: SignalTarget>(signal: Signal, target: &Arc<T>) {
         target.end_requested();
     }
     match () {
-        () if is_sent_by_terminal(signal) && is_in_foreground() => {}
+        () if is_sent_by_terminal(signal) && is_in_foreground() => target.not_forwarded(signal.as_raw()),
         () if ends && getpgrp() == getpid() => {
+            target.not_forwarded(signal.as_raw());
             let target = Arc::clone(target);
             tokio::spawn(async move {
                 tokio::time::sleep(GROUP_SIGNAL_DELAY).await;
@@ -101,6 +105,8 @@ fn pass<T: SignalTarget>(signal: Signal, target: &Arc<T>) {
 fn send(signal: Signal, target: &impl SignalTarget) {
     if target.program().signal(signal) {
         target.forwarded(signal.as_raw());
+    } else {
+        target.not_forwarded(signal.as_raw());
     }
 }
 

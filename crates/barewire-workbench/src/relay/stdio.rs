@@ -146,4 +146,8 @@ impl SignalTarget for RelayShared {
     fn forwarded(&self, signal: i32) {
         self.note(Note::Signal(signal));
     }
+
+    fn not_forwarded(&self, signal: i32) {
+        self.note(Note::SignalReceived(signal));
+    }
 }
