@@ -12,7 +12,7 @@ use super::http_client::RecordingClient;
 use super::outcome::RequestOutcome;
 use super::recording::Recording;
 use super::{LiveTarget, RunLimit, RunOptions};
-use crate::capture::{CaptureClock, CaptureWriter};
+use crate::capture::{CaptureClock, CaptureWriter, ExistingCapture};
 use crate::check::OnProgress;
 use crate::check::catalogue::Check;
 use crate::check::catalogue::process::STAYS_ALIVE;
@@ -45,7 +45,7 @@ impl Harness {
     pub(super) fn new(target: LiveTarget, options: RunOptions) -> Result<Self, Error> {
         let clock = CaptureClock::start();
         let capture = match options.record {
-            Some(path) => Some(CaptureWriter::create(&path, clock, options.redactor, &[("by", "check")])?),
+            Some(path) => Some(CaptureWriter::create(&path, ExistingCapture::Overwrite, clock, options.redactor, &[("by", "check")])?),
             None => None,
         };
         Ok(Self {
