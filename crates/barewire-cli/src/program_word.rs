@@ -128,7 +128,9 @@ fn takes_value(arg: &Arg) -> bool {
 fn is_program_not_capture(word: &OsStr) -> bool {
     match std::fs::metadata(word) {
         // On some file systems every file can be executed, so its content must be that of a program too.
-        Ok(_) if is_path(word) => platform::is_executable(Path::new(word)) && platform::has_program_code(Path::new(word)),
+        Ok(_) if is_path(word) => {
+            platform::is_executable(Path::new(word)) && platform::has_program_code(Path::new(word))
+        }
         Ok(_) => false,
         Err(_) => word != "-" && is_in_path(word),
     }

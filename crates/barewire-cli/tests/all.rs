@@ -21,6 +21,7 @@ mod links;
 mod manners;
 mod memory;
 mod program;
+mod program_word;
 mod read;
 mod replay;
 mod replay_ended;

@@ -26,7 +26,8 @@ const PLAIN: &str = r#"read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{}}'
 const DEAF: &str = r#"read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; exec sleep 60"#;
 
 /// A launcher that reports the signal that ended its server as its own code, as shells and npx do.
-const LAUNCHER: &str = r#"sh -c 'read -r line; echo "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}"; exec cat >/dev/null'; exit $?"#;
+const LAUNCHER: &str =
+    r#"sh -c 'read -r line; echo "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}"; exec cat >/dev/null'; exit $?"#;
 
 /// The ways in which hosts end a server.
 #[derive(Debug, Clone, Copy)]
@@ -148,7 +149,8 @@ fn an_end_of_its_own_is_compared() {
         let server = PLAIN.replace("exec cat >/dev/null", &format!("cat >/dev/null; {end}"));
         let file = folder.file("s.wire");
         let _ = std::fs::remove_file(&file);
-        let mut host = tap(&["--record".as_ref(), file.as_os_str()], &["sh", "-c", &server]).spawn().expect("it starts");
+        let mut host =
+            tap(&["--record".as_ref(), file.as_os_str()], &["sh", "-c", &server]).spawn().expect("it starts");
         let mut stdin = host.stdin.take().expect("piped");
         stdin.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n").expect("it reads");
         drop(stdin);

@@ -41,7 +41,9 @@ fn a_program_that_is_not_there() {
         ("/no/such/file", 127, "no such file"),
         ("/etc/passwd", 126, "not an executable file"),
     ] {
-        let output = tap(&["--overwrite".as_ref(), "--record".as_ref(), record.as_os_str()], &[program]).output().expect("it runs");
+        let output = tap(&["--overwrite".as_ref(), "--record".as_ref(), record.as_os_str()], &[program])
+            .output()
+            .expect("it runs");
         assert_eq!(output.status.code(), Some(code));
         let said = format!("cannot start {program}: {why}");
         assert_eq!(String::from_utf8_lossy(&output.stderr), format!("barewire: {said}\n"));

@@ -101,7 +101,8 @@ fn a_capture_is_kept_and_the_next_one_is_numbered() {
     for (name, line) in [("s.wire", "one"), ("s.2.wire", "two"), ("s.3.wire", "three")] {
         let said = String::from_utf8(cat(&options, &format!("{line}\n")).stderr).expect("UTF-8");
         let file = folder.file(name);
-        let expected = format!("barewire: recording to {}, because {} is another capture\n", file.display(), options[1]);
+        let expected =
+            format!("barewire: recording to {}, because {} is another capture\n", file.display(), options[1]);
         assert_eq!(said, if name == "s.wire" { String::new() } else { expected });
         assert!(has(name, line), "{:#?}", lines(&file));
     }

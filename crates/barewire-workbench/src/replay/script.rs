@@ -119,9 +119,8 @@ impl Script {
             return Err(Error::new("it has no messages of the client").with_advice(Advice::ReadCapture));
         }
         let is_ended_by_host = end.is_by_host() && !channels.over_http;
-        let goes_on = |frame: &RecordedFrame| {
-            frame.side == Side::Client || frame.messages.iter().any(Message::is_response)
-        };
+        let goes_on =
+            |frame: &RecordedFrame| frame.side == Side::Client || frame.messages.iter().any(Message::is_response);
         let last = frames.iter().rposition(goes_on).filter(|_| is_ended_by_host);
         let tail = sent[cut..].to_vec();
         let last_words = last.map_or(frames.len(), |last| last + 1);

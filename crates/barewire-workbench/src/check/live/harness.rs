@@ -45,7 +45,13 @@ impl Harness {
     pub(super) fn new(target: LiveTarget, options: RunOptions) -> Result<Self, Error> {
         let clock = CaptureClock::start();
         let capture = match options.record {
-            Some(path) => Some(CaptureWriter::create(&path, ExistingCapture::Overwrite, clock, options.redactor, &[("by", "check")])?),
+            Some(path) => Some(CaptureWriter::create(
+                &path,
+                ExistingCapture::Overwrite,
+                clock,
+                options.redactor,
+                &[("by", "check")],
+            )?),
             None => None,
         };
         Ok(Self {
