@@ -123,7 +123,6 @@ fn an_end_by_the_host_is_not_a_difference() {
         (POLITE, Group(Signal::INT)),
         (POLITE, Group(Signal::TERM)),
         (POLITE, Group(Signal::KILL)),
-        (POLITE, Descendants(Signal::TERM)),
         (PLAIN, Once(Signal::INT)),
         (PLAIN, Once(Signal::TERM)),
         (PLAIN, Group(Signal::INT)),

@@ -87,8 +87,8 @@ impl Entry {
             NodeKind::Other => Err("has a command that is not a string"),
         };
         let program = match program.map(Program::read_tap) {
-            Ok(Ok(entry)) => return entry,
-            Ok(Err(program)) => program,
+            Ok(Self::Program(program)) => program,
+            Ok(tapped) => return tapped,
             Err(why) => return Self::Unsupported(why),
         };
         // If the entry has both a command and a URL, its `type` decides. Attached entries were already recognized
@@ -113,8 +113,8 @@ impl Program {
         Ok(Self::Pair(CommandPair { command, args, has_lines, syntax }))
     }
 
-    /// Reads an entry that starts `barewire tap`. If the entry starts another program, returns it unchanged.
-    fn read_tap(self) -> Result<Entry, Self> {
+    /// Finds out whether the program is `barewire tap`, which starts the server.
+    fn read_tap(self) -> Entry {
         let (elements, first) = match &self {
             Self::Pair(pair) => (pair.args.as_ref().map_or(&[][..], |(_, list)| &list.elements[..]), 0),
             Self::List(list) => (&list.elements[..], 1),
@@ -122,7 +122,7 @@ impl Program {
         let word = |at: usize| elements.get(first + at).and_then(Node::text);
         let separator = (1..elements.len()).find(|at| word(*at) == Some("--")).filter(|_| word(0) == Some("tap"));
         let Some((at, program)) = separator.and_then(|at| Some((first + at + 1, word(at + 1)?.to_owned()))) else {
-            return Err(self);
+            return Entry::Program(self);
         };
         // `attach` always writes `--record` as the first option.
         let joined = word(1).and_then(|it| it.strip_prefix("--record="));
@@ -134,10 +134,10 @@ impl Program {
                 Self::Pair(pair) => AttachedForm::Pair { pair, program: at, had_args },
                 Self::List(_) => AttachedForm::List { start },
             };
-            return Ok(Entry::Attached(Attached { form, record, program }));
+            return Entry::Attached(Attached { form, record, program });
         }
         let is_barewire = self.command().rsplit(['/', '\\']).next().is_some_and(|name| name.starts_with("barewire"));
-        if is_barewire { Ok(Entry::TappedByHand(program)) } else { Err(self) }
+        if is_barewire { Entry::TappedByHand(program) } else { Entry::Program(self) }
     }
 
     /// Returns the program without its arguments, because they may contain secrets.

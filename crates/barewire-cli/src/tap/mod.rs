@@ -128,7 +128,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         Some(path) => {
             let existing = if args.overwrite { ExistingCapture::Overwrite } else { ExistingCapture::Keep };
             let create = || CaptureWriter::create(path, existing, clock, redactor(), &[]);
-            or_without(check_unused(path, None).and_then(|()| Ok(create()?)))
+            or_without(check_unused(path, None).and_then(|()| create()))
         }
         None => None,
     };
