@@ -6,7 +6,10 @@
 //! holds all that detaching needs to restore it, even if the user has changed other parts of the file in between. If
 //! `command` is a list with the program and its arguments, attaching puts barewire and its arguments before them.
 
+use std::ffi::OsString;
 use std::ops::Range;
+
+use crate::program_word::with_separator;
 
 use super::node::{ListNode, Member, Node, NodeKind, Syntax, TableNode};
 
@@ -121,8 +124,12 @@ impl Program {
         };
         let word = |at: usize| elements.get(first + at).and_then(Node::text);
         let separator = (1..elements.len()).find(|at| word(*at) == Some("--")).filter(|_| word(0) == Some("tap"));
+        let command = self.command().rsplit(['/', '\\']).next();
+        let is_barewire = command.is_some_and(|name| name.starts_with("barewire"));
         let Some((at, program)) = separator.and_then(|at| Some((first + at + 1, word(at + 1)?.to_owned()))) else {
-            return Entry::Program(self);
+            let words = elements[first.min(elements.len())..].iter().filter_map(Node::text);
+            let program = tapped_program(words).filter(|_| is_barewire && word(0) == Some("tap"));
+            return program.map_or(Entry::Program(self), Entry::TappedByHand);
         };
         // `attach` always writes `--record` as the first option.
         let joined = word(1).and_then(|it| it.strip_prefix("--record="));
@@ -136,7 +143,6 @@ impl Program {
             };
             return Entry::Attached(Attached { form, record, program });
         }
-        let is_barewire = self.command().rsplit(['/', '\\']).next().is_some_and(|name| name.starts_with("barewire"));
         if is_barewire { Entry::TappedByHand(program) } else { Entry::Program(self) }
     }
 
@@ -245,6 +251,14 @@ impl Attached {
             }
         }
     }
+}
+
+/// Returns the program in the words of a tap that has no `--`.
+fn tapped_program<'a>(words: impl Iterator<Item = &'a str>) -> Option<String> {
+    let words = std::iter::once("barewire").chain(words).map(OsString::from).collect();
+    let words = with_separator(words, &crate::command());
+    let separator = words.iter().position(|word| word == "--")?;
+    words.get(separator + 1)?.to_str().map(str::to_owned)
 }
 
 /// Inserts words before the first element of a list, each on its own line if the element is.

@@ -280,3 +280,18 @@ fn variables_of_the_hosts_name_their_files() {
         assert_eq!(printed, format!("{}\n  files  direct    npx\n", path.display()), "{host}: {output:?}");
     }
 }
+
+/// An entry that starts a tap without a `--`, which can be left out, is not attached once more.
+#[test]
+fn a_tap_by_hand_without_a_separator_is_recognized() {
+    let place = Place::new();
+    for text in [
+        r#"{"mcpServers": {"s": {"command": "/b/barewire", "args": ["tap", "--log", "stderr", "npx", "-y", "x"]}}}"#,
+        r#"{"mcp": {"s": {"type": "local", "command": ["barewire", "tap", "--record=/a.wire", "npx"]}}}"#,
+    ] {
+        place.write("c.json", text);
+        let (listed, _) = place.done(&["attach", "c.json"]);
+        assert!(listed.ends_with("  s  by hand   npx\n"), "{listed}");
+        assert!(place.failed(&attach("c.json", "s")).contains("its entry was not written by attach"));
+    }
+}
