@@ -152,7 +152,7 @@ fn command(way: TapMode, program: &Path, scratch: &Path) -> io::Result<Command> 
     };
     command.arg("tap");
     if let TapMode::Record | TapMode::RecordAndLog = way {
-        command.arg("--record").arg(scratch.join("tap.wire"));
+        command.arg("--overwrite").arg("--record").arg(scratch.join("tap.wire"));
     }
     if way == TapMode::RecordAndLog {
         command.arg("--log").arg(scratch.join("tap.log"));

@@ -2,6 +2,7 @@
 
 use barewire_proto::mcp::Revision;
 use barewire_workbench::check::catalogue;
+use clap::ValueHint;
 use clap::builder::PossibleValuesParser;
 use clap_complete::Shell;
 
@@ -48,6 +49,13 @@ fn command() -> clap::Command {
         ("serve", "revision", &revisions),
     ];
     crate::command().mut_subcommands(|verb| {
+        // After these words a shell completes the name of a program, with or without a `--` before it.
+        let verb = match verb.get_name() {
+            "tap" | "replay" => verb.mut_arg("program", |program| {
+                program.last(false).trailing_var_arg(true).value_hint(ValueHint::CommandWithArguments)
+            }),
+            _ => verb,
+        };
         let of = |(name, ..): &&(&str, &str, _)| *name == verb.get_name();
         let options: Vec<_> = known.iter().filter(of).collect();
         options.into_iter().fold(verb, |verb, (_, option, words)| {

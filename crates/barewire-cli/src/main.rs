@@ -19,6 +19,7 @@ mod log;
 mod man;
 mod output;
 mod platform;
+mod program_word;
 mod read;
 mod replay;
 mod serve;
@@ -138,7 +139,8 @@ fn command() -> clap::Command {
 }
 
 fn main() -> ExitCode {
-    let matches = command().get_matches();
+    let words = program_word::with_separator(std::env::args_os().collect(), &command());
+    let matches = command().get_matches_from(words);
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command()).exit());
     let mut output = Output::stdout();
     let done = match args.verb {

@@ -7,6 +7,8 @@ mod at_once;
 mod entry;
 #[path = "attach/files.rs"]
 mod files;
+#[path = "attach/hosts.rs"]
+mod hosts;
 #[path = "attach/place.rs"]
 mod place;
 #[path = "attach/shapes.rs"]

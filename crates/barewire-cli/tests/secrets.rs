@@ -226,7 +226,7 @@ fn existing_captures_and_logs_become_private() {
     for file in [&record, &log] {
         fs::set_permissions(file, fs::Permissions::from_mode(0o664)).expect("it is ours");
     }
-    assert!(tap(&["--record", &record, "--log", &log]).status.success());
+    assert!(tap(&["--record", &record, "--overwrite", "--log", &log]).status.success());
     for file in [&record, &log] {
         assert_eq!(fs::metadata(file).expect("it is there").permissions().mode() & 0o7777, 0o600, "{file}");
     }
@@ -266,7 +266,7 @@ fn a_capture_says_that_it_is_not_redacted() {
     let first_line = || folder.text("s.wire").lines().next().unwrap_or_default().to_owned();
     assert!(tap(&["--record", &record]).status.success());
     assert!(!first_line().contains("redacted"), "{}", first_line());
-    assert!(tap(&["--record", &record, "--no-redact"]).status.success());
+    assert!(tap(&["--record", &record, "--overwrite", "--no-redact"]).status.success());
     assert!(first_line().starts_with("wire 1 ") && first_line().ends_with(" redacted=no"), "{}", first_line());
     // The readers accept it.
     let output = barewire().args(["read", &record]).output().expect("it runs");

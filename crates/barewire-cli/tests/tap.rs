@@ -18,4 +18,4 @@ mod records;
 #[path = "tap/sessions.rs"]
 mod sessions;
 #[path = "tap/stage.rs"]
-mod stage;
+pub(crate) mod stage;

@@ -139,6 +139,7 @@ fn line(note: &Note) -> String {
         }
         Note::Left => "left".into(),
         Note::Signal(signal) => format!("signal: {signal}"),
+        Note::SignalReceived(signal) => format!("signal received: {signal}"),
         Note::Fault(InjectedFault::Seed(seed)) => format!("fault seed: {seed}"),
         Note::Fault(InjectedFault::Applied { stream, message, name: fault, detail }) => {
             format!("fault applied, {}, message {message}: {} [{}]", name(*stream), fault.as_str(), text(detail))

@@ -47,7 +47,7 @@ impl CapturePath {
             (true, true) => "%t is the start time, %p the process id",
             (true, false) => "%t is the start time",
             (false, true) => "%p is the process id",
-            (false, false) => "every start of the server overwrites this file; put %t into its name to keep all",
+            (false, false) => "later starts of the server add a number to the name: .2, .3 and so on",
         }
     }
 

@@ -14,7 +14,7 @@ use crate::platform::{self, FolderLock};
 
 use super::entry::Edit;
 use super::file::name;
-use super::lookup::{FoundServer, Lookup};
+use super::lookup::{FoundServer, Lookup, Wanted};
 use super::replace::{ReplaceError, remove_leftovers};
 
 /// The result of looking at an entry.
@@ -35,14 +35,14 @@ pub(super) struct Change {
 /// Changes the entry of a server as `plan` says, and returns the lines to print.
 pub(super) fn change(
     read: impl Fn() -> Result<Lookup, Failure>,
-    server: &str,
+    wanted: &Wanted,
     plan: impl Fn(&FoundServer<'_>) -> Result<Plan, Failure>,
 ) -> Result<Vec<String>, Failure> {
     let mut attempts = Attempts::default();
     for attempt in 1..=MAX_ATTEMPTS {
         // While another program writes the file, it can be empty or incomplete for a moment.
         let may_be_unfinished = attempt < MIN_FAILED_ATTEMPTS || attempts.meanwhile.is_some();
-        let is_settled = match read().and_then(|lookup| attempts.next(&lookup.find(server)?, &plan)) {
+        let is_settled = match read().and_then(|lookup| attempts.next(&lookup.find(wanted)?, &plan)) {
             Ok(Some(notes)) => return Ok(notes),
             Ok(None) => attempts.meanwhile.is_none(),
             Err(_) if may_be_unfinished && attempt < MAX_ATTEMPTS => false,
@@ -52,7 +52,7 @@ pub(super) fn change(
             thread::sleep(PAUSE_BETWEEN_ATTEMPTS);
         }
     }
-    let (path, server) = (attempts.meanwhile.unwrap_or_default(), shown(server.as_bytes(), 60));
+    let (path, server) = (attempts.meanwhile.unwrap_or_default(), shown(wanted.name().as_bytes(), 60));
     Err(Failure::new(format!(
         "{path} was changed by another program at every attempt: {server} stays as that program has it"
     ))

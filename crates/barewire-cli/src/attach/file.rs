@@ -9,13 +9,16 @@ use crate::excerpt::Excerpt;
 use crate::output::shown;
 use crate::platform;
 
-use super::jsonc::{Document, ParseError};
+use super::document::Document;
+use super::jsonc::ParseError;
+use super::node::Syntax;
 
 /// A configuration file, as it was when it was read.
 pub(super) struct Config {
     /// The path with symlinks resolved, because renaming over a symlink would replace the link.
     pub(super) path: PathBuf,
     pub(super) text: String,
+    pub(super) syntax: Syntax,
     pub(super) metadata: Metadata,
 }
 
@@ -36,18 +39,21 @@ impl Config {
         if bytes.len() > MAX_CONFIG_BYTES {
             return Err(Failure::new(format!("{} is larger than {MAX_CONFIG_BYTES} bytes", name(named))));
         }
+        // The target of a symlink may have any name.
+        let syntax = Syntax::of_file(named);
         let text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
-            syntax_failure(named, error.as_bytes(), &ParseError { at, message: "not UTF-8".to_owned() })
+            syntax_failure(named, error.as_bytes(), syntax, &ParseError { at, message: "not UTF-8".to_owned() })
         })?;
-        Ok(Some(Self { path, text, metadata }))
+        Ok(Some(Self { path, text, syntax, metadata }))
     }
 
     pub(super) fn document(&self) -> Result<Document<'_>, Failure> {
         if self.text.trim_start_matches('\u{feff}').trim().is_empty() {
             return Err(Failure::new(format!("{} is empty", name(&self.path))));
         }
-        Document::parse(&self.text).map_err(|error| syntax_failure(&self.path, self.text.as_bytes(), &error))
+        Document::parse(&self.text, self.syntax)
+            .map_err(|error| syntax_failure(&self.path, self.text.as_bytes(), self.syntax, &error))
     }
 
     /// Returns the number of other hard links to the file. They will still have the old text.
@@ -68,7 +74,7 @@ pub(super) fn contents(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Returns the failure for a syntax error, with its line and column and a caret under its position.
-fn syntax_failure(path: &Path, text: &[u8], error: &ParseError) -> Failure {
+fn syntax_failure(path: &Path, text: &[u8], syntax: Syntax, error: &ParseError) -> Failure {
     let start = text[..error.at].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
     let end = text[error.at..].iter().position(|b| *b == b'\n').map_or(text.len(), |at| error.at + at);
     let number = text[..start].iter().filter(|b| **b == b'\n').count() + 1;
@@ -80,8 +86,9 @@ fn syntax_failure(path: &Path, text: &[u8], error: &ParseError) -> Failure {
     let margin = number.to_string();
     let space = " ".repeat(margin.len());
     Failure::new(format!(
-        "{} is not JSON: line {number}, column {column}: {}\n  {margin} | {}\n  {space} | {}^",
+        "{} is not {}: line {number}, column {column}: {}\n  {margin} | {}\n  {space} | {}^",
         name(path),
+        syntax.name(),
         error.message,
         excerpt.line,
         " ".repeat(excerpt.column),

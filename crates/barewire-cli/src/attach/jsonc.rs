@@ -4,11 +4,12 @@ use std::ops::Range;
 
 use barewire_proto::json::{Json, Text};
 
+use super::node::{ListNode, Member, Node, NodeKind, TableNode};
+
 /// A text with one JSON value. As in many editors, comments, trailing commas and a byte order mark are allowed.
-pub(super) struct Document<'a> {
-    pub(super) text: &'a str,
+pub(super) struct Document {
     /// The text as plain JSON: spaces replace a byte order mark, comments and trailing commas. All other bytes have the
-    /// same offsets as in `text`.
+    /// same offsets as in the text.
     plain: Vec<u8>,
     /// The offsets of the trailing commas.
     trailing_commas: Vec<usize>,
@@ -30,10 +31,10 @@ pub(super) struct ParseError {
     pub(super) message: String,
 }
 
-impl<'a> Document<'a> {
-    pub(super) fn parse(text: &'a str) -> Result<Self, ParseError> {
+impl Document {
+    pub(super) fn parse(text: &str) -> Result<Self, ParseError> {
         let (plain, trailing_commas) = plain_json(text);
-        let mut document = Self { text, plain, trailing_commas, root: 0..0 };
+        let mut document = Self { plain, trailing_commas, root: 0..0 };
         document.root = match Json::parse(&document.plain) {
             Ok(root) => document.range_of(root.as_bytes()),
             Err(error) => {
@@ -50,10 +51,6 @@ impl<'a> Document<'a> {
 
     pub(super) fn is_object(&self, value: &Range<usize>) -> bool {
         self.plain[value.start] == b'{'
-    }
-
-    pub(super) fn is_array(&self, value: &Range<usize>) -> bool {
-        self.plain[value.start] == b'['
     }
 
     /// Returns the text of a JSON string; `None` if the value is not a string, or has an unpaired surrogate.
@@ -75,6 +72,28 @@ impl<'a> Document<'a> {
         members.chain(elements).collect()
     }
 
+    /// Returns a value with its parts, down to a depth: no entry of a server has parts that are deeper.
+    pub(super) fn node(&self, value: &Range<usize>, depth: usize) -> Node {
+        let parts = || self.children(value).into_iter();
+        let kind = match self.plain[value.start] {
+            b'"' => self.string(value).map_or(NodeKind::Other, NodeKind::Text),
+            b'[' if depth > 0 => {
+                let elements: Vec<Node> = parts().map(|part| self.node(&part.value, depth - 1)).collect();
+                let trailing_comma = elements.last().and_then(|last| self.trailing_comma_after(last.span.end));
+                NodeKind::List(ListNode { elements, trailing_comma, has_dashes: false })
+            }
+            b'{' if depth > 0 => {
+                let member = |part: Child| {
+                    let value = self.node(&part.value, depth - 1);
+                    Some(Member { name: self.string(&part.key)?, key: part.key, value })
+                };
+                NodeKind::Table(TableNode { members: parts().filter_map(member).collect(), has_lines: false })
+            }
+            _ => NodeKind::Other,
+        };
+        Node { span: value.clone(), kind }
+    }
+
     fn json(&self, value: &Range<usize>) -> Json<'_> {
         Json::parse(&self.plain[value.clone()]).expect("the document was parsed")
     }
@@ -86,7 +105,7 @@ impl<'a> Document<'a> {
     }
 
     /// Returns the end of the trailing comma after a value that ends at `end`. Comments between the two are skipped.
-    pub(super) fn trailing_comma_after(&self, end: usize) -> Option<usize> {
+    fn trailing_comma_after(&self, end: usize) -> Option<usize> {
         let is_next = |comma: &usize| self.plain[end..*comma].trim_ascii().is_empty();
         self.trailing_commas.iter().copied().find(|comma| *comma >= end).filter(is_next).map(|comma| comma + 1)
     }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::entry::{Entry, edited};
 use super::jsonc::Document;
+use super::node::{Node, NodeKind, Syntax};
 use super::servers::{Server, servers};
 
 /// Builds a configuration from arbitrary bytes, which decide each choice. So every proptest input is a valid
@@ -125,7 +126,7 @@ fn made(choices: &[u8], is_strict: bool) -> String {
     writer.out
 }
 
-fn document(text: &str) -> Document<'_> {
+fn document(text: &str) -> Document {
     Document::parse(text).unwrap_or_else(|bad| panic!("{bad:?} in {text}"))
 }
 
@@ -134,11 +135,13 @@ fn same<'a>(all: &'a [Server], server: &Server) -> &'a Server {
 }
 
 /// Returns the command and the arguments of an entry, as a host reads them.
-fn taken(document: &Document<'_>, server: &Server) -> (String, Vec<String>) {
-    let member = |name| document.member(&server.entry, name).map(|it| it.value);
-    let args = member("args").map(|args| document.children(&args)).unwrap_or_default();
-    let command = member("command").and_then(|it| document.string(&it)).expect("a command");
-    (command, args.iter().map(|it| document.string(&it.value).expect("a text")).collect())
+fn taken(server: &Server) -> (String, Vec<String>) {
+    let text = |node: &Node| node.text().expect("a text").to_owned();
+    let args = match server.entry.member("args").map(|args| &args.value.kind) {
+        Some(NodeKind::List(list)) => list.elements.iter().map(text).collect(),
+        _ => Vec::new(),
+    };
+    (text(&server.entry.member("command").expect("a command").value), args)
 }
 
 proptest! {
@@ -149,30 +152,30 @@ proptest! {
         let before = made(&choices, false);
         let first = document(&before);
         for server in servers(&first) {
-            let Entry::Program(program) = Entry::read(&first, &server.entry) else { continue };
+            let Entry::Program(program) = Entry::read(&server.entry, Syntax::Json) else { continue };
             let options = ["--log".to_owned(), "stderr".to_owned()];
             let options = if choices.len() % 2 == 0 { &options[..] } else { &[] };
-            let edits = program.attach(&first, "/opt/bare wire", "/s/é \"x\"-%t.wire", options);
+            let edits = program.attach(&before, "/opt/bare wire", "/s/é \"x\"-%t.wire", options);
             let attached = edited(&before, &edits);
             // Everything outside the entry is unchanged.
-            let (start, end) = (server.entry.start, before.len() - server.entry.end);
+            let (start, end) = (server.entry.span.start, before.len() - server.entry.span.end);
             prop_assert_eq!(&attached[..start], &before[..start]);
             prop_assert_eq!(&attached[attached.len() - end..], &before[before.len() - end..]);
 
             let second = document(&attached);
             let all = servers(&second);
             let now = same(&all, &server);
-            let (command, args) = taken(&second, now);
-            let (own, own_args) = taken(&first, &server);
+            let (command, args) = taken(now);
+            let (own, own_args) = taken(&server);
             prop_assert_eq!(command, "/opt/bare wire");
             let cut = args.iter().position(|arg| arg == "--").expect("it is there");
             prop_assert_eq!(&args[cut + 1], &own);
             prop_assert_eq!(&args[cut + 2..], &own_args[..]);
             prop_assert!(args[..cut].concat().starts_with("tap--record"));
 
-            let Entry::Attached(wrapped) = Entry::read(&second, &now.entry) else { panic!("not attached: {attached}") };
+            let Entry::Attached(wrapped) = Entry::read(&now.entry, Syntax::Json) else { panic!("not attached: {attached}") };
             prop_assert_eq!(&wrapped.record, "/s/é \"x\"-%t.wire");
-            prop_assert_eq!(edited(&attached, &wrapped.detach(&second)), before.clone());
+            prop_assert_eq!(edited(&attached, &wrapped.detach(&attached)), before.clone());
         }
     }
 
@@ -183,14 +186,14 @@ proptest! {
         let first = document(&before);
         let wanted: Value = serde_json::from_str(&before).expect("plain JSON");
         for server in servers(&first) {
-            let Entry::Program(program) = Entry::read(&first, &server.entry) else { continue };
-            let attached = edited(&before, &program.attach(&first, "/b/barewire", "/s/x.wire", &[]));
+            let Entry::Program(program) = Entry::read(&server.entry, Syntax::Json) else { continue };
+            let attached = edited(&before, &program.attach(&before, "/b/barewire", "/s/x.wire", &[]));
             let value: Value = serde_json::from_str(&attached).expect("plain JSON");
             let anew = serde_json::to_string_pretty(&value).expect("it is written");
             let second = document(&anew);
             let all = servers(&second);
-            let Entry::Attached(wrapped) = Entry::read(&second, &same(&all, &server).entry) else { panic!("{anew}") };
-            let detached = edited(&anew, &wrapped.detach(&second));
+            let Entry::Attached(wrapped) = Entry::read(&same(&all, &server).entry, Syntax::Json) else { panic!("{anew}") };
+            let detached = edited(&anew, &wrapped.detach(&anew));
             let value: Value = serde_json::from_str(&detached).expect("plain JSON");
             prop_assert_eq!(without_empty_args(value), without_empty_args(wanted.clone()));
         }
@@ -226,7 +229,7 @@ fn all_kinds_of_entries_are_generated() {
         let text = made(&choices, false);
         let document = document(&text);
         for server in servers(&document) {
-            match document.member(&server.entry, "args").map(|args| document.children(&args.value).len()) {
+            match server.entry.member("args").map(|_| taken(&server).1.len()) {
                 None => none += 1,
                 Some(0) => empty += 1,
                 Some(_) => some += 1,

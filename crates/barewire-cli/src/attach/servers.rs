@@ -5,10 +5,12 @@ use std::collections::hash_map::Entry;
 use std::ops::Range;
 
 use super::jsonc::Document;
+use super::node::{Node, NodeKind};
 
+#[derive(Debug)]
 pub(super) struct Server {
     pub(super) name: String,
-    pub(super) entry: Range<usize>,
+    pub(super) entry: Node,
     pub(super) scope: Scope,
     /// The member names on the path to the object that lists the server, from the root or from the project.
     pub(super) place: &'static [&'static str],
@@ -16,7 +18,7 @@ pub(super) struct Server {
     pub(super) duplicate: Option<String>,
 }
 
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Scope {
     /// The server is not limited to one folder.
     File,
@@ -25,7 +27,7 @@ pub(super) enum Scope {
 }
 
 /// Returns all servers: those of each path in `SERVER_PATHS`, then those of each project.
-pub(super) fn servers(document: &Document<'_>) -> Vec<Server> {
+pub(super) fn servers(document: &Document) -> Vec<Server> {
     let root = || NamedMember { name: String::new(), value: document.root.clone(), duplicate: None };
     let mut all = Vec::new();
     for path in SERVER_PATHS {
@@ -39,18 +41,23 @@ pub(super) fn servers(document: &Document<'_>) -> Vec<Server> {
     all
 }
 
-fn servers_at(
-    document: &Document<'_>,
-    start: NamedMember,
-    path: &'static [&'static str],
-    scope: &Scope,
-) -> Vec<Server> {
+fn servers_at(document: &Document, start: NamedMember, path: &'static [&'static str], scope: &Scope) -> Vec<Server> {
     let server = |member: NamedMember| {
         let NamedMember { name, value, duplicate } = member;
-        Server { name, entry: value, scope: scope.clone(), place: path, duplicate }
+        Server { name, entry: document.node(&value, ENTRY_DEPTH), scope: scope.clone(), place: path, duplicate }
     };
     let object = member_at(document, start, path);
-    object.iter().flat_map(|object| members(document, object)).map(server).collect()
+    let all = object.iter().flat_map(|object| members(document, object)).map(server);
+    // `mcp` has servers in the files of opencode, and other members in those of VS Code.
+    all.filter(|server| path != MIXED_PATH || is_server(&server.entry)).collect()
+}
+
+/// Whether an object of opencode's configuration is a server. One without a command only switches a server off that is
+/// defined elsewhere.
+fn is_server(entry: &Node) -> bool {
+    ["command", "url"].iter().any(|name| {
+        entry.member(name).is_some_and(|member| matches!(member.value.kind, NodeKind::Text(_) | NodeKind::List(_)))
+    })
 }
 
 /// A member of an object. If a name on the path to the member occurs more than once, `duplicate` is that name.
@@ -60,7 +67,7 @@ struct NamedMember {
     duplicate: Option<String>,
 }
 
-fn member_at(document: &Document<'_>, start: NamedMember, path: &[&str]) -> Option<NamedMember> {
+fn member_at(document: &Document, start: NamedMember, path: &[&str]) -> Option<NamedMember> {
     path.iter().try_fold(start, |object, name| {
         let duplicate =
             object.duplicate.or_else(|| document.has_several(&object.value, name).then(|| (*name).to_owned()));
@@ -71,7 +78,7 @@ fn member_at(document: &Document<'_>, start: NamedMember, path: &[&str]) -> Opti
 
 /// Returns the members of an object. If a name occurs more than once, only the last value is returned. Names that are
 /// not valid Unicode are skipped, because a user cannot type them.
-fn members(document: &Document<'_>, object: &NamedMember) -> Vec<NamedMember> {
+fn members(document: &Document, object: &NamedMember) -> Vec<NamedMember> {
     let mut all: Vec<NamedMember> = Vec::new();
     if !document.is_object(&object.value) {
         return all;
@@ -95,10 +102,16 @@ fn members(document: &Document<'_>, object: &NamedMember) -> Vec<NamedMember> {
 }
 
 /// The paths under which hosts list servers. In this order: Claude Desktop, Claude Code and most other hosts; VS Code;
-/// VS Code's settings, in two spellings.
-const SERVER_PATHS: &[&[&str]] = &[&["mcpServers"], &["servers"], &["mcp", "servers"], &["mcp.servers"]];
+/// VS Code's settings, in two spellings; Zed; opencode.
+const SERVER_PATHS: &[&[&str]] =
+    &[&["mcpServers"], &["servers"], &["mcp", "servers"], &["mcp.servers"], &["context_servers"], MIXED_PATH];
+/// The path under which opencode lists servers.
+const MIXED_PATH: &[&str] = &["mcp"];
 /// The path under a project folder that lists its servers.
 const PROJECT_PATH: &[&str] = &["mcpServers"];
+
+/// The depth of an entry: the entry, a command with members of its own, its list of arguments, and the arguments.
+const ENTRY_DEPTH: usize = 3;
 
 #[cfg(test)]
 mod tests {
@@ -116,7 +129,7 @@ mod tests {
         let document = Document::parse(text).expect("valid");
         let all = servers(&document);
         let names: Vec<_> =
-            all.iter().map(|it| (&it.name[..], &text[it.entry.clone()], it.duplicate.as_deref())).collect();
+            all.iter().map(|it| (&it.name[..], &text[it.entry.span.clone()], it.duplicate.as_deref())).collect();
         assert_eq!(
             names,
             [
@@ -131,7 +144,7 @@ mod tests {
         assert!(all[5].scope == Scope::Project("/a".into()));
         let text = r#"{"projects": {"/a": {"mcpServers": {"s": 1}}, "/a": {"mcpServers": {"s": 2}}}}"#;
         let all = servers(&Document::parse(text).expect("valid"));
-        let found: Vec<_> = all.iter().map(|it| (&text[it.entry.clone()], it.duplicate.as_deref())).collect();
+        let found: Vec<_> = all.iter().map(|it| (&text[it.entry.span.clone()], it.duplicate.as_deref())).collect();
         assert_eq!(found, [("2", Some("/a"))]);
         for none in ["1", "[]", "{}", "{\"mcpServers\":[]}", "{\"mcpServers\":null,\"projects\":[{}]}"] {
             assert!(servers(&Document::parse(none).expect("valid")).is_empty(), "{none}");

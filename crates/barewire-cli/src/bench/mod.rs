@@ -35,7 +35,7 @@ use request_plan::{Payload, RequestPlan, no_answer};
 /// equivalent, or the request that WHAT names. A tool is only called if WHAT names it. Later answers are compared with
 /// the first one, and lost, duplicate and wrong answers are counted.
 #[derive(clap::Args)]
-#[command(before_help = EXAMPLES, after_help = NOTES)]
+#[command(before_help = EXAMPLES, after_help = NOTES, override_usage = USAGE)]
 pub(crate) struct Args {
     /// The name of a tool, or another request as in `barewire call`: a method such as tools/list, tools, read URI,
     /// prompt NAME. Default: ping, or server/discover in the modern era
@@ -44,7 +44,8 @@ pub(crate) struct Args {
     /// stdin
     #[arg(value_name = "ARGUMENT")]
     arguments: Vec<OsString>,
-    /// The program to start, and its arguments
+    /// The program to start, and its arguments; the -- before it can be left out, unless a word before it is also the name
+    /// of a program
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
     /// Load the server at this URL, over HTTP
@@ -93,6 +94,9 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+const USAGE: &str = "\
+barewire bench [OPTIONS] [WHAT] [ARGUMENT]... [--] <PROGRAM>...\n       barewire bench [OPTIONS] [WHAT] [ARGUMENT]... --url <URL>";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -43,7 +43,7 @@ use target::{Address, CallTarget};
 /// shown on the terminal. With --url the request goes over HTTP instead; barewire finds out the transport and the
 /// revision.
 #[derive(clap::Args)]
-#[command(before_help = EXAMPLES, after_help = NOTES)]
+#[command(before_help = EXAMPLES, after_help = NOTES, override_usage = USAGE)]
 pub(crate) struct Args {
     /// The request: tools, resources, templates or prompts for a list; read URI; prompt NAME; a method such as
     /// tools/list; or the name of a tool
@@ -51,7 +51,8 @@ pub(crate) struct Args {
     /// The arguments: key=value, or one JSON object; @FILE reads the object from a file, - from stdin
     #[arg(value_name = "ARGUMENT")]
     arguments: Vec<OsString>,
-    /// The program to start, and its arguments
+    /// The program to start, and its arguments; the -- before it can be left out, unless a word before it is also the name
+    /// of a program
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
     /// Connect to this address instead of starting a program: unix:PATH or tcp:HOST:PORT
@@ -116,6 +117,9 @@ enum CallFraming {
     Lines,
     ContentLength,
 }
+
+const USAGE: &str = "\
+barewire call [OPTIONS] <WHAT> [ARGUMENT]... [--] <PROGRAM>...\n       barewire call [OPTIONS] <WHAT> [ARGUMENT]... --url <URL>";
 
 const EXAMPLES: &str = r#"Examples:
   barewire call tools -- my-server --stdio            list the tools and their arguments

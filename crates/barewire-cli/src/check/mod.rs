@@ -15,7 +15,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::failure::{option, report};
 use crate::input;
-use crate::output::Output;
+use crate::output::{Output, shown};
+use crate::platform;
 use crate::url_headers::UrlHeaders;
 use crate::{Exit, Failure};
 use progress::Progress;
@@ -26,12 +27,12 @@ use progress::Progress;
 /// invalid requests; or checks the messages of a capture. Tools are called only if they declare readOnlyHint, or with
 /// --call or --allow-calls.
 #[derive(clap::Args)]
-#[command(before_help = EXAMPLES, after_help = NOTES)]
+#[command(before_help = EXAMPLES, after_help = NOTES, override_usage = USAGE)]
 pub(crate) struct Args {
     /// The capture to check, a .wire file; - for stdin
     #[arg(conflicts_with_all = ["program", "url"])]
     file: Option<PathBuf>,
-    /// The program to start, and its arguments
+    /// The program to start, and its arguments; the -- before it can be left out
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
     /// Check the server at this URL, over HTTP
@@ -100,6 +101,9 @@ pub(crate) struct Args {
     #[arg(long, hide = true)]
     page: bool,
 }
+
+const USAGE: &str = "\
+barewire check [OPTIONS] [--] <PROGRAM>...\n       barewire check [OPTIONS] --url <URL>\n       barewire check [OPTIONS] <FILE>";
 
 const EXAMPLES: &str = r#"Examples:
   barewire check -- my-server                              all checks of a program
@@ -200,11 +204,16 @@ fn severity_parser() -> impl TypedValueParser<Value = Severity> {
 impl Args {
     fn target(&self) -> Result<Target, Failure> {
         match (&self.file, self.program.as_slice(), &self.url) {
+            (Some(file), _, _) if platform::is_executable(file) && platform::has_program_code(file) => {
+                let name = shown(file.as_os_str().as_encoded_bytes(), 200);
+                Err(Failure::new(format!("{name} is a program, not a capture"))
+                    .with_hint(format!("to check it, name it by its path: barewire check ./{name}")))
+            }
             (Some(file), _, _) => Ok(input::file(Some(file)).map_or_else(Target::stdin, Target::capture)),
             (None, [], Some(url)) => Ok(Target::url(url)),
             (None, words @ [_, ..], None) => Ok(Target::program(words)),
             _ => Err(Failure::new("nothing to check: give a program, a capture or --url")
-                .with_hint("barewire check -- PROGRAM ARGS…, or barewire check FILE.wire")),
+                .with_hint("barewire check PROGRAM ARGS…, or barewire check FILE.wire")),
         }
     }
 

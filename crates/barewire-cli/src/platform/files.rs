@@ -1,8 +1,8 @@
 //! Owners, permissions and identity of files, locks on folders, and the exchange of two files.
 
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
-use std::io;
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
@@ -96,3 +96,18 @@ pub(crate) fn exchange(one: &Path, other: &Path) -> io::Result<bool> {
 pub(crate) fn exchange(_one: &Path, _other: &Path) -> io::Result<bool> {
     Ok(false)
 }
+
+/// Whether there is a file at this path that somebody may execute.
+pub(crate) fn is_executable(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.mode() & 0o111 != 0)
+}
+
+/// Whether a file has the content of a program: a script with an interpreter, or a binary.
+pub(crate) fn has_program_code(path: &Path) -> bool {
+    let mut begin = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(PROGRAM_START_BYTES).read_to_end(&mut begin));
+    read.is_ok() && (begin.starts_with(b"#!") || begin.contains(&0))
+}
+
+/// The number of bytes in which every binary has a null byte: the header of an ELF or Mach-O file is shorter.
+const PROGRAM_START_BYTES: u64 = 512;

@@ -3,16 +3,11 @@
 use std::env;
 use std::path::PathBuf;
 
+/// The name of the operating system.
+pub(crate) const NAME: &str = env::consts::OS;
+
 pub(crate) fn home() -> Option<PathBuf> {
     env::home_dir().filter(|home| home.is_absolute())
-}
-
-/// Returns the folder in which programs keep their settings.
-pub(crate) fn settings() -> Option<PathBuf> {
-    if cfg!(target_os = "macos") {
-        return Some(home()?.join("Library/Application Support"));
-    }
-    absolute("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))
 }
 
 pub(crate) fn captures() -> Option<PathBuf> {

@@ -6,9 +6,9 @@ mod process;
 mod signals;
 
 pub(crate) use files::{
-    FolderLock, LogSocket, copy_owner, copy_permissions, exchange, is_device, is_same_file, other_names, owner, path,
-    private_folder, private_options, try_lock_folder,
+    FolderLock, LogSocket, copy_owner, copy_permissions, exchange, has_program_code, is_device, is_executable,
+    is_same_file, other_names, owner, path, private_folder, private_options, try_lock_folder,
 };
-pub(crate) use folders::{captures, home, settings};
+pub(crate) use folders::{NAME, captures, home};
 pub(crate) use process::{end_like, is_stdout, take_stdio};
 pub(crate) use signals::Signals;

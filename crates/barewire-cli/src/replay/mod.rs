@@ -34,11 +34,11 @@ use barewire_workbench::duration;
 /// request gets the response of the recorded request with the same method and params. The server's messages before that
 /// response are sent too, in the same order.
 #[derive(clap::Args)]
-#[command(before_help = EXAMPLES, after_help = NOTES)]
+#[command(before_help = EXAMPLES, after_help = NOTES, override_usage = USAGE)]
 pub(crate) struct Args {
     /// The capture, a .wire file
     file: PathBuf,
-    /// The program to start, and its arguments
+    /// The program to start, and its arguments; the -- before it can be left out
     #[arg(last = true, value_name = "PROGRAM", conflicts_with = "url")]
     program: Vec<OsString>,
     /// Replay the capture to the server at this URL, over HTTP
@@ -92,6 +92,9 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+const USAGE: &str = "\
+barewire replay [OPTIONS] <FILE> [--] <PROGRAM>...\n       barewire replay [OPTIONS] <FILE> --url <URL>\n       barewire replay [OPTIONS] --serve <FILE>";
 
 const EXAMPLES: &str = "\
 Examples:

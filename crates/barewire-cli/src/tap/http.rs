@@ -1,4 +1,4 @@
-//! `barewire tap --http ADDR --to URL`: a tap that works as a reverse proxy, for a server at a URL.
+//! `barewire tap --http ADDR --url URL`: a tap that works as a reverse proxy, for a server at a URL.
 
 use std::net::SocketAddr;
 
@@ -17,12 +17,12 @@ use crate::{Exit, Failure};
 /// The options for HTTP.
 #[derive(clap::Args)]
 pub(super) struct HttpArgs {
-    /// Be a reverse proxy: listen at this address, and pass requests on to the server that --to names
-    #[arg(long, value_name = "ADDR", requires = "to")]
+    /// Be a reverse proxy: listen at this address, and pass requests on to the server at --url
+    #[arg(long, value_name = "ADDR", requires = "url")]
     pub(super) http: Option<String>,
     /// The URL of the server; clients use the same URL, but with the tap's address
-    #[arg(long, value_name = "URL", requires = "http", conflicts_with = "program")]
-    to: Option<String>,
+    #[arg(long, visible_alias = "to", value_name = "URL", requires = "http", conflicts_with = "program")]
+    url: Option<String>,
     /// Also accept requests for this host name; separate several with commas. Required if other machines can connect
     #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "http", conflicts_with = "program")]
     host: Vec<String>,
@@ -34,9 +34,9 @@ pub(super) struct HttpArgs {
 impl HttpArgs {
     /// Creates the dialer for the server. It does not connect yet.
     fn dial(&self) -> Result<Dialer, Failure> {
-        let url = self.to.as_deref().unwrap_or_default();
+        let url = self.url.as_deref().unwrap_or_default();
         Dialer::new(&Endpoint::new(url)).map_err(|error| match error {
-            FetchError::Url(what) => Failure::new(format!("cannot tap the server: the URL of --to {what}")),
+            FetchError::Url(what) => Failure::new(format!("cannot tap the server: the URL of --url {what}")),
             error => Failure::new(format!("cannot tap the server: {error}")),
         })
     }

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use barewire_proto::transcript::{Channel, Note};
-use barewire_workbench::capture::{CaptureClock, CaptureWriter, Redactor, event};
+use barewire_workbench::capture::{CaptureClock, CaptureWriter, ExistingCapture, Redactor, event};
 use barewire_workbench::fault::{FaultInjector, FaultSpec};
 use barewire_workbench::pipeline::Observer;
 use barewire_workbench::platform::Signals;
@@ -33,14 +33,17 @@ use outlet::{LogTarget, Outlet};
 /// tell the difference. If a file or a log cannot be written, a warning goes to stderr, and everything is still passed
 /// on.
 ///
-/// With --http and --to, tap is a reverse proxy for a server at a URL: the host uses the same URL, but with the tap's
+/// With --http and --url, tap is a reverse proxy for a server at a URL: the host uses the same URL, but with the tap's
 /// address.
 #[derive(clap::Args)]
-#[command(before_help = EXAMPLES, after_help = NOTES)]
+#[command(before_help = EXAMPLES, after_help = NOTES, override_usage = USAGE)]
 pub(crate) struct Args {
     /// Write a capture to this file, which only you can read; in its name, %p is the process id and %t the start time
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// If there already is a capture with this name, overwrite it; otherwise the new one gets a number: s.2.wire
+    #[arg(long, requires = "record")]
+    overwrite: bool,
     /// Write a line for every message to stderr, to a file, or to a listener at a Unix socket
     #[arg(long, value_name = "stderr|FILE|unix:PATH", value_parser = LogTarget::parse)]
     log: Option<LogTarget>,
@@ -55,10 +58,13 @@ pub(crate) struct Args {
     seed: Option<u64>,
     #[command(flatten)]
     http: http::HttpArgs,
-    /// The program to start, and its arguments
+    /// The program to start, and its arguments; the -- before it can be left out
     #[arg(last = true, value_name = "PROGRAM", required_unless_present = "http", conflicts_with = "http")]
     program: Vec<OsString>,
 }
+
+const USAGE: &str = "\
+barewire tap [OPTIONS] [--] <PROGRAM>...\n       barewire tap [OPTIONS] --http <ADDR> --url <URL>";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -67,7 +73,7 @@ Examples:
   barewire tap --log unix:/tmp/tap.sock -- my-server  log to the command nc -lkU /tmp/tap.sock
   barewire tap --record 'logs/%t-%p.wire' -- server   a new file every time it is started
   barewire tap --fault '<:drop@3' -- my-server        drop the third message to the client
-  barewire tap --http 127.0.0.1:8900 --to https://example.com/mcp --record s.wire
+  barewire tap --http 127.0.0.1:8900 --url https://example.com/mcp --record s.wire
                                                       for a server at a URL";
 
 const NOTES: &str = "\
@@ -77,9 +83,10 @@ names these checks.
 A capture is a .wire file. In captures and logs, secrets are replaced by <redacted-1>,
 <redacted-2> and so on; equal secrets get the same number. Secrets are: the values of headers,
 members, parameters, arguments and variables with the name of a secret; secrets in the
-environment; tokens of well-known shapes. An existing file is overwritten only if it is empty or a
-capture. If another tap is writing to s.wire, this one writes to s-2.wire. A log is appended to an
-existing file only if the file is empty or a log.
+environment; tokens of well-known shapes. A capture is never overwritten: if there already is a
+s.wire, as after a restart of the server, this one is written to s.2.wire, the next one to s.3.wire,
+and so on. With --overwrite only a capture that another tap is writing is kept. A file that is not a
+capture is always kept. A log is appended to an existing file only if the file is empty or a log.
 
 A SPEC is [DIRECTION:]FAULT[=VALUE][@WHICH][%PERCENT]. DIRECTION is > for messages to the server,
 < for messages to the client; without it, both. WHICH is the number of a message in its direction,
@@ -119,10 +126,15 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let redactor = || if args.no_redact { Redactor::off() } else { Redactor::new() };
     let capture = match &args.record {
         Some(path) => {
-            or_without(check_unused(path, None).and_then(|()| CaptureWriter::create(path, clock, redactor(), &[])))
+            let existing = if args.overwrite { ExistingCapture::Overwrite } else { ExistingCapture::Keep };
+            let create = || CaptureWriter::create(path, existing, clock, redactor(), &[]);
+            or_without(check_unused(path, None).and_then(|()| create()))
         }
         None => None,
     };
+    if let Some(capture) = &capture {
+        say_path(capture, args.record.as_deref());
+    }
     let free = match &args.log {
         Some(LogTarget::File(path)) => check_unused(path, capture.as_ref().map(CaptureWriter::path)),
         _ => Ok(()),
@@ -169,9 +181,6 @@ fn tap(
         capture.open(Channel::default(), argv(), clock.now());
         // Flushed now, so that the capture has at least this event if the tap is killed before the first message.
         relay::flush(capture, report);
-        if capture.path() != args.record.as_deref().unwrap_or(capture.path()) {
-            say(&format!("recording to {}", capture.path().display()));
-        }
     }
     if let Some(outlet) = &outlet {
         let (line, _) = redactor.argv(argv());
@@ -223,6 +232,16 @@ fn observe(
     let log = outlet.map(|outlet| Box::new(Log::new(outlet, redactor, with_stderr)) as Box<dyn Observer + Send>);
     let is_observed = capture.is_some() || log.is_some();
     is_observed.then(|| Observation::start(clock, capture, log.into_iter().collect(), report))
+}
+
+/// Tells the path of the capture, if it is not the path that was given.
+fn say_path(capture: &CaptureWriter, given: Option<&Path>) {
+    let path = capture.path().display();
+    match capture.taken_path() {
+        Some(taken) => say(&format!("recording to {path}, because {} is another capture", taken.display())),
+        None if given != Some(capture.path()) => say(&format!("recording to {path}")),
+        None => {}
+    }
 }
 
 fn say(what: &str) {

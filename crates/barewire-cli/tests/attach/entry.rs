@@ -70,7 +70,7 @@ fn options_for_tap_and_a_relative_file() {
     let place = Place::new();
     place.write("c.json", r#"{"mcpServers":{"s":{"command":"a","args":["b"]}}}"#);
     let (_, said) = place.done(&["attach", "c.json", "s", "--record", "x.wire", "--", "--log", "stderr"]);
-    assert!(said.contains("every start of the server overwrites this file"), "{said}");
+    assert!(said.contains("later starts of the server add a number to the name"), "{said}");
     let config: Value = serde_json::from_str(&place.read("c.json")).expect("JSON");
     let file = place.path("x.wire");
     assert_eq!(config["mcpServers"]["s"]["args"], json!(["tap", "--record", file, "--log", "stderr", "--", "a", "b"]));

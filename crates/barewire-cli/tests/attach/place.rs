@@ -36,7 +36,10 @@ impl Place {
     pub(super) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.0).stdin(Stdio::null()).env("HOME", &self.0);
-        for name in ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CLICOLOR_FORCE"] {
+        let hosts = ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR"];
+        for name in
+            ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "CONTINUE_GLOBAL_DIR", "CLICOLOR_FORCE"].into_iter().chain(hosts)
+        {
             command.env_remove(name);
         }
         command

@@ -77,7 +77,7 @@ fn unsupported_entries_are_not_changed() {
     assert!(said.contains("there is no server flies in ") && said.contains("hint: did you mean files?"), "{said}");
     let said = place.failed(&["attach", "c.json", "web"]);
     assert!(said.contains("web is a server at https://x.example/mcp?…: there is no program"), "{said}");
-    assert!(said.contains("hint: run barewire tap --http 127.0.0.1:8808 --to https://x.example/mcp"), "{said}");
+    assert!(said.contains("hint: run barewire tap --http 127.0.0.1:8808 --url https://x.example/mcp"), "{said}");
     assert!(!said.contains("SECRET"), "{said}");
     let said = place.failed(&["attach", "c.json", "both"]);
     assert!(said.contains("both is a server at https://x.example/mcp: there is no program"), "{said}");

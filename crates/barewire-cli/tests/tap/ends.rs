@@ -41,7 +41,9 @@ fn a_program_that_is_not_there() {
         ("/no/such/file", 127, "no such file"),
         ("/etc/passwd", 126, "not an executable file"),
     ] {
-        let output = tap(&["--record".as_ref(), record.as_os_str()], &[program]).output().expect("it runs");
+        let output = tap(&["--overwrite".as_ref(), "--record".as_ref(), record.as_os_str()], &[program])
+            .output()
+            .expect("it runs");
         assert_eq!(output.status.code(), Some(code));
         let said = format!("cannot start {program}: {why}");
         assert_eq!(String::from_utf8_lossy(&output.stderr), format!("barewire: {said}\n"));
@@ -211,7 +213,8 @@ fn only_ends_that_happened_are_recorded() {
     let record = folder.file("crash.wire");
     for code in [0, 3] {
         let script = format!("read line; exit {code}");
-        let mut child = tap(&["--record".as_ref(), record.as_os_str()], &sh(&script)).spawn().expect("it starts");
+        let options = ["--overwrite".as_ref(), "--record".as_ref(), record.as_os_str()];
+        let mut child = tap(&options, &sh(&script)).spawn().expect("it starts");
         let mut stdin = child.stdin.take().expect("piped");
         stdin.write_all(b"one\ntw").expect("it reads");
         assert_eq!(child.wait().expect("it ends").code(), Some(code));

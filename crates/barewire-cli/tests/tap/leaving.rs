@@ -62,7 +62,8 @@ fn a_silent_process_left_behind_does_not_block_the_tap() {
     let record = folder.file("daemon.wire");
     let script = "exec 3<&0; sleep 60 <&3 3<&- & echo $!; exit 5";
     for with_signal in [false, true] {
-        let mut child = tap(&["--record".as_ref(), record.as_os_str()], &sh(script)).spawn().expect("it starts");
+        let options = ["--overwrite".as_ref(), "--record".as_ref(), record.as_os_str()];
+        let mut child = tap(&options, &sh(script)).spawn().expect("it starts");
         let mut stdin = child.stdin.take();
         let mut stdout = child.stdout.take().expect("piped");
         let mut named = [0; 16];

@@ -25,7 +25,7 @@ fn a_capture_is_private() {
     assert!(cat(&["--record", path], "x\n").status.success());
     assert_eq!(mode(), 0o600);
     fs::set_permissions(&record, Permissions::from_mode(0o644)).expect("it is ours");
-    assert!(cat(&["--record", path], "y\n").status.success());
+    assert!(cat(&["--record", path, "--overwrite"], "y\n").status.success());
     assert_eq!(mode(), 0o600);
     let mut lines = lines(&record);
     assert_eq!((&*lines[0], &*lines[lines.len() - 1]), ("@ open cat", "@ exit code 0"));
@@ -46,7 +46,7 @@ fn nothing_but_a_capture_is_overwritten() {
     assert_eq!(text(&record), "dear reader\n");
     for capture in ["", "wire 1\n", "wire 1\r\n", "wire 1 a=b\n> x\n"] {
         fs::write(&record, capture).expect("it can be written");
-        assert!(cat(&["--record", record.to_str().expect("UTF-8")], "").status.success());
+        assert!(cat(&["--overwrite", "--record", record.to_str().expect("UTF-8")], "").status.success());
         assert!(text(&record).starts_with("wire 1 started=2"), "{capture:?}");
     }
     fs::write(&record, "wire 15 is the red one\n").expect("it can be written");
@@ -91,11 +91,68 @@ fn the_header_is_written_first() {
     end(child);
 }
 
+/// A host that restarts a crashed server starts its tap again: the capture of the crash is kept.
+#[test]
+fn a_capture_is_kept_and_the_next_one_is_numbered() {
+    let folder = Folder::new("kept");
+    let record = folder.file("s.wire");
+    let options = ["--record", record.to_str().expect("UTF-8")];
+    let has = |name: &str, line: &str| lines(&folder.file(name)).contains(&format!("> {line}"));
+    for (name, line) in [("s.wire", "one"), ("s.2.wire", "two"), ("s.3.wire", "three")] {
+        let said = String::from_utf8(cat(&options, &format!("{line}\n")).stderr).expect("UTF-8");
+        let file = folder.file(name);
+        let expected =
+            format!("barewire: recording to {}, because {} is another capture\n", file.display(), options[1]);
+        assert_eq!(said, if name == "s.wire" { String::new() } else { expected });
+        assert!(has(name, line), "{:#?}", lines(&file));
+    }
+    assert!(has("s.wire", "one") && has("s.2.wire", "two"), "the earlier captures are kept");
+    // The highest number is the newest capture, even if an earlier one was deleted.
+    fs::remove_file(folder.file("s.2.wire")).expect("it is ours");
+    cat(&options, "four\n");
+    assert!(has("s.4.wire", "four") && !folder.file("s.2.wire").exists());
+    // An empty file, as mktemp makes it, has nothing to keep.
+    fs::write(&record, "").expect("it is ours");
+    assert!(cat(&options, "five\n").stderr.is_empty() && has("s.wire", "five"));
+    assert!(cat(&[&options[..], &["--overwrite"]].concat(), "six\n").stderr.is_empty() && has("s.wire", "six"));
+    // A name without an extension, and one with several.
+    for (name, next) in [("plain", "plain.2"), ("a.b.wire", "a.b.2.wire"), (".hidden", ".hidden.2")] {
+        let file = folder.file(name);
+        for _ in 0..2 {
+            assert!(cat(&["--record", file.to_str().expect("UTF-8")], "x\n").status.success());
+        }
+        assert!(has(name, "x") && has(next, "x"), "{next}");
+    }
+}
+
+#[test]
+fn taps_that_start_at_once_get_different_files() {
+    let folder = Folder::new("at-once");
+    let record = folder.file("s.wire");
+    fs::write(&record, "wire 1\n> the evidence\n").expect("it can be written");
+    let options = ["--record", record.to_str().expect("UTF-8")];
+    let all: Vec<_> = (0..8).map(|_| tap(&options, &["cat"]).spawn().expect("it starts")).collect();
+    for (number, mut child) in all.into_iter().enumerate() {
+        let mut stdin = child.stdin.take().expect("piped");
+        stdin.write_all(format!("tap {number}\n").as_bytes()).expect("it reads");
+        drop(stdin);
+        assert!(child.wait().expect("it ends").success());
+    }
+    assert_eq!(text(&record), "wire 1\n> the evidence\n");
+    let inputs = |number: usize| -> Vec<String> {
+        lines(&folder.file(&format!("s.{number}.wire"))).into_iter().filter(|line| line.starts_with('>')).collect()
+    };
+    let mut found: Vec<Vec<String>> = (2..10).map(inputs).collect();
+    found.sort();
+    let expected: Vec<Vec<String>> = (0..8).map(|number| vec![format!("> tap {number}")]).collect();
+    assert_eq!(found, expected, "each tap has a file of its own");
+}
+
 #[test]
 fn two_taps_do_not_write_to_one_file() {
     let folder = Folder::new("twice");
     let record = folder.file("same.wire");
-    let options = ["--record", record.to_str().expect("UTF-8")];
+    let options = ["--overwrite", "--record", record.to_str().expect("UTF-8")];
     let mut first = tap(&options, &["cat"]).spawn().expect("it starts");
     let mut stdin = first.stdin.take().expect("piped");
     stdin.write_all(b"first\n").expect("it reads");
@@ -105,7 +162,7 @@ fn two_taps_do_not_write_to_one_file() {
     drop(stdin);
     assert!(first.wait().expect("it ends").success());
     assert!(lines(&record).contains(&"> first".to_owned()));
-    assert!(lines(&folder.file("same-2.wire")).contains(&"> second".to_owned()));
+    assert!(lines(&folder.file("same.2.wire")).contains(&"> second".to_owned()));
     let each = cat(&["--record", folder.file("%p-%%.wire").to_str().expect("UTF-8")], "");
     assert!(each.status.success());
     let names: Vec<_> = fs::read_dir(folder.file("")).expect("a folder").flatten().map(|it| it.file_name()).collect();
@@ -144,7 +201,7 @@ fn secrets_are_not_recorded() {
     assert!(lines.contains(&format!(">(redacted) {again}")), "{lines:#?}");
     assert!(lines.contains(&"!(redacted) token=<redacted-1>".to_owned()), "{lines:#?}");
     assert!(again.contains("\"progressToken\":\"p1\""));
-    run(&[&options[..], &["--no-redact"]].concat());
+    run(&[&options[..], &["--no-redact", "--overwrite"]].concat());
     assert!(text(&record).contains("hunter2hunter2") && text(&record).contains("hunter3hunter3"));
 }
 

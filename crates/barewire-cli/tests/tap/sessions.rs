@@ -17,7 +17,7 @@ fn call(what: &[&str], tap: Option<&[&str]>) -> Output {
 fn a_session_through_a_tap_is_the_same() {
     let folder = Folder::new("session");
     let record = folder.file("s.wire");
-    let options = ["--record", record.to_str().expect("UTF-8")];
+    let options = ["--overwrite", "--record", record.to_str().expect("UTF-8")];
     for what in [
         &["tools"][..],
         &["resources"],

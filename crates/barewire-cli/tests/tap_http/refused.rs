@@ -135,7 +135,7 @@ fn unsupported_requests_are_refused() {
     let url = tap(&["--http", "127.0.0.1:0", "--to", "ftp://example.com"]);
     assert!(url.code == Some(2) && url.stderr.contains("neither http nor https"), "{}", url.stderr);
     let missing = tap(&["--http", "127.0.0.1:0"]);
-    assert!(missing.code == Some(2) && missing.stderr.contains("--to <URL>"), "{}", missing.stderr);
+    assert!(missing.code == Some(2) && missing.stderr.contains("--url <URL>"), "{}", missing.stderr);
     let both = tap(&["--http", "127.0.0.1:0", "--to", "http://127.0.0.1:9/", "--", "true"]);
     assert_eq!(both.code, Some(2), "{}", both.stderr);
     // Without --http there is nothing that they could mean.

@@ -51,6 +51,8 @@ pub enum Note {
     Left,
     /// `signal N`: the tap passed this signal on to the program.
     Signal(i32),
+    /// `signal N received`: the tap got this signal. The program got it without the tap, or had already ended.
+    SignalReceived(i32),
     /// `fault …`: the tap changed the bytes on purpose.
     Fault(InjectedFault),
     /// `exit code N`: the program exited with this code.
@@ -245,6 +247,7 @@ impl Note {
             | Self::Eof(_)
             | Self::Left
             | Self::Signal(_)
+            | Self::SignalReceived(_)
             | Self::ExitCode(_)
             | Self::ExitSignal(_) => (None, None),
         };

@@ -23,6 +23,7 @@ impl Note {
             Self::Cut { stream, why } => join(&format!("cut {} ", stream.sigil()), &why.text(*stream)),
             Self::Left => LEFT.into(),
             Self::Signal(signal) => format!("signal {signal}").into(),
+            Self::SignalReceived(signal) => format!("signal {signal}{RECEIVED}").into(),
             Self::Fault(fault) => join("fault ", &fault.text()),
             Self::ExitCode(code) => format!("exit code {code}").into(),
             Self::ExitSignal(signal) => format!("exit signal {signal}").into(),
@@ -71,7 +72,10 @@ impl Note {
                 Self::Cut { stream, why: CutReason::parse(stream, behind)? }
             }
             b"left" => Self::Left,
-            b"signal" => Self::Signal(number(rest)?),
+            b"signal" => match rest.strip_suffix(RECEIVED.as_bytes()) {
+                Some(signal) => Self::SignalReceived(number(signal)?),
+                None => Self::Signal(number(rest)?),
+            },
             b"fault" => Self::Fault(InjectedFault::parse(rest)?),
             _ => return None,
         })
@@ -244,6 +248,7 @@ const TAP_STOPPED: &str = "the tap was stopped";
 const DROPPED: &str = " bytes were there already";
 const ENCODED: &str = "the body is encoded: ";
 const REORDER_UNDONE: &str = "reorder undone";
+const RECEIVED: &str = " received";
 
 fn join(begin: &str, rest: &[u8]) -> Vec<u8> {
     [begin.as_bytes(), rest].concat()

@@ -12,6 +12,7 @@ mod writer;
 pub use crate::secrets::Redactor;
 pub use barewire_proto::transcript::{Bytes, Channel, End, Entry, Event, Framing, Header, Marks, Note, Stream};
 pub use clock::CaptureClock;
+pub use file::ExistingCapture;
 pub use writer::{CaptureWriter, event};
 
 /// A line of a stream that is longer than this many bytes is recorded in pieces of this size.

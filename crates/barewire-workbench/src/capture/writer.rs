@@ -9,13 +9,16 @@ use std::time::{Duration, Instant};
 
 use barewire_proto::transcript::{Bytes, Channel, Entry, Event, Header, Marks, Note, Stream, VERSION, Word};
 
-use super::{CaptureClock, Redactor, file};
+use super::file::{self, CreatedFile, ExistingCapture};
+use super::{CaptureClock, Redactor};
 use crate::Error;
 
 /// A `.wire` file that is being written.
 pub struct CaptureWriter {
     file: File,
     path: PathBuf,
+    /// The path without a number, if the path has one.
+    wanted: Option<PathBuf>,
     redactor: Redactor,
     /// A buffer for redacted entries. It is empty between calls.
     entries: Vec<Entry>,
@@ -38,15 +41,21 @@ enum FileState {
 impl CaptureWriter {
     /// Creates the file, and prepares its header: the start time, the version of this crate, `facts`, and
     /// `redacted=no` if secrets are not replaced.
-    pub fn create(path: &Path, clock: CaptureClock, redactor: Redactor, facts: &[(&str, &str)]) -> Result<Self, Error> {
-        let (file, path) = file::create(path, clock)?;
+    pub fn create(
+        path: &Path,
+        existing: ExistingCapture,
+        clock: CaptureClock,
+        redactor: Redactor,
+        facts: &[(&str, &str)],
+    ) -> Result<Self, Error> {
+        let CreatedFile { file, path, wanted } = file::create(path, clock, existing)?;
         let started = clock.started();
         let own = [("started", &*started), ("barewire", env!("CARGO_PKG_VERSION"))];
         let fact = |(key, value): (&str, &str)| Some((Word::new(key)?, value.as_bytes().to_vec()));
         let unredacted = redactor.is_off().then_some(("redacted", "no"));
         let facts = own.into_iter().chain(facts.iter().copied()).chain(unredacted).filter_map(fact).collect();
         let (entries, text) = (Vec::new(), String::new());
-        let mut capture = Self { file, path, redactor, entries, text, state: FileState::Writing };
+        let mut capture = Self { file, path, wanted, redactor, entries, text, state: FileState::Writing };
         Entry::Header(Header { version: VERSION, facts }).write(&mut capture.text);
         Ok(capture)
     }
@@ -54,6 +63,11 @@ impl CaptureWriter {
     /// Returns the path of the file, which may differ from the requested path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns the path that another capture already has, if the path of this one has a number for this reason.
+    pub fn taken_path(&self) -> Option<&Path> {
+        self.wanted.as_deref()
     }
 
     /// Records the start of a program.

@@ -9,7 +9,7 @@
 
 use std::fs;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc as std_mpsc};
 use std::time::Duration;
 
 use rustix::process::{Signal, getpgrp, getpid, kill_process};
@@ -43,8 +43,9 @@ impl Signals {
     }
 
     /// Forwards signals until the process ends.
-    pub(crate) fn forward(self, target: Arc<impl SignalTarget>) {
+    pub(crate) fn forward(self, target: Arc<impl SignalTarget>) -> PendingSignals {
         let Self { runtime, caught } = self;
+        let (asker, mut asked) = mpsc::channel::<std_mpsc::Sender<()>>(1);
         std::thread::spawn(move || {
             runtime.block_on(async {
                 let (sender, mut next) = mpsc::channel(16);
@@ -55,11 +56,39 @@ impl Signals {
                     );
                 }
                 drop(sender);
-                while let Some(signal) = next.recv().await {
-                    pass(signal, &target);
+                loop {
+                    tokio::select! {
+                        Some(signal) = next.recv() => pass(signal, &target),
+                        Some(answer) = asked.recv() => {
+                            // While this task sleeps, the runtime notices signals, and then the tasks above run.
+                            for _ in 0..2 {
+                                tokio::time::sleep(Duration::from_millis(1)).await;
+                            }
+                            while let Ok(signal) = next.try_recv() {
+                                pass(signal, &target);
+                            }
+                            let _ = answer.send(());
+                        }
+                        else => break,
+                    }
                 }
             });
         });
+        PendingSignals(asker)
+    }
+}
+
+/// A handle to the thread that forwards signals.
+pub(crate) struct PendingSignals(mpsc::Sender<std_mpsc::Sender<()>>);
+
+impl PendingSignals {
+    /// Waits until the signals that this process has got are handled. A signal to the group can end the program before
+    /// the other thread has seen the signal.
+    pub(crate) fn finish(&self) {
+        let (answer, done) = std_mpsc::channel();
+        if self.0.try_send(answer).is_ok() {
+            let _ = done.recv_timeout(MAX_SIGNAL_WAIT);
+        }
     }
 }
 
@@ -72,6 +101,9 @@ pub(crate) trait SignalTarget: Send + Sync + 'static {
 
     /// Called when a signal was forwarded.
     fn forwarded(&self, signal: i32);
+
+    /// Called when a signal is not forwarded, or not yet: the program gets it without us, or has ended.
+    fn not_forwarded(&self, signal: i32);
 }
 
 fn pass<T: SignalTarget>(signal: Signal, target: &Arc<T>) {
@@ -80,8 +112,9 @@ fn pass<T: SignalTarget>(signal: Signal, target: &Arc<T>) {
         target.end_requested();
     }
     match () {
-        () if is_sent_by_terminal(signal) && is_in_foreground() => {}
+        () if is_sent_by_terminal(signal) && is_in_foreground() => target.not_forwarded(signal.as_raw()),
         () if ends && getpgrp() == getpid() => {
+            target.not_forwarded(signal.as_raw());
             let target = Arc::clone(target);
             tokio::spawn(async move {
                 tokio::time::sleep(GROUP_SIGNAL_DELAY).await;
@@ -101,6 +134,8 @@ fn pass<T: SignalTarget>(signal: Signal, target: &Arc<T>) {
 fn send(signal: Signal, target: &impl SignalTarget) {
     if target.program().signal(signal) {
         target.forwarded(signal.as_raw());
+    } else {
+        target.not_forwarded(signal.as_raw());
     }
 }
 
@@ -133,6 +168,9 @@ const FORWARDED_SIGNALS: [Signal; 10] = [
     Signal::TSTP,
     Signal::CONT,
 ];
+
+/// The longest wait for the thread that forwards signals, which has nothing else to do.
+const MAX_SIGNAL_WAIT: Duration = Duration::from_millis(200);
 
 /// The delay before a signal to the group is forwarded: long enough for a program to end, and shorter than hosts wait.
 const GROUP_SIGNAL_DELAY: Duration = Duration::from_millis(500);

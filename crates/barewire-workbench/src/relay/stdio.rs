@@ -63,7 +63,7 @@ impl Program {
             has_ended: AtomicBool::new(false),
             should_end: AtomicBool::new(false),
         });
-        signals.forward(Arc::clone(&shared));
+        let signals = signals.forward(Arc::clone(&shared));
         if let Some(seed) = faults.seed {
             shared.note(Note::Fault(InjectedFault::Seed(seed)));
         }
@@ -87,6 +87,9 @@ impl Program {
         });
         pump.run();
         let status = status.recv().map_err(io::Error::other)??;
+        if observation.is_some() {
+            signals.finish();
+        }
         shared.note(match platform::exit_of(status) {
             Ok(code) => Note::ExitCode(code),
             Err(signal) => Note::ExitSignal(signal),
@@ -145,5 +148,9 @@ impl SignalTarget for RelayShared {
 
     fn forwarded(&self, signal: i32) {
         self.note(Note::Signal(signal));
+    }
+
+    fn not_forwarded(&self, signal: i32) {
+        self.note(Note::SignalReceived(signal));
     }
 }

@@ -60,6 +60,10 @@ impl Message {
         matches!(self.kind, MessageKind::Request { .. })
     }
 
+    pub(super) fn is_response(&self) -> bool {
+        matches!(self.kind, MessageKind::Response { .. })
+    }
+
     pub(super) fn id(&self) -> Option<&Id<'static>> {
         match &self.kind {
             MessageKind::Request { id, .. } | MessageKind::Response { id } => Some(id),

@@ -30,6 +30,7 @@ mod message;
 mod path_pattern;
 mod play;
 mod play_plan;
+mod recorded_end;
 mod rewrite;
 mod script;
 mod serve;

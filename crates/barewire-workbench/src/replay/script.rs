@@ -12,6 +12,7 @@ use barewire_proto::transcript::{Entry, Framing, Note, Stream, StreamClose};
 
 use super::channels::Channels;
 use super::message::Message;
+use super::recorded_end::RecordedEnd;
 use crate::frames::{FrameLimits, Sink, Streams, WireFrame, WireItem, read_entries};
 use crate::{Advice, Error};
 
@@ -23,7 +24,13 @@ pub struct Script {
     pub(super) frames: Vec<RecordedFrame>,
     /// The bytes to the server after the client's last frame.
     pub(super) tail: Vec<u8>,
+    /// The exit status of the server, if the server ended by itself.
     pub(super) server_exit: Option<ExitStatus>,
+    /// Whether the host ended the conversation, with a signal.
+    pub(super) is_ended_by_host: bool,
+    /// The index of the first frame that may be a reaction to the signal of the host, such as a farewell on stdout. It
+    /// is the number of frames if there is none.
+    pub(super) last_words: usize,
 }
 
 /// The position of a message in a script: the index of its frame, and its index in the frame.
@@ -107,11 +114,17 @@ impl Script {
             streams.entry(entry, &mut collector)?;
         }
         streams.finish(&mut collector)?;
-        let FrameCollector { framing, frames, sent, cut, server_exit, .. } = collector;
+        let FrameCollector { framing, frames, sent, cut, end, .. } = collector;
         if !frames.iter().any(|frame| frame.side == Side::Client) {
             return Err(Error::new("it has no messages of the client").with_advice(Advice::ReadCapture));
         }
-        Ok(Self { framing, frames, tail: sent[cut..].to_vec(), server_exit })
+        let is_ended_by_host = end.is_by_host() && !channels.over_http;
+        let goes_on =
+            |frame: &RecordedFrame| frame.side == Side::Client || frame.messages.iter().any(Message::is_response);
+        let last = frames.iter().rposition(goes_on).filter(|_| is_ended_by_host);
+        let tail = sent[cut..].to_vec();
+        let last_words = last.map_or(frames.len(), |last| last + 1);
+        Ok(Self { framing, frames, tail, server_exit: end.own_exit(), is_ended_by_host, last_words })
     }
 
     pub(super) fn message(&self, index: MessageIndex) -> &Message {
@@ -140,13 +153,14 @@ struct FrameCollector<'a> {
     sent: Vec<u8>,
     /// The number of bytes at the start of `sent` that are already assigned to frames.
     cut: usize,
-    server_exit: Option<ExitStatus>,
+    end: RecordedEnd,
 }
 
 impl<'a> FrameCollector<'a> {
     fn new(channels: &'a Channels, allow_redacted: bool) -> Self {
         let framing = if channels.over_http { Framing::Body } else { Framing::Lines };
-        Self { channels, allow_redacted, framing, frames: Vec::new(), sent: Vec::new(), cut: 0, server_exit: None }
+        let (frames, sent, end) = (Vec::new(), Vec::new(), RecordedEnd::default());
+        Self { channels, allow_redacted, framing, frames, sent, cut: 0, end }
     }
 
     /// Handles the parts of an entry that frames do not contain: raw bytes, marks and events.
@@ -183,9 +197,7 @@ impl<'a> FrameCollector<'a> {
                     let what = format!("its framing is {}, which no program reads on stdin", framing.as_str());
                     return Err(Error::new(what).with_advice(Advice::ReadCapture));
                 }
-                Note::ExitCode(code) => self.server_exit = Some(ExitStatus::Code(*code)),
-                Note::ExitSignal(signal) => self.server_exit = Some(ExitStatus::Signal(*signal)),
-                _ => {}
+                note => self.end.handle_note(note),
             },
             _ => {}
         }
@@ -220,6 +232,9 @@ impl<'a> FrameCollector<'a> {
         };
         let (time, messages) = (frame.place.and_then(|place| place.time), Message::in_frame(text));
         let text = text.to_vec();
+        if side == Side::Client {
+            self.end.handle_client_frame();
+        }
         self.frames.push(RecordedFrame { number, side, time, raw, text, messages, exchange, connection_closed: false });
         Ok(())
     }

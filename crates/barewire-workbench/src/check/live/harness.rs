@@ -18,7 +18,7 @@ use super::io_thread::IoThread;
 use super::outcome::RequestOutcome;
 use super::recording::Recording;
 use super::{LiveTarget, RunLimit, RunOptions};
-use crate::capture::{CaptureClock, CaptureWriter};
+use crate::capture::{CaptureClock, CaptureWriter, ExistingCapture};
 use crate::check::OnProgress;
 use crate::check::catalogue::process::STAYS_ALIVE;
 use crate::check::catalogue::{Check, Rule};
@@ -89,7 +89,13 @@ impl Harness {
     pub(super) fn new(target: LiveTarget, options: RunOptions) -> Result<Self, Error> {
         let clock = CaptureClock::start();
         let capture = match options.record {
-            Some(path) => Some(CaptureWriter::create(&path, clock, options.redactor, &[("by", "check")])?),
+            Some(path) => Some(CaptureWriter::create(
+                &path,
+                ExistingCapture::Overwrite,
+                clock,
+                options.redactor,
+                &[("by", "check")],
+            )?),
             None => None,
         };
         let io = IoThread::start(clock).map_err(|error| Error::new(format!("cannot start a thread: {error}")))?;

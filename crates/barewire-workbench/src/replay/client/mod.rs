@@ -114,8 +114,8 @@ impl<'a> ClientReplay<'a> {
             self.sent += 1;
             return NextAction::Send { bytes: self.bytes(send), time: frame.time, send };
         }
-        let has_notifications =
-            !self.options.compare_notifications || self.notifications.len() >= self.plan.notifications.len();
+        let expected = self.plan.notifications.partition_point(|index| index.frame < self.script.last_words);
+        let has_notifications = !self.options.compare_notifications || self.notifications.len() >= expected;
         if self.first_open == self.expected.len() && has_notifications { NextAction::Done } else { NextAction::Wait }
     }
 
@@ -212,8 +212,8 @@ impl<'a> ClientReplay<'a> {
         let request = &self.plan.requests[last];
         let kind = match (request.answers.len(), self.responses[last]) {
             // The server may have sent the response before it saw the cancellation, or because the client closed its
-            // side.
-            (0, 1) if request.cancelled || self.is_closed => return,
+            // side. In the capture, the host may have ended the server before it could respond.
+            (0, 1) if request.cancelled || self.is_closed || self.script.is_ended_by_host => return,
             (0, 1) => DifferenceKind::UnexpectedAnswer,
             _ => DifferenceKind::AnsweredAgain,
         };
@@ -351,7 +351,7 @@ impl<'a> ClientReplay<'a> {
         self.is_closed = true;
     }
 
-    /// Compares the exit status of the server with the recorded one, if one was recorded.
+    /// Compares the exit status of the server with the recorded one, if the recorded server ended by itself.
     pub(super) fn handle_exit(&mut self, received: ExitStatus) {
         if let Some(recorded) = self.script.server_exit.filter(|recorded| *recorded != received) {
             self.add_difference(DifferenceKind::Exit { recorded, received }, None, None);
@@ -359,7 +359,8 @@ impl<'a> ClientReplay<'a> {
     }
 
     pub(super) fn report(mut self) -> PlayReport {
-        for index in std::mem::take(&mut self.strays) {
+        let last_words = self.script.last_words;
+        for index in std::mem::take(&mut self.strays).into_iter().filter(|index| index.frame < last_words) {
             let kind = match self.script.message(index).kind {
                 MessageKind::Response { .. } => DifferenceKind::MissingStrayAnswer,
                 _ => DifferenceKind::MissingNoMessage,
