@@ -164,6 +164,9 @@ async fn first_responses(
             }
         };
         tokio::join!(wait(old, &initialize, &mut legacy), wait(new, &discover, &mut modern));
+        if is_new && [&legacy, &modern].iter().any(|it| it.as_ref().is_some_and(|it| it.frame().is_some())) {
+            harness.start_time.set(Some(since.elapsed()));
+        }
         let discovers = matches!(&modern, Some(RequestOutcome::Result(result)) if is_discovery(result));
         match &legacy {
             // `server/discover` is waited for while the probes of the legacy era run.

@@ -53,6 +53,8 @@ pub(super) struct Harness {
     /// The method of the requests that show whether a legacy server still answers.
     pub(super) liveness_method: Cell<&'static str>,
     pub(super) handshake_revision: Cell<Revision>,
+    /// The time from the start of the first process to its first response, once that has arrived.
+    pub(super) start_time: Cell<Option<Duration>>,
     pub(super) has_handshake: Cell<bool>,
     /// Whether a process of the server did not exit after its stdin was closed. If so, later connections are closed
     /// without waiting for the exit.
@@ -118,6 +120,7 @@ impl Harness {
             started: Cell::new(0),
             liveness_method: Cell::new("ping"),
             handshake_revision: Cell::new(Revision::LATEST_LEGACY),
+            start_time: Cell::new(None),
             has_handshake: Cell::new(false),
             ignores_eof: Cell::new(false),
             exits: RefCell::default(),
@@ -263,7 +266,8 @@ impl Harness {
 
     /// Returns the time limit for the first response, which includes the start of the program.
     pub(super) fn first_patience(&self) -> Duration {
-        self.patience * 6
+        let longest = self.patience * 6;
+        self.start_time.get().map_or(longest, |start| longest.min(self.patience * 2 + start * 4))
     }
 
     pub(super) async fn close(&self, connection: ServerConnection) -> ProcessEnd {
