@@ -8,8 +8,19 @@ const VERBS: &[&str] =
     &["attach", "bench", "call", "check", "completions", "demo", "explain", "man", "read", "replay", "serve", "tap"];
 
 /// The files and folders that verbs share.
-const SHARED: &[&str] =
-    &["ask", "check_entry", "excerpt", "failure", "input", "log", "main", "output", "platform", "program_word", "url_headers"];
+const SHARED: &[&str] = &[
+    "ask",
+    "check_entry",
+    "excerpt",
+    "failure",
+    "input",
+    "log",
+    "main",
+    "output",
+    "platform",
+    "program_word",
+    "url_headers",
+];
 
 /// Returns every source file, with the verb or shared part that it belongs to, and its code without comments.
 fn sources() -> Vec<(PathBuf, String, String)> {

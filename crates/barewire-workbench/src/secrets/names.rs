@@ -231,14 +231,17 @@ static FIRST_LETTERS: [u32; 256] = {
 
 /// For each byte that ends a name, the bits of the bytes before it for which the name may be secret.
 static SECOND_LETTERS: [u32; 256] = {
-    let (mut bits, mut byte) = ([0; 256], 0);
-    while byte < 256 {
-        bits[byte] = match byte as u8 {
+    let (mut bits, mut byte) = ([0; 256], 0_u8);
+    loop {
+        bits[byte as usize] = match byte {
             // No such name ends in a digit, but the `2.0` of every message does.
             b'0'..=b'9' => 0,
             b'a'..=b'z' | b'A'..=b'Z' => OTHER,
             _ => u32::MAX,
         };
+        if byte == u8::MAX {
+            break;
+        }
         byte += 1;
     }
     let mut at = 0;
