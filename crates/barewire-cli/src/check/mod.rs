@@ -119,10 +119,11 @@ const EXAMPLES: &str = r#"Examples:
 
 const NOTES: &str = "\
 A program is started about twenty times: once for each era, and again for each probe that may break
-it. It always gets hostile input: broken lines, huge messages, foreign headers. So does a server at a
-loopback URL; a server on another machine gets it only with --hostile. A tool is called only if it
-declares readOnlyHint, with --call, or with --allow-calls. A tool of --call that does not declare readOnlyHint is called once, with the given
-arguments. A check that is skipped for lack of permission does not make the run incomplete.
+it. It always gets hostile input: broken lines, huge messages, foreign headers. So does a server at
+a loopback URL; a server on another machine gets it only with --hostile. A tool is called only if it
+declares readOnlyHint, with --call, or with --allow-calls. A tool of --call that does not declare
+readOnlyHint is called once, with the given arguments. A check that is skipped for lack of
+permission does not make the run incomplete.
 
 Each finding names the party at fault, the frame and the byte, numbered as in barewire read. A check
 that depends on a failed one is skipped. Checks that send input do not run on a capture.

@@ -96,6 +96,11 @@ impl Arrivals {
         self.receiver.recv().await.unwrap_or(Arrival { time: Duration::ZERO, bytes: Vec::new() })
     }
 
+    /// Returns the number of reads that have arrived already.
+    pub(super) fn count(&self) -> usize {
+        self.receiver.len()
+    }
+
     /// Returns the next bytes, if they have arrived already.
     pub(super) fn try_next(&mut self) -> Option<Arrival> {
         self.receiver.try_recv().ok()

@@ -376,12 +376,14 @@ impl ServerConnection {
         self.keep(frames);
     }
 
-    /// Records the output that has arrived so far, unless too many frames wait.
+    /// Records the output that has arrived so far, unless too many frames wait. What arrives meanwhile is left, because
+    /// a server may never stop writing.
     fn take_arrived(&mut self) {
-        while !self.is_closed
-            && self.inbox_bytes < MAX_INBOX_BYTES
-            && let Some(arrival) = self.pipes().and_then(|pipes| pipes.arrivals.try_next())
-        {
+        for _ in 0..self.pipes().map_or(0, |pipes| pipes.arrivals.count()) {
+            if self.is_closed || self.inbox_bytes >= MAX_INBOX_BYTES {
+                break;
+            }
+            let Some(arrival) = self.pipes().and_then(|pipes| pipes.arrivals.try_next()) else { break };
             self.handle_arrival(&arrival);
         }
     }
