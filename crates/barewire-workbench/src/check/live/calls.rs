@@ -83,7 +83,6 @@ impl ServerProbe<'_> {
         }
         let mut durations = Vec::new();
         for call in allowed.iter().take(MAX_CALLS) {
-            self.harness.calls.borrow_mut().retain(|(name, _)| call.is_unlimited || *name != call.name);
             let _subject = self.harness.progress(&format!("the tool {}", shown(call.name.as_bytes(), 40)));
             self.reconnect_if_closed().await?;
             let since = self.connection.now();
@@ -172,14 +171,17 @@ impl ServerProbe<'_> {
         Ok(())
     }
 
-    /// Returns the permitted calls, and the number of tools that may not be called.
+    /// Returns the permitted calls, and the number of tools that may not be called. A permission for one call is used up
+    /// here, because both eras are probed at the same time.
     fn allowed_calls(&self) -> (Vec<AllowedCall>, usize) {
         let (mut allowed, mut forbidden) = (Vec::new(), 0);
         for tool in &self.tools {
             let Some(name) = &tool.name else { continue };
             let is_unlimited = tool.is_harmless || self.harness.all_calls;
-            let arguments = match self.harness.calls.borrow().iter().find(|(tool, _)| tool == name) {
-                Some((_, arguments)) => Some(arguments.clone()),
+            let mut calls = self.harness.calls.borrow_mut();
+            let arguments = match calls.iter().position(|(tool, _)| tool == name) {
+                Some(given) if is_unlimited => Some(calls[given].1.clone()),
+                Some(given) => Some(calls.remove(given).1),
                 None if is_unlimited => tool.sample(),
                 None => None,
             };

@@ -264,10 +264,11 @@ impl Harness {
         }
     }
 
-    /// Returns the time limit for the first response, which includes the start of the program.
+    /// Returns the time limit for the first response, which includes the start of the program. The first program starts
+    /// alone; later ones start together, and need more time for it.
     pub(super) fn first_patience(&self) -> Duration {
         let longest = self.patience * 6;
-        self.start_time.get().map_or(longest, |start| longest.min(self.patience * 2 + start * 4))
+        self.start_time.get().map_or(longest, |start| longest.min(self.patience + start * MAX_SLOWDOWN))
     }
 
     pub(super) async fn close(&self, connection: ServerConnection) -> ProcessEnd {
@@ -476,3 +477,6 @@ pub(super) fn initialize_params(version: &str) -> Value {
         "clientInfo": {"name": "barewire", "version": env!("CARGO_PKG_VERSION")},
     })
 }
+
+/// How much longer a program may take to start than the first one did: eight start at once, perhaps on one busy core.
+const MAX_SLOWDOWN: u32 = 16;
