@@ -246,3 +246,19 @@ const MAX_WAITING_PARTS: usize = 10_000;
 
 /// The maximum length of all bodies in memory: two of the maximum length.
 const MAX_BODIES: usize = 128 * 1024 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_are_limited_together() {
+        let bodies = Bodies::default();
+        let size = || BodySize { bodies: bodies.clone(), length: 0 };
+        let (mut first, mut second) = (size(), size());
+        assert!(first.grow(64 << 20) && second.grow(64 << 20));
+        assert!(!size().grow(1), "one byte more");
+        drop(first);
+        assert!(size().grow(64 << 20), "as much as is free again");
+    }
+}
