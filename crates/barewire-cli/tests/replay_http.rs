@@ -5,13 +5,14 @@ use crate::program_output;
 use crate::tap_http::ends;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 
 use ends::{Client, PROGRAM, Served, Tap, server};
 use program_output::{NOBODY, ProgramOutput};
@@ -397,4 +398,29 @@ fn a_notification_that_is_not_accepted_does_not_end_the_replay() {
     );
     let said = run(&["replay", &capture, "--url", &url, "--timeout", "2s"]);
     said.has(0, "", "3 messages sent, 2 compared: no difference\n");
+}
+
+#[test]
+fn connections_to_a_capture_beyond_the_limit_wait_for_another_to_end() {
+    // The program inherits the limit of its open files.
+    let files = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files }).expect("no more than the maximum");
+    let capture = written(
+        "crowded",
+        "> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n",
+    );
+    let server = FromCapture::new(&capture, &[]);
+    let address = server.url.trim_start_matches("http://").split('/').next().expect("an address");
+    let mut crowd: Vec<TcpStream> = (0..1000).map(|_| TcpStream::connect(address).expect("it listens")).collect();
+    let mut last = TcpStream::connect(address).expect("the system accepts it");
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream";
+    write!(last, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).expect("a socket");
+    let mut first = [0; 12];
+    last.set_read_timeout(Some(Duration::from_millis(500))).expect("a socket");
+    assert!(last.read(&mut first).is_err(), "nobody reads the request yet");
+    drop(crowd.pop());
+    last.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+    last.read_exact(&mut first).expect("a response");
+    assert_eq!(&first, b"HTTP/1.1 200");
 }
