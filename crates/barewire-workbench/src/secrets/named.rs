@@ -213,7 +213,12 @@ impl TextView<'_> {
                 },
             }
         }
-        let most = if secret.depends_on_value() { MAX_EXAMINED_VALUE } else { MAX_PLACEHOLDER };
+        let most = match secret {
+            _ if secret.depends_on_value() => MAX_EXAMINED_VALUE,
+            // The placeholder may follow a scheme.
+            SecretClass::Authorization => MAX_SCHEME + MAX_PLACEHOLDER,
+            _ => MAX_PLACEHOLDER,
+        };
         let end = ending.find_within(self, start, most);
         if end.is_none() && self.more && rest.len() < most {
             return SecretMatch::Wait;
