@@ -3,13 +3,14 @@
 //! ```text
 //! bytes  ->  frame  ->  rpc  ->  session  ->  mcp  ->  …     read: Codec::next_frame, rpc::parse, Session::step
 //! bytes  <-  frame  <-  rpc  <-  session  <-  mcp  <-  …     write: rpc::write and Reply, inside Codec::encode
-//! │                       └─ http: the rules of Streamable HTTP: headers and messages in, decisions out
+//! │                       ├─ http: the rules of Streamable HTTP: headers and messages in, decisions out
+//! │                       └─ auth: the rules of sign-in: challenges, documents and callbacks in, decisions out
 //! └─ transcript: the same bytes as text, for people and tests
 //! ```
 //!
 //! The crate does no I/O: no sockets, no clock, no threads, no randomness. Bytes and times are arguments, so every rule
 //! can be tested by calling a function. Each module depends only on modules before it in this order: `json`, `frame`,
-//! `rpc`, `session`, `mcp`, `http`, `transcript`.
+//! `rpc`, `session`, `mcp`, `http`, `auth`, `transcript`.
 //!
 //! ```
 //! use barewire_proto::frame::{Codec, Lines};
@@ -55,4 +56,7 @@ pub mod session;
 #[rustfmt::skip]
 pub mod mcp;
 pub mod http;
+
+// A group of its own, so that rustfmt keeps it after `http`.
+pub mod auth;
 pub mod transcript;

@@ -148,6 +148,7 @@ fn line(note: &Note) -> String {
             format!("fault reorder undone, {}, message {message}", name(*stream))
         }
         Note::ExitCode(code) => format!("exit code: {code}"),
+        Note::Log(line) => format!("log: {}", text(line)),
         Note::ExitSignal(signal) => format!("exit signal: {signal}"),
         Note::Other(unknown) => format!("unknown: {}", text(unknown.as_bytes())),
         other => panic!("{other:?}"),

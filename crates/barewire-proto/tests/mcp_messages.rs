@@ -3,12 +3,13 @@
 //! The `=` line is the message as it is written again: `the same`, other text, or the error of reading it. The written
 //! text is read and written once more and must not change. `BLESS=1 cargo test` rewrites the `=` lines.
 
-use std::path::{Path, PathBuf};
+mod transcript_files;
 
 use barewire_proto::mcp::*;
 use barewire_proto::transcript::{Entry, Note, escape, read};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use transcript_files::{check_or_bless, files};
 
 /// Reads a text as a type and writes it again.
 type Again = fn(&str) -> serde_json::Result<String>;
@@ -31,10 +32,7 @@ const TYPES: &[(&str, Again)] = types! {
 
 #[test]
 fn messages() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/messages");
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(folder).expect("testdata").map(|f| f.expect("a file").path()).collect();
-    files.sort();
+    let files = files("messages");
     let mut unread: Vec<&str> = TYPES.iter().map(|(name, _)| *name).collect();
     for file in files {
         let text = std::fs::read_to_string(&file).expect("readable");
@@ -62,14 +60,7 @@ fn messages() {
                 _ => {}
             }
         }
-        if std::env::var_os("BLESS").is_some() {
-            std::fs::write(&file, &blessed).expect("writable");
-            continue;
-        }
-        for (number, (expected, actual)) in (1..).zip(text.lines().zip(blessed.lines())) {
-            assert_eq!(actual, expected, "{}:{number}", file.display());
-        }
-        assert_eq!(text.lines().count(), blessed.lines().count(), "{}", file.display());
+        check_or_bless(&file, &text, &blessed);
     }
     assert_eq!(unread, [""; 0], "every type has an example");
 }

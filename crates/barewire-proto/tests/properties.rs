@@ -51,6 +51,18 @@ fn wire_like() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// The events of the sign-ins in the corpus, in any order.
+fn sign_in_like() -> impl Strategy<Value = Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/corpus/sign_in");
+    let files = std::fs::read_dir(folder).expect("a corpus").map(|file| file.expect("a file").path());
+    let texts = files.map(|file| std::fs::read_to_string(file).expect("UTF-8"));
+    let mut lines: Vec<String> = texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+    lines.sort();
+    lines.dedup();
+    let lines = prop::collection::vec(prop::sample::select(lines), 0..40);
+    lines.prop_map(|lines| lines.join("\n").into_bytes())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -74,6 +86,10 @@ proptest! {
     }
     #[test]
     fn write_then_parse_is_identity(bytes in wire_like()) { checks::round_trip(&bytes) }
+    #[test]
+    fn a_sign_in_survives_any_bytes(bytes in wire_like()) { checks::sign_in(&bytes) }
+    #[test]
+    fn a_sign_in_survives_events_in_any_order(bytes in sign_in_like()) { checks::sign_in(&bytes) }
     #[test]
     fn all_properties_hold_for_random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         checks::ALL.iter().for_each(|(_, check)| check(&bytes));

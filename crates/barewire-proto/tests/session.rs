@@ -2,8 +2,9 @@
 //!
 //! In a transcript `>` is a frame of the peer, `@` an event on our side, and `=` the effect.
 
+mod transcript_files;
+
 use std::collections::{BTreeMap, VecDeque};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use barewire_proto::rpc::{Code, DEFAULT_DEPTH, Id, Message, Parsed, parse};
@@ -13,13 +14,11 @@ use barewire_proto::session::{
 };
 use barewire_proto::transcript::{Entry, Note, escape, read};
 use proptest::prelude::*;
+use transcript_files::{check_or_bless, files};
 
 #[test]
 fn transcripts() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/session");
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(folder).expect("testdata").map(|f| f.expect("a file").path()).collect();
-    files.sort();
+    let files = files("session");
     assert!(files.len() >= 3);
     for file in files {
         let text = std::fs::read_to_string(&file).expect("readable");
@@ -41,14 +40,7 @@ fn transcripts() {
                 Entry::Expect(escape(line.as_bytes()).into()).write(&mut blessed);
             }
         }
-        if std::env::var_os("BLESS").is_some() {
-            std::fs::write(&file, &blessed).expect("writable");
-            continue;
-        }
-        for (number, (expected, actual)) in (1..).zip(text.lines().zip(blessed.lines())) {
-            assert_eq!(actual, expected, "{}:{number}", file.display());
-        }
-        assert_eq!(text.lines().count(), blessed.lines().count(), "{}", file.display());
+        check_or_bless(&file, &text, &blessed);
     }
 }
 

@@ -4,13 +4,15 @@
 //! A case is the bytes up to its `=` lines. Framing input is also cut at every byte, and must give the same result.
 //! `BLESS=1 cargo test` rewrites the `=` lines; the review is `git diff`.
 
+mod transcript_files;
+
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
 
 use barewire_proto::frame::{Body, Codec, ContentLength, FrameError, Lines, Sse};
 use barewire_proto::json::Kind;
 use barewire_proto::rpc::{ErrorRef, Invalid, Message, Params, Parsed, parse};
 use barewire_proto::transcript::{Bytes, Entry, Event, Framing, Note, escape, read};
+use transcript_files::{check_or_bless, files};
 
 #[test]
 fn framing() {
@@ -190,10 +192,7 @@ fn run(
     mut set: impl FnMut(Option<&Note>) -> Settings,
     judge: impl Fn(&Settings, &[Bytes]) -> Vec<String>,
 ) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(folder);
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(&folder).expect("testdata is there").map(|f| f.expect("a file").path()).collect();
-    files.sort();
+    let files = files(folder);
     assert!(!files.is_empty());
     let mut cases = 0;
     for file in files {
@@ -225,15 +224,8 @@ fn run(
         }
         let mut blessed = String::new();
         new.iter().for_each(|entry| entry.write(&mut blessed));
-        if std::env::var_os("BLESS").is_some() {
-            std::fs::write(&file, &blessed).expect("writable");
-            continue;
-        }
         let text = String::from_utf8(text).expect("checked when it was read");
-        for (number, (expected, actual)) in (1..).zip(text.lines().zip(blessed.lines())) {
-            assert_eq!(actual, expected, "{}:{number}", file.display());
-        }
-        assert_eq!(text.lines().count(), blessed.lines().count(), "{}", file.display());
+        check_or_bless(&file, &text, &blessed);
     }
     assert!(cases > 0);
 }

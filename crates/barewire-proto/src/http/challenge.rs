@@ -44,6 +44,10 @@ setters! { Bearer<'a> {
 impl Bearer<'_> {
     /// Returns the value of the header.
     pub fn value(&self) -> Result<String, BadValue> {
+        self.write("Bearer", None)
+    }
+
+    fn write(&self, scheme: &str, algs: Option<&str>) -> Result<String, BadValue> {
         // RFC 6750 does not allow characters that need escapes in the description, and many parsers do not handle
         // escapes.
         let description: Option<String> = self.error_description.map(|text| {
@@ -56,9 +60,10 @@ impl Bearer<'_> {
             };
             text.chars().map(letter).collect()
         });
-        let mut out = String::from("Bearer");
+        let mut out = String::from(scheme);
         let mut separator = " ";
         for (name, value) in [
+            ("algs", algs),
             ("realm", self.realm),
             ("resource_metadata", self.resource_metadata),
             ("error", self.error),
@@ -80,6 +85,24 @@ impl Bearer<'_> {
             separator = ", ";
         }
         Ok(out)
+    }
+}
+
+/// A `DPoP` challenge, which asks the client for an access token that is bound to a key, and for a proof that the client
+/// has this key. RFC 9449, section 7.1.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Dpop<'a> {
+    /// The algorithms of proofs that the server accepts, separated by spaces.
+    pub algs: Option<&'a str>,
+    /// The parameters that the challenge has in common with a `Bearer` challenge.
+    pub params: Bearer<'a>,
+}
+
+impl Dpop<'_> {
+    /// Returns the value of the header.
+    pub fn value(&self) -> Result<String, BadValue> {
+        self.params.write("DPoP", self.algs)
     }
 }
 

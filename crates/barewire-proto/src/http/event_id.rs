@@ -4,7 +4,7 @@ use std::fmt;
 
 /// An event id: `<stream>-<sequence>`, both decimal. To resume a stream, a client sends the id of the last event that
 /// it received.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[expect(clippy::exhaustive_structs, reason = "the text of an event id has two numbers")]
 pub struct EventId {
     /// The number of the stream in its session.

@@ -10,7 +10,7 @@
 //! those of MCP 2026-07-28, basic/transports/streamable-http, and for sessions those of 2025-11-25, basic/transports.
 
 mod access;
-mod base64;
+pub(crate) mod base64;
 pub mod challenge;
 mod event_id;
 mod fall_back;

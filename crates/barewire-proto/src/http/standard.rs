@@ -42,6 +42,7 @@ pub fn mcp_name_source<'a>(method: &str, params: &RequestParams<'a>) -> Option<(
     match method {
         "tools/call" | "prompts/get" => Some(("params.name", params.name)),
         "resources/read" => Some(("params.uri", params.uri)),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some(("params.taskId", params.task_id)),
         _ => None,
     }
 }

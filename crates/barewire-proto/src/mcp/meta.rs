@@ -17,6 +17,8 @@ pub mod key {
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
     /// The id of the `subscriptions/listen` request that asked for a notification.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+    /// The task that a message of 2025-11-25 belongs to.
+    pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
     /// The token for progress notifications.
     pub const PROGRESS_TOKEN: &str = "progressToken";
     /// The W3C trace context. MCP allows this name without a prefix.
@@ -43,6 +45,10 @@ pub struct RequestParams<'a> {
     pub input_responses: Option<Json<'a>>,
     /// The state that the server sent with its input requests, and that the client sends back.
     pub request_state: Option<Json<'a>>,
+    /// The id of a task.
+    pub task_id: Option<Json<'a>>,
+    /// The member `task`, with which a client of 2025-11-25 asks for a task.
+    pub task: Option<Json<'a>>,
     /// The `_meta` member.
     pub meta: RequestMeta<'a>,
 }
@@ -62,6 +68,8 @@ impl<'a> RequestParams<'a> {
                 ParamName::Cursor => &mut read.cursor,
                 ParamName::InputResponses => &mut read.input_responses,
                 ParamName::RequestState => &mut read.request_state,
+                ParamName::TaskId => &mut read.task_id,
+                ParamName::Task => &mut read.task,
                 ParamName::Meta => {
                     read.meta = RequestMeta::read(member.value);
                     continue;
@@ -126,6 +134,8 @@ enum ParamName {
     InputResponses,
     RequestState,
     Meta,
+    TaskId,
+    Task,
 }
 
 #[derive(Clone, Copy)]
@@ -148,6 +158,9 @@ const PARAM_NAMES: &[(&[u8], ParamName)] = &[
     (b"inputResponses", ParamName::InputResponses),
     (b"requestState", ParamName::RequestState),
     (b"_meta", ParamName::Meta),
+    // The names that no plain call has are compared last.
+    (b"taskId", ParamName::TaskId),
+    (b"task", ParamName::Task),
 ];
 const META_KEYS: &[(&[u8], MetaKey)] = &[
     (key::PROTOCOL_VERSION.as_bytes(), MetaKey::ProtocolVersion),

@@ -59,7 +59,10 @@ mod revision;
 mod roots;
 mod sampling;
 mod subscription;
+mod task;
+pub mod task_rules;
 mod template;
+mod timestamp;
 mod tool;
 
 pub use cache::CacheScope;
@@ -98,7 +101,9 @@ pub use sampling::{
     SamplingMessage, ToolChoice, ToolChoiceMode, ToolResultContent, ToolUseContent,
 };
 pub use subscription::{SubscriptionFilter, SubscriptionParams};
+pub use task::{Task, TaskDetails, TaskError, TaskMembers, TaskStatus};
 pub use template::{Template, TemplateError, TemplateFault};
+pub use timestamp::timestamp;
 pub use tool::{CallToolResult, ListToolsResult, TaskSupport, Tool, ToolAnnotations, ToolExecution};
 
 /// A JSON object with any members.

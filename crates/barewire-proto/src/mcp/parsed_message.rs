@@ -69,6 +69,8 @@ struct ParamSpans {
     cursor: Option<ValueSpan>,
     input_responses: Option<ValueSpan>,
     request_state: Option<ValueSpan>,
+    task_id: Option<ValueSpan>,
+    task: Option<ValueSpan>,
     meta: Option<ValueSpan>,
     protocol_version: Option<ValueSpan>,
     client_info: Option<ValueSpan>,
@@ -82,7 +84,8 @@ struct ParamSpans {
 impl ParamSpans {
     fn new(frame: &[u8], params: &RequestParams<'_>) -> Self {
         let at = |json: Option<Json<'_>>| json.map(|json| span_of(frame, json.as_bytes(), json.kind()));
-        let &RequestParams { name, uri, arguments, cursor, input_responses, request_state, meta } = params;
+        let &RequestParams { name, uri, arguments, cursor, input_responses, request_state, .. } = params;
+        let &RequestParams { task_id, task, meta, .. } = params;
         let RequestMeta { json, protocol_version, client_info, client_capabilities, log_level, .. } = meta;
         let RequestMeta { traceparent, tracestate, baggage, .. } = meta;
         Self {
@@ -92,6 +95,8 @@ impl ParamSpans {
             cursor: at(cursor),
             input_responses: at(input_responses),
             request_state: at(request_state),
+            task_id: at(task_id),
+            task: at(task),
             meta: at(json),
             protocol_version: at(protocol_version),
             client_info: at(client_info),
@@ -122,6 +127,8 @@ impl ParamSpans {
             cursor: json(self.cursor),
             input_responses: json(self.input_responses),
             request_state: json(self.request_state),
+            task_id: json(self.task_id),
+            task: json(self.task),
             meta,
         }
     }
@@ -146,7 +153,7 @@ mod tests {
     #[test]
     fn a_parsed_message_returns_the_params_that_were_read() {
         let params = [
-            r#""params":{"name":"a","arguments":{"x":1},"uri":"u:","cursor":"c","inputResponses":{},"requestState":"s"}"#,
+            r#""params":{"name":"a","arguments":{"x":1},"uri":"u:","cursor":"c","inputResponses":{},"requestState":"s","taskId":"t","task":{}}"#,
             r#""params":{"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"info","traceparent":"t","tracestate":"u","baggage":"v"}}"#,
             r#""params":{"_meta":7}"#,
             r#""params":[1]"#,

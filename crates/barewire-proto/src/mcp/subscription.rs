@@ -22,6 +22,10 @@ pub struct SubscriptionFilter {
     /// The URIs of the resources for which `notifications/resources/updated` is included.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub resource_subscriptions: Vec<String>,
+    /// The ids of the tasks for which `notifications/tasks` is included, a part of the extension
+    /// [`TASKS`](super::method::TASKS).
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub task_ids: Vec<String>,
 }
 
 impl SubscriptionFilter {
@@ -34,6 +38,7 @@ impl SubscriptionFilter {
 setters! { SubscriptionFilter {
     tools_list_changed: bool, prompts_list_changed: bool, resources_list_changed: bool,
     resource_subscriptions: impl Into<Vec<String>>,
+    task_ids: impl Into<Vec<String>>,
 } }
 
 /// The parameters of `subscriptions/listen`, with the notifications that the client wants; also of

@@ -65,6 +65,11 @@ struct OutstandingCall {
 }
 
 impl OutstandingCalls {
+    /// Creates calls of which the first has the number after `number`.
+    pub(super) fn after(number: i64) -> Self {
+        Self { minted: number, ..Self::default() }
+    }
+
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }

@@ -57,6 +57,9 @@ pub struct Settings {
     pub cancelled: Option<Code>,
     /// The limits on the peer's requests in flight.
     pub limits: SessionLimits,
+    /// The number before the id of our first call; later calls have the numbers after it. Several sessions with one
+    /// peer use different ranges of numbers.
+    pub calls_after: i64,
 }
 
 /// The phase of a session.
@@ -73,11 +76,13 @@ enum Phase {
 impl Default for Settings {
     fn default() -> Self {
         let cancelled = Conventions::JSON_RPC.cancel.answer;
-        Self { answer_unreadable: true, cancelled, limits: SessionLimits::default() }
+        Self { answer_unreadable: true, cancelled, limits: SessionLimits::default(), calls_after: 0 }
     }
 }
 
-setters! { Settings { answer_unreadable: bool, cancelled: impl Into<Option<Code>>, limits: SessionLimits } }
+setters! {
+    Settings { answer_unreadable: bool, cancelled: impl Into<Option<Code>>, limits: SessionLimits, calls_after: i64 }
+}
 
 impl Default for Session {
     fn default() -> Self {
@@ -89,7 +94,8 @@ impl Session {
     /// Creates a new session.
     pub fn new(settings: Settings) -> Self {
         let requests = InFlightRequests::new(settings.limits);
-        Self { settings, calls: OutstandingCalls::default(), requests, phase: Phase::Open }
+        let calls = OutstandingCalls::after(settings.calls_after);
+        Self { settings, calls, requests, phase: Phase::Open }
     }
 
     /// Applies an event and returns the effect that the caller must carry out.

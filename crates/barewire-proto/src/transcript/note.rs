@@ -55,6 +55,8 @@ pub enum Note {
     SignalReceived(i32),
     /// `fault …`: the tap changed the bytes on purpose.
     Fault(InjectedFault),
+    /// `log …`: a line about the connection in the log of the host.
+    Log(Vec<u8>),
     /// `exit code N`: the program exited with this code.
     ExitCode(i32),
     /// `exit signal N`: a signal ended the program.
@@ -227,6 +229,7 @@ impl Note {
             | Self::Changed(text)
             | Self::Informational(text)
             | Self::Refused(text)
+            | Self::Log(text)
             | Self::Unread { why: UnreadReason::Encoded(text) | UnreadReason::NotHttp(text), .. }
             | Self::Cut { why: CutReason::ClientRefused(text), .. }
             | Self::Fault(InjectedFault::Applied { detail: text, .. })

@@ -25,6 +25,7 @@ impl Note {
             Self::Signal(signal) => format!("signal {signal}").into(),
             Self::SignalReceived(signal) => format!("signal {signal}{RECEIVED}").into(),
             Self::Fault(fault) => join("fault ", &fault.text()),
+            Self::Log(line) => join("log ", line),
             Self::ExitCode(code) => format!("exit code {code}").into(),
             Self::ExitSignal(signal) => format!("exit signal {signal}").into(),
             Self::Other(text) => text.as_bytes().to_vec(),
@@ -77,6 +78,7 @@ impl Note {
                 None => Self::Signal(number(rest)?),
             },
             b"fault" => Self::Fault(InjectedFault::parse(rest)?),
+            b"log" => Self::Log(rest.to_vec()),
             _ => return None,
         })
     }
