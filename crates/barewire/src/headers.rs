@@ -19,11 +19,12 @@ impl Headers for HeaderMapView<'_> {
 }
 
 /// The names of the headers that are read for every request.
-static COMMON_HEADERS: [HeaderName; 8] = [
+static COMMON_HEADERS: [HeaderName; 9] = [
     http::header::HOST,
     http::header::ORIGIN,
     http::header::ACCEPT,
     http::header::CONTENT_TYPE,
+    http::header::AUTHORIZATION,
     HeaderName::from_static(header::PROTOCOL_VERSION),
     HeaderName::from_static(header::METHOD),
     HeaderName::from_static(header::NAME),

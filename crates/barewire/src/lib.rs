@@ -36,6 +36,7 @@
 //! | `client`, on by default | [`Client`] |
 //! | `server` and `client` | [`testkit`] |
 //! | `http` | Streamable HTTP for the server, the client or both: `server::http`, `client::http` |
+//! | `oauth` | clients that sign in: `client::oauth`; access tokens of an OAuth issuer for servers: `server::http::AccessTokens` |
 //! | `jsonschema` | tools whose arguments are checked with a schema that is not generated from a type |
 
 #![warn(clippy::exhaustive_structs, clippy::exhaustive_enums)]
@@ -101,7 +102,17 @@ struct Servers;
 #[doc = include_str!("../../../docs/clients.md")]
 struct Clients;
 
+/// Compiles the code in the guide to access tokens.
+#[cfg(all(doctest, feature = "server", feature = "oauth"))]
+#[doc = include_str!("../../../docs/access-tokens.md")]
+struct AccessTokens;
+
 /// Compiles the code in the guide to transports.
 #[cfg(all(doctest, feature = "client", feature = "server", feature = "http"))]
 #[doc = include_str!("../../../docs/transports.md")]
 struct Transports;
+
+/// Compiles the code in the guide to sign-in.
+#[cfg(all(doctest, feature = "oauth"))]
+#[doc = include_str!("../../../docs/sign-in.md")]
+struct SignInGuide;

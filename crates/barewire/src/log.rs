@@ -112,8 +112,8 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
     format!("{}{more}", escape(&bytes[..bytes.len().min(MAX_QUOTED_BYTES)]))
 }
 
-/// The `tracing` target of all events in this file, by which a subscriber can filter them.
-const TARGET: &str = "barewire";
+/// The `tracing` target of all events for users, by which a subscriber can filter them.
+pub(crate) const TARGET: &str = "barewire";
 
 /// The maximum number of bytes of a text that are quoted: enough to recognise the text, and about two lines of a
 /// terminal.

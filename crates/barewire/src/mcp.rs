@@ -30,8 +30,8 @@ pub use barewire_proto::mcp::{
 pub use barewire_proto::mcp::{
     CacheScope, CallToolResult, CompleteArgument, CompleteContext, CompleteParams, CompleteReference, CompleteResult,
     Completion, DiscoverResult, GetPromptResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, Prompt, PromptArgument, PromptMessage, ReadResourceResult, Resource, ResourceTemplate,
-    TaskSupport, Tool, ToolAnnotations, ToolExecution,
+    ListToolsResult, Prompt, PromptArgument, PromptMessage, ReadResourceResult, Resource, ResourceTemplate, Task,
+    TaskStatus, TaskSupport, Tool, ToolAnnotations, ToolExecution,
 };
 
 // The requests of a server to its client: elicitation, sampling, roots.

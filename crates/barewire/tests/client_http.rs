@@ -18,6 +18,9 @@ mod responses;
 mod script;
 #[path = "client_http/sessions.rs"]
 mod sessions;
+#[cfg(feature = "oauth")]
+#[path = "client_http/sign_in.rs"]
+mod sign_in;
 #[path = "client_http/tools.rs"]
 mod tools;
 

@@ -32,4 +32,9 @@ fn each_feature_brings_only_what_it_needs() {
         let (without, with) = (tree("client,server"), tree("client,http"));
         assert!(!has(&without, name) && has(&with, name), "{name}");
     }
+    // The cryptography of tokens is that of TLS.
+    let (with, without) = (tree("server,oauth"), tree("client,server,http"));
+    let names = |tree: &str| tree.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect();
+    let (with, without): (std::collections::BTreeSet<String>, _) = (names(&with), names(&without));
+    assert_eq!(with, without, "the feature oauth brings no crate of its own");
 }

@@ -6,12 +6,18 @@ use std::fs;
 use std::path::Path;
 
 /// The calls that parse a message or read its params, by file. Each is the start of a separate path.
-const PLACES: [(&str, usize, &str); 9] = [
+const PLACES: [(&str, usize, &str); 15] = [
     ("blocking/conn.rs", 1, "a frame of a stream"),
     ("peer/dispatch/received.rs", 1, "a frame of a stream"),
     ("peer/model.rs", 1, "the message of a test"),
     ("peer/service.rs", 1, "the params of a message whose carrier did not read them"),
-    ("server/http/service.rs", 1, "the body of a POST, with its params"),
+    ("server/http/post.rs", 1, "the body of a POST, with its params"),
+    ("server/http/session.rs", 1, "a message that arrived at another node of the cluster"),
+    ("server/http/cluster/log.rs", 1, "our own messages, when the node that sent them is dead"),
+    ("server/http/cluster/record.rs", 1, "the URI of a subscription, which may be in a batch"),
+    ("server/http/cluster/route.rs", 1, "in a test"),
+    ("server/task/call.rs", 1, "the params of a task that runs again at another node of the cluster"),
+    ("server/http/scopes.rs", 1, "the requests of a batch, whose params are not kept, if an entry requires scopes"),
     ("client/http/connection.rs", 1, "a message of a server over HTTP"),
     ("client/http/tool_lookup.rs", 1, "an answer that does not pass through the engine"),
     ("client/http/mirrored.rs", 2, "an outgoing message, for its headers"),

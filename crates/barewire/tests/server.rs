@@ -8,6 +8,8 @@ mod eventually;
 mod notifications;
 #[path = "server/questions.rs"]
 mod questions;
+#[path = "server/tasks.rs"]
+mod tasks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

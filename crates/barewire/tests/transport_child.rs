@@ -27,7 +27,11 @@ fn sh(script: &str) -> Child {
 
 /// Starts the script and waits for its first line, so that its traps are set.
 async fn start_ready(script: &str) -> (u32, ProcessParts) {
-    let process = sh(script).spawn().unwrap();
+    start_child(sh(script)).await
+}
+
+async fn start_child(child: Child) -> (u32, ProcessParts) {
+    let process = child.spawn().unwrap();
     let pid = process.pid();
     let mut parts = process.into_parts();
     let mut byte = [0];
@@ -110,7 +114,9 @@ async fn a_process_that_stays_after_its_stdin_is_closed_gets_a_sigterm() {
     assert_eq!(exit.to_string(), "sh had to be ended with signal 15");
     wait_until_gone(&[pid]);
 
-    let (_, parts) = start_ready("trap 'exit 7' TERM; echo; while :; do sleep 0.02; done").await;
+    // On a busy machine, a shell needs more than a moment to run its trap.
+    let trapped = sh("trap 'exit 7' TERM; echo; while :; do sleep 0.02; done").grace(Duration::from_secs(3));
+    let (_, parts) = start_child(trapped).await;
     let exit = end(parts).await;
     assert_eq!((exit.code, exit.signal, exit.by_us), (Some(7), None, true));
 }

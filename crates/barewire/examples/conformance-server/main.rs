@@ -6,9 +6,10 @@
 //! conformance-server --http 127.0.0.1:0    over HTTP, at /mcp; the URL is printed on stderr
 //! ```
 //!
-//! The tools in `tools` answer without asking, those in `questions` and `rounds` ask the client first, and those in
-//! `changes` add and remove tools and prompts. Every handler is written once, and serves both eras of the protocol over
-//! stdio and HTTP.
+//! The tools in `tools` answer without asking, those in `questions` and `rounds` ask the client first, those in `tasks`
+//! run as tasks, and those in `changes` add and remove tools and prompts. Every handler is written once, and serves
+//! both eras of the protocol over stdio and HTTP. The example `conformance-node` of `barewire-redis` is the same server as
+//! a node of a cluster.
 
 #![cfg_attr(feature = "http", allow(clippy::print_stderr, reason = "the URL is printed for the conformance suite"))]
 
@@ -17,9 +18,11 @@ mod prompts;
 mod questions;
 mod resources;
 mod rounds;
+mod server;
+mod tasks;
 mod tools;
 
-use barewire::Server;
+use server::server;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -37,14 +40,4 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(other) => return Err(format!("unknown argument {other}: expected --http ADDRESS").into()),
     }
     Ok(())
-}
-
-/// Returns the server with all its tools, resources and prompts.
-fn server() -> Server {
-    let server = Server::new("conformance-server", env!("CARGO_PKG_VERSION"))
-        .title("What the conformance suite looks for")
-        .instructions("Every tool says which scenario it is for.");
-    let server = questions::add(tools::add(server));
-    let server = prompts::add(resources::add(rounds::add(server)));
-    changes::add(server)
 }

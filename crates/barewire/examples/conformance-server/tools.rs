@@ -26,8 +26,8 @@ pub(crate) fn add(server: Server) -> Server {
         })
         .tool("test_tool_with_logging", "Logs three times while it runs", log_three_times)
         .tool("test_tool_with_progress", "Says three times how far it has come", report_progress_three_times)
-        .tool("test_logging_tool", "Logs, for whoever asked for it", |call: Call| async move {
-            call.log(LoggingLevel::Info, "Somebody wants to know").await?;
+        .tool("test_logging_tool", "Logs, for a client that asked for it", |call: Call| async move {
+            call.log(LoggingLevel::Info, "The client wants to know").await?;
             Ok::<_, ToolError>("Logged, if that was wanted")
         })
         .tool("test_reconnection", "Lets the client hang up and come back for the answer", reconnect)

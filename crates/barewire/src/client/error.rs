@@ -89,6 +89,11 @@ pub enum ClientError {
         /// The negotiated revision.
         revision: Revision,
     },
+    /// The task that the call ran as was cancelled.
+    TaskCancelled {
+        /// The id of the task.
+        id: String,
+    },
     /// The params of the call cannot be sent. The text is the reason.
     Params(String),
     /// A handler for a request of the server failed, so the call that needed the handler's answer failed too.
@@ -214,6 +219,7 @@ impl fmt::Display for ClientError {
                 shown(method)
             ),
             Self::NotInRevision { method, revision } => not_in_revision(f, method, *revision),
+            Self::TaskCancelled { id } => write!(f, "the task {} was cancelled", shown(id)),
             Self::Params(what) => write!(f, "the params cannot be sent: {what}"),
             Self::Handler { method, error } => {
                 let (method, said) = (shown(method), shown(&error.message));

@@ -8,6 +8,7 @@ use std::sync::Weak;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use barewire_proto::mcp::task_rules::declares_tasks;
 use barewire_proto::mcp::{Capability, Era, Method, Side};
 use barewire_proto::session::Conventions;
 #[cfg(feature = "http")]
@@ -58,6 +59,11 @@ impl Link {
         let Some(mut session_ended) = self.session_ended.clone() else { return };
         let _ =
             tokio::time::timeout(2 * FAREWELL_TIMEOUT, async { while session_ended.changed().await.is_ok() {} }).await;
+    }
+
+    /// Whether the server has declared the extension for tasks.
+    pub(super) fn declares_tasks(&self) -> bool {
+        self.server.revision.is_modern() && declares_tasks(self.server.capabilities.extensions.as_ref())
     }
 
     /// Returns an error if this method must not be sent to the server, because the revision does not define the method

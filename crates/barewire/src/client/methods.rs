@@ -31,6 +31,10 @@ impl Client {
     /// Calls a tool. `arguments` must serialize to an object, or be `()`.
     ///
     /// A failure of the tool itself is returned as a result and not as an `Err`; see [`CallToolResult::is_error`].
+    ///
+    /// If the server runs the call as a task, the client waits for the result of the task, however long it takes:
+    /// timeouts are for each request, not for the task. Dropping the future cancels the task. To get the result later,
+    /// use [`Self::start_tool`].
     pub fn call_tool(&self, name: impl AsRef<str>, arguments: impl Serialize) -> Request<CallToolResult> {
         self.with_arguments("tools/call", name.as_ref(), &arguments)
     }

@@ -19,7 +19,7 @@
 //!
 //! ```text
 //! methods ─ request ─ rounds ─┐                       calls: one request, or several until there is a result
-//!                   listen ───┤
+//!            task ── listen ───┤                       calls that the server runs as tasks
 //!                             link ── peer ── wire    the connection and its negotiated revision (era); reconnects (restart)
 //!     handlers ── service ────┤                       the server's requests: answered by the caller's closures
 //!      notifications ─────────┘                       the server's notifications
@@ -36,6 +36,8 @@ mod link;
 mod listen;
 mod methods;
 mod notifications;
+#[cfg(feature = "oauth")]
+pub mod oauth;
 mod pages;
 mod params;
 mod progress;
@@ -46,6 +48,7 @@ mod rounds;
 mod service;
 mod small;
 mod stopwatch;
+mod task;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -65,6 +68,7 @@ pub use pages::{MAX_LIST_BYTES, MAX_PAGES, Page, Pages};
 pub use progress::ProgressUpdates;
 pub use request::Request;
 pub use restart::Restart;
+pub use task::{StartedTool, ToolTask};
 
 use crate::log::Log;
 use crate::peer::ConnectionEnd;

@@ -9,13 +9,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use barewire_proto::mcp::{LoggingLevel, ProgressParams};
+use barewire_proto::mcp::task_rules::extensions_with_tasks;
+use barewire_proto::mcp::{LoggingLevel, ProgressParams, Task};
 use serde::Serialize;
 
 use super::link::Link;
 use super::params::{self, CallParams, Members, modern_meta, to_raw};
 use super::progress::{ProgressSink, ProgressUpdates};
 use super::stopwatch::TimeLimits;
+use super::task::TaskSink;
 use super::{Client, ClientError, ClientShared, rounds};
 use crate::TraceContext;
 use crate::peer::{CallError, FromResult, Raw};
@@ -43,6 +45,9 @@ pub(super) struct CallOptions {
     /// The error in an invalid option, such as a `_meta` that is not an object. Reported when the call is awaited.
     error: Option<String>,
     raw_result: bool,
+    task_sink: Option<TaskSink>,
+    /// Whether a task is returned instead of its result.
+    starts_task: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -111,6 +116,12 @@ impl<R> Request<R> {
         (self, updates)
     }
 
+    /// Calls `handle` with each state of the task, if the server runs the call as a task.
+    pub fn on_task(mut self, handle: impl FnMut(&Task) + Send + 'static) -> Self {
+        self.options.task_sink = Some(TaskSink::new(handle));
+        self
+    }
+
     /// Adds members to `_meta`. `meta` must serialize to an object.
     pub fn meta(mut self, meta: impl Serialize) -> Self {
         self.options.add_meta(&meta);
@@ -151,6 +162,18 @@ impl CallOptions {
         }
     }
 
+    pub(super) fn start_task(&mut self) {
+        self.starts_task = true;
+    }
+
+    pub(super) fn task_sink(&self) -> Option<&TaskSink> {
+        self.task_sink.as_ref()
+    }
+
+    pub(super) fn starts_task(&self) -> bool {
+        self.starts_task
+    }
+
     pub(super) fn wants_raw_result(&self) -> bool {
         self.raw_result
     }
@@ -162,24 +185,32 @@ impl<R: FromResult> IntoFuture for Request<R> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let Self { client, method, params, options, .. } = self;
-            let params = params.map_err(ClientError::Params)?;
-            if let Some(error) = options.error {
-                return Err(ClientError::Params(error));
-            }
-            let link = client.0.link_for(&method).await?;
-            let mut call = ActiveCall { shared: &client.0, link, method: &method, params, options };
-            let result = match rounds::run(&call).await {
-                // The session ended before the server handled the request, so the request is sent again in a new
-                // session, once. A second such error has another cause.
-                Err(error) if error.is_session_ended() => {
-                    call.link = client.0.link_for(&method).await?;
-                    rounds::run(&call).await?
-                }
-                result => result?,
-            };
+            let method = self.method.clone();
+            let result = self.run().await?;
             parse_result(&method, result)
         })
+    }
+}
+
+impl<R> Request<R> {
+    /// Sends the request, and returns its result as JSON.
+    pub(super) async fn run(self) -> Result<Raw, ClientError> {
+        let Self { client, method, params, options, .. } = self;
+        let params = params.map_err(ClientError::Params)?;
+        if let Some(error) = options.error {
+            return Err(ClientError::Params(error));
+        }
+        let link = client.0.link_for(&method).await?;
+        let mut call = ActiveCall { shared: &client.0, link, method: &method, params, options };
+        match rounds::run(&call).await {
+            // The session ended before the server handled the request, so the request is sent again in a new session,
+            // once. A second such error has another cause.
+            Err(error) if error.is_session_ended() => {
+                call.link = client.0.link_for(&method).await?;
+                rounds::run(&call).await
+            }
+            result => result,
+        }
     }
 }
 
@@ -258,7 +289,11 @@ impl ClientShared {
         let mut meta = Members::new();
         if revision.is_modern() {
             let settings = &self.settings;
-            let capabilities = settings.handlers.capabilities(revision);
+            let mut capabilities = settings.handlers.capabilities(revision);
+            // Tasks are declared only to servers that have them: no other server would know the name.
+            if link.declares_tasks() {
+                capabilities.extensions.get_or_insert_default().extend(extensions_with_tasks());
+            }
             meta = modern_meta(revision, &settings.info, &capabilities, level.or(self.log_level()));
         }
         meta.extend(more.iter().map(|(name, value)| (name.clone(), to_raw(value))));

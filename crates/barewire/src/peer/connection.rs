@@ -37,6 +37,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) answer_unreadable: Option<bool>,
     pub(crate) log: Log,
     pub(crate) trace: Option<Arc<dyn Trace>>,
+    /// The number before the id of the first call.
+    pub(crate) calls_after: i64,
 }
 
 impl ConnectionSettings {
@@ -50,6 +52,7 @@ impl ConnectionSettings {
             answer_unreadable: None,
             log,
             trace: None,
+            calls_after: 0,
         }
     }
 }

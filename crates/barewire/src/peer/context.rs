@@ -15,6 +15,8 @@ use super::dispatch::AnyCaller;
 use super::outlet::Exchange;
 use super::queue::{Command, Queue};
 use super::{CallError, ConnectionEnd, OutgoingCall, Peer};
+#[cfg(feature = "http")]
+use super::{ConnectionLimits, connection_end::EndReason};
 
 /// The request or notification that is being handled, and the connection over which it arrived.
 #[derive(Clone)]
@@ -133,6 +135,18 @@ impl Context {
         Self { incoming, queue }
     }
 
+    /// Creates the context of a request that was answered before, on a connection that has ended: for a handler that
+    /// runs again without them.
+    #[cfg(feature = "http")]
+    pub(crate) fn detached(method: &str, caller: Option<AnyCaller>) -> Self {
+        let new = Arc::new(IncomingMessage::new(barewire_proto::session::Conventions::MCP.progress));
+        let incoming = IncomingMessage::reuse(new, method, None, None, Exchange::NONE, caller.as_ref());
+        incoming.finish();
+        let queue = Arc::new(Queue::new(&ConnectionLimits::default(), None));
+        queue.close(ConnectionEnd::new(EndReason::Abandoned, None, None));
+        Self { incoming, queue }
+    }
+
     /// The method's name.
     pub fn method(&self) -> &str {
         &self.incoming.method
@@ -203,6 +217,12 @@ impl Context {
     #[cfg(feature = "http")]
     pub(crate) fn caller<T: std::any::Any>(&self) -> Option<&T> {
         self.incoming.caller.as_deref()?.downcast_ref()
+    }
+
+    /// Marks the request as cancelled, for a handler that goes on after the request is answered.
+    #[cfg(feature = "server")]
+    pub(crate) fn cancel(&self) {
+        self.incoming.cancel();
     }
 
     /// Whether the sender has cancelled this request.

@@ -270,7 +270,7 @@ where
         self.stalled_since = None;
         self.dispatcher.output.clear();
         self.dispatcher.queue.room.close();
-        self.dispatcher.stop_handlers();
+        self.dispatcher.drop_requests();
         self.begin_end(EndReason::Write(Arc::new(error)));
     }
 

@@ -73,3 +73,5 @@ pub(crate) use outlet::{Exchange, MessageKind, Outlet};
 pub use raw::{FromParams, FromResult, Raw};
 pub(crate) use service::{IncomingParams, Service};
 pub(crate) use started_handler::{BoxedHandler, HandlerFuture, StartedHandler};
+#[cfg(feature = "server")]
+pub(crate) use started_handler::{poll as poll_handler, run as run_handler};

@@ -74,7 +74,7 @@ where
 }
 
 /// Polls a handler, and catches its panics.
-pub(super) fn poll(work: &mut BoxedHandler, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+pub(crate) fn poll(work: &mut BoxedHandler, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
     match Failure::catch(|| work.as_mut().poll(context)) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
@@ -114,7 +114,7 @@ pub(super) fn take_failure(done: Result<BoxedHandler, Failure>) -> Option<Failur
 }
 
 /// Runs a handler until it has finished.
-pub(super) async fn run(mut work: BoxedHandler) -> Result<BoxedHandler, Failure> {
+pub(crate) async fn run(mut work: BoxedHandler) -> Result<BoxedHandler, Failure> {
     let done = std::future::poll_fn(|context| poll(&mut work, context)).await;
     check_panic(done, work)
 }

@@ -28,6 +28,12 @@ pub(crate) use system::{
     wait_writable,
 };
 
+#[cfg(feature = "oauth")]
+pub(crate) use system::{
+    FileLock, create_private_file, create_private_folder, open_browser, open_private_file, state_folder, sync_folder,
+    try_lock_file,
+};
+
 /// The stdin of this process, in a form that can be read without blocking the runtime.
 #[cfg_attr(not(unix), allow(dead_code, reason = "nothing creates this type on systems without a platform module"))]
 pub(crate) enum Stdin {

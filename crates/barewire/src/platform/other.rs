@@ -1,11 +1,20 @@
 //! The platform layer for operating systems without a module of their own. All functions for child processes and stdio
 //! return an error; the rest of the crate works.
 
+#[cfg(feature = "oauth")]
+mod private_file;
+
 use std::convert::Infallible;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
+
+#[cfg(feature = "oauth")]
+pub(crate) use private_file::{
+    FileLock, create_private_file, create_private_folder, open_browser, open_private_file, state_folder, sync_folder,
+    try_lock_file,
+};
 
 use super::{StartFault, StderrState, Stdin, Stdout};
 

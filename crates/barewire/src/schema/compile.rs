@@ -117,7 +117,7 @@ impl<'a> Compiler<'a> {
             patterns.push((regex(name, &at)?, self.schema(schema, &SchemaPlace::unknown(), &at)?));
         }
         let others = match keywords.get("additionalProperties") {
-            // If the struct refuses a member with a name that nobody uses, it refuses all unknown members itself.
+            // If the struct refuses a member with a name that no type uses, it refuses all unknown members itself.
             Some(Value::Bool(false)) if matches!(shape, Some(TypeShape::Struct(_))) => {
                 match place.member(UNUSED_NAME).shape() {
                     None => SchemaRules::default(),

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use barewire_proto::json::{Json, Member, Text};
 use barewire_proto::mcp::{
-    ClientCapabilities, Implementation, LoggingLevel, RequestMeta, Revision, modern::ModernMeta,
+    ClientCapabilities, Implementation, InputRequest, LoggingLevel, RequestMeta, Revision, modern::ModernMeta,
 };
 use barewire_proto::rpc::{Code, ErrorObject};
 use serde::Serialize;
@@ -19,9 +19,10 @@ use tokio::sync::Mutex;
 use super::ask::{AskError, Question};
 use super::connection::require_object;
 use super::legacy_client::LegacyClient;
-use super::progress::{ProgressAmount, ProgressText, ProgressTotal, Report};
+use super::progress::{ProgressAmount, ProgressText, ProgressTotal, Report, progress_message};
 use super::rounds::{QuestionMessage, Rounds};
 use super::seal::Binding;
+use super::task::TaskRun;
 use super::{IncomingRequest, ServerShared};
 use crate::peer::{CallError, Cancellation, Context, Raw};
 use crate::{Failure, TraceContext};
@@ -42,6 +43,8 @@ struct CallState {
     /// The last amount of progress that was sent. The lock is held while a notification is sent, so that notifications
     /// from two tasks are sent in the order of their amounts.
     progress: Mutex<Option<f64>>,
+    /// The task that the call runs as, if it has become one.
+    task: OnceLock<TaskRun>,
 }
 
 /// The tool, prompt or resource of the call and its arguments. Sealed state is valid only for the same name and
@@ -81,6 +84,7 @@ impl Call {
             subject,
             rounds,
             progress: Mutex::new(None),
+            task: OnceLock::new(),
         })))
     }
 
@@ -98,6 +102,12 @@ impl Call {
     pub(super) fn arguments(&self) -> Result<Option<Json<'_>>, Failure> {
         let text = self.arguments_json();
         require_object(text.map(|text| Json::parse(text.as_bytes()).expect("the request was parsed as JSON")))
+    }
+
+    /// Makes the call a task: from now on, questions and progress go to the task.
+    pub(super) fn enter_task(&self, task: TaskRun) {
+        // A call becomes a task once.
+        let _ = self.0.task.set(task);
     }
 
     pub(super) fn rounds(&self) -> &Rounds {
@@ -153,14 +163,14 @@ impl Call {
         self.meta_as().unwrap_or_default()
     }
 
-    /// Whether the client asked for progress notifications.
+    /// Whether progress reaches the client: the client asked for progress notifications, or the call runs as a task.
     pub fn wants_progress(&self) -> bool {
-        self.0.context.wants_progress()
+        self.0.context.wants_progress() || self.0.task.get().is_some()
     }
 
     /// Sends a progress notification, if the client asked for progress: the amount done, the total, and a message for
     /// people. Nothing is sent for an amount that is not greater than the previous one, or that JSON cannot express
-    /// (infinity, NaN).
+    /// (infinity, NaN). If the call runs as a task, the progress becomes the message that describes the task's status.
     ///
     /// ```
     /// # async fn handler(call: barewire::server::Call, files: Vec<String>) -> Result<(), barewire::server::ToolError> {
@@ -187,6 +197,10 @@ impl Call {
             return Ok(());
         }
         *last = Some(amount);
+        if let Some(task) = self.0.task.get() {
+            task.set_message(progress_message(&done, total, &message)).await;
+            return Ok(());
+        }
         self.0.context.progress(Report::new(&done, total, &message, self.0.revision)).await
     }
 
@@ -224,7 +238,7 @@ impl Call {
     /// it for long work that should not keep a connection open. It works only for clients of revision 2025-11-25 over
     /// HTTP; for all other clients it does nothing.
     pub fn hang_up(&self, retry: Duration) {
-        if self.0.revision.has_polling() {
+        if self.0.revision.has_polling() && self.0.task.get().is_none() {
             self.0.context.hang_up(retry);
         }
     }
@@ -249,9 +263,16 @@ impl Call {
     pub async fn ask<Q: Question>(&self, key: &str, question: Q) -> Result<Q::Answer, AskError> {
         if !question.can_ask(self.client_capabilities(), self.0.revision) {
             self.0.rounds.report_missing_capability(question.required_capability());
+            if self.0.task.get().is_some() {
+                // The request of a task is already answered. The handler is dropped.
+                return std::future::pending().await;
+            }
             return self.wait_for_end().await;
         }
         let params = question.params(self.0.revision)?;
+        if let Some(task) = self.0.task.get() {
+            return self.ask_in_task(task, key, question, params).await;
+        }
         if self.0.revision.has_server_requests() {
             let params = self.with_trace(params);
             let mut call = self.0.context.call::<Raw>(question.method(), params);
@@ -272,6 +293,29 @@ impl Call {
         }
         self.0.rounds.ask(&key, QuestionMessage { method: question.method(), params });
         self.wait_for_end().await
+    }
+
+    /// Asks a question in the middle of a task. The handler waits for the answer in both eras.
+    async fn ask_in_task<Q: Question>(
+        &self,
+        task: &TaskRun,
+        key: &str,
+        question: Q,
+        params: Option<Box<RawValue>>,
+    ) -> Result<Q::Answer, AskError> {
+        loop {
+            let mut message = InputRequest::new(question.method());
+            message.params.clone_from(&params);
+            let answer = task.ask(self.0.rounds.key(key), message).await;
+            match answer.map_err(|failure| AskError::Unanswered(failure.error(question.method()).message))? {
+                Err(error) => return Err(AskError::Refused(error.into())),
+                Ok(answer) => match question.read(&answer) {
+                    // As in the rounds of a call, a modern client is asked again, with a new key.
+                    Err(AskError::Unreadable(_)) if self.0.revision.is_modern() => {}
+                    read => return read,
+                },
+            }
+        }
     }
 
     /// Waits until the call has ended, and returns an error. The handler itself is dropped before that, so only a task
@@ -366,7 +410,7 @@ fn read_rounds(request: &IncomingRequest<'_>, subject: &CallSubject) -> Result<R
 }
 
 /// Returns the name of the authenticated sender, if there is one. Sealed state is bound to this name.
-fn principal(context: &Context) -> Option<&str> {
+pub(super) fn principal(context: &Context) -> Option<&str> {
     #[cfg(feature = "http")]
     return context.caller::<super::http::HttpCaller>()?.principal().map(super::http::Principal::name);
     #[cfg(not(feature = "http"))]
@@ -374,6 +418,16 @@ fn principal(context: &Context) -> Option<&str> {
         let _ = context;
         None
     }
+}
+
+/// Whether the sender of a request has all these scopes. Only senders over HTTP are limited to scopes.
+pub(super) fn has_scopes(context: &Context, scopes: &[String]) -> bool {
+    #[cfg(feature = "http")]
+    if let Some(caller) = context.caller::<super::http::HttpCaller>() {
+        return scopes.iter().all(|scope| caller.principal().is_some_and(|principal| principal.has_scope(scope)));
+    }
+    let _ = (context, scopes);
+    true
 }
 
 impl CallSubject {
@@ -394,4 +448,4 @@ impl fmt::Debug for Call {
 
 /// The timeout of a question to a legacy client: a person has to read and consider the question, and a model might have
 /// to wait for a person.
-const QUESTION_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+pub(super) const QUESTION_TIMEOUT: Duration = Duration::from_secs(10 * 60);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 #[cfg(feature = "http")]
-use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
 
 use barewire_proto::json::{Json, Kind as JsonKind, Text};
 use barewire_proto::mcp::legacy::{HandshakeEffect, HandshakeEvent, HandshakePolicy};
@@ -17,9 +17,11 @@ use tracing::Span;
 
 use super::handler_work::{EmptyResult, ResultFormat, ready};
 use super::layer::{InvocationTarget, serve_layered};
+#[cfg(feature = "http")]
+use super::legacy_client::HandshakeFacts;
 use super::legacy_client::LegacyClient;
 use super::registry::RegistryEntries;
-use super::{CachePolicy, ServerShared, Tool, listen, methods};
+use super::{CachePolicy, ServerShared, Tool, listen, methods, task};
 use crate::Failure;
 use crate::log::quoted;
 use crate::peer::{BoxedHandler, Context, IncomingParams, Service};
@@ -28,9 +30,9 @@ use crate::peer::{BoxedHandler, Context, IncomingParams, Service};
 pub(super) struct ConnectionService {
     shared: Arc<ServerShared>,
     legacy: Handshake,
-    /// Set to the revision that `initialize` negotiates.
+    /// Where the results of the handshake are written.
     #[cfg(feature = "http")]
-    negotiated: Option<Arc<OnceLock<Revision>>>,
+    facts: Option<Arc<HandshakeFacts>>,
     /// Whether the handshake is complete, but the task that sends change notifications to the client has not been
     /// started yet.
     announcements_pending: bool,
@@ -72,7 +74,7 @@ impl ConnectionService {
             shared,
             legacy: Handshake::default(),
             #[cfg(feature = "http")]
-            negotiated: None,
+            facts: None,
             announcements_pending: false,
             legacy_client: None,
             open_listens: Arc::default(),
@@ -82,10 +84,10 @@ impl ConnectionService {
         }
     }
 
-    /// Sets `negotiated` to the negotiated revision when `initialize` is served.
+    /// Writes the results of the handshake to `facts`.
     #[cfg(feature = "http")]
-    pub(super) fn with_negotiated(mut self, negotiated: Arc<OnceLock<Revision>>) -> Self {
-        self.negotiated = Some(negotiated);
+    pub(super) fn with_facts(mut self, facts: Arc<HandshakeFacts>) -> Self {
+        self.facts = Some(facts);
         self
     }
 
@@ -109,11 +111,15 @@ impl ConnectionService {
         let revision = self.step(event)?;
         // Subscriptions that a lenient server accepted before `initialize` stay active.
         let watch = self.legacy_client.take().map(|client| Arc::clone(&client.watch));
-        self.legacy_client = Some(Arc::new(LegacyClient::new(Some(init.client_info), init.capabilities, watch)));
+        let client = LegacyClient::new(Some(init.client_info), init.capabilities, watch);
         #[cfg(feature = "http")]
-        if let Some(negotiated) = &self.negotiated {
-            let _ = negotiated.set(revision);
+        let client = client.with_shared_owner(self.facts.as_ref().and_then(|facts| facts.shared_owner.as_ref()));
+        let client = Arc::new(client);
+        #[cfg(feature = "http")]
+        if let Some(facts) = &self.facts {
+            let _ = (facts.client.set(Arc::clone(&client)), facts.revision.set(revision));
         }
+        self.legacy_client = Some(client);
         let capabilities = self.shared.capabilities(&self.entries, revision);
         let mut result = InitializeResult::new(revision, capabilities, self.shared.info(revision));
         result.instructions.clone_from(&self.shared.settings.instructions);
@@ -142,6 +148,14 @@ impl ConnectionService {
         }
         // The engine handles cancellation and progress. All other notifications are ignored.
         Err(Failure::method_not_found())
+    }
+}
+
+impl Drop for ConnectionService {
+    fn drop(&mut self) {
+        if let Some(owner) = self.legacy_client.as_ref().and_then(|client| client.ending_task_owner()) {
+            task::connection_ended(&self.shared.settings.tasks, owner);
+        }
     }
 }
 
@@ -210,6 +224,10 @@ impl Service for ConnectionService {
             // A notification has no response, so an `initialized` that comes too early or a second time is ignored.
             let effect = self.legacy.step(HandshakeEvent::Initialized, Self::policy(&self.shared));
             self.announcements_pending |= matches!(effect, HandshakeEffect::Serve(_));
+            #[cfg(feature = "http")]
+            if let Some(facts) = &self.facts {
+                facts.is_complete.fetch_or(self.announcements_pending, Ordering::AcqRel);
+            }
         }
     }
 
@@ -263,6 +281,15 @@ impl IncomingRequest<'_> {
 
     #[inline]
     fn start_tool(&self, tool: &Arc<Tool>) -> Result<BoxedHandler, Failure> {
+        if tool.task_support().is_some() || self.params.task.is_some() {
+            return task::serve_tool(self, tool);
+        }
+        self.start_directly(tool)
+    }
+
+    /// Starts a call that is answered with the result of the tool.
+    #[inline]
+    pub(super) fn start_directly(&self, tool: &Arc<Tool>) -> Result<BoxedHandler, Failure> {
         if self.shared.settings.layers.is_empty() {
             return tool.start(self);
         }

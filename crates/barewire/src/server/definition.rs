@@ -39,6 +39,16 @@ macro_rules! definition_setters {
             self
         }
     };
+    (@ scope) => {
+        /// Requires this scope, in addition to others. A request over HTTP whose token lacks a scope is refused with 403
+        /// and a challenge that names all scopes that the request needs. A server on stdio or a socket has no tokens,
+        /// and does not check scopes.
+        #[must_use]
+        pub fn scope(mut self, scope: impl Into<String>) -> Self {
+            self.scopes.push(scope.into());
+            self
+        }
+    };
     (@ annotations) => {
         /// Sets the annotations: the audience and the priority.
         #[must_use]

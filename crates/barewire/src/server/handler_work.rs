@@ -229,16 +229,21 @@ fn missing_capabilities<T: McpResult>(
     capabilities: &ClientCapabilities,
     revision: Revision,
 ) -> Result<HandlerOutcome<T>, Failure> {
+    if !revision.is_modern() {
+        return T::missing_capabilities(capabilities).map(HandlerOutcome::Complete);
+    }
+    Err(missing_capabilities_error(capabilities).into())
+}
+
+/// Returns the error for a modern client that lacks capabilities.
+pub(super) fn missing_capabilities_error(capabilities: &ClientCapabilities) -> ErrorObject {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct MissingCapabilityData<'a> {
         required_capabilities: &'a ClientCapabilities,
     }
-    if !revision.is_modern() {
-        return T::missing_capabilities(capabilities).map(HandlerOutcome::Complete);
-    }
     let error = ErrorObject::new(code::MISSING_CLIENT_CAPABILITY, missing_capabilities_message(capabilities));
-    Err(error.with_data(&MissingCapabilityData { required_capabilities: capabilities }).into())
+    error.with_data(&MissingCapabilityData { required_capabilities: capabilities })
 }
 
 fn missing_capabilities_message(capabilities: &ClientCapabilities) -> String {

@@ -208,6 +208,23 @@ pub(super) fn serve_layered<T: LayerResult>(
     entry: InvocationTarget,
     format: ResultFormat,
 ) -> Result<BoxedHandler, Failure> {
+    start_layered_as::<T>(request, entry, format).map(|(_, work)| work)
+}
+
+/// Starts the layers, if there are any, around the handler of a tool. Returns its [`Call`] too.
+pub(super) fn start_layered(
+    request: &IncomingRequest<'_>,
+    entry: InvocationTarget,
+    format: ResultFormat,
+) -> Result<(Call, BoxedHandler), Failure> {
+    start_layered_as::<CallToolResult>(request, entry, format)
+}
+
+fn start_layered_as<T: LayerResult>(
+    request: &IncomingRequest<'_>,
+    entry: InvocationTarget,
+    format: ResultFormat,
+) -> Result<(Call, BoxedHandler), Failure> {
     let call = Call::new(request)?;
     let invocation = Invocation { call: call.clone(), kind: entry.kind() };
     let next = NextLayer { layers: request.shared.settings.layers.clone(), index: 0, entry };
@@ -216,7 +233,8 @@ pub(super) fn serve_layered<T: LayerResult>(
         T::from_invocation_result(served)
             .ok_or_else(|| Failure::internal("Layer", "a layer returned a result of another kind than the request"))
     };
-    Ok(serve(outcome, Some(call), format))
+    let work = serve(outcome, Some(call.clone()), format);
+    Ok((call, work))
 }
 
 /// A type of result that an [`InvocationResult`] can hold.

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::connection::IncomingRequest;
 use super::handler_work::{EmptyResult, serve};
+use super::task::TaskListen;
 use super::watch::{self, ChangeWatch, Changes, MAX_SUBSCRIPTIONS};
 use crate::Failure;
 use crate::peer::{BoxedHandler, CallError, Context};
@@ -19,7 +20,12 @@ use crate::until::until;
 /// request or the connection closes.
 pub(super) fn start(request: &IncomingRequest<'_>, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure> {
     let SubscriptionParams { notifications, .. } = crate::params::read(params)?;
-    let honoured = supported_filter(request, notifications)?;
+    let task_ids = match request.entries.has_tasks {
+        true => notifications.task_ids.clone(),
+        false => Vec::new(),
+    };
+    let tasks = (!task_ids.is_empty()).then(|| TaskListen::new(request, &task_ids)).transpose()?;
+    let mut honoured = supported_filter(request, notifications)?;
     let open = Arc::clone(request.open_listens);
     // The reference count includes the connection's own reference and the clone made in the line above.
     if Arc::strong_count(&open) > MAX_LISTENS + 1 {
@@ -39,10 +45,21 @@ pub(super) fn start(request: &IncomingRequest<'_>, params: Option<Params<'_>>) -
     let format = request.format(None).with_meta(member);
     let outcome = async move {
         let _open = open;
+        if let Some(tasks) = &tasks {
+            honoured.task_ids = tasks.begin(task_ids).await;
+        }
         let acknowledged = AcknowledgedParams { meta: &meta, notifications: honoured };
         let sent = context.notify("notifications/subscriptions/acknowledged", acknowledged).await;
         if sent.is_ok() {
-            until(send_changes(&watch, &context, Some(&meta)), context.closing()).await;
+            let changes = send_changes(&watch, &context, Some(&meta));
+            match tasks {
+                None => until(changes, context.closing()).await.map(drop),
+                Some(tasks) => {
+                    // Boxed, because few streams are about tasks.
+                    let tasks = Box::pin(tasks.send_changes(context.clone(), meta.clone()));
+                    until(until(changes, tasks), context.closing()).await.map(drop)
+                }
+            };
         }
         Ok(EmptyResult::default())
     };

@@ -15,7 +15,7 @@ use super::connection::{ClientEra, IncomingRequest, set_level};
 use super::handler_work::{EmptyResult, ready, serve};
 use super::layer::{InvocationTarget, serve_layered};
 use super::registry::EntryList;
-use super::{listen, page};
+use super::{listen, page, task};
 use crate::Failure;
 use crate::log::quoted;
 use crate::peer::BoxedHandler;
@@ -85,7 +85,7 @@ pub(super) fn serve_method(request: &IncomingRequest<'_>, params: Option<Params<
         }
         ("server/discover", ClientEra::Modern(_)) => Ok(ready(discover(request), request.format(cache))),
         ("subscriptions/listen", ClientEra::Modern(_)) => listen::start(request, params),
-        _ => Err(Failure::method_not_found()),
+        _ => task::serve_task_method(request),
     }
 }
 

@@ -51,6 +51,7 @@ mod result;
 mod rounds;
 mod seal;
 mod settings;
+mod task;
 mod text_arguments;
 mod thread;
 mod tool;
@@ -60,7 +61,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use barewire_proto::mcp::{Icon, Revision};
+use barewire_proto::mcp::{Icon, Revision, TaskSupport};
 use barewire_proto::session::Conventions;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -77,6 +78,7 @@ pub use prompt::{IntoPrompt, Prompt};
 pub use resource::{IntoContents, Resource, Template};
 pub use result::{IntoToolResult, ProtocolError, Structured, ToolError, audio, image};
 pub use settings::CachePolicy;
+pub use task::TaskPolicy;
 pub use tool::Tool;
 
 use connection::{ClientEra, ConnectionService, IncomingRequest};
@@ -203,10 +205,12 @@ impl Server {
     }
 
     /// Sets the key that seals the state which a modern client holds between two rounds of a call. Every process with
-    /// the same key can continue the call. With the default, a random key, only this process can continue the call.
+    /// the same key can continue the call. With the default, a random key, only this process can continue the call; the
+    /// nodes of a cluster share a key, and change it twice a day.
     #[must_use]
     pub fn state_key(mut self, key: [u8; 32]) -> Self {
         self.settings.sealer = Arc::new(seal::Sealer::with_key(key).into());
+        self.settings.has_given_key = true;
         self
     }
 
@@ -215,6 +219,23 @@ impl Server {
     #[must_use]
     pub fn state_lifetime(mut self, lifetime: Duration) -> Self {
         self.settings.state_lifetime = lifetime;
+        self
+    }
+
+    /// Sets how long tasks are kept, how often clients poll them, and how many of them there may be. A call becomes a
+    /// task if its tool has [`Tool::task`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use barewire::Server;
+    /// use barewire::server::TaskPolicy;
+    ///
+    /// let policy = TaskPolicy::default().ttl(Duration::from_secs(24 * 60 * 60)).max_tasks(200);
+    /// let server = Server::new("reports", "1.0").task_policy(policy);
+    /// ```
+    #[must_use]
+    pub fn task_policy(mut self, policy: TaskPolicy) -> Self {
+        self.settings.tasks = task::Tasks::new(policy);
         self
     }
 
@@ -343,18 +364,23 @@ impl ServerEntry {
     fn add_to(self, registry: &Registry) {
         match self.0 {
             EntryKind::Tool(tool) => registry.change(ListKind::Tools, |entries| {
+                entries.has_scopes |= !tool.scopes.is_empty();
+                entries.has_tasks |= tool.task_support().is_some_and(|support| support != TaskSupport::Forbidden);
                 entries.tools.add(&tool.definition.name.clone(), tool);
                 true
             }),
             EntryKind::Prompt(prompt) => registry.change(ListKind::Prompts, |entries| {
+                entries.has_scopes |= !prompt.scopes.is_empty();
                 entries.prompts.add(&prompt.definition.name.clone(), prompt);
                 true
             }),
             EntryKind::Resource(resource) => registry.change(ListKind::Resources, |entries| {
+                entries.has_scopes |= !resource.scopes.is_empty();
                 entries.resources.add(&resource.definition.uri.clone(), resource);
                 true
             }),
             EntryKind::Template(template) => registry.change(ListKind::Resources, |entries| {
+                entries.has_scopes |= !template.scopes.is_empty();
                 entries.templates.add(&template.definition.uri_template.clone(), template);
                 true
             }),

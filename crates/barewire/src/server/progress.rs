@@ -65,6 +65,18 @@ impl<'a> Report<'a> {
     }
 }
 
+/// Returns progress as the message that describes the status of a task, such as `reading (3/12)`.
+pub(super) fn progress_message(progress: &Number, total: impl ProgressTotal, message: &impl ProgressText) -> String {
+    let amount = match total.into_number() {
+        Some(total) => format!("{progress}/{total}"),
+        None => progress.to_string(),
+    };
+    match message.as_text() {
+        Some(message) => format!("{message} ({amount})"),
+        None => amount,
+    }
+}
+
 macro_rules! numbers {
     ($($number:ty => $convert:expr;)*) => {$(
         impl IntoNumber for $number {

@@ -48,6 +48,8 @@ pub struct Prompt {
     pub(super) definition: mcp::Prompt,
     handler: Arc<dyn PromptHandler>,
     pub(super) completers: Completers,
+    /// The scopes that a request over HTTP needs.
+    pub(super) scopes: Vec<String>,
 }
 
 /// A value that the handler of a prompt can return: text (sent as one message from the user), one or several
@@ -174,10 +176,10 @@ impl Prompt {
         let arguments = arguments(schema.get());
         definition.arguments = (!arguments.is_empty()).then_some(arguments);
         let handler = Arc::new(TypedPrompt { handler, kind: std::marker::PhantomData });
-        Ok(Self { definition, handler, completers: Completers::default() })
+        Ok(Self { definition, handler, completers: Completers::default(), scopes: Vec::new() })
     }
 
-    definition_setters!(title icon meta complete);
+    definition_setters!(title icon meta complete scope);
 
     /// Returns the definition for `prompts/list`, without the members that `revision` does not support.
     pub(super) fn listed(&self, revision: Revision) -> mcp::Prompt {

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+
+use serde::{Deserialize, Serialize};
 
 use super::watch::ChangeWatch;
 use super::{Prompt, Resource, Template, Tool};
@@ -18,6 +20,23 @@ pub(super) struct Registry {
     /// Whether a [`ServerHandle`](super::ServerHandle) has been created, so that the entries may change.
     is_changeable: AtomicBool,
     watches: Mutex<Watches>,
+    /// Tells the other nodes of a cluster of a change here.
+    announce: OnceLock<Announce>,
+    /// A random name, by which a node of a cluster sees that a change comes from its own registry.
+    #[cfg(feature = "http")]
+    name: OnceLock<String>,
+}
+
+type Announce = Box<dyn Fn(RegistryChange) + Send + Sync>;
+
+/// A change that clients are notified of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum RegistryChange {
+    /// Entries of a list were added, removed or replaced.
+    List(ListKind),
+    /// The resource with this URI has new contents.
+    Resource(String),
 }
 
 /// The watches that are notified of changes.
@@ -35,10 +54,15 @@ pub(super) struct RegistryEntries {
     pub(super) resources: EntryList<Resource>,
     pub(super) templates: EntryList<Template>,
     pub(super) prompts: EntryList<Prompt>,
+    /// Whether an entry that requires scopes was ever added.
+    pub(super) has_scopes: bool,
+    /// Whether a tool that can run as a task was ever added.
+    pub(super) has_tasks: bool,
 }
 
 /// A kind of list. Clients can be notified when a list of this kind changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum ListKind {
     Tools,
     Prompts,
@@ -89,14 +113,42 @@ impl Registry {
         }
         drop(entries);
         if changed {
-            self.notify_watches(|watch| watch.list_changed(kind));
+            self.announce(RegistryChange::List(kind));
         }
         changed
     }
 
-    /// Notifies the watches that a resource has new contents.
+    /// Notifies all watches that a resource has new contents, here and on the other nodes of a cluster.
     pub(super) fn updated(&self, uri: &str) {
-        self.notify_watches(|watch| watch.resource_updated(uri));
+        self.announce(RegistryChange::Resource(uri.to_owned()));
+    }
+
+    fn announce(&self, change: RegistryChange) {
+        self.notify(&change);
+        if let Some(announce) = self.announce.get() {
+            announce(change);
+        }
+    }
+
+    /// Notifies the watches on this node of a change.
+    pub(super) fn notify(&self, change: &RegistryChange) {
+        self.notify_watches(|watch| match change {
+            RegistryChange::List(kind) => watch.list_changed(*kind),
+            RegistryChange::Resource(uri) => watch.resource_updated(uri),
+        });
+    }
+
+    /// Returns the random name of this registry. Several nodes in one process can share a registry.
+    #[cfg(feature = "http")]
+    pub(super) fn name(&self) -> &str {
+        self.name.get_or_init(|| super::seal::random_name().unwrap_or_default())
+    }
+
+    /// Calls `announce` for each later change, which tells the other nodes of a cluster. Only the first call has an
+    /// effect.
+    #[cfg(feature = "http")]
+    pub(super) fn announce_to(&self, announce: impl Fn(RegistryChange) + Send + Sync + 'static) {
+        let _ = self.announce.set(Box::new(announce));
     }
 
     /// Registers a watch. It is notified of changes until it is dropped.

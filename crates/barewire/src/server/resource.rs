@@ -36,6 +36,8 @@ pub struct Resource {
     pub(super) definition: mcp::Resource,
     reader: Arc<dyn ResourceHandler>,
     cache: Option<CachePolicy>,
+    /// The scopes that a read over HTTP needs.
+    pub(super) scopes: Vec<String>,
 }
 
 /// A resource template: all resources whose URIs match a URI template (RFC 6570), such as `note://{id}`.
@@ -57,6 +59,8 @@ pub struct Template {
     reader: Arc<dyn ResourceHandler>,
     pub(super) completers: Completers,
     cache: Option<CachePolicy>,
+    /// The scopes that a read over HTTP needs.
+    pub(super) scopes: Vec<String>,
 }
 
 /// A value that the handler of a resource can return: text, bytes, one or several [`ResourceContents`], a whole
@@ -176,7 +180,7 @@ impl Resource {
         H::Output: IntoContents,
     {
         let reader = Arc::new(TypedResource { handler, kind: std::marker::PhantomData });
-        Self { definition: mcp::Resource::new(uri, name), reader, cache: None }
+        Self { definition: mcp::Resource::new(uri, name), reader, cache: None, scopes: Vec::new() }
     }
 
     /// Creates a resource with this text as its contents.
@@ -197,7 +201,7 @@ impl Resource {
         resource
     }
 
-    definition_setters!(title description mime_type icon annotations meta cache);
+    definition_setters!(title description mime_type icon annotations meta cache scope);
 
     /// Returns the definition for `resources/list`, without the members that `revision` does not support.
     pub(super) fn listed(&self, revision: Revision) -> mcp::Resource {
@@ -258,10 +262,10 @@ impl Template {
         let definition = mcp::ResourceTemplate::new(template, name);
         let template = UriTemplate::parse(&definition.uri_template).map_err(|error| BadEntry(error.to_string()))?;
         let reader = Arc::new(TypedResource { handler, kind: std::marker::PhantomData });
-        Ok(Self { definition, template, reader, completers: Completers::default(), cache: None })
+        Ok(Self { definition, template, reader, completers: Completers::default(), cache: None, scopes: Vec::new() })
     }
 
-    definition_setters!(title description mime_type icon annotations meta cache complete);
+    definition_setters!(title description mime_type icon annotations meta cache complete scope);
 
     /// Returns the definition for `resources/templates/list`, without the members that `revision` does not support.
     pub(super) fn listed(&self, revision: Revision) -> mcp::ResourceTemplate {
@@ -284,12 +288,17 @@ impl Template {
         request: &IncomingRequest<'_>,
         uri: &str,
     ) -> Option<Result<BoxedHandler, Failure>> {
-        let matches = self.variables(uri).is_some_and(|variables| self.reader.accepts(variables));
+        let matches = self.serves(uri);
         let start = || {
             let (entry, format) = (InvocationTarget::Template(Arc::clone(self)), read_format(request, self.cache));
             serve_layered::<ReadResourceResult>(request, entry, format)
         };
         matches.then(start)
+    }
+
+    /// Whether a read of this URI is one of this template.
+    pub(super) fn serves(&self, uri: &str) -> bool {
+        self.variables(uri).is_some_and(|variables| self.reader.accepts(variables))
     }
 
     /// Runs the handler inside the layers of the server.

@@ -8,6 +8,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use barewire_proto::json::Json;
@@ -20,7 +21,14 @@ use crate::schema::canonical;
 
 /// Seals and opens state with a secret key.
 pub(crate) struct Sealer {
-    cipher: XChaCha20Poly1305,
+    keys: RwLock<SealingKeys>,
+}
+
+/// The key that seals, and other keys that open.
+struct SealingKeys {
+    sealing: XChaCha20Poly1305,
+    /// Keys that sealed before, and keys that other processes may seal with already.
+    others: Vec<XChaCha20Poly1305>,
 }
 
 impl Sealer {
@@ -34,7 +42,17 @@ impl Sealer {
 
     /// Creates a sealer with a key that several processes share, or that outlives one process.
     pub(crate) fn with_key(key: [u8; 32]) -> Self {
-        Self { cipher: XChaCha20Poly1305::new(&key.into()) }
+        Self { keys: RwLock::new(SealingKeys::new(key, &[])) }
+    }
+
+    /// Seals with another key from now on. Texts that are sealed with the other keys can be opened.
+    #[cfg(feature = "http")]
+    pub(crate) fn set_keys(&self, sealing: [u8; 32], others: &[[u8; 32]]) {
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = SealingKeys::new(sealing, others);
+    }
+
+    fn keys(&self) -> RwLockReadGuard<'_, SealingKeys> {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Seals `plain`. The returned text can be opened only with the same binding, and until `lifetime` after `now`.
@@ -56,8 +74,11 @@ impl Sealer {
         inside.extend_from_slice(plain);
 
         let payload = Payload { msg: &inside, aad: &bound_to.associated };
-        let sealed =
-            self.cipher.encrypt(&XNonce::from(nonce), payload).expect("64 KiB are below the limit of the cipher");
+        let sealed = self
+            .keys()
+            .sealing
+            .encrypt(&XNonce::from(nonce), payload)
+            .expect("64 KiB are below the limit of the cipher");
         let mut bytes = Vec::with_capacity(HEAD_BYTES + sealed.len());
         bytes.push(VERSION);
         bytes.extend_from_slice(&nonce);
@@ -74,14 +95,24 @@ impl Sealer {
         let Some((&[VERSION, ref nonce @ ..], sealed)) = bytes.split_first_chunk::<HEAD_BYTES>() else {
             return Err(OpenError::Unreadable);
         };
-        let payload = Payload { msg: sealed, aad: &bound_to.associated };
-        let mut inside = self.cipher.decrypt(nonce.into(), payload).map_err(|_| OpenError::Unreadable)?;
+        let payload = || Payload { msg: sealed, aad: &bound_to.associated };
+        let keys = self.keys();
+        let open = |cipher: &XChaCha20Poly1305| cipher.decrypt(nonce.into(), payload()).ok();
+        let opened = std::iter::once(&keys.sealing).chain(&keys.others).find_map(open);
+        let mut inside = opened.ok_or(OpenError::Unreadable)?;
         let (expiry, _) = inside.split_first_chunk().expect("sealed state starts with its expiry");
         if seconds(now) > u64::from_be_bytes(*expiry) {
             return Err(OpenError::Expired);
         }
         inside.drain(..EXPIRY_BYTES);
         Ok(inside)
+    }
+}
+
+impl SealingKeys {
+    fn new(sealing: [u8; 32], others: &[[u8; 32]]) -> Self {
+        let cipher = |key: [u8; 32]| XChaCha20Poly1305::new(&key.into());
+        Self { sealing: cipher(sealing), others: others.iter().copied().map(cipher).collect() }
     }
 }
 
@@ -322,7 +353,7 @@ mod tests {
         let aad = [0x50, 0x51, 0x52, 0x53, 0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7];
         let msg = b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, sunscreen would be it.";
         let payload = Payload { msg: &msg[..], aad: &aad };
-        let sealed = Sealer::with_key(key).cipher.encrypt(&XNonce::from(nonce), payload).expect("sealed");
+        let sealed = Sealer::with_key(key).keys().sealing.encrypt(&XNonce::from(nonce), payload).expect("sealed");
         assert_eq!(sealed[..8], [0xbd, 0x6d, 0x17, 0x9d, 0x3e, 0x83, 0xd4, 0x3b]);
         let tag = [0xc0, 0x87, 0x59, 0x24, 0xc1, 0xc7, 0x98, 0x79, 0x47, 0xde, 0xaf, 0xd8, 0x78, 0x0a, 0xcf, 0x49];
         assert_eq!(sealed[sealed.len() - TAG_BYTES..], tag);

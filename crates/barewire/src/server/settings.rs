@@ -4,15 +4,17 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use barewire_proto::mcp::task_rules::extensions_with_tasks;
 use barewire_proto::mcp::{
     CacheScope, Implementation, ListCapability, Object, ResourcesCapability, Revision, ServerCapabilities,
     ServerCapability, key,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::layer::Layers;
 use super::registry::{Registry, RegistryEntries};
 use super::seal::Sealer;
+use super::task::{TaskPolicy, Tasks};
 use crate::Failure;
 
 /// The settings of a server.
@@ -28,8 +30,12 @@ pub(super) struct ServerSettings {
     /// The sealer of state, created on first use. All connections share it, because a client may send the next round on
     /// another connection.
     pub(super) sealer: Arc<OnceLock<Sealer>>,
+    /// Whether the program has set the key of the sealer.
+    pub(super) has_given_key: bool,
     pub(super) state_lifetime: Duration,
     pub(super) layers: Layers,
+    /// The tasks. All connections share them, because a client may ask for a task on another connection.
+    pub(super) tasks: Tasks,
 }
 
 /// The time for which a client may cache a result, and the users for whom it may use the cached result. Sent to modern
@@ -65,8 +71,10 @@ impl ServerSettings {
             page_size: DEFAULT_PAGE_SIZE,
             cache: CachePolicy::none(),
             sealer: Arc::default(),
+            has_given_key: false,
             state_lifetime: DEFAULT_STATE_LIFETIME,
             layers: Layers::default(),
+            tasks: Tasks::new(TaskPolicy::default()),
         }
     }
 }
@@ -151,6 +159,7 @@ impl ServerShared {
                     || entries.templates.iter().any(|template| !template.completers.is_empty())
             }
             ServerCapability::Logging => true,
+            ServerCapability::Tasks | ServerCapability::TasksList | ServerCapability::TasksCancel => entries.has_tasks,
             _ => false,
         }
     }
@@ -167,6 +176,13 @@ impl ServerShared {
         capabilities.resources = offers(ServerCapability::Resources)
             .then(|| ResourcesCapability::default().subscribe(changeable).list_changed(changeable));
         capabilities.completions = completions.then(Object::new);
+        if offers(ServerCapability::Tasks) && revision.has_tasks() {
+            let members = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
+            capabilities.tasks = members.as_object().cloned();
+        }
+        if offers(ServerCapability::Tasks) && revision.is_modern() {
+            capabilities.extensions = Some(extensions_with_tasks());
+        }
         capabilities
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 #[cfg(feature = "http")]
 use barewire_proto::http::HeaderParams;
 use barewire_proto::json::Json;
-use barewire_proto::mcp::{self, CallToolResult, Icon, Meta, Revision, ToolAnnotations};
+use barewire_proto::mcp::{self, CallToolResult, Icon, Meta, Revision, TaskSupport, ToolAnnotations};
 use barewire_proto::rpc::{Code, ErrorObject};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -46,6 +46,11 @@ pub struct Tool {
     pub(super) definition: mcp::Tool,
     handler: Arc<dyn ToolHandler>,
     on_thread: bool,
+    asks_before_task: bool,
+    #[cfg(feature = "http")]
+    is_restartable: bool,
+    /// The scopes that a call over HTTP needs.
+    pub(super) scopes: Vec<String>,
     /// The arguments that clients repeat in HTTP headers (`x-mcp-header`). Computed on first use.
     #[cfg(feature = "http")]
     header_params: std::sync::OnceLock<Option<HeaderParams>>,
@@ -122,12 +127,16 @@ impl Tool {
             definition,
             handler,
             on_thread: false,
+            asks_before_task: false,
+            #[cfg(feature = "http")]
+            is_restartable: false,
+            scopes: Vec::new(),
             #[cfg(feature = "http")]
             header_params: std::sync::OnceLock::new(),
         }
     }
 
-    definition_setters!(title icon meta);
+    definition_setters!(title icon meta scope);
 
     /// Sets all annotations, which describe what the tool does to its environment. Clients need not trust them.
     #[must_use]
@@ -177,6 +186,86 @@ impl Tool {
     pub fn blocking(mut self) -> Self {
         self.on_thread = true;
         self
+    }
+
+    /// Lets a call run as a task: for a tool that takes so long that a client should not keep a request open for it.
+    /// The client gets an id at once, and fetches the result later. The handler is the same as without a task: it does
+    /// not notice whether the client waits, polls or has gone away, and [`Call::ask`] works in the middle of a task.
+    ///
+    /// A modern client that has declared the extension `io.modelcontextprotocol/tasks` always gets a task. A client of
+    /// 2025-11-25 gets a task if it asks for one. All other clients get the result.
+    ///
+    /// In a task, [`Call::progress`] sets the message that describes the status, and log messages are dropped.
+    /// `tasks/cancel` drops the handler, as cancelling a call does.
+    /// [`Server::task_policy`](super::Server::task_policy) sets the lifetime of tasks.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use barewire::server::{Call, Server, Tool, ToolError};
+    ///
+    /// let report = Tool::new("report", "Writes the report of a year", |call: Call| async move {
+    ///     for month in 1..=12 {
+    ///         call.progress(month, 12, "reading").await?;
+    ///         tokio::time::sleep(Duration::from_secs(10)).await;
+    ///     }
+    ///     Ok::<_, ToolError>("done")
+    /// });
+    /// let server = Server::new("reports", "1.0").with(report.task());
+    /// ```
+    #[must_use]
+    pub fn task(mut self) -> Self {
+        self.definition.execution.get_or_insert_default().task_support = Some(TaskSupport::Optional);
+        self
+    }
+
+    /// Like [`Self::task`], but refuses the calls of clients that cannot get a task.
+    #[must_use]
+    pub fn only_as_task(mut self) -> Self {
+        self.definition.execution.get_or_insert_default().task_support = Some(TaskSupport::Required);
+        self
+    }
+
+    /// Makes the task begin only after the first questions of the handler, so that a modern client gets them as the
+    /// result of its call and not from a task that waits. The first questions are those that the handler asks before it
+    /// waits for anything else. In 2025-11-25, the task begins before them.
+    #[must_use]
+    pub fn ask_before_task(mut self) -> Self {
+        self.asks_before_task = true;
+        self
+    }
+
+    /// Lets another node of a cluster run a task of this tool again, from the beginning, if the node that runs it dies.
+    /// Without this, the task fails with an error that says so.
+    ///
+    /// Use it only for a handler that may run twice with the same arguments: one that changes nothing, or changes
+    /// nothing more the second time. The handler gets the answers to questions that the user has answered before. A
+    /// task is run by one node at a time; after three runs whose nodes have died, it fails. The store of the cluster
+    /// keeps the call with its arguments and the [`Principal`](super::http::Principal) of its sender, until the task is
+    /// over.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn restartable(mut self) -> Self {
+        self.is_restartable = true;
+        self
+    }
+
+    #[cfg(feature = "http")]
+    pub(super) fn is_restartable(&self) -> bool {
+        self.is_restartable
+    }
+
+    /// Returns whether a call can or must run as a task. `None` means that it must not.
+    #[inline]
+    pub(super) fn task_support(&self) -> Option<TaskSupport> {
+        self.definition.execution.and_then(|execution| execution.task_support)
+    }
+
+    pub(super) fn runs_only_as_task(&self) -> bool {
+        self.task_support() == Some(TaskSupport::Required)
+    }
+
+    pub(super) fn asks_before_task(&self) -> bool {
+        self.asks_before_task
     }
 
     /// Returns the arguments that clients repeat in HTTP headers. Returns `None` if there are none, or if the

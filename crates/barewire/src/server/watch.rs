@@ -27,6 +27,8 @@ pub(super) struct ChangeWatch {
 struct WatchState {
     filter: SubscriptionFilter,
     changes: Changes,
+    /// Whether another node of the cluster notifies the client.
+    is_paused: bool,
 }
 
 /// The changes since notifications were last sent.
@@ -41,7 +43,7 @@ pub(super) struct Changes {
 impl ChangeWatch {
     /// Creates a watch for the changes that `filter` selects.
     pub(super) fn new(filter: SubscriptionFilter) -> Self {
-        let state = WatchState { filter, changes: Changes::default() };
+        let state = WatchState { filter, changes: Changes::default(), is_paused: false };
         Self { state: Mutex::new(state), changed: Notify::new(), registration: OnceLock::new() }
     }
 
@@ -56,13 +58,13 @@ impl ChangeWatch {
 
     pub(super) fn list_changed(&self, kind: ListKind) {
         let mut state = self.lock();
-        let WatchState { filter, changes } = &mut *state;
+        let WatchState { filter, changes, is_paused } = &mut *state;
         let (wanted, mark) = match kind {
             ListKind::Tools => (filter.tools_list_changed, &mut changes.tools),
             ListKind::Prompts => (filter.prompts_list_changed, &mut changes.prompts),
             ListKind::Resources => (filter.resources_list_changed, &mut changes.resources),
         };
-        if wanted {
+        if wanted && !*is_paused {
             *mark = true;
             self.changed.notify_one();
         }
@@ -70,8 +72,8 @@ impl ChangeWatch {
 
     pub(super) fn resource_updated(&self, uri: &str) {
         let mut state = self.lock();
-        let WatchState { filter, changes } = &mut *state;
-        if filter.resource_subscriptions.iter().any(|wanted| wanted == uri) {
+        let WatchState { filter, changes, is_paused } = &mut *state;
+        if !*is_paused && filter.resource_subscriptions.iter().any(|wanted| wanted == uri) {
             changes.updated.insert(uri.to_owned());
             self.changed.notify_one();
         }
@@ -96,6 +98,15 @@ impl ChangeWatch {
         let mut state = self.lock();
         state.filter.resource_subscriptions.retain(|known| known != uri);
         state.changes.updated.remove(uri);
+    }
+
+    /// Sets whether another node of the cluster notifies the client, and the resources that the client has subscribed to
+    /// on any node.
+    #[cfg(feature = "http")]
+    pub(super) fn set_shared_state(&self, is_paused: bool, uris: impl IntoIterator<Item = String>) {
+        let mut state = self.lock();
+        state.is_paused = is_paused;
+        state.filter.resource_subscriptions = uris.into_iter().collect();
     }
 
     /// Waits until there are changes, then returns and clears them.

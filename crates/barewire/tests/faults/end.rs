@@ -28,7 +28,9 @@ async fn exchange(bytes: usize) {
     // The number of requests that it reads before that.
     let reads = bytes % 4;
     let script = r#"n=$2; while [ $n -gt 0 ]; do read -r line; n=$((n-1)); done; printf %s "$1"; kill -9 $$; sleep 9"#;
-    let process = sh(script, &["sh", &text[..bytes], &reads.to_string()]).spawn().expect("sh");
+    // Long enough for the signal to be seen on a busy machine.
+    let process = sh(script, &["sh", &text[..bytes], &reads.to_string()]).grace(Duration::from_secs(5));
+    let process = process.spawn().expect("sh");
     let pid = process.pid();
     let peer = Connection::new(process).spawn();
     let call = |n: u64| {

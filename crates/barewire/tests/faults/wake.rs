@@ -183,17 +183,18 @@ async fn a_flood_of_requests_does_not_keep_the_thread_to_itself() {
     assert!(turns > 50, "{turns}");
 }
 
-/// A peer that reads slowly gets all its answers, however long ago it has closed its half of the stream.
-#[tokio::test]
+/// A peer that reads slowly gets all its answers, however long ago it has closed its half of the stream. Time is paused,
+/// because on a busy machine the peer could be slower than the grace.
+#[tokio::test(start_paused = true)]
 async fn a_slow_reader_gets_its_answers_also_after_the_grace() {
-    let (here, there) = UnixStream::pair().expect("sockets");
+    let (here, there) = tokio::io::duplex(64 * 1024);
     let methods = Methods::new().on("large", |_: Context, (): ()| async move { Ok("x".repeat(1_000_000)) });
-    let connection = Connection::new(here.into_split()).methods(methods);
+    let connection = Connection::new(tokio::io::split(here)).methods(methods);
     let running = tokio::spawn(connection.grace(Duration::from_secs(1)).run());
-    let (mut from, mut to) = there.into_split();
+    let (mut from, mut to) = tokio::io::split(there);
     let ask = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"large\"}\n";
     tokio::io::AsyncWriteExt::write_all(&mut to, ask).await.expect("it reads");
-    drop(to);
+    tokio::io::AsyncWriteExt::shutdown(&mut to).await.expect("it is open");
     let (mut got, mut chunk) = (0, vec![0; 50_000]);
     let slowly = async {
         loop {
@@ -229,6 +230,50 @@ async fn an_answer_behind_many_refused_requests_is_read_also_when_nothing_can_be
     tokio::io::AsyncWriteExt::write_all(&mut feed, text.as_bytes()).await.expect("it reads");
     let answer = tokio::time::timeout(Duration::from_secs(10), call).await.expect("hangs");
     assert_eq!(answer.expect("no panic").expect("answered"), 7);
+}
+
+/// The peer no longer reads, so the request in flight is never answered. It must not hold back the frames after it, of
+/// which the last one is the end of the stream.
+#[tokio::test]
+async fn work_in_flight_does_not_delay_the_end_when_writing_fails() {
+    for (first, held) in [
+        (r#"{"jsonrpc":"2.0","id":1,"method":"endless"}"#, r#"{"jsonrpc":"2.0","id":2,"method":"endless"}"#),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"endless"}]"#, r#"[{"jsonrpc":"2.0","id":2,"method":"endless"}]"#),
+        (r#"{"jsonrpc":"2.0","method":"short"}"#, r#"{"jsonrpc":"2.0","method":"short"}"#),
+    ] {
+        let (reader, mut feed) = tokio::io::duplex(1 << 16);
+        let (writer, taken) = tokio::io::duplex(1 << 10);
+        let mut limits = ConnectionLimits::default();
+        limits.requests = 1;
+        let has_started = Arc::new(Notify::new());
+        let handler = |duration: Duration| {
+            let has_started = Arc::clone(&has_started);
+            move |_: Context, (): ()| {
+                has_started.notify_one();
+                async move {
+                    tokio::time::sleep(duration).await;
+                    Ok(())
+                }
+            }
+        };
+        let methods =
+            Methods::new().on("endless", handler(Duration::MAX)).on("short", handler(Duration::from_millis(50)));
+        let peer = Connection::new((reader, writer)).methods(methods).limits(limits).grace(4 * DEADLINE).spawn();
+        let text = format!("{first}\n{held}\n{held}\n{held}\n");
+        tokio::io::AsyncWriteExt::write_all(&mut feed, text.as_bytes()).await.expect("it reads");
+        within_deadline("the first handler", has_started.notified()).await;
+        drop(feed);
+        // The driver, which runs on this thread too, notices the end of the stream.
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        drop(taken);
+        // The write of this notification fails.
+        let _ = peer.notify("unheard", ()).await;
+        let _ = within_deadline(&format!("the end after {first}"), peer.closed()).await;
+        let end = peer.end().expect("it is over");
+        assert!(matches!(end.reason(), EndReason::Write(_)), "{first}: {end}");
+    }
 }
 
 /// Also calls that are made when writing already fails, but the child has not exited yet.

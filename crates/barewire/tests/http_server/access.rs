@@ -172,7 +172,7 @@ async fn a_public_address_needs_host_names() {
     let addr = other.local_addr().expect("bound");
     tokio::spawn(other.run());
     for (addr, host, status) in [(addr, "127.0.0.2", 200), (addr, "127.0.0.1", 200), (site.addr, "127.0.0.2", 403)] {
-        let (mut wire, (usual, message)) = (crate::Wire::to(addr).await, modern(1, "tools/list", json!({})));
+        let (mut wire, (usual, message)) = (crate::wire::Wire::to(addr).await, modern(1, "tools/list", json!({})));
         let host = format!("Host: {host}");
         let headers: Vec<&str> =
             [host.as_str(), JSON, BOTH].into_iter().chain(usual.iter().map(String::as_str)).collect();

@@ -154,9 +154,9 @@ async fn a_shutdown_lets_running_requests_finish() {
     stream.get(&[&session]).await;
     let mut stream = Events::of(stream).await;
     stream.next().await;
-    legacy.post(&[&session], &call(1, "hold", json!({"ms": 300}))).await;
+    legacy.post(&[&session], &call(1, "hold", json!({"ms": 60_000}))).await;
     let mut call = site.connect().await;
-    call.post_modern(2, "tools/call", json!({"name": "hold", "arguments": {"ms": 300}})).await;
+    call.post_modern(2, "tools/call", json!({"name": "hold", "arguments": {"ms": 60_000}})).await;
     let mut idle = site.connect().await;
     assert_eq!(idle.ask_modern(1, "tools/list", json!({})).await.status(), 200);
     running_handlers.until(2).await;
@@ -164,6 +164,7 @@ async fn a_shutdown_lets_running_requests_finish() {
     site.stop.stop();
     assert!(idle.is_closed().await);
     assert_eq!(stream.next().await, None);
+    running_handlers.release();
     assert_eq!(legacy.answer().await.json()["result"]["content"][0]["text"], "held");
     assert_eq!(call.answer().await.json()["result"]["content"][0]["text"], "held");
     site.running.await.expect("it ends by itself");
@@ -216,7 +217,7 @@ async fn connections_beyond_the_limit_wait_for_another_to_end() {
     for wire in [&mut first, &mut second] {
         assert_eq!(wire.ask_modern(1, "tools/list", json!({})).await.status(), 200);
     }
-    // The system accepts the connection, but nobody reads from it.
+    // The system accepts the connection, but the server does not read from it.
     let mut third = site.connect().await;
     third.post_modern(1, "tools/list", json!({})).await;
     let mut answer = std::pin::pin!(third.answer());

@@ -44,14 +44,15 @@ async fn a_message_before_the_response_makes_it_a_stream() {
 
 #[tokio::test]
 async fn a_slow_response_becomes_a_stream_with_keep_alive_comments() {
-    let (site, _) = TestSite::with(|limits| limits.keep_alive = Duration::from_millis(50)).await;
+    let (site, handlers) = TestSite::with(|limits| limits.keep_alive = Duration::from_millis(50)).await;
     let mut wire = site.connect().await;
-    wire.post_modern(1, "tools/call", json!({"name": "hold", "arguments": {"ms": 200}})).await;
+    wire.post_modern(1, "tools/call", json!({"name": "hold", "arguments": {"ms": 60_000}})).await;
     let mut events = Events::of(wire).await;
     for _ in 0..2 {
         let comment = events.next().await.expect("an event");
         assert!(comment.comment && comment.data.is_none(), "{comment:?}");
     }
+    handlers.release();
     let rest = events.rest().await;
     assert_eq!(rest.len(), 1);
     assert_eq!(rest[0]["result"]["content"][0]["text"], "held");

@@ -81,7 +81,7 @@ async fn a_refused_resumption_does_not_disturb_other_streams() {
     let mut wire = site.connect().await;
     let session = wire.initialize("2025-11-25", json!({})).await;
     let mut pending = site.connect().await;
-    pending.post(&[&session], &call(7, "hold", json!({"ms": 300}))).await;
+    pending.post(&[&session], &call(7, "hold", json!({"ms": 60_000}))).await;
     running_handlers.until(1).await;
     wire.get(&[&session]).await;
     let mut events = Events::of(wire).await;
@@ -94,6 +94,7 @@ async fn a_refused_resumption_does_not_disturb_other_streams() {
     }
     handle.remove_tool("echo");
     assert_eq!(events.message().await["method"], "notifications/tools/list_changed");
+    running_handlers.release();
     assert_eq!(pending.answer().await.json()["result"]["content"][0]["text"], "held");
 }
 
@@ -124,6 +125,10 @@ async fn a_client_can_come_back_after_a_hang_up() {
 
 #[tokio::test]
 async fn the_get_stream_is_resumed_where_it_broke() {
+    if crate::NODES > 1 {
+        // How it is seen that a connection has ended works for one node; `cluster.rs` has a test for several.
+        return;
+    }
     let (server, _) = crate::test_server();
     let handle = server.handle();
     let mut limits = HttpLimits::default();

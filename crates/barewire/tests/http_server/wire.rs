@@ -1,15 +1,18 @@
 //! A raw HTTP/1.1 client: it sends exact bytes and reads responses piece by piece.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-/// One connection.
+/// One connection, or one after the other to several nodes.
 pub(crate) struct Wire {
     stream: BufReader<TcpStream>,
+    nodes: Vec<SocketAddr>,
+    requests: usize,
 }
 
 /// The head of a response.
@@ -69,9 +72,20 @@ impl Event {
 
 impl Wire {
     pub(crate) async fn to(addr: SocketAddr) -> Self {
+        Self::to_each(&[addr]).await
+    }
+
+    /// Connects to one node after the other: each request goes to the next one.
+    pub(crate) async fn to_each(nodes: &[SocketAddr]) -> Self {
+        static CONNECTED: AtomicUsize = AtomicUsize::new(0);
+        let requests = CONNECTED.fetch_add(1, Ordering::Relaxed);
+        Self { stream: Self::connected(nodes[requests % nodes.len()]).await, nodes: nodes.to_vec(), requests }
+    }
+
+    async fn connected(addr: SocketAddr) -> BufReader<TcpStream> {
         let stream = TcpStream::connect(addr).await.expect("connected");
         stream.set_nodelay(true).expect("set");
-        Self { stream: BufReader::new(stream) }
+        BufReader::new(stream)
     }
 
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
@@ -80,6 +94,10 @@ impl Wire {
 
     /// Sends a request with these header lines.
     pub(crate) async fn request(&mut self, first: &str, headers: &[&str], body: &str) {
+        self.requests += 1;
+        if self.nodes.len() > 1 {
+            self.stream = Self::connected(self.nodes[self.requests % self.nodes.len()]).await;
+        }
         let mut text = format!("{first} HTTP/1.1\r\n");
         for header in headers {
             text.push_str(header);
@@ -157,6 +175,7 @@ impl Wire {
     }
 
     /// Whether the server closes the connection.
+    #[allow(dead_code, reason = "only the tests of one node use it")]
     pub(crate) async fn is_closed(&mut self) -> bool {
         let mut byte = [0];
         matches!(tokio::time::timeout(READ_TIMEOUT, self.stream.read(&mut byte)).await, Ok(Ok(0) | Err(_)))
@@ -249,17 +268,23 @@ impl Wire {
 
     /// Opens a session, and returns its header.
     pub(crate) async fn initialize(&mut self, revision: &str, capabilities: Value) -> String {
+        self.initialize_with(revision, capabilities, &[]).await
+    }
+
+    /// Begins a session with these headers. Returns the header of the session.
+    pub(crate) async fn initialize_with(&mut self, revision: &str, capabilities: Value, headers: &[&str]) -> String {
         let params = json!({
             "protocolVersion": revision,
             "capabilities": capabilities,
             "clientInfo": {"name": "test", "version": "1"},
         });
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-        let answer = self.ask(&[], &message).await;
+        let answer = self.ask(headers, &message).await;
         assert_eq!(answer.status(), 200);
         assert_eq!(answer.json()["result"]["protocolVersion"], revision);
         let session = format!("Mcp-Session-Id: {}", answer.head.get("mcp-session-id").expect("a session"));
-        let response = self.ask(&[&session], &json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        let headers: Vec<&str> = headers.iter().copied().chain([session.as_str()]).collect();
+        let response = self.ask(&headers, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         assert_eq!((response.status(), response.body.as_str()), (202, ""));
         session
     }

@@ -17,6 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
+use tokio::sync::Notify;
 
 /// Returns the server for these arguments:
 ///
@@ -24,10 +25,11 @@ use serde_json::value::RawValue;
 /// - `--only REVISION` serves this revision and no other
 /// - `--still` has nothing that changes
 /// - `--bare` offers nothing
+/// - `--tasks` offers only tools that run as tasks, and a few to compare them with
 /// - `--other-key` cannot open the state that the others give out
 pub(crate) fn server(arguments: &[&str]) -> Server {
     let mut server = Server::new("everything", "1.0").state_key([7; 32]).page_size(3);
-    let (mut still, mut bare) = (false, false);
+    let (mut still, mut bare, mut only_tasks) = (false, false, false);
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         match *argument {
@@ -38,12 +40,16 @@ pub(crate) fn server(arguments: &[&str]) -> Server {
             }
             "--still" => still = true,
             "--bare" => bare = true,
+            "--tasks" => only_tasks = true,
             "--other-key" => server = server.state_key([8; 32]),
             other => panic!("{other} is no argument of the fixture"),
         }
     }
     if bare {
         return server;
+    }
+    if only_tasks {
+        return tasks(server);
     }
     let server = server.title("A little of everything").instructions("Try it.");
     let server = resources(prompts(questions(tools(server.cache(CachePolicy::public(Duration::from_secs(60)))))));
@@ -183,13 +189,7 @@ fn questions(server: Server) -> Server {
     let rolled = Arc::new(AtomicU32::new(0));
     server
         .tool("greet", "Asks for a name", greet)
-        .tool("meet", "Asks for two things at once", |call: Call| async move {
-            let (name, age) = tokio::join!(
-                call.ask("name", Elicit::<Name>::form("Who are you?")),
-                call.ask("age", Elicit::<Age>::form("How old are you?")),
-            );
-            Ok::<_, ToolError>(format!("{}, {}", name?.name, age?.age))
-        })
+        .tool("meet", "Asks for two things at once", meet)
         .tool("interview", "Asks for one thing and then for another", |call: Call| async move {
             let Name { name } = call.ask("name", Elicit::form("Who are you?")).await?;
             let Age { age } = call.ask("age", Elicit::form(format!("How old are you, {name}?"))).await?;
@@ -246,6 +246,50 @@ fn questions(server: Server) -> Server {
             }
             Ok::<_, ToolError>(format!("asked in {asked} rounds before this one"))
         })
+}
+
+/// Tools that run as tasks. None of them depends on time: `wait` ends when `finish` is called.
+fn tasks(server: Server) -> Server {
+    let finished = Arc::new(Notify::new());
+    let finish = Arc::clone(&finished);
+    let wait = move || {
+        let finished = Arc::clone(&finished);
+        async move {
+            finished.notified().await;
+            "done"
+        }
+    };
+    server
+        .tool("echo", "Says what it is told", |Text { text }| async move { text })
+        .tool("finish", "Ends a wait", move || {
+            finish.notify_one();
+            async { "told" }
+        })
+        .with(Tool::new("wait", "Waits for finish", wait).task())
+        .with(Tool::new("fail", "Fails", || async { Err::<(), _>("it failed") }).task())
+        .with(
+            Tool::new("refuse", "Is an error of the protocol", || async {
+                Err::<(), _>(ProtocolError::application(7, "I would rather not").expect("a free code"))
+            })
+            .task(),
+        )
+        .with(Tool::new("greet", "Asks for a name", greet).only_as_task())
+        .with(Tool::new("meet", "Asks for two things at once", meet).task())
+        .with(Tool::new("prepare", "Asks before the task", prepare).task().ask_before_task())
+}
+
+async fn prepare(call: Call) -> Result<String, ToolError> {
+    let Name { name } = call.ask("name", Elicit::form("Who are you?")).await?;
+    tokio::task::yield_now().await;
+    Ok(format!("prepared for {name}"))
+}
+
+async fn meet(call: Call) -> Result<String, ToolError> {
+    let (name, age) = tokio::join!(
+        call.ask("name", Elicit::<Name>::form("Who are you?")),
+        call.ask("age", Elicit::<Age>::form("How old are you?")),
+    );
+    Ok(format!("{}, {}", name?.name, age?.age))
 }
 
 async fn greet(call: Call, Greeting { greeting }: Greeting) -> Result<String, ToolError> {

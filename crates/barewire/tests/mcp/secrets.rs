@@ -21,6 +21,19 @@ impl Secrets {
                 from = at;
             }
         }
+        // A task that is known is also hidden where it is not a member of its own, as in a list of ids.
+        for (number, (_, task)) in (1..).zip(self.known.iter().filter(|(kind, _)| *kind == "task")) {
+            hidden = hidden.replace(&format!("\"{task}\""), &format!("\"<task:{number}>\""));
+        }
+        for member in TIMES {
+            let begin = format!("\"{member}\":\"");
+            let mut from = 0;
+            while let Some(at) = hidden[from..].find(&begin).map(|at| from + at + begin.len()) {
+                let end = at + hidden[at..].find('"').expect("a string ends");
+                hidden.replace_range(at..end, "<time>");
+                from = at;
+            }
+        }
         hidden
     }
 
@@ -50,4 +63,7 @@ impl Secrets {
 }
 
 /// The members whose values differ in each run, and the kinds of these values.
-const MEMBERS: [(&str, &str); 2] = [("requestState", "state"), ("elicitationId", "elicitation")];
+const MEMBERS: [(&str, &str); 3] = [("requestState", "state"), ("elicitationId", "elicitation"), ("taskId", "task")];
+
+/// The members that are times. Two of them may be the same or not, so they have no numbers.
+const TIMES: [&str; 2] = ["createdAt", "lastUpdatedAt"];

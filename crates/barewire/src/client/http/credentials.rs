@@ -1,10 +1,14 @@
 //! Bearer tokens, and the handling of 401 and 403 responses.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 
-use http::StatusCode;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
+use super::FetchError;
+use super::fetch::HttpUrl;
 use crate::Failure;
 
 /// Text that is sent to a server and never shown. `Debug` prints `***`.
@@ -104,4 +108,75 @@ pub trait OnChallenge: Send + Sync {
         &self,
         challenge: Challenge,
     ) -> Pin<Box<dyn Future<Output = Result<ChallengeResponse, Failure>> + Send + '_>>;
+}
+
+/// Credentials that differ from request to request, such as an access token with a proof of its key.
+pub(crate) trait AccessGrant: Send + Sync {
+    /// Returns the access token, to compare grants.
+    #[cfg_attr(not(feature = "oauth"), allow(dead_code, reason = "only a sign-in has grants"))]
+    fn access_token(&self) -> &str;
+
+    /// Returns the headers for one request. A request that is redirected within its origin needs new ones.
+    fn headers(&self, method: &Method, url: &HttpUrl) -> Result<Vec<(HeaderName, HeaderValue)>, FetchError>;
+
+    /// Returns the headers for one request with another token, and a proof for that token if this one is bound to a key.
+    /// Only a test of a server sends them.
+    #[cfg(feature = "oauth")]
+    fn headers_with(
+        &self,
+        method: &Method,
+        url: &HttpUrl,
+        token: &str,
+    ) -> Result<Vec<(HeaderName, HeaderValue)>, FetchError>;
+}
+
+/// The grant for a request; `None` if it is sent without one.
+pub(crate) type GrantFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<Option<Arc<dyn AccessGrant>>, FetchError>> + Send + 'a>>;
+
+/// The future that [`Authorizer::sign_out`] returns.
+#[cfg(feature = "oauth")]
+pub(crate) type SignOutFuture<'a> = Pin<Box<dyn Future<Output = Result<SignOut, FetchError>> + Send + 'a>>;
+
+/// The result of a sign-out.
+#[cfg(feature = "oauth")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SignOut {
+    /// There was no sign-in.
+    NotSignedIn,
+    /// The tokens were removed here. The authorization server accepts them until they expire: it has no endpoint to
+    /// revoke them, or it did not answer.
+    Forgotten,
+    /// The tokens were removed here, and the authorization server has revoked them.
+    Revoked,
+}
+
+/// A sign-in: a source of grants that obtains them as the server requires.
+pub(crate) trait Authorizer: Send + Sync {
+    /// Returns the grant for the next request. Renews it if it is about to expire.
+    fn grant(&self) -> GrantFuture<'_>;
+
+    /// Reacts to a 401 or 403 response. Returns the grant to send the request with once more; `None` if the response
+    /// is final.
+    fn challenged<'a>(&'a self, refusal: RefusedRequest<'a>) -> GrantFuture<'a>;
+
+    /// Forgets the sign-in.
+    #[cfg(feature = "oauth")]
+    fn sign_out(&self) -> SignOutFuture<'_>;
+
+    /// Reads the status and the headers of any response of the endpoint's origin.
+    fn responded(&self, status: StatusCode, headers: &HeaderMap);
+}
+
+/// A 401 or 403 response, for an [`Authorizer`].
+#[derive(Clone, Copy)]
+#[cfg_attr(not(feature = "oauth"), allow(dead_code, reason = "only a sign-in reads a refusal"))]
+pub(crate) struct RefusedRequest<'a> {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: &'a HeaderMap,
+    /// The access token that was sent.
+    pub(crate) token: Option<&'a str>,
+    /// The address that responded, if there was no proxy.
+    pub(crate) address: Option<IpAddr>,
 }

@@ -21,6 +21,8 @@ pub struct Endpoint {
     pub(super) headers: Vec<(String, Secret)>,
     pub(super) tokens: Option<Arc<dyn TokenProvider>>,
     pub(super) challenges: Option<Arc<dyn OnChallenge>>,
+    #[cfg(feature = "oauth")]
+    pub(super) sign_in: Option<crate::client::oauth::SignIn>,
     pub(super) roots: Vec<Vec<u8>>,
     pub(super) proxy: ProxySetting,
     pub(super) connect_timeout: Duration,
@@ -41,6 +43,8 @@ impl Endpoint {
             headers: Vec::new(),
             tokens: None,
             challenges: None,
+            #[cfg(feature = "oauth")]
+            sign_in: None,
             roots: Vec::new(),
             proxy: ProxySetting::Environment,
             connect_timeout: CONNECT_TIMEOUT,
@@ -63,6 +67,13 @@ impl Endpoint {
     /// Calls this handler when the server responds with 401 or 403.
     pub fn on_challenge(mut self, challenges: impl OnChallenge + 'static) -> Self {
         self.challenges = Some(Arc::new(challenges));
+        self
+    }
+
+    /// Signs in with OAuth when the server requires it, and keeps the access token valid.
+    #[cfg(feature = "oauth")]
+    pub fn sign_in(mut self, sign_in: crate::client::oauth::SignIn) -> Self {
+        self.sign_in = Some(sign_in);
         self
     }
 

@@ -16,7 +16,13 @@ mod tool_headers;
 mod tool_lookup;
 
 pub(super) use connection::{FAREWELL_TIMEOUT, HttpConnection};
+#[cfg(feature = "oauth")]
+pub use credentials::SignOut;
+#[cfg(feature = "oauth")]
+pub(super) use credentials::{AccessGrant, Authorizer, GrantFuture, RefusedRequest, SignOutFuture};
 pub use credentials::{Challenge, ChallengeResponse, OnChallenge, Secret, TokenFuture, TokenProvider};
 pub use endpoint::Endpoint;
 pub use failure::HttpFailure;
 pub use fetch::{DialedStream, Dialer, FetchError, RedirectError};
+#[cfg(feature = "oauth")]
+pub use fetch::{MetadataError, MetadataResponse};

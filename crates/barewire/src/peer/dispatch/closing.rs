@@ -1,7 +1,7 @@
 //! The end of a connection: handlers are stopped, requests are refused, and pending calls fail.
 
 use barewire_proto::rpc::{Message, Parsed, Reply};
-use barewire_proto::session::{Refusal, SessionEvent};
+use barewire_proto::session::{Refusal, SessionEvent, Ticket};
 use tokio::sync::oneshot;
 
 use super::{Destination, Dispatcher, FrameSource};
@@ -137,9 +137,31 @@ impl<O: Outlet> Dispatcher<O> {
         end
     }
 
-    /// Stops all handlers.
-    pub(in crate::peer) fn stop_handlers(&mut self) {
-        self.in_flight.stop_handlers();
+    /// Stops the handlers of requests, and drops the requests, because no answer can be sent any more. A frame that is
+    /// held back because of them can then be handled. Notifications need no answer, so their handlers go on.
+    pub(in crate::peer) fn drop_requests(&mut self) {
+        let running = std::mem::take(&mut self.in_flight.running).into_iter();
+        let running = running.map(|(ticket, it)| {
+            it.stop();
+            (ticket, it.reply, it.destination)
+        });
+        let parked =
+            std::mem::take(&mut self.in_flight.parked).into_iter().filter_map(|it| match it.message.parsed() {
+                Parsed::Message(Message::Request(request)) => {
+                    Some((it.ticket, request.reply().into_owned(), it.destination))
+                }
+                _ => None,
+            });
+        let dropped: Vec<(Ticket, Reply<'static>, Destination)> = running.chain(parked).collect();
+        for (ticket, reply, destination) in dropped {
+            let Some(id) = reply.id() else { continue };
+            match destination.batch {
+                None => {
+                    self.session.step(SessionEvent::Answer { ticket, id });
+                }
+                Some(number) => self.batch_element_answered(number, ticket, id),
+            }
+        }
     }
 }
 

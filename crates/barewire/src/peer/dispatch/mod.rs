@@ -106,12 +106,14 @@ impl From<FrameSource<'_>> for Destination {
 
 impl<O: Outlet> Dispatcher<O> {
     pub(super) fn new(output: O, settings: ConnectionSettings, queue: Arc<Queue>) -> Self {
-        let ConnectionSettings { service, limits, conventions, answer_unreadable, log, trace, .. } = settings;
+        let ConnectionSettings { service, limits, conventions, answer_unreadable, log, trace, calls_after, .. } =
+            settings;
         let (limits, answer_unreadable) = (limits.with_minimums(), answer_unreadable.unwrap_or(true));
         let session = SessionSettings::default()
             .answer_unreadable(answer_unreadable)
             .cancelled(conventions.cancel.answer)
-            .limits(limits.session());
+            .limits(limits.session())
+            .calls_after(calls_after);
         let session = Session::new(session);
         Self {
             session,

@@ -1,12 +1,19 @@
 //! The platform layer for Unix, based on rustix. It contains no unsafe code.
 
 mod inherited_socket;
+#[cfg(feature = "oauth")]
+mod private_file;
 mod process;
 pub mod socket_file;
 mod stdio;
 mod wait;
 mod watcher;
 
+#[cfg(feature = "oauth")]
+pub(crate) use private_file::{
+    FileLock, create_private_file, create_private_folder, open_browser, open_private_file, state_folder, sync_folder,
+    try_lock_file,
+};
 pub(crate) use process::{
     ChildReader, ChildWriter, ProcessGroup, can_enter, exit_signal, pipe_reader, pipe_writer, start_fault,
     wait_for_exit,

@@ -4,11 +4,14 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 
-use barewire_proto::http::challenge::Bearer;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use barewire_proto::auth::server::{Challenges, Credentials, Scheme, credentials};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use subtle::{Choice, ConstantTimeEq};
+
+use super::principal::ChallengeStyle;
+use super::{Principal, ProtectedResource};
+use crate::headers::HeaderMapView;
 
 /// A check that identifies the sender of a request. It runs before the body is read.
 ///
@@ -33,6 +36,23 @@ use subtle::{Choice, ConstantTimeEq};
 pub trait Authenticate: Send + Sync + 'static {
     /// Returns the sender, or the reason why the request is refused.
     fn authenticate<'a>(&'a self, head: &'a RequestHead<'a>) -> AuthenticateFuture<'a>;
+
+    /// Returns the scopes that every request needs. They are checked after the body is read, together with those of the
+    /// tool, prompt or resource, so that one refusal names all scopes that are missing.
+    fn required_scopes(&self) -> &[String] {
+        &[]
+    }
+
+    /// Returns the metadata that tells clients where to get a token. It is served unless
+    /// [`HttpBuilder::protected_resource`](super::HttpBuilder::protected_resource) sets other metadata.
+    fn protected_resource(&self) -> Option<ProtectedResource> {
+        None
+    }
+
+    /// Checks the settings when the server starts. The error says what to change.
+    fn check_settings(&self) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// The future of a running check.
@@ -51,43 +71,6 @@ pub struct RequestHead<'a> {
     pub headers: &'a HeaderMap,
 }
 
-/// The authenticated sender of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Principal {
-    name: Arc<str>,
-    scopes: Vec<String>,
-}
-
-impl Principal {
-    /// Creates a principal. Two principals with the same name are the same sender: sessions and sealed state are bound
-    /// to the name.
-    pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), scopes: Vec::new() }
-    }
-
-    /// Sets the scopes that the principal has.
-    #[must_use]
-    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.scopes = scopes.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// Returns the name of the principal.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the name without copying it.
-    pub(super) fn shared_name(&self) -> Arc<str> {
-        Arc::clone(&self.name)
-    }
-
-    /// Whether the principal has this scope.
-    pub fn has_scope(&self, scope: &str) -> bool {
-        self.scopes.iter().any(|known| known == scope)
-    }
-}
-
 /// The refusal of a request whose sender is not authenticated or not allowed.
 #[derive(Debug, Clone)]
 pub struct AuthError {
@@ -96,11 +79,21 @@ pub struct AuthError {
     pub(super) error: Option<&'static str>,
     pub(super) scopes: Vec<String>,
     pub(super) challenges: Vec<HeaderValue>,
+    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+    style: ChallengeStyle,
 }
 
 impl AuthError {
     fn new(status: StatusCode, what: &str, error: Option<&'static str>) -> Self {
-        Self { status, what: what.to_owned(), error, scopes: Vec::new(), challenges: Vec::new() }
+        Self {
+            status,
+            what: what.to_owned(),
+            error,
+            scopes: Vec::new(),
+            challenges: Vec::new(),
+            headers: Vec::new(),
+            style: ChallengeStyle::default(),
+        }
     }
 
     /// Creates the refusal of a request without credentials: 401.
@@ -112,6 +105,27 @@ impl AuthError {
     pub fn invalid_token() -> Self {
         let what = "the token is not valid: get another one";
         Self::new(StatusCode::UNAUTHORIZED, what, Some("invalid_token"))
+    }
+
+    /// Creates the refusal of a request whose credentials are not valid for this reason: 401. The client gets the
+    /// reason, so it must not contain the token.
+    pub fn invalid_because(why: impl fmt::Display) -> Self {
+        let what = format!("the token is not valid: {why}");
+        Self::new(StatusCode::UNAUTHORIZED, &what, Some("invalid_token"))
+    }
+
+    /// Creates the refusal of a request that cannot be checked now, because the issuer of its token cannot be reached:
+    /// 503.
+    pub fn unavailable() -> Self {
+        let what =
+            "the token cannot be checked now, because its issuer cannot be reached: send the request again later";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, what, None)
+    }
+
+    /// Creates the refusal of a request about a task whose scopes cannot be found now: 503.
+    pub(super) fn unknown_scopes() -> Self {
+        let what = "the store of the tasks cannot be reached: send the request again later";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, what, None)
     }
 
     /// Creates the refusal of a request whose sender lacks these scopes: 403.
@@ -128,6 +142,27 @@ impl AuthError {
         self
     }
 
+    /// Adds a header to the response.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// Sets the schemes that the challenge names.
+    #[must_use]
+    pub(super) fn style(mut self, style: ChallengeStyle) -> Self {
+        self.style = style;
+        self
+    }
+
+    /// Sets another error code and text.
+    #[cfg(feature = "oauth")]
+    pub(super) fn error(mut self, error: &'static str, what: impl fmt::Display) -> Self {
+        (self.error, self.what) = (Some(error), what.to_string());
+        self
+    }
+
     /// Adds a `WWW-Authenticate` challenge. If none is added, the response has a challenge for bearer tokens.
     #[must_use]
     pub fn challenge(mut self, challenge: HeaderValue) -> Self {
@@ -141,15 +176,16 @@ impl AuthError {
         if !self.challenges.is_empty() {
             return self.challenges.clone();
         }
-        let scope = self.scopes.join(" ");
-        let mut challenge = Bearer::default();
-        challenge.error = self.error;
-        challenge.error_description = self.error.map(|_| self.what.as_str());
-        challenge.scope = Some(scope.as_str()).filter(|scope| !scope.is_empty());
-        challenge.resource_metadata = metadata;
-        // If a scope or the URL cannot be written in a header, the challenge is a plain `Bearer`.
-        let value = challenge.value().unwrap_or_else(|_| "Bearer".to_owned());
-        HeaderValue::try_from(value).into_iter().collect()
+        // The client did nothing wrong, so there is nothing that it could do.
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            return Vec::new();
+        }
+        let mut challenges = Challenges::default().dpop(self.style.dpop).scopes(&self.scopes);
+        challenges.presented = self.style.presented;
+        challenges.error = self.error;
+        challenges.description = Some(&self.what);
+        challenges.metadata = metadata;
+        challenges.values().into_iter().filter_map(|value| HeaderValue::try_from(value).ok()).collect()
     }
 }
 
@@ -184,7 +220,9 @@ impl BearerTokens {
     }
 
     fn check(&self, headers: &HeaderMap) -> Result<Principal, AuthError> {
-        let Some(given) = bearer(headers)? else {
+        let headers = HeaderMapView(headers);
+        let given = credentials(&headers).map_err(|_| AuthError::invalid_token())?;
+        let Some(Credentials { scheme: Scheme::Bearer, token: given, .. }) = given else {
             return Err(AuthError::unauthorized().scopes(self.scopes.iter().cloned()));
         };
         let mut found = None;
@@ -204,21 +242,6 @@ impl BearerTokens {
     }
 }
 
-/// Returns the token of the header `Authorization: Bearer <token>`, if there is one.
-fn bearer(headers: &HeaderMap) -> Result<Option<&[u8]>, AuthError> {
-    let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    if values.next().is_some() {
-        return Err(AuthError::invalid_token());
-    }
-    let value = value.as_bytes();
-    let Some((scheme, token)) = value.iter().position(|byte| *byte == b' ').map(|at| value.split_at(at)) else {
-        return Ok(None);
-    };
-    let is_bearer = scheme.eq_ignore_ascii_case(b"bearer");
-    Ok(is_bearer.then(|| token.trim_ascii()).filter(|token| !token.is_empty()))
-}
-
 impl Authenticate for BearerTokens {
     fn authenticate<'a>(&'a self, head: &'a RequestHead<'a>) -> AuthenticateFuture<'a> {
         Box::pin(std::future::ready(self.check(head.headers)))
@@ -233,6 +256,8 @@ impl fmt::Debug for BearerTokens {
 
 #[cfg(test)]
 mod tests {
+    use http::header;
+
     use super::*;
 
     fn checked(values: &[&str]) -> Result<String, (u16, Option<&'static str>)> {

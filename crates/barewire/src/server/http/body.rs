@@ -13,12 +13,18 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-use super::session::SessionEvents;
+use super::metrics::StreamMeasure;
+use super::session_events::SessionEvents;
 use super::standalone::StandaloneEvents;
 use crate::peer::later;
 
 /// The body of a response.
-pub struct Body(BodyKind);
+pub struct Body {
+    kind: BodyKind,
+    /// The measurement of a stream of events, if the server has metrics. Boxed, because most bodies are no streams, and
+    /// a response is moved several times.
+    measure: Option<Box<StreamMeasure>>,
+}
 
 enum BodyKind {
     Whole(Option<Bytes>),
@@ -28,19 +34,34 @@ enum BodyKind {
 
 impl Body {
     pub(super) fn empty() -> Self {
-        Self(BodyKind::Whole(None))
+        Self::from(BodyKind::Whole(None))
     }
 
     pub(super) fn whole(bytes: Bytes) -> Self {
-        Self(BodyKind::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())))
+        Self::from(BodyKind::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())))
     }
 
     pub(super) fn standalone(events: Box<StandaloneEvents>) -> Self {
-        Self(BodyKind::Standalone(events))
+        Self::from(BodyKind::Standalone(events))
     }
 
     pub(super) fn session(events: SessionEvents) -> Self {
-        Self(BodyKind::Session(Box::new(events)))
+        Self::from(BodyKind::Session(Box::new(events)))
+    }
+
+    pub(super) fn is_stream(&self) -> bool {
+        !matches!(self.kind, BodyKind::Whole(_))
+    }
+
+    /// Makes the stream count as open until the body is dropped.
+    pub(super) fn measured(&mut self, measure: Option<StreamMeasure>) {
+        self.measure = measure.map(Box::new);
+    }
+}
+
+impl From<BodyKind> for Body {
+    fn from(kind: BodyKind) -> Self {
+        Self { kind, measure: None }
     }
 }
 
@@ -52,20 +73,24 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let bytes = match &mut self.0 {
-            BodyKind::Whole(bytes) => Poll::Ready(bytes.take()),
-            BodyKind::Standalone(events) => events.poll(context),
-            BodyKind::Session(events) => events.poll(context),
+        let Self { kind, measure } = &mut *self;
+        let (bytes, answer) = match kind {
+            BodyKind::Whole(bytes) => (Poll::Ready(bytes.take()), None),
+            BodyKind::Standalone(events) => (events.poll(context), events.answer()),
+            BodyKind::Session(events) => (events.poll(context), events.answer()),
         };
+        if let (Poll::Ready(None), Some(measure)) = (&bytes, measure) {
+            measure.end(answer);
+        }
         bytes.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.0, BodyKind::Whole(None))
+        matches!(self.kind, BodyKind::Whole(None))
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.kind {
             BodyKind::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| u64::try_from(bytes.len()).unwrap_or(u64::MAX)))
             }

@@ -22,6 +22,11 @@ impl HttpCaller {
         Some(Arc::new(Self { principal, _body: body }))
     }
 
+    /// Returns the sender of a message that has no body any more.
+    pub(crate) fn without_body(principal: Option<Principal>) -> Option<AnyCaller> {
+        Self::of(principal, None)
+    }
+
     pub(crate) fn principal(&self) -> Option<&Principal> {
         self.principal.as_ref()
     }

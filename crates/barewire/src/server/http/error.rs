@@ -17,8 +17,15 @@ pub enum HttpError {
     Access(BadAccess),
     /// The URL of the protected resource is not valid.
     Resource,
+    /// The settings of the authentication are not valid.
+    Authentication(String),
+    /// An entry of the server requires scopes, but no request is authenticated.
+    Scopes,
     /// [`HttpBuilder::every_framing`](super::HttpBuilder::every_framing) is not allowed with the other settings.
     EveryFraming(&'static str),
+    /// This path cannot be one of the paths for health and metrics, because it is no path, or because it is another path
+    /// of the server.
+    MonitoringPath(String),
 }
 
 impl fmt::Display for HttpError {
@@ -32,9 +39,19 @@ impl fmt::Display for HttpError {
             ),
             Self::Access(error) => write!(f, "{error}"),
             Self::Resource => f.write_str("the protected resource must be a URL with a scheme and a host"),
+            Self::Authentication(why) => write!(f, "the authentication cannot work: {why}"),
+            Self::Scopes => f.write_str(
+                "a tool, prompt or resource requires a scope, which only authenticated requests have: add an \
+                 authentication, or remove the scope",
+            ),
             Self::EveryFraming(where_) => {
                 write!(f, "streams without HTTP carry neither a host nor a token, so they cannot be served {where_}")
             }
+            Self::MonitoringPath(path) => write!(
+                f,
+                "health and metrics cannot be served at {path:?}: a path begins with a slash, and the endpoint, \
+                 /healthz, /readyz and the metrics have different ones"
+            ),
         }
     }
 }

@@ -18,12 +18,19 @@ use crate::sync::{Mutex, MutexGuard};
 /// machine should write in the background. If an event is missing when a client resumes, the client does not get that
 /// event.
 pub trait EventStore: Send + Sync + 'static {
-    /// Stores a message that is sent with this event id in this session. The ids of one stream only increase.
+    /// Stores a message that is sent with this event id in this session. The ids of one stream only increase. Event 0
+    /// has no message that is sent: clients resume after it if they got no other event.
     fn keep(&self, session: &str, id: EventId, message: Bytes);
 
     /// Returns the messages that were sent on the same stream after this id, in order. Returns `None` if some of these
     /// messages are no longer stored, or the id is unknown.
     fn after<'a>(&'a self, session: &'a str, id: EventId) -> ReplayFuture<'a>;
+
+    /// Notes that a stream ends without a response, because its request was cancelled. `id` follows that of the last
+    /// event. A store that several processes share tells them, so that none of them waits for the response.
+    fn end(&self, session: &str, id: EventId) {
+        let _ = (session, id);
+    }
 
     /// Drops the events of a session that has ended.
     fn forget(&self, session: &str);

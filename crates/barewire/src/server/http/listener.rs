@@ -12,8 +12,6 @@ use std::time::Duration;
 use barewire_proto::http::{Rejection, RejectionRule};
 use http::{Request, Response};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -23,8 +21,8 @@ use super::endpoint::HttpEndpoint;
 use super::response::refusal;
 use super::sender::Sender;
 use super::service::{HttpService, ResponseFuture};
+use super::service_listener::{self, MAX_CONNECTIONS};
 use super::sniff::{DetectedProtocol, PrefixedStream, sniff};
-use super::write_timeout::WriteTimeout;
 use super::{HttpError, PeerAddress};
 use crate::Server;
 use crate::transport::{Parts, accept};
@@ -45,6 +43,13 @@ pub struct HttpListener {
 pub struct StopHandle(HttpService);
 
 impl StopHandle {
+    /// Makes [`/readyz`](super::HttpBuilder::health) answer 503, and nothing else: all requests are still served. Call it
+    /// some seconds before [`Self::stop`], so that a load balancer sends no more clients to a server that is about to
+    /// close its connections.
+    pub fn drain(&self) {
+        self.0.drain();
+    }
+
     /// Starts a graceful shutdown: no new connections are accepted, and running requests may finish.
     pub fn stop(&self) {
         self.0.close();
@@ -106,7 +111,14 @@ impl HttpListener {
         let all_done = async {
             let _ = room.acquire_many(most).await;
         };
+        let all_done = async {
+            all_done.await;
+            endpoint.finish_for_others().await;
+        };
         let _ = tokio::time::timeout(endpoint.limits.grace.saturating_add(SHUTDOWN_SLACK), all_done).await;
+        if let Some(node) = &endpoint.cluster {
+            node.flush().await;
+        }
     }
 
     /// Like [`Self::run`], but also starts the shutdown when `stop` is ready.
@@ -192,24 +204,11 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let endpoint = Arc::clone(&router.router.service.0);
-    let limits = &endpoint.limits;
-    let stream = TokioIo::new(WriteTimeout::new(stream, limits.write_timeout));
-    let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.head_timeout)
-        .max_buf_size(limits.head.max(MIN_HEAD_BYTES));
-    let mut connection = pin!(builder.serve_connection(stream, router));
-    // The result is ignored: a client that disconnects is not logged.
-    if until(connection.as_mut(), endpoint.shutdown.wait()).await.is_some() {
-        return;
-    }
-    connection.as_mut().graceful_shutdown();
-    // Requests that are not finished after the grace period are aborted.
-    let _ = tokio::time::timeout(limits.grace, connection).await;
+    service_listener::serve_http(stream, router, &endpoint.limits, endpoint.shutdown.wait()).await;
 }
 
-/// Passes requests for `path` (and for the metadata) to the service, and answers all other requests with 404.
+/// Passes requests for `path` (and for the metadata, health and metrics) to the service, and answers all other requests
+/// with 404.
 #[derive(Clone)]
 struct Router {
     service: HttpService,
@@ -232,7 +231,7 @@ impl hyper::service::Service<Request<Incoming>> for ConnectionRouter {
         let Router { service, path: endpoint_path } = &self.router;
         let path = request.uri().path();
         let is_metadata = service.0.metadata.as_ref().is_some_and(|metadata| metadata.is_at(path));
-        if *path == **endpoint_path || is_metadata {
+        if *path == **endpoint_path || is_metadata || service.0.monitoring.at(path).is_some() {
             return service.respond(request, Arc::clone(&self.sender));
         }
         let why = format!("There is nothing at this path: the endpoint is {endpoint_path}");
@@ -240,12 +239,6 @@ impl hyper::service::Service<Request<Incoming>> for ConnectionRouter {
         response
     }
 }
-
-/// The highest effective value of `HttpLimits::connections`. tokio's semaphores can count this many permits.
-const MAX_CONNECTIONS: usize = 1 << 20;
-
-/// The minimum buffer size that hyper accepts, in bytes.
-const MIN_HEAD_BYTES: usize = 8 * 1024;
 
 /// The additional time that connections have to close after the grace period.
 const SHUTDOWN_SLACK: Duration = Duration::from_millis(500);

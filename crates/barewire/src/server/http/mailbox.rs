@@ -9,7 +9,7 @@
 //!                                       no reader
 //! ```
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use bytes::Bytes;
 
 use super::EventStore;
 use super::sender::ExchangeGuard;
-use crate::peer::{Exchange, MessageKind, Outlet, Permits, Room};
+use crate::peer::{MessageKind, Permits};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 
@@ -31,9 +31,20 @@ pub(super) struct MailboxMessage {
     permits: Option<Permits>,
 }
 
+impl MailboxMessage {
+    /// Returns a message of a stream that another node of the cluster sends here.
+    pub(super) fn from_elsewhere(id: EventId, message: Bytes) -> Self {
+        Self { id, message, sent: MessageKind::Notification, permits: None }
+    }
+}
+
 /// The queue of messages of one HTTP response.
 pub(super) struct Mailbox {
-    stream: u64,
+    pub(super) stream: u64,
+    /// Whether this is the mailbox for messages that belong to no request.
+    is_unsolicited: bool,
+    /// The ids of the requests that the response answers, as a JSON array; empty if the server is not in a cluster.
+    requests: Bytes,
     shared: MailboxShared,
     state: Mutex<MailboxState>,
 }
@@ -109,6 +120,12 @@ pub(super) struct StreamReader {
 }
 
 impl StreamReader {
+    /// Attaches a new reader to a mailbox. It replaces the one that reads it now.
+    pub(super) fn open(mailbox: Arc<Mailbox>) -> Self {
+        let number = mailbox.open_stream();
+        Self::attached(mailbox, number)
+    }
+
     /// Makes the number of a reader that was attached to this mailbox a value that detaches it when it is dropped.
     pub(super) fn attached(mailbox: Arc<Mailbox>, number: u64) -> Self {
         Self { mailbox, number }
@@ -126,18 +143,15 @@ impl Drop for StreamReader {
     }
 }
 
-/// A stream that another connection continues.
-pub(super) struct ResumedStream {
-    /// The reader, if messages can still be added to the stream.
-    pub(super) reader: Option<StreamReader>,
-    /// Stored events to send first. The reader can get the last ones again.
-    pub(super) replay: Vec<(EventId, Bytes)>,
-}
-
 impl Mailbox {
-    fn new(stream: u64, shared: MailboxShared, guard: Option<ExchangeGuard>) -> Arc<Self> {
-        let phase = if stream == UNSOLICITED { ResponsePhase::Streaming } else { ResponsePhase::Pending };
-        Arc::new(Self { stream, shared, state: Mutex::new(MailboxState { phase, guard, ..MailboxState::default() }) })
+    pub(super) fn new(stream: u64, requests: Bytes, shared: MailboxShared, guard: Option<ExchangeGuard>) -> Arc<Self> {
+        let state = Mutex::new(MailboxState { guard, ..MailboxState::default() });
+        Arc::new(Self { stream, is_unsolicited: false, requests, shared, state })
+    }
+
+    pub(super) fn unsolicited(stream: u64, shared: MailboxShared) -> Arc<Self> {
+        let state = Mutex::new(MailboxState { phase: ResponsePhase::Streaming, ..MailboxState::default() });
+        Arc::new(Self { stream, is_unsolicited: true, requests: Bytes::new(), shared, state })
     }
 
     fn lock(&self) -> MutexGuard<'_, MailboxState> {
@@ -145,11 +159,11 @@ impl Mailbox {
     }
 
     /// Whether the client can still get messages that are added now.
-    fn is_reachable(&self) -> bool {
+    pub(super) fn is_reachable(&self) -> bool {
         self.lock().phase != ResponsePhase::Gone
     }
 
-    fn push(&self, message: Bytes, sent: MessageKind) {
+    pub(super) fn push(&self, message: Bytes, sent: MessageKind) {
         let mut state = self.lock();
         state.last += 1;
         let id = EventId { stream: self.stream, sequence: state.last };
@@ -160,7 +174,7 @@ impl Mailbox {
             self.shared.events.keep(&self.shared.session, id, message.clone());
         }
         let is_read = state.reader.is_some() || state.phase == ResponsePhase::Pending;
-        if is_read || self.stream == UNSOLICITED {
+        if is_read || self.is_unsolicited {
             self.shared.waiting.fetch_add(message.len(), Ordering::Relaxed);
             state.waiting.push_back(MailboxMessage { id, message, sent, permits: None });
         }
@@ -181,7 +195,7 @@ impl Mailbox {
     }
 
     /// Attaches permits to the last message that was added. They are released when that message has been written.
-    fn attach_permits(&self, permits: Permits) {
+    pub(super) fn attach_permits(&self, permits: Permits) {
         let mut state = self.lock();
         if (state.reader.is_some() || state.phase == ResponsePhase::Pending)
             && let Some(queued) = state.waiting.back_mut()
@@ -197,8 +211,20 @@ impl Mailbox {
         wake(state);
     }
 
+    /// Marks the mailbox as finished without a response.
+    pub(super) fn end_without_answer(&self) {
+        {
+            let mut state = self.lock();
+            state.last += 1;
+            if state.phase == ResponsePhase::Streaming {
+                self.shared.events.end(&self.shared.session, EventId { stream: self.stream, sequence: state.last });
+            }
+        }
+        self.finish();
+    }
+
     /// Closes the client's connection, if there is one, after all queued messages are written.
-    fn hang_up(&self, retry: Duration) {
+    pub(super) fn hang_up(&self, retry: Duration) {
         let mut state = self.lock();
         state.hang_up = Some(retry);
         wake(state);
@@ -232,7 +258,7 @@ impl Mailbox {
             state.phase = ResponsePhase::Streaming;
             // Event 0 is stored for a client that got no other event: such a client resumes after event 0.
             let first = EventId { stream: self.stream, sequence: 0 };
-            self.shared.events.keep(&self.shared.session, first, Bytes::new());
+            self.shared.events.keep(&self.shared.session, first, self.requests.clone());
             for queued in &state.waiting {
                 self.shared.events.keep(&self.shared.session, queued.id, queued.message.clone());
             }
@@ -300,7 +326,7 @@ impl Mailbox {
         if state.phase == ResponsePhase::Pending {
             state.phase = ResponsePhase::Gone;
         }
-        if self.stream == UNSOLICITED {
+        if self.is_unsolicited {
             state.waiting.iter_mut().for_each(|queued| queued.permits = None);
             self.drop_oldest_unread(&mut state);
         } else {
@@ -318,144 +344,8 @@ fn wake(mut state: MutexGuard<'_, MailboxState>) {
     }
 }
 
-/// The open mailboxes of a session: those to which messages can still be added.
-pub(super) struct Mailboxes {
-    open: Mutex<HashMap<u64, Arc<Mailbox>>>,
-    /// The mailbox for messages that belong to no request: the stream that the client opens with GET.
-    pub(super) unsolicited: Arc<Mailbox>,
-    shared: MailboxShared,
-}
-
-impl Mailboxes {
-    pub(super) fn new(shared: MailboxShared) -> Arc<Self> {
-        Arc::new(Self { open: Mutex::default(), unsolicited: Mailbox::new(UNSOLICITED, shared.clone(), None), shared })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Mailbox>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds a mailbox for an exchange.
-    pub(super) fn open(&self, exchange: Exchange, guard: Option<ExchangeGuard>) -> Arc<Mailbox> {
-        let mailbox = Mailbox::new(exchange.0, self.shared.clone(), guard);
-        self.lock().insert(exchange.0, Arc::clone(&mailbox));
-        mailbox
-    }
-
-    /// Drops the stored events of the session.
-    pub(super) fn forget(&self) {
-        self.shared.events.forget(&self.shared.session);
-    }
-
-    /// Resumes a stream after the event `id`: fetches the stored events, and makes the caller the reader of the stream
-    /// if it is still open. Returns `None` if some of the events are no longer stored.
-    pub(super) async fn resume(&self, id: EventId) -> Option<ResumedStream> {
-        let MailboxShared { session, events, .. } = &self.shared;
-        // The events are fetched before the stream is taken over, because another connection may still be reading it.
-        let before = events.after(session, id).await;
-        let mailbox = self.find(id.stream).filter(|mailbox| mailbox.is_stream());
-        let mut replay = match (before, &mailbox) {
-            (Some(before), _) => before,
-            // The client already has all events, so it does not matter that the store has none.
-            (None, Some(mailbox)) if mailbox.last_taken() == id.sequence => Vec::new(),
-            (None, _) => return None,
-        };
-        let reader = mailbox.map(|mailbox| {
-            let number = mailbox.open_stream();
-            StreamReader::attached(mailbox, number)
-        });
-        // Adds the events that were sent while the earlier events were fetched. The reader gets later events itself; if
-        // there is no reader, there are none.
-        let last = replay.last().map_or(id, |(last, _)| *last);
-        replay.extend(events.after(session, last).await.unwrap_or_default());
-        Some(ResumedStream { reader, replay })
-    }
-
-    /// Returns the mailbox of a stream, if messages can still be added to it.
-    fn find(&self, stream: u64) -> Option<Arc<Mailbox>> {
-        if stream == UNSOLICITED {
-            return Some(Arc::clone(&self.unsolicited));
-        }
-        self.lock().get(&stream).cloned()
-    }
-
-    /// Marks all mailboxes of the session as finished.
-    pub(super) fn finish(&self) {
-        for mailbox in self.lock().drain().map(|(_, mailbox)| mailbox) {
-            mailbox.finish();
-        }
-        self.unsolicited.finish();
-    }
-}
-
-/// The outlet of a session: adds each outgoing message to the mailbox of its exchange.
-pub(super) struct SessionOutlet {
-    mailboxes: Arc<Mailboxes>,
-    room: Room,
-    last: Option<Arc<Mailbox>>,
-}
-
-impl SessionOutlet {
-    pub(super) fn new(mailboxes: Arc<Mailboxes>, room: Room) -> Self {
-        Self { mailboxes, room, last: None }
-    }
-}
-
-impl Outlet for SessionOutlet {
-    const WRITES_NULL_ID: bool = false;
-
-    fn send(&mut self, exchange: Exchange, write: impl FnOnce(&mut Vec<u8>) -> MessageKind) {
-        let mut message = Vec::with_capacity(USUAL_MESSAGE_BYTES);
-        let sent = write(&mut message);
-        let is_answer = sent.is_answer();
-        let mailbox = self.mailboxes.lock().get(&exchange.0).cloned();
-        let mailbox = match mailbox {
-            Some(mailbox) if is_answer || mailbox.is_reachable() => mailbox,
-            // A response without a mailbox is dropped. A notification about a request is dropped if the client
-            // disconnected before the response started.
-            _ if is_answer || (exchange != Exchange::NONE && sent == MessageKind::Notification) => {
-                self.last = None;
-                return;
-            }
-            _ => Arc::clone(&self.mailboxes.unsolicited),
-        };
-        mailbox.push(message.into(), sent);
-        if is_answer {
-            // Only now, so that a client which finds no mailbox finds the answer in the event store.
-            self.mailboxes.lock().remove(&exchange.0);
-        }
-        self.last = Some(mailbox);
-    }
-
-    fn hold_permits(&mut self, permits: usize) {
-        let permits = self.room.hold(permits);
-        if let Some(mailbox) = self.last.take() {
-            mailbox.attach_permits(permits);
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.mailboxes.shared.waiting.load(Ordering::Relaxed)
-    }
-
-    fn end_exchange(&mut self, exchange: Exchange) {
-        if let Some(mailbox) = self.mailboxes.lock().remove(&exchange.0) {
-            mailbox.finish();
-        }
-    }
-
-    fn hang_up(&mut self, exchange: Exchange, retry: Duration) {
-        if let Some(mailbox) = self.mailboxes.lock().get(&exchange.0) {
-            mailbox.hang_up(retry);
-        }
-    }
-}
-
-/// The number of the GET stream, for messages that belong to no request.
+/// The number of the stream for messages that belong to no request, if the server is not in a cluster.
 pub(super) const UNSOLICITED: u64 = 0;
-
-/// The initial size of the buffer for a message, in bytes. Most messages are shorter.
-const USUAL_MESSAGE_BYTES: usize = 256;
 
 /// The maximum number and total bytes of the messages that are queued until the client opens a stream with GET.
 const MAX_UNREAD_MESSAGES: usize = 256;
@@ -470,7 +360,7 @@ mod tests {
     fn messages_without_a_reader_are_limited() {
         let waiting = Arc::new(AtomicUsize::new(0));
         let shared = MailboxShared { session: "s".into(), events: Arc::new(MemoryEvents::default()), waiting };
-        let mailbox = Mailbox::new(UNSOLICITED, shared, None);
+        let mailbox = Mailbox::unsolicited(UNSOLICITED, shared);
         let push = |length: usize| mailbox.push(vec![b'x'; length].into(), MessageKind::Notification);
         let queued = || mailbox.lock().waiting.iter().map(|queued| queued.id.sequence).collect::<Vec<_>>();
         for _ in 0..300 {

@@ -1,5 +1,6 @@
 //! Protected-resource metadata: the document that tells a client where to get a token for this server. RFC 9728.
 
+use barewire_proto::auth::server::{DpopUse, listed_scopes};
 use bytes::Bytes;
 use serde::Serialize;
 
@@ -15,6 +16,10 @@ pub struct ProtectedResource {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     scopes_supported: Vec<String>,
     bearer_methods_supported: [&'static str; 1],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    dpop_signing_alg_values_supported: &'static [&'static str],
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dpop_bound_access_tokens_required: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     resource_name: Option<String>,
 }
@@ -34,10 +39,20 @@ impl ProtectedResource {
         self
     }
 
-    /// Sets the scopes that tokens for this server can have.
+    /// Sets the scopes that tokens for this server can have. Clients that are told no other scopes request all of these,
+    /// so name those that basic use needs. `offline_access` is left out: it is no requirement of a server.
     #[must_use]
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.scopes_supported = scopes.into_iter().map(Into::into).collect();
+        let scopes: Vec<String> = scopes.into_iter().map(Into::into).collect();
+        self.scopes_supported = listed_scopes(scopes.iter().map(String::as_str)).into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets whether tokens may or must be bound to keys (DPoP).
+    #[must_use]
+    pub fn dpop(mut self, dpop: DpopUse) -> Self {
+        self.dpop_signing_alg_values_supported = if dpop == DpopUse::Unused { &[] } else { &DPOP_ALGORITHMS };
+        self.dpop_bound_access_tokens_required = dpop == DpopUse::Required;
         self
     }
 
@@ -76,6 +91,9 @@ impl Metadata {
     }
 }
 
+/// The algorithms of DPoP proofs that are accepted.
+const DPOP_ALGORITHMS: [&str; 4] = ["ES256", "EdDSA", "PS256", "RS256"];
+
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 #[cfg(test)]
@@ -102,9 +120,13 @@ mod tests {
     fn the_document_matches_rfc_9728() {
         let resource = ProtectedResource::new("https://a.example/mcp")
             .authorization_server("https://issuer.example")
-            .scopes(["mcp:read"]);
+            .scopes(["mcp:read", "offline_access"]);
         let json = Metadata::new(&resource).unwrap().json;
         let expected = r#"{"resource":"https://a.example/mcp","authorization_servers":["https://issuer.example"],"scopes_supported":["mcp:read"],"bearer_methods_supported":["header"]}"#;
+        assert_eq!(json, expected.as_bytes());
+        let json =
+            Metadata::new(&ProtectedResource::new("https://a.example/mcp").dpop(DpopUse::Required)).unwrap().json;
+        let expected = r#"{"resource":"https://a.example/mcp","bearer_methods_supported":["header"],"dpop_signing_alg_values_supported":["ES256","EdDSA","PS256","RS256"],"dpop_bound_access_tokens_required":true}"#;
         assert_eq!(json, expected.as_bytes());
     }
 }

@@ -13,8 +13,9 @@
 //! programs that already have an HTTP server.
 //!
 //! ```text
-//! listener ─ service ─ (admit, authenticate, receive, plan) ─┬─ standalone ── one response or its events     modern
-//!                                                            └─ session ── mailbox ── resumable events       legacy
+//! listener ─ service ─ identify ─┬─ post ─ (receive, plan) ─┬─ standalone ── one response or its events     modern
+//!                                │                          └─ delivered ─ session ─ mailbox ─┐            legacy
+//!                                └─ get ──────────────────────────────────── resumable events ─┘
 //! ```
 //!
 //! `docs/security.md` describes the checks, their order, and the defaults.
@@ -23,24 +24,39 @@ mod auth;
 mod body;
 mod caller;
 mod capacity;
+pub mod cluster;
+mod delivered;
 mod endpoint;
 mod error;
 mod events;
+mod get;
+mod identify;
 mod limits;
 mod listener;
 mod mailbox;
+mod mailboxes;
 mod metadata;
+mod metrics;
 #[cfg(all(test, barewire_loom))]
 mod model;
+mod monitoring;
+mod post;
+mod principal;
+mod readiness;
 mod receive;
 mod response;
+mod scopes;
 mod sender;
 mod service;
+mod service_listener;
 mod session;
+mod session_events;
 mod sessions;
 mod shutdown;
 mod sniff;
 mod standalone;
+#[cfg(feature = "oauth")]
+mod tokens;
 mod write_timeout;
 
 use std::fmt;
@@ -50,7 +66,9 @@ use std::sync::Arc;
 use barewire_proto::http::Access;
 use tokio::net::ToSocketAddrs;
 
-pub use auth::{AuthError, Authenticate, AuthenticateFuture, BearerTokens, Principal, RequestHead};
+pub use auth::{AuthError, Authenticate, AuthenticateFuture, BearerTokens, RequestHead};
+#[doc(inline)]
+pub use barewire_proto::auth::server::{DpopUse, ScopeHierarchy};
 #[doc(inline)]
 pub use barewire_proto::http::{BadAccess, EventId};
 pub use body::Body;
@@ -60,16 +78,25 @@ pub use events::{EventStore, MemoryEvents, ReplayFuture};
 pub use limits::HttpLimits;
 pub use listener::{HttpListener, StopHandle};
 pub use metadata::ProtectedResource;
+pub use metrics::StoreMetrics;
+pub use principal::Principal;
+pub(crate) use principal::StoredPrincipal;
 pub use sender::PeerAddress;
 pub use service::{HttpService, ResponseFuture};
+pub use service_listener::ServiceListener;
+#[cfg(feature = "oauth")]
+pub use tokens::AccessTokens;
 
 use super::{Server, ServerShared};
 use crate::Error;
 use crate::log::Log;
 use crate::peer::Trace;
 use capacity::Capacity;
+use cluster::{ClusterEvents, ClusterNode, ClusterStore, ClusterTaskStore, MeasuredStore};
 use endpoint::HttpEndpoint;
 use metadata::Metadata;
+use monitoring::{Monitoring, MonitoringSettings};
+use readiness::Readiness;
 use sender::Senders;
 use sessions::Sessions;
 use shutdown::ShutdownSignal;
@@ -91,6 +118,8 @@ pub struct HttpBuilder {
     every_framing: bool,
     limits: HttpLimits,
     events: Arc<dyn EventStore>,
+    cluster: Option<Arc<dyn ClusterStore>>,
+    monitoring: MonitoringSettings,
     log: Log,
     trace: Option<Arc<dyn Trace>>,
 }
@@ -117,6 +146,8 @@ impl Server {
             every_framing: false,
             limits: HttpLimits::default(),
             events: Arc::new(MemoryEvents::default()),
+            cluster: None,
+            monitoring: MonitoringSettings::default(),
             log: Log::default(),
             trace: None,
         }
@@ -166,7 +197,8 @@ impl HttpBuilder {
         self
     }
 
-    /// Serves the metadata document that tells clients where to get a token.
+    /// Serves the metadata document that tells clients where to get a token. Tokens of an issuer bring a document of
+    /// their own, which this one replaces.
     pub fn protected_resource(mut self, resource: ProtectedResource) -> Self {
         self.resource = Some(resource);
         self
@@ -199,6 +231,35 @@ impl HttpBuilder {
         self
     }
 
+    /// Makes the server a node of the cluster that shares this store: any node serves any request of a session or about
+    /// a task. The events of streams are kept there too, instead of in the store that [`Self::events`] sets.
+    pub fn cluster(mut self, store: impl ClusterStore) -> Self {
+        self.cluster = Some(Arc::new(store));
+        self
+    }
+
+    /// Serves two paths for load balancers: `/healthz` answers 200 as long as the process serves, `/readyz` only as long
+    /// as it should get new clients, and otherwise 503 with a reason on each line. They are served to anybody, with any
+    /// `Host` and without a token. A [service](Self::service) answers them if it is mounted there.
+    pub fn health(mut self) -> Self {
+        self.monitoring.health = true;
+        self
+    }
+
+    /// Serves metrics as OpenMetrics text at this path, such as `/metrics`, to clients that pass the checks of hosts,
+    /// origins and authentication. Without this setting nothing is measured. A [service](Self::service) answers them if
+    /// it is mounted there. `docs/transports.md` lists the metrics.
+    pub fn metrics(mut self, path: impl Into<String>) -> Self {
+        self.monitoring.metrics_path = Some(path.into());
+        self
+    }
+
+    /// Adds the round trips to a store outside of the process to the [metrics](Self::metrics).
+    pub fn store_metrics(mut self, store: &StoreMetrics) -> Self {
+        self.monitoring.store = Some(store.clone());
+        self
+    }
+
     /// Sets the hook that connects the trace context of requests with the tracing of this program.
     pub fn trace(mut self, trace: impl Trace) -> Self {
         self.trace = Some(Arc::new(trace));
@@ -208,7 +269,14 @@ impl HttpBuilder {
     /// Creates a service that can be mounted in an HTTP server. It accepts only the loopback names of this machine as
     /// `Host`, unless [`Self::hosts`] adds others.
     pub fn service(self) -> Result<HttpService, HttpError> {
-        self.endpoint().map(|endpoint| HttpService(Arc::new(endpoint)))
+        let endpoint = Arc::new(self.endpoint()?);
+        // Without a runtime, the node takes part from its first request on.
+        if let Some(node) = &endpoint.cluster
+            && tokio::runtime::Handle::try_current().is_ok()
+        {
+            node.start(&endpoint);
+        }
+        Ok(HttpService(endpoint))
     }
 
     /// Starts listening on an address. If other machines can reach the address, [`Self::hosts`] or [`Self::any_host`]
@@ -237,6 +305,9 @@ impl HttpBuilder {
         }
         let (path, every_framing, server) = (this.path.clone(), this.every_framing, this.server.share());
         let service = this.service()?;
+        if service.0.monitoring.at(&path).is_some() {
+            return Err(HttpError::MonitoringPath(path));
+        }
         HttpListener::bind(&addrs, service, path, every_framing.then_some(server)).await
     }
 
@@ -244,27 +315,77 @@ impl HttpBuilder {
         if let Some(bad) = self.access_error {
             return Err(HttpError::Access(bad));
         }
-        let metadata = match &self.resource {
+        match &self.authenticate {
+            Some(authenticate) => authenticate.check_settings().map_err(HttpError::Authentication)?,
+            None if self.server.registry.entries().has_scopes => return Err(HttpError::Scopes),
+            None => {}
+        }
+        let resource = self.resource.or_else(|| self.authenticate.as_ref()?.protected_resource());
+        let metadata = match &resource {
             Some(resource) => Some(Metadata::new(resource).ok_or(HttpError::Resource)?),
             None => None,
         };
-        let Self { server, limits, .. } = self;
+        let Self { mut server, limits, .. } = self;
+        let mut monitoring = self.monitoring;
+        let cluster = self.cluster.map(|store| {
+            if monitoring.metrics_path.is_none() {
+                return ClusterNode::new(store);
+            }
+            let metrics = monitoring.store.get_or_insert_default().clone();
+            ClusterNode::new(Arc::new(MeasuredStore { store, metrics }))
+        });
+        let mut events = self.events;
+        if let Some(node) = &cluster {
+            events = Arc::new(ClusterEvents { node: Arc::clone(node), lifetime: limits.session_idle });
+            if !server.settings.has_given_key {
+                // Other connections of this server may have a random key already.
+                server.settings.sealer = Arc::default();
+            }
+            let tasks = &server.settings.tasks;
+            server.settings.tasks = tasks.stored_in(Arc::new(ClusterTaskStore::new(node, tasks.policy)));
+        }
         Ok(HttpEndpoint {
             shared: Arc::new(ServerShared::new(server.settings, server.registry)),
             access: self.access,
             authenticate: self.authenticate,
             metadata,
             scheme: if self.https { "https" } else { "http" },
-            events: self.events,
+            events,
+            cluster,
             sessions: Sessions::default(),
             senders: Senders::new(&limits),
             bodies: Arc::new(Capacity::new(limits.bodies)),
             limits,
             spare: SpareDispatchers::default(),
             shutdown: ShutdownSignal::new(),
+            readiness: Readiness::new(),
+            monitoring: Monitoring::new(monitoring)?,
             log: self.log,
             trace: self.trace,
         })
+    }
+}
+
+impl Clone for HttpBuilder {
+    /// Returns the same settings for the same server, to serve it at several addresses.
+    fn clone(&self) -> Self {
+        Self {
+            server: self.server.share(),
+            path: self.path.clone(),
+            access: self.access.clone(),
+            hosts_given: self.hosts_given,
+            access_error: self.access_error.clone(),
+            authenticate: self.authenticate.clone(),
+            resource: self.resource.clone(),
+            https: self.https,
+            every_framing: self.every_framing,
+            limits: self.limits.clone(),
+            events: Arc::clone(&self.events),
+            cluster: self.cluster.clone(),
+            monitoring: self.monitoring.clone(),
+            log: self.log.clone(),
+            trace: self.trace.clone(),
+        }
     }
 }
 

@@ -8,11 +8,13 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use barewire_proto::http::EventId;
+use bytes::Bytes;
 use loom::future::block_on;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
-use super::mailbox::{MailboxShared, Mailboxes, ResponseStart, SessionOutlet, StreamItem, StreamReader};
+use super::mailbox::{MailboxShared, ResponseStart, StreamItem, StreamReader};
+use super::mailboxes::{Mailboxes, SessionOutlet};
 use super::sender::Senders;
 use super::session::Session;
 use super::{HttpLimits, HttpService, MemoryEvents};
@@ -28,13 +30,14 @@ fn service(set: impl FnOnce(&mut HttpLimits)) -> HttpService {
 
 fn mailboxes() -> Arc<Mailboxes> {
     let events = Arc::new(MemoryEvents::default());
-    Mailboxes::new(MailboxShared { session: "s".into(), events, waiting: Arc::new(AtomicUsize::new(0)) })
+    Mailboxes::new(MailboxShared { session: "s".into(), events, waiting: Arc::new(AtomicUsize::new(0)) }, 0)
 }
 
 /// Sends a notification and then the answer of the exchange, as the engine does.
 fn send_two(mailboxes: &Arc<Mailboxes>) {
     let settings = service(|_| {}).0.standalone_settings();
-    let mut dispatcher = Dispatcher::without_stream(settings, |room| SessionOutlet::new(Arc::clone(mailboxes), room));
+    let mut dispatcher =
+        Dispatcher::without_stream(settings, |room| SessionOutlet::new(Arc::clone(mailboxes), None, room));
     for kind in [MessageKind::Notification, MessageKind::Answer(None)] {
         dispatcher.outlet().send(EXCHANGE, |out| {
             out.extend_from_slice(b"{}");
@@ -55,7 +58,7 @@ fn read_rest(reader: &StreamReader, mut last: u64) -> Vec<u64> {
                 last = numbers.last().copied().unwrap_or(last);
             }
             StreamItem::End => return numbers,
-            StreamItem::HangUp(_) => unreachable!("nobody hangs up"),
+            StreamItem::HangUp(_) => unreachable!("the server does not hang up"),
         }
     }
 }
@@ -64,7 +67,7 @@ fn read_rest(reader: &StreamReader, mut last: u64) -> Vec<u64> {
 fn the_response_has_all_messages_in_order() {
     with_preemptions(3, || {
         let mailboxes = mailboxes();
-        let mailbox = mailboxes.open(EXCHANGE, None);
+        let mailbox = mailboxes.open(EXCHANGE, Bytes::new(), None);
         let sender = {
             let mailboxes = Arc::clone(&mailboxes);
             thread::spawn(move || send_two(&mailboxes))
@@ -84,7 +87,7 @@ fn the_response_has_all_messages_in_order() {
 fn a_stream_that_breaks_and_is_resumed_has_all_messages() {
     with_preemptions(2, || {
         let mailboxes = mailboxes();
-        let mailbox = mailboxes.open(EXCHANGE, None);
+        let mailbox = mailboxes.open(EXCHANGE, Bytes::new(), None);
         let broken = StreamReader::attached(Arc::clone(&mailbox), mailbox.open_stream());
         let sender = {
             let mailboxes = Arc::clone(&mailboxes);

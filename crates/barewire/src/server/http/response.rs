@@ -6,6 +6,8 @@ use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 
 use super::body::Body;
+use super::metrics::{Outcome, RequestMeasure};
+use super::sender::ExchangeLimit;
 
 /// A response that refuses the request. Boxed, because a response is large, and most requests are not refused.
 pub(super) type Refusal = Box<Response<Body>>;
@@ -25,6 +27,22 @@ pub(super) fn refusal(rejection: Rejection) -> Refusal {
     Box::new(response)
 }
 
+/// The rejection of `initialize` when there are as many sessions as the server may have.
+pub(super) fn no_room_for_session() -> Rejection {
+    Rejection::new(RejectionRule::Busy, "This server has no room for another session: end unused sessions with DELETE")
+}
+
+/// Builds the response that refuses a request for which there is no room.
+pub(super) fn too_many_exchanges(limit: ExchangeLimit) -> Refusal {
+    refusal(Rejection::new(RejectionRule::Busy, limit.reason()))
+}
+
+/// The rejection of a request for a stream that cannot be resumed.
+pub(super) fn event_gone() -> Rejection {
+    let why = "Last-Event-ID is unknown, or the events after it are no longer stored: send the request again";
+    Rejection::new(RejectionRule::EventGone, why)
+}
+
 pub(super) fn json_response(status: StatusCode, body: Bytes) -> Response<Body> {
     let mut response = Response::new(Body::whole(body));
     *response.status_mut() = status;
@@ -36,6 +54,12 @@ pub(super) fn empty_response(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     response
+}
+
+/// Returns the response to a message that is not answered.
+pub(super) fn accepted(measure: &mut RequestMeasure) -> Response<Body> {
+    measure.set_outcome(Outcome::Accepted);
+    empty_response(StatusCode::ACCEPTED)
 }
 
 pub(super) fn event_stream(body: Body) -> Response<Body> {

@@ -2,7 +2,7 @@
 //! all.
 //!
 //! A sender is a principal or, without authentication, the network that a request comes from. Its counters exist only
-//! while it has a connection, a session or an exchange.
+//! while it has a connection, a session or an exchange, or while its principal is remembered with its token.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -123,7 +123,10 @@ impl Senders {
 
     /// Returns the sender with this principal.
     pub(super) fn principal(self: &Arc<Self>, principal: &Principal) -> Arc<Sender> {
-        self.find(SenderKey::Principal(principal.shared_name()))
+        let find = || self.find(SenderKey::Principal(principal.shared_name()));
+        let kept = principal.kept_sender().get_or_init(find);
+        // A principal can be used with several servers.
+        if Arc::ptr_eq(&kept.all, self) { Arc::clone(kept) } else { find() }
     }
 
     /// Returns the sender with this address, which is `None` if the address is not known.
@@ -132,13 +135,16 @@ impl Senders {
     }
 
     /// Returns the number of known senders.
-    #[cfg(test)]
     pub(super) fn known_count(&self) -> usize {
         self.lock().len()
     }
 
+    /// Returns the number of sessions of all senders.
+    pub(super) fn session_count(&self) -> usize {
+        self.sessions.used()
+    }
+
     /// Returns the number of exchanges of all senders.
-    #[cfg(test)]
     pub(super) fn exchange_count(&self) -> usize {
         self.exchanges.used()
     }
@@ -247,6 +253,23 @@ mod tests {
         let mut limits = HttpLimits::default();
         set(&mut limits);
         Senders::new(&limits)
+    }
+
+    #[test]
+    fn a_principal_that_is_kept_has_a_sender_at_each_server() {
+        let (one, other) = (Senders::new(&HttpLimits::default()), Senders::new(&HttpLimits::default()));
+        let ada = Principal::new("ada");
+        let first = one.principal(&ada);
+        assert!(
+            Arc::ptr_eq(&first, &one.principal(&ada)) && Arc::ptr_eq(&first, &one.principal(&Principal::new("ada")))
+        );
+        assert!(!Arc::ptr_eq(&first, &other.principal(&ada)));
+        // A changed copy has the same name, and so the same sender.
+        assert!(Arc::ptr_eq(&first, &one.principal(&ada.clone().scopes(["a"]))));
+        drop(first);
+        assert_eq!((one.known_count(), other.known_count()), (1, 0), "the principal keeps the first");
+        drop(ada);
+        assert_eq!(one.known_count(), 0);
     }
 
     #[test]

@@ -1,11 +1,9 @@
 //! Legacy sessions. A session is one MCP connection whose messages arrive in many HTTP requests.
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::{Arc, OnceLock, PoisonError, Weak};
-use std::task::{Context, Poll};
+use std::sync::{Arc, PoisonError, Weak};
+use std::task::Poll;
 
-use barewire_proto::frame;
 use barewire_proto::http::EventId;
 use barewire_proto::mcp::{ParsedMessage, Revision};
 use base64::Engine;
@@ -13,17 +11,17 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::body::{KeepAlive, event};
+use super::body::KeepAlive;
 use super::capacity::Capacity;
+use super::cluster::{SessionLink, task_owner};
 use super::endpoint::HttpEndpoint;
-use super::mailbox::{
-    Mailbox, MailboxShared, Mailboxes, ResponseStart, ResumedStream, SessionOutlet, StreamItem, StreamReader,
-    UNSOLICITED,
-};
+use super::mailbox::{Mailbox, MailboxShared, ResponseStart, UNSOLICITED};
+use super::mailboxes::{Mailboxes, ResumedStream, SessionOutlet};
 use super::sender::{ExchangeGuard, Sender};
 use super::sessions::SessionEntry;
 use super::{HttpLimits, Principal};
 use crate::peer::{AnyCaller, Delivery, EndReason, Exchange, Exchanges, later};
+use crate::server::legacy_client::HandshakeFacts;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::until::until;
@@ -34,8 +32,10 @@ pub(super) struct Session {
     exchanges: Exchanges<SessionOutlet>,
     mailboxes: Arc<Mailboxes>,
     /// The name of the principal that opened the session. Other principals cannot use the session.
-    principal: Option<Arc<str>>,
-    negotiated: Arc<OnceLock<Revision>>,
+    pub(super) principal: Option<Arc<str>>,
+    pub(super) facts: Arc<HandshakeFacts>,
+    /// The session in the cluster, if the server is in one.
+    pub(super) link: Option<Arc<SessionLink>>,
     last_exchange: AtomicU64,
     /// The number of HTTP exchanges of this session in progress.
     active_uses: AtomicUsize,
@@ -73,29 +73,47 @@ impl Session {
         let mut random = [0; 24];
         getrandom::fill(&mut random).ok()?;
         let id: Arc<str> = BASE64.encode(random).into();
+        let link = endpoint.cluster.as_ref().map(|node| node.new_link(&id));
+        Some(Self::with_id(endpoint, id, principal.map(Principal::shared_name), sender, link))
+    }
+
+    /// Creates a session with this id, which another node of the cluster may know already.
+    pub(super) fn with_id(
+        endpoint: &HttpEndpoint,
+        id: Arc<str>,
+        principal: Option<Arc<str>>,
+        sender: &Arc<Sender>,
+        link: Option<Arc<SessionLink>>,
+    ) -> Arc<Self> {
         let shared =
             MailboxShared { session: Arc::clone(&id), events: Arc::clone(&endpoint.events), waiting: Arc::default() };
-        let (mailboxes, negotiated) = (Mailboxes::new(shared), Arc::<OnceLock<Revision>>::default());
-        let settings = endpoint.session_settings(Arc::clone(&negotiated));
-        let exchanges = Exchanges::new(settings, |room| SessionOutlet::new(Arc::clone(&mailboxes), room));
-        Some(Arc::new(Self {
+        let node = endpoint.cluster.as_ref().filter(|_| link.is_some());
+        let shared_owner = node.map(|_| task_owner(&id));
+        let facts = Arc::new(HandshakeFacts { shared_owner, ..HandshakeFacts::default() });
+        let mailboxes = Mailboxes::new(shared, node.map_or(UNSOLICITED, |node| node.unsolicited_stream()));
+        let mut settings = endpoint.session_settings(Arc::clone(&facts));
+        settings.calls_after = node.map_or(0, |node| node.calls_after());
+        let outlet = |room| SessionOutlet::new(Arc::clone(&mailboxes), link.clone(), room);
+        let exchanges = Exchanges::new(settings, outlet);
+        Arc::new(Self {
             id,
             exchanges,
             mailboxes,
-            principal: principal.map(Principal::shared_name),
-            negotiated,
+            principal,
+            facts,
+            link,
             last_exchange: AtomicU64::new(UNSOLICITED),
             active_uses: AtomicUsize::new(0),
             last_used: Mutex::new(Instant::now()),
             running: Arc::new(Capacity::new(endpoint.limits.exchanges_per_session)),
             sender: Arc::clone(sender),
             entry: SessionEntry::default(),
-        }))
+        })
     }
 
     /// Returns the revision that `initialize` negotiated, or `None` before `initialize`.
     pub(super) fn revision(&self) -> Option<Revision> {
-        self.negotiated.get().copied()
+        self.facts.revision.get().copied()
     }
 
     /// Marks the session as in use until the returned value is dropped.
@@ -104,23 +122,57 @@ impl Session {
         SessionUse(Arc::clone(self))
     }
 
+    /// Whether the client has confirmed the handshake.
+    pub(super) fn is_handshake_complete(&self) -> bool {
+        self.facts.is_complete.load(Ordering::Acquire)
+    }
+
     /// Passes a message to the session. If the message expects a response, the response is added to the returned
-    /// mailbox.
+    /// mailbox. `requests` are the ids of the requests in the message, for a server in a cluster.
     pub(super) fn post(
         &self,
         message: ParsedMessage<Bytes>,
         caller: Option<AnyCaller>,
         expected: ExpectedResponse,
+        requests: Bytes,
     ) -> Option<Arc<Mailbox>> {
-        let number = self.last_exchange.fetch_add(1, Ordering::Relaxed) + 1;
-        let exchange = Exchange(number);
+        let exchange = self.next_exchange();
         let mailbox = match expected {
             ExpectedResponse::None => None,
-            ExpectedResponse::Ping => Some(self.mailboxes.open(exchange, None)),
-            ExpectedResponse::Counted(guard) => Some(self.mailboxes.open(exchange, Some(guard))),
+            ExpectedResponse::Ping => Some(self.mailboxes.open(exchange, requests, None)),
+            ExpectedResponse::Counted(guard) => Some(self.mailboxes.open(exchange, requests, Some(guard))),
         };
         self.exchanges.deliver(Delivery { exchange, caller, message });
         mailbox
+    }
+
+    /// Passes a message to the session that another node of the cluster has received, or that it has handled before.
+    /// Its response, if it has one, is dropped.
+    pub(super) fn deliver(&self, frame: Bytes) {
+        let message = ParsedMessage::read(frame, MAX_FORWARDED_DEPTH);
+        self.exchanges.deliver(Delivery { exchange: self.next_exchange(), caller: None, message });
+    }
+
+    fn next_exchange(&self) -> Exchange {
+        Exchange(match &self.link {
+            Some(link) => link.response_stream(),
+            None => self.last_exchange.fetch_add(1, Ordering::Relaxed) + 1,
+        })
+    }
+
+    /// Adds a message that belongs to no request, and that another node of the cluster has sent here.
+    pub(super) fn push_unsolicited(&self, message: Bytes) {
+        self.mailboxes.push_unsolicited(message);
+    }
+
+    /// Whether messages can still be added to this stream.
+    pub(super) fn has_stream(&self, stream: u64) -> bool {
+        self.mailboxes.is_open(stream)
+    }
+
+    /// Wakes what waits for room in the output, after messages were written.
+    pub(super) fn has_written(&self) {
+        self.exchanges.wake_for_room();
     }
 
     /// Returns the mailbox for messages that belong to no request.
@@ -145,6 +197,11 @@ impl Session {
         self.mailboxes.unsolicited.finish();
     }
 
+    /// Whether the session has ended here.
+    pub(super) fn is_over(&self) -> bool {
+        self.exchanges.is_over()
+    }
+
     /// Whether an HTTP exchange of this session is in progress.
     pub(super) fn is_in_use(&self) -> bool {
         self.active_uses.load(Ordering::Acquire) > 0
@@ -157,7 +214,7 @@ impl Session {
 
     /// Whether this principal may use the session, and the session has not ended.
     pub(super) fn is_open_to(&self, principal: Option<&Principal>) -> bool {
-        self.principal.as_deref() == principal.map(Principal::name) && !self.exchanges.is_over()
+        self.principal.as_deref() == principal.map(Principal::name) && !self.is_over()
     }
 
     /// Whether the session has been unused for longer than the limit.
@@ -183,6 +240,10 @@ impl Session {
             while let Some(at) = endpoint.upgrade().map(|endpoint| self.expires_at(&endpoint.limits)) {
                 tokio::time::sleep_until(at).await;
                 let Some(endpoint) = endpoint.upgrade() else { return };
+                if self.is_expired(&endpoint.limits) && self.is_needed_elsewhere(&endpoint).await {
+                    self.touch();
+                    continue;
+                }
                 if endpoint.sessions.remove_if_expired(&self, &endpoint.limits) {
                     return;
                 }
@@ -193,11 +254,42 @@ impl Session {
                 }
             }
         };
-        until(self.exchanges.drive(), expires).await;
+        until(until(self.exchanges.drive(), expires), self.keep_record(&endpoint)).await;
         if let Some(endpoint) = endpoint.upgrade() {
             endpoint.sessions.remove(&self);
         }
         self.end();
+    }
+}
+
+impl Session {
+    fn touch(&self) {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Whether a session that is not used here is used on other nodes, which send it what its client is told unasked.
+    async fn is_needed_elsewhere(&self, endpoint: &HttpEndpoint) -> bool {
+        match (&endpoint.cluster, &self.link) {
+            (Some(node), Some(link)) if link.is_home() => node.exists(&self.id).await,
+            _ => false,
+        }
+    }
+
+    /// Keeps the record of the session while it is in use here. Never returns.
+    async fn keep_record(&self, endpoint: &Weak<HttpEndpoint>) {
+        if self.link.is_none() {
+            return std::future::pending().await;
+        }
+        while let Some(every) = endpoint.upgrade().map(|endpoint| endpoint.limits.session_idle / 3) {
+            tokio::time::sleep(every).await;
+            if let Some(endpoint) = endpoint.upgrade()
+                && let Some(node) = &endpoint.cluster
+                && !self.is_idle()
+            {
+                node.keep(&endpoint, &self.id).await;
+            }
+        }
+        std::future::pending().await
     }
 }
 
@@ -218,7 +310,7 @@ impl SessionUse {
 
 impl Drop for SessionUse {
     fn drop(&mut self) {
-        *self.0.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.0.touch();
         self.0.active_uses.fetch_sub(1, Ordering::AcqRel);
     }
 }
@@ -246,121 +338,5 @@ pub(super) async fn response_start(mailbox: &Arc<Mailbox>, endpoint: &HttpEndpoi
     first
 }
 
-/// The events of one stream of a session, as one connection reads them.
-pub(super) struct SessionEvents {
-    /// The reader, if messages can still be added to the stream.
-    reader: Option<StreamReader>,
-    /// Stored events that are sent again before any new event.
-    replay: VecDeque<(EventId, Bytes)>,
-    /// The sequence number of the last event sent on this connection.
-    last: u64,
-    /// The bytes that the stream starts with, if they have not been sent yet.
-    first: Option<Bytes>,
-    /// Whether all events have been sent, so that the connection closes.
-    is_finished: bool,
-    keep_alive: KeepAlive,
-    session_use: SessionUse,
-    /// Makes a GET stream count as a running request while it is open.
-    _guard: Option<ExchangeGuard>,
-}
-
-impl SessionEvents {
-    /// Starts a stream from its beginning. In revisions with priming events the stream starts with an event that has
-    /// only an id, from which the client can resume.
-    pub(super) fn begin(
-        mailbox: Arc<Mailbox>,
-        reader: u64,
-        session: &Arc<Session>,
-        endpoint: &HttpEndpoint,
-        guard: Option<ExchangeGuard>,
-    ) -> Self {
-        let has_priming = session.revision().is_some_and(Revision::has_polling);
-        let first = has_priming.then(|| {
-            let mut out = Vec::new();
-            frame::sse_retry(&mut out, endpoint.limits.retry);
-            match mailbox.take_priming_id() {
-                Some(id) => event(&mut out, Some(id), b""),
-                None => out.push(b'\n'),
-            }
-            out.into()
-        });
-        Self::new(Some(StreamReader::attached(mailbox, reader)), first, session, endpoint, guard)
-    }
-
-    /// Continues a stream after the event `last`.
-    pub(super) fn resume(
-        resumed: ResumedStream,
-        last: EventId,
-        session: &Arc<Session>,
-        endpoint: &HttpEndpoint,
-        guard: Option<ExchangeGuard>,
-    ) -> Self {
-        let mut events = Self::new(resumed.reader, None, session, endpoint, guard);
-        (events.last, events.replay) = (last.sequence, resumed.replay.into());
-        events
-    }
-
-    fn new(
-        reader: Option<StreamReader>,
-        first: Option<Bytes>,
-        session: &Arc<Session>,
-        endpoint: &HttpEndpoint,
-        guard: Option<ExchangeGuard>,
-    ) -> Self {
-        Self {
-            reader,
-            replay: VecDeque::new(),
-            last: 0,
-            first,
-            is_finished: false,
-            keep_alive: KeepAlive::new(endpoint.limits.keep_alive),
-            session_use: session.begin_use(),
-            _guard: guard,
-        }
-    }
-
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if let Some(first) = self.first.take() {
-            return Poll::Ready(Some(first));
-        }
-        if let Some((id, message)) = self.replay.pop_front() {
-            self.last = id.sequence;
-            let mut out = Vec::with_capacity(message.len() + EVENT_FIELDS_BYTES);
-            event(&mut out, Some(id), &message);
-            return Poll::Ready(Some(out.into()));
-        }
-        if self.is_finished {
-            return Poll::Ready(None);
-        }
-        let Some(reader) = &self.reader else { return Poll::Ready(None) };
-        match reader.poll_next(context) {
-            Poll::Ready(StreamItem::Messages(messages)) => {
-                let mut out = Vec::new();
-                let last = self.last;
-                for queued in messages.into_iter().filter(|queued| queued.id.sequence > last) {
-                    self.last = queued.id.sequence;
-                    event(&mut out, Some(queued.id), &queued.message);
-                }
-                self.keep_alive.reset();
-                self.session_use.0.exchanges.wake_for_room();
-                if out.is_empty() {
-                    context.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
-                Poll::Ready(Some(out.into()))
-            }
-            Poll::Ready(StreamItem::HangUp(retry)) => {
-                self.is_finished = true;
-                let mut out = Vec::new();
-                frame::sse_retry(&mut out, retry);
-                out.push(b'\n');
-                Poll::Ready(Some(out.into()))
-            }
-            Poll::Ready(StreamItem::End) => Poll::Ready(None),
-            Poll::Pending => self.keep_alive.poll(context).map(Some),
-        }
-    }
-}
-
-/// The approximate number of bytes of an event besides its message.
-const EVENT_FIELDS_BYTES: usize = 48;
+/// Messages that another node has received are within its limits.
+const MAX_FORWARDED_DEPTH: usize = 100_000;

@@ -65,14 +65,28 @@ impl Sessions {
         Some(session_use)
     }
 
+    /// Returns the session with this id, if it is open, without a check of the principal: for other nodes of the cluster.
+    pub(super) fn peek(&self, id: &str) -> Option<Arc<Session>> {
+        self.lock().by_id.get(id).filter(|session| !session.is_over()).cloned()
+    }
+
     /// Adds a session. If there is no room, a session that is not in use makes room for it. Returns `false` if there is
     /// none.
     pub(super) fn admit(&self, session: &Arc<Session>, log: &Log) -> bool {
+        self.admit_once(session, log).is_some()
+    }
+
+    /// Adds a session as [`Self::admit`] does, unless there is one with its id, which another request has taken over
+    /// from the store of the cluster at the same time. Returns the session with this id, or `None` if there is no room.
+    pub(super) fn admit_once(&self, session: &Arc<Session>, log: &Log) -> Option<Arc<Session>> {
         let mut table = self.lock();
+        if let Some(known) = table.by_id.get(&session.id).filter(|known| !known.is_over()) {
+            return Some(Arc::clone(known));
+        }
         let evicted = if session.sender.begin_session() {
             None
         } else {
-            let Some(evicted) = table.find_evictable(&session.sender) else { return false };
+            let evicted = table.find_evictable(&session.sender)?;
             if !evicted.entry.is_silent() {
                 log.report(format_args!("a session that was not in use was ended, to make room for another client"));
             }
@@ -80,7 +94,7 @@ impl Sessions {
             evicted.entry.leave(&evicted.sender);
             // Places are taken only while the table is locked, so no other session has taken this one.
             if !session.sender.begin_session() {
-                return false;
+                return None;
             }
             Some(evicted)
         };
@@ -90,7 +104,7 @@ impl Sessions {
         if let Some(evicted) = evicted {
             evicted.end();
         }
-        true
+        Some(Arc::clone(session))
     }
 
     /// Removes a session that has been unused for longer than the limit. Returns `false` if it has not been.
@@ -127,7 +141,10 @@ impl SessionTable {
     }
 
     fn remove(&mut self, session: &Session) {
-        self.by_id.remove(&session.id);
+        // In a cluster, a session that has ended here may be here again.
+        if self.by_id.get(&session.id).is_some_and(|known| std::ptr::eq(&**known, session)) {
+            self.by_id.remove(&session.id);
+        }
         self.speaks(session);
     }
 

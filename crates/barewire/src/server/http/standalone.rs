@@ -104,6 +104,7 @@ pub(super) fn start(
     }
     StandaloneStart::Running(Box::new(StandaloneEvents {
         dispatcher: Some(dispatcher),
+        answer: None,
         first: None,
         keep_alive: KeepAlive::new(endpoint.limits.keep_alive),
         shutdown: endpoint.shutdown.subscribe(),
@@ -144,6 +145,8 @@ impl SpareDispatchers {
 pub(super) struct StandaloneEvents {
     /// The dispatcher that runs the request. `None` after the response was sent.
     dispatcher: Option<Box<Dispatcher<StandaloneOutlet>>>,
+    /// The response, after it was sent.
+    answer: Option<MessageKind>,
     /// The keep-alive comment that the stream starts with, if there was no message for so long.
     first: Option<Bytes>,
     keep_alive: KeepAlive,
@@ -161,6 +164,11 @@ impl StandaloneEvents {
             return answer(dispatcher);
         }
         StandaloneResponse::Events(self)
+    }
+
+    /// Returns the response, if the stream has contained it.
+    pub(super) fn answer(&self) -> Option<MessageKind> {
+        self.answer
     }
 
     fn poll_first(&mut self, context: &mut Context<'_>) -> Poll<()> {
@@ -188,12 +196,11 @@ impl StandaloneEvents {
         }
         let more = dispatcher.poll(context);
         let mut out = Vec::new();
-        let mut is_answered = false;
         while let Some(queued) = dispatcher.outlet().take() {
             event(&mut out, None, &queued.message);
-            is_answered |= queued.sent.is_answer();
+            self.answer = self.answer.or(Some(queued.sent).filter(|sent| sent.is_answer()));
         }
-        if is_answered {
+        if self.answer.is_some() {
             self.dispatcher = None;
         }
         if !out.is_empty() {

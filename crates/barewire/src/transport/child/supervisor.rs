@@ -92,9 +92,7 @@ impl Supervisor {
             if !monitor.is_gone_within(self.grace) {
                 by_us |= !monitor.leader_exited;
                 self.group.kill();
-                // This wait has a time limit, because a process that is blocked in the kernel does not exit even on
-                // SIGKILL.
-                monitor.wait_until(self.grace, |monitor| monitor.leader_exited);
+                monitor.wait_until(KILLED_EXIT_TIME, |monitor| monitor.leader_exited);
             }
         }
         let status = if monitor.leader_exited { self.group.end() } else { None };
@@ -161,6 +159,10 @@ impl GroupMonitor {
         Ok(event)
     }
 }
+
+/// The maximum time to wait for the exit after SIGKILL. A process that is blocked in the kernel does not exit even then;
+/// any other exits at once, or as soon as a busy machine gets to it.
+const KILLED_EXIT_TIME: Duration = Duration::from_secs(5);
 
 /// The maximum time to wait for the rest of stderr. Reading the pipe takes far less time, unless a callback is slow.
 const STDERR_DRAIN_TIME: Duration = Duration::from_millis(200);

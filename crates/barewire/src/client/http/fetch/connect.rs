@@ -1,13 +1,14 @@
 //! Opens the connection for a URI: name lookup, TCP, proxy, TLS.
 
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use std::vec;
 
+use barewire_proto::auth::NetworkPolicy;
 use bytes::Bytes;
 use http::header::{self, HeaderValue};
 use http::{Request, StatusCode, Uri};
@@ -32,24 +33,35 @@ pub(super) struct Connector {
     tls: Arc<Tls>,
     proxies: Arc<Proxies>,
     timeout: Duration,
+    policy: Option<NetworkPolicy>,
 }
 
 impl Connector {
     pub(super) fn new(tls: Tls, proxies: Arc<Proxies>, timeout: Duration) -> Self {
-        let mut tcp = HttpConnector::new_with_resolver(Resolver);
-        // Each message is written as a whole, so waiting for more data to fill a packet would only cause a delay.
-        tcp.set_nodelay(true);
-        // The connector divides this time among the addresses of a host, so an address that does not respond cannot use
-        // up all the time.
-        tcp.set_connect_timeout(Some(timeout));
-        // Detects a lost connection even if nothing is sent for hours.
-        tcp.set_keepalive(Some(KEEPALIVE));
-        tcp.enforce_http(false);
-        Self { tcp, tls: Arc::new(tls), proxies, timeout }
+        Self { tcp: tcp_connector(timeout, None), tls: Arc::new(tls), proxies, timeout, policy: None }
+    }
+
+    /// Returns a connector that connects only to addresses that the policy allows. The addresses that are checked are
+    /// those that are connected to, so a name whose addresses change between two lookups gains nothing. A proxy looks
+    /// names up itself; for a connection through a proxy, only a host that is an address is checked.
+    #[cfg(feature = "oauth")]
+    pub(super) fn with_policy(&self, policy: NetworkPolicy) -> Self {
+        Self { policy: Some(policy), ..self.clone() }
+    }
+
+    /// Returns the `Proxy-Authorization` header for a request to this URI, if it goes to a proxy that needs one.
+    #[cfg(feature = "oauth")]
+    pub(super) fn proxy_authorization(&self, uri: &Uri) -> Option<(http::HeaderName, HeaderValue)> {
+        self.proxies.authorization(uri)
     }
 
     async fn connect(self, uri: Uri) -> Result<TokioIo<PooledStream>, FetchError> {
         let origin = Origin::from_uri(&uri);
+        // A host that is an address is not looked up.
+        if let (Some(policy), Ok(address)) = (&self.policy, origin.host().parse::<IpAddr>()) {
+            let refused = |why| FetchError::Address { host: origin.host().to_owned(), why };
+            policy.check_address(address).map_err(refused)?;
+        }
         let stream = match self.proxies.for_uri(&uri)? {
             None => self.connect_direct(uri, &origin).await?,
             Some(proxy) => self.connect_through(proxy, &origin).await?,
@@ -58,8 +70,14 @@ impl Connector {
     }
 
     async fn connect_direct(&self, uri: Uri, origin: &Origin) -> Result<PooledStream, FetchError> {
-        let tcp = self.tcp.clone().call(uri).await.map_err(|error| FetchError::of_tcp(origin, &error))?;
-        self.with_tls(tcp.into_inner(), origin).await
+        // Connections to a proxy use `tcp`, which has no policy: the user has named the proxy.
+        let mut tcp = match self.policy {
+            None => self.tcp.clone(),
+            policy => tcp_connector(self.timeout, policy),
+        };
+        let tcp = tcp.call(uri).await.map_err(|error| FetchError::of_tcp(origin, &error))?.into_inner();
+        let address = tcp.peer_addr().ok().map(|address| RemoteAddress(address.ip()));
+        Ok(PooledStream { address, ..self.with_tls(tcp, origin).await? })
     }
 
     /// Adds TLS if the scheme of `origin` is https.
@@ -87,7 +105,7 @@ impl Connector {
                     let tunnel = tunnel(io, &origin.authority(), auth.as_ref()).await.map_err(failed)?;
                     self.with_tls(tunnel, origin).await
                 } else {
-                    Ok(PooledStream { io, whole_urls: true })
+                    Ok(PooledStream { io, whole_urls: true, address: None })
                 }
             }
             ProxyKind::Socks { auth } => {
@@ -130,6 +148,20 @@ impl Service<Uri> for Connector {
     }
 }
 
+/// Returns a connector for TCP that connects only to addresses that the policy allows.
+fn tcp_connector(timeout: Duration, policy: Option<NetworkPolicy>) -> HttpConnector<Resolver> {
+    let mut tcp = HttpConnector::new_with_resolver(Resolver { policy });
+    // Each message is written as a whole, so waiting for more data to fill a packet would only cause a delay.
+    tcp.set_nodelay(true);
+    // The connector divides this time among the addresses of a host, so an address that does not respond cannot use up
+    // all the time.
+    tcp.set_connect_timeout(Some(timeout));
+    // Detects a lost connection even if nothing is sent for hours.
+    tcp.set_keepalive(Some(KEEPALIVE));
+    tcp.enforce_http(false);
+    tcp
+}
+
 /// Sends CONNECT to the proxy, and returns the tunnel to `authority`.
 async fn tunnel(
     io: Box<dyn ByteStream>,
@@ -163,17 +195,34 @@ pub(super) struct PooledStream {
     io: Box<dyn ByteStream>,
     /// Whether the peer is a proxy that reads the requests, so that request lines need absolute URLs.
     whole_urls: bool,
+    /// The address of the server, if there is no proxy.
+    address: Option<RemoteAddress>,
 }
 
 impl PooledStream {
+    /// Returns the address of the server, if there is no proxy.
+    pub(super) fn remote_address(&self) -> Option<IpAddr> {
+        self.address.map(|address| address.0)
+    }
+}
+
+/// The address of the server that sent a response. Responses have it as an extension.
+#[derive(Clone, Copy)]
+pub(crate) struct RemoteAddress(pub(crate) IpAddr);
+
+impl PooledStream {
     fn to_server(io: impl ByteStream + 'static) -> Self {
-        Self { io: Box::new(io), whole_urls: false }
+        Self { io: Box::new(io), whole_urls: false, address: None }
     }
 }
 
 impl Connection for PooledStream {
     fn connected(&self) -> Connected {
-        Connected::new().proxy(self.whole_urls)
+        let connected = Connected::new().proxy(self.whole_urls);
+        match self.address {
+            Some(address) => connected.extra(address),
+            None => connected,
+        }
     }
 }
 
@@ -211,7 +260,9 @@ impl AsyncWrite for PooledStream {
 
 /// The system's resolver, with an error type that can be recognized among the connector's errors.
 #[derive(Clone)]
-struct Resolver;
+struct Resolver {
+    policy: Option<NetworkPolicy>,
+}
 
 impl Service<Name> for Resolver {
     type Response = vec::IntoIter<SocketAddr>;
@@ -223,9 +274,17 @@ impl Service<Name> for Resolver {
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
+        let policy = self.policy;
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(ResolveError)?;
-            Ok(found.collect::<Vec<_>>().into_iter())
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(ResolveError::Lookup)?;
+            let mut found = found.collect::<Vec<_>>();
+            let Some(policy) = policy else { return Ok(found.into_iter()) };
+            let refusal = found.iter().find_map(|address| policy.check_address(address.ip()).err());
+            found.retain(|address| policy.check_address(address.ip()).is_ok());
+            if let (true, Some(why)) = (found.is_empty(), refusal) {
+                return Err(ResolveError::Refused(why));
+            }
+            Ok(found.into_iter())
         })
     }
 }

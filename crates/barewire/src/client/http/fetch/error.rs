@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 use std::io;
 use std::time::Duration;
 
+use barewire_proto::auth::NetworkRefusal;
 use barewire_proto::transcript::EscapeWriter;
 use hyper_util::client::legacy;
 
@@ -40,12 +41,22 @@ pub enum FetchError {
     },
     /// The token provider or the challenge handler failed.
     Token(String),
+    /// The sign-in failed.
+    #[cfg(feature = "oauth")]
+    SignIn(Box<crate::client::oauth::SignInError>),
     /// The host name could not be resolved.
     Resolve {
         /// The host.
         host: String,
         /// The resolver's error.
         why: String,
+    },
+    /// The host has an address that the client must not connect to on behalf of a server elsewhere.
+    Address {
+        /// The host.
+        host: String,
+        /// The reason.
+        why: NetworkRefusal,
     },
     /// The connection failed.
     Connect {
@@ -110,7 +121,11 @@ impl FetchError {
     pub fn may_have_been_sent(&self) -> bool {
         match self {
             Self::Url(_) | Self::Header { .. } | Self::Roots(_) | Self::ProxySetting { .. } | Self::Token(_) => false,
-            Self::Resolve { .. } | Self::Connect { .. } | Self::Tls { .. } | Self::Proxy { .. } => false,
+            // The server has refused the request, or it was not sent yet.
+            #[cfg(feature = "oauth")]
+            Self::SignIn(_) => false,
+            Self::Resolve { .. } | Self::Address { .. } | Self::Connect { .. } => false,
+            Self::Tls { .. } | Self::Proxy { .. } => false,
             Self::Redirect { .. } | Self::TimedOut { .. } | Self::Answer { .. } => true,
             Self::TooLong { .. } | Self::Reset { .. } => true,
         }
@@ -151,7 +166,10 @@ impl FetchError {
     /// Converts an error of the TCP connector.
     pub(super) fn of_tcp(origin: &Origin, error: &(dyn Error + 'static)) -> Self {
         match find::<ResolveError>(error) {
-            Some(ResolveError(why)) => Self::Resolve { host: origin.host().to_owned(), why: shown(&why.to_string()) },
+            Some(ResolveError::Lookup(why)) => {
+                Self::Resolve { host: origin.host().to_owned(), why: shown(&why.to_string()) }
+            }
+            Some(ResolveError::Refused(why)) => Self::Address { host: origin.host().to_owned(), why: *why },
             None => Self::Connect { origin: origin.to_string(), why: innermost(error) },
         }
     }
@@ -196,9 +214,12 @@ impl fmt::Display for FetchError {
             Self::Roots(why) => write!(f, "the certificates to trust cannot be read: {why}"),
             Self::ProxySetting { name, what } => write!(f, "the proxy in {name} {what}"),
             Self::Token(why) => write!(f, "no token for the request: {why}"),
+            #[cfg(feature = "oauth")]
+            Self::SignIn(error) => write!(f, "{error}"),
             Self::Resolve { host, why } => {
                 write!(f, "the host name {} cannot be resolved: {why}; is it spelled correctly?", shown(host))
             }
+            Self::Address { host, why } => write!(f, "{} is not contacted: {why}", shown(host)),
             Self::Connect { origin, why } => {
                 write!(f, "cannot connect to {}: {why}; is the server running?", shown(origin))
             }
@@ -225,11 +246,18 @@ impl Error for FetchError {}
 
 /// An error of the resolver. It is a separate type so that it can be found among the sources of the connector's errors.
 #[derive(Debug)]
-pub(super) struct ResolveError(pub(super) io::Error);
+pub(super) enum ResolveError {
+    Lookup(io::Error),
+    /// No address of the host may be connected to.
+    Refused(NetworkRefusal),
+}
 
 impl fmt::Display for ResolveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
+        match self {
+            Self::Lookup(error) => fmt::Display::fmt(error, f),
+            Self::Refused(why) => fmt::Display::fmt(why, f),
+        }
     }
 }
 

@@ -12,6 +12,8 @@ mod connect;
 mod dial;
 mod error;
 mod headers;
+#[cfg(feature = "oauth")]
+mod plain;
 mod proxy;
 mod redirect;
 mod response;
@@ -31,12 +33,20 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 pub use dial::{DialedStream, Dialer};
+#[cfg(feature = "oauth")]
+pub use dial::{MetadataError, MetadataResponse};
 pub use error::FetchError;
+#[cfg(feature = "oauth")]
+pub(crate) use plain::{PLAIN_TIMEOUT, PlainFetch, PlainRequest, PlainResponse};
 pub use redirect::RedirectError;
 pub(crate) use response::FetchResponse;
 pub(crate) use url::HttpUrl;
 
-use super::credentials::{Challenge, ChallengeResponse, OnChallenge, Secret, TokenProvider};
+#[cfg(feature = "oauth")]
+use super::credentials::SignOut;
+use super::credentials::{
+    AccessGrant, Authorizer, Challenge, ChallengeResponse, OnChallenge, RefusedRequest, Secret, TokenProvider,
+};
 use super::endpoint::Endpoint;
 use crate::Failure;
 use crate::peer::shown;
@@ -59,7 +69,16 @@ struct FetchShared {
     custom: HeaderMap,
     tokens: Option<Arc<dyn TokenProvider>>,
     challenges: Option<Arc<dyn OnChallenge>>,
+    sign_in: Option<Arc<dyn Authorizer>>,
     proxies: Arc<Proxies>,
+}
+
+/// The credentials of one request.
+#[derive(Clone)]
+enum Credential {
+    None,
+    Bearer(Secret),
+    Grant(Arc<dyn AccessGrant>),
 }
 
 /// The parts of a request that stay the same across redirects.
@@ -80,17 +99,15 @@ impl Fetch {
         let proxies = Arc::new(proxies);
         let tls = Tls::trusting(&endpoint.roots)?;
         let connector = Connector::new(tls, Arc::clone(&proxies), endpoint.connect_timeout);
-        let pool = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
-            .http1_max_buf_size(MAX_HEAD_BYTES)
-            .build(connector);
+        let sign_in = authorizer(endpoint, &url, &connector)?;
+        let pool = pool(connector);
         let shared = FetchShared {
             origin: url.origin(),
             url,
             custom: headers::custom(&endpoint.headers)?,
             tokens: endpoint.tokens.clone(),
             challenges: endpoint.challenges.clone(),
+            sign_in,
             proxies,
         };
         Ok(Self { pool, shared: Arc::new(shared) })
@@ -101,11 +118,20 @@ impl Fetch {
         &self.shared.url
     }
 
+    /// Forgets the sign-in.
+    #[cfg(feature = "oauth")]
+    pub(crate) async fn sign_out(&self) -> Result<SignOut, FetchError> {
+        match &self.shared.sign_in {
+            Some(sign_in) => sign_in.sign_out().await,
+            None => Ok(SignOut::NotSignedIn),
+        }
+    }
+
     /// Sends a request, and returns the response as soon as its headers have arrived.
     ///
     /// `headers` are the headers of the protocol. The endpoint's own headers and the token are added if `url` has the
-    /// endpoint's origin. After a 401 or 403 the request is sent once more if the challenge handler returns a token.
-    /// Then `timeout` starts over: it limits the server's response time, not the time that a user needs to log in.
+    /// endpoint's origin. After a 401 or 403 the request is sent again if the sign-in or the challenge handler returns a
+    /// token. Then `timeout` starts over: it limits the server's response time, not the time that a user needs to log in.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -115,30 +141,92 @@ impl Fetch {
         timeout: Option<Duration>,
     ) -> Result<FetchResponse, FetchError> {
         let request = FetchRequest { method: &method, headers, body: &body };
-        let same_origin = url.origin() == self.shared.origin;
-        let token = match &self.shared.tokens {
-            Some(tokens) if same_origin => tokens.token().await.map_err(|failure| no_token(&failure))?,
-            _ => None,
-        };
-        let response = self.send_within(timeout, &request, url, token.as_ref()).await?;
-        let challenged = matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        let Some(challenges) = self.shared.challenges.as_ref().filter(|_| challenged && response.same_origin) else {
-            return Ok(response);
+        let mut credential = self.credential(url).await?;
+        for attempts in 1.. {
+            let response = self.send_within(timeout, &request, url, &credential).await?;
+            match self.react(&response, &credential, attempts).await? {
+                None => return Ok(response),
+                Some(next) => credential = next,
+            }
+        }
+        unreachable!("the number of attempts is limited")
+    }
+
+    /// Returns the credentials for a request to `url`.
+    async fn credential(&self, url: &HttpUrl) -> Result<Credential, FetchError> {
+        if url.origin() != self.shared.origin {
+            return Ok(Credential::None);
+        }
+        if let Some(sign_in) = &self.shared.sign_in {
+            return Ok(sign_in.grant().await?.map_or(Credential::None, Credential::Grant));
+        }
+        let Some(tokens) = &self.shared.tokens else { return Ok(Credential::None) };
+        let token = tokens.token().await.map_err(|failure| no_token(&failure))?;
+        Ok(token.map_or(Credential::None, Credential::Bearer))
+    }
+
+    /// Decides whether a request is sent once more, and with which credentials. `None` if the response is final.
+    async fn react(
+        &self,
+        response: &FetchResponse,
+        sent: &Credential,
+        attempts: usize,
+    ) -> Result<Option<Credential>, FetchError> {
+        if !response.same_origin {
+            return Ok(None);
+        }
+        let is_challenge = matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        if let Some(sign_in) = &self.shared.sign_in {
+            sign_in.responded(response.status, &response.headers);
+            if !is_challenge || attempts >= MAX_ATTEMPTS {
+                return Ok(None);
+            }
+            let refusal = RefusedRequest {
+                status: response.status,
+                headers: &response.headers,
+                token: match sent {
+                    Credential::Grant(grant) => Some(grant.access_token()),
+                    Credential::None | Credential::Bearer(_) => None,
+                },
+                address: response.address,
+            };
+            return Ok(sign_in.challenged(refusal).await?.map(Credential::Grant));
+        }
+        let Some(challenges) = self.shared.challenges.as_ref().filter(|_| is_challenge && attempts == 1) else {
+            return Ok(None);
         };
         let values = response.headers.get_all(header::WWW_AUTHENTICATE).iter();
         let challenge = Challenge {
             status: response.status,
             www_authenticate: values.filter_map(|value| Some(value.to_str().ok()?.to_owned())).collect(),
             url: response.url.uri().to_string(),
-            token,
+            token: match sent {
+                Credential::Bearer(token) => Some(token.clone()),
+                Credential::None | Credential::Grant(_) => None,
+            },
         };
         match challenges.challenged(challenge).await.map_err(|failure| no_token(&failure))? {
-            ChallengeResponse::GiveUp => Ok(response),
-            ChallengeResponse::Retry(token) => {
-                drop(response);
-                self.send_within(timeout, &request, url, Some(&token)).await
-            }
+            ChallengeResponse::GiveUp => Ok(None),
+            ChallengeResponse::Retry(token) => Ok(Some(Credential::Bearer(token))),
         }
+    }
+
+    /// Sends a request without a token. A redirect is returned, not followed: what is sent is meant for this URL only.
+    /// Has no timeout.
+    #[cfg(feature = "oauth")]
+    pub(crate) async fn send_without_redirects(
+        &self,
+        method: Method,
+        url: &HttpUrl,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> Result<FetchResponse, FetchError> {
+        let request = FetchRequest { method: &method, headers, body: &body };
+        let request = self.build_request(&request, url, Some(&Credential::None))?;
+        let answer = self.pool.request(request).await;
+        let answer = answer.map_err(|error| FetchError::of_request(&url.origin(), &error))?;
+        self.check_readable(&answer, url)?;
+        Ok(FetchResponse::new(answer, url.clone(), true))
     }
 
     async fn send_within(
@@ -146,9 +234,9 @@ impl Fetch {
         timeout: Option<Duration>,
         request: &FetchRequest<'_>,
         url: &HttpUrl,
-        token: Option<&Secret>,
+        credential: &Credential,
     ) -> Result<FetchResponse, FetchError> {
-        let following = self.follow(request, url, token);
+        let following = self.follow(request, url, credential);
         let Some(after) = timeout else { return following.await };
         let late = |_| Err(FetchError::TimedOut { origin: url.origin().to_string(), after });
         tokio::time::timeout(after, following).await.unwrap_or_else(late)
@@ -159,12 +247,12 @@ impl Fetch {
         &self,
         request: &FetchRequest<'_>,
         url: &HttpUrl,
-        token: Option<&Secret>,
+        credential: &Credential,
     ) -> Result<FetchResponse, FetchError> {
         let mut at = url.clone();
         let mut same_origin = at.origin() == self.shared.origin;
         for followed in 0.. {
-            let request_to_send = self.build_request(request, &at, same_origin.then_some(token))?;
+            let request_to_send = self.build_request(request, &at, same_origin.then_some(credential))?;
             let answer = self.pool.request(request_to_send).await;
             let answer = answer.map_err(|error| FetchError::of_request(&at.origin(), &error))?;
             let location = answer.headers().get(header::LOCATION);
@@ -182,26 +270,28 @@ impl Fetch {
         unreachable!("the number of redirects is limited")
     }
 
-    /// Builds the request to `at`. `credentials` is `None` if `at` must not get any credentials, and `Some(None)` if
-    /// there is no token.
+    /// Builds the request to `at`. `credential` is `None` if `at` must not get any credentials, not even headers of the
+    /// endpoint.
     fn build_request(
         &self,
         request: &FetchRequest<'_>,
         at: &HttpUrl,
-        credentials: Option<Option<&Secret>>,
+        credential: Option<&Credential>,
     ) -> Result<Request<Full<Bytes>>, FetchError> {
-        let mut headers = match credentials {
+        let mut headers = match credential {
             Some(_) => request.headers.clone(),
             None => headers::cross_origin(request.headers),
         };
         headers.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(USER_AGENT));
-        if let Some(token) = credentials {
+        if let Some(credential) = credential {
             for name in self.shared.custom.keys() {
                 headers.remove(name);
             }
             headers.extend(self.shared.custom.iter().map(|(name, value)| (name.clone(), value.clone())));
-            if let Some(token) = token {
-                headers.insert(header::AUTHORIZATION, headers::bearer(token)?);
+            match credential {
+                Credential::None => {}
+                Credential::Bearer(token) => drop(headers.insert(header::AUTHORIZATION, headers::bearer(token)?)),
+                Credential::Grant(grant) => headers.extend(grant.headers(request.method, at)?),
             }
         }
         if let Some(session) = headers.get_mut("mcp-session-id") {
@@ -234,10 +324,40 @@ impl Fetch {
     }
 }
 
+/// Returns the sign-in of an endpoint, if it has one. Its requests to authorization servers use the connector.
+#[cfg(feature = "oauth")]
+fn authorizer(
+    endpoint: &Endpoint,
+    url: &HttpUrl,
+    connector: &Connector,
+) -> Result<Option<Arc<dyn Authorizer>>, FetchError> {
+    let authorizer = |sign_in: &crate::client::oauth::SignIn| sign_in.authorizer(url, PlainFetch::new(connector));
+    endpoint.sign_in.as_ref().map(authorizer).transpose()
+}
+
+#[cfg(not(feature = "oauth"))]
+#[expect(clippy::unnecessary_wraps, reason = "with the feature oauth, a sign-in can be wrong")]
+fn authorizer(_: &Endpoint, _: &HttpUrl, _: &Connector) -> Result<Option<Arc<dyn Authorizer>>, FetchError> {
+    Ok(None)
+}
+
+/// Returns a pool that opens its connections with this connector.
+fn pool(connector: Connector) -> Client<Connector, Full<Bytes>> {
+    Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(POOL_IDLE_TIMEOUT)
+        .http1_max_buf_size(MAX_HEAD_BYTES)
+        .build(connector)
+}
+
 fn no_token(failure: &Failure) -> FetchError {
     let why = failure.log().map_or_else(|| failure.error("token").message, str::to_owned);
     FetchError::Token(shown(&why))
 }
+
+/// The maximum number of times that a request is sent with a sign-in: without a token, with one that the server does
+/// not know, with a new one, and with more scopes or another nonce.
+const MAX_ATTEMPTS: usize = 6;
 
 /// The maximum size in bytes of the response headers, and of a chunk of a body. Headers with cookies and policies take
 /// a few kilobytes.

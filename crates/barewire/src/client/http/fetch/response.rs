@@ -1,10 +1,13 @@
 //! A response whose body is read chunk by chunk.
 
+use std::net::IpAddr;
+
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
+use super::connect::RemoteAddress;
 use super::error::FetchError;
 use super::url::HttpUrl;
 
@@ -17,13 +20,17 @@ pub(crate) struct FetchResponse {
     pub(crate) url: HttpUrl,
     /// Whether the endpoint's origin responded and no redirect led through another origin.
     pub(crate) same_origin: bool,
+    /// The address that responded, if there was no proxy.
+    #[cfg_attr(not(feature = "oauth"), allow(dead_code, reason = "only a sign-in needs the address"))]
+    pub(crate) address: Option<IpAddr>,
     body: Incoming,
 }
 
 impl FetchResponse {
     pub(super) fn new(answer: http::Response<Incoming>, url: HttpUrl, same_origin: bool) -> Self {
         let (head, body) = answer.into_parts();
-        Self { status: head.status, headers: head.headers, url, same_origin, body }
+        let address = head.extensions.get::<RemoteAddress>().map(|address| address.0);
+        Self { status: head.status, headers: head.headers, url, same_origin, address, body }
     }
 
     /// Returns the next bytes of the body, never an empty chunk; `None` at the end of the body. Has no timeout. This

@@ -52,3 +52,40 @@ fn the_proxys_requirements_are_reported() {
     assert!(!tunnelled.to_proxy() && tunnelled.proxy_authorization().is_none());
     assert_eq!(tunnelled.host(), "example.com");
 }
+
+#[cfg(feature = "oauth")]
+#[tokio::test]
+async fn metadata_is_fetched_without_credentials_and_from_no_nearer_network() {
+    use barewire_proto::auth::{AddressKind, NetworkRefusal};
+
+    use crate::client::http::{MetadataError, Secret};
+
+    let elsewhere = TestServer::answering(|_| ok("{}")).await;
+    let to = elsewhere.url("/moved");
+    let server = TestServer::answering(move |request| match request.line.as_str() {
+        "GET /moved HTTP/1.1" => format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n"),
+        "GET /loop HTTP/1.1" => "HTTP/1.1 302 Found\r\nLocation: /loop\r\nContent-Length: 0\r\n\r\n".into(),
+        _ => ok("{}"),
+    })
+    .await;
+    let endpoint = Endpoint::new(server.url("/mcp")).no_proxy();
+    let dial = Dialer::new(&endpoint.bearer(Secret::new("sesame")).header("x-key", "sesame")).unwrap();
+    let found = dial.metadata(&server.url("/document")).await.unwrap();
+    assert_eq!((found.status, found.body.as_slice()), (200, &b"{}"[..]));
+    assert_eq!(dial.metadata(&server.url("/moved")).await.unwrap().status, 200);
+    let requests = [server.requests(), elsewhere.requests()].concat();
+    assert_eq!(requests.len(), 3);
+    for request in requests {
+        assert!(request.header("authorization").is_none() && request.header("x-key").is_none(), "{request:?}");
+    }
+    assert!(matches!(dial.metadata(&server.url("/loop")).await, Err(MetadataError::Failed(_))));
+    assert!(matches!(dial.metadata("/document").await, Err(MetadataError::Url(_))));
+
+    let count = elsewhere.requests().len();
+    let public = Dialer::new(&Endpoint::new("https://1.1.1.1/mcp").no_proxy()).unwrap();
+    let refused = public.metadata(&elsewhere.url("/document")).await.unwrap_err();
+    assert_eq!(refused, MetadataError::Refused(NetworkRefusal::Near(AddressKind::Loopback)));
+    let refused = public.metadata("http://1.0.0.1/document").await.unwrap_err();
+    assert_eq!(refused, MetadataError::Refused(NetworkRefusal::PlainHttp));
+    assert_eq!(elsewhere.requests().len(), count);
+}

@@ -4,6 +4,8 @@ mod bodies;
 mod credentials;
 mod dial;
 mod net;
+#[cfg(feature = "oauth")]
+mod plain;
 mod proxies;
 mod redirects;
 mod tls;

@@ -7,6 +7,9 @@
 //!
 //! The suite checks the messages, so the client prints only errors.
 
+mod sign_in;
+
+use barewire::client::http::Endpoint;
 use barewire::client::{Builder, accept};
 use barewire::mcp::{Era, Revision, Root};
 use barewire::{Client, Failure};
@@ -22,7 +25,11 @@ async fn main() -> ScenarioResult {
     let url =
         std::env::args().next_back().filter(|it| it.starts_with("http")).ok_or("usage: conformance-client URL")?;
     let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
-    let client = builder(&scenario)?.http(url).await?;
+    let endpoint = match scenario.starts_with("auth/") {
+        true => Endpoint::new(url).sign_in(sign_in::sign_in(&scenario)?),
+        false => Endpoint::new(url),
+    };
+    let client = builder(&scenario)?.http(endpoint).await?;
     run(&client, &scenario).await?;
     Ok(client.shutdown().await?)
 }
@@ -78,6 +85,11 @@ async fn run(client: &Client, scenario: &str) -> ScenarioResult {
         }
         "json-schema-2020-12-preservation" => echo_schema(client).await?,
         "json-schema-ref-no-deref" => drop(client.list_tools().await?),
+        "auth/authorization-server-migration" => {
+            client.list_tools().await?;
+            // The server now names another authorization server.
+            client.list_tools().await?;
+        }
         _ => try_everything(client).await?,
     }
     Ok(())

@@ -1,0 +1,170 @@
+//! Which tasks there are: the list of each legacy client, the log of each node, and the list of the nodes that run tasks.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::super::node::ClusterNode;
+use super::super::store::{LogEntry, Record, StoreError};
+use crate::server::task::{TaskOwner, TaskRecord, now_ms};
+
+/// The tasks of a legacy client, in the order of their creation.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct OwnedTasks {
+    /// The number of the last task.
+    last: u64,
+    pub(super) tasks: Vec<ListedTask>,
+}
+
+/// A task in a list or a log.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ListedTask {
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) number: u64,
+    pub(super) id: String,
+    expires_ms: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl ListedTask {
+    fn is_expired(&self) -> bool {
+        self.expires_ms <= now_ms()
+    }
+}
+
+impl ClusterNode {
+    /// Adds a task to the list of its owner. Returns `false` if the list is full.
+    pub(super) async fn list_task(&self, record: &TaskRecord, max_tasks: usize) -> Result<bool, StoreError> {
+        let name = owner_name(&record.owner);
+        let added = self.change_list(&name, |owned: &mut OwnedTasks| {
+            owned.tasks.retain(|task| !task.is_expired());
+            if owned.tasks.len() >= max_tasks {
+                return None;
+            }
+            owned.last += 1;
+            let task = ListedTask { number: owned.last, id: record.id.to_string(), expires_ms: record.expires_ms() };
+            owned.tasks.push(task);
+            let left = owned.tasks.iter().map(|task| task.expires_ms).max().unwrap_or_default();
+            Some(Duration::from_millis(left.saturating_sub(now_ms()).max(1)))
+        });
+        added.await
+    }
+
+    /// Returns the tasks of a legacy client that have not expired.
+    pub(super) async fn tasks_of(&self, owner: &TaskOwner) -> Result<Vec<ListedTask>, StoreError> {
+        let record = self.watch(self.store.read(&owner_name(owner), None).await)?;
+        let owned: OwnedTasks = record.map(|record| read(&record)).unwrap_or_default();
+        Ok(owned.tasks.into_iter().filter(|task| !task.is_expired()).collect())
+    }
+
+    pub(super) async fn remove_list_of(&self, owner: &TaskOwner) -> Result<(), StoreError> {
+        self.watch(self.store.remove(&owner_name(owner)).await).map(drop)
+    }
+
+    /// Notes that this node is about to run a task, so that others find it if this node dies.
+    pub(super) async fn log_task(&self, record: &TaskRecord, max_tasks: usize) -> Result<(), StoreError> {
+        let task = ListedTask { number: 0, id: record.id.to_string(), expires_ms: record.expires_ms() };
+        let entry = LogEntry {
+            name: log_name(self.number),
+            entry: serde_json::to_vec(&task).expect("numbers and text are JSON").into(),
+            keep: max_tasks.clamp(1, MAX_LOGGED),
+            lifetime: record.time_left().max(MIN_LOG_TIME),
+        };
+        self.watch(self.store.append(vec![entry]).await)
+    }
+
+    /// Returns the tasks that a node has begun to run and that have not expired.
+    pub(super) async fn logged_tasks(&self, node: u32) -> Result<Vec<ListedTask>, StoreError> {
+        let log = self.watch(self.store.log(&log_name(node)).await)?;
+        let tasks = log.iter().filter_map(|entry| serde_json::from_slice::<ListedTask>(entry).ok());
+        Ok(tasks.filter(|task| !task.is_expired()).collect())
+    }
+
+    /// Returns the nodes that run tasks, or did when they died.
+    pub(super) async fn task_nodes(&self) -> Result<Vec<u32>, StoreError> {
+        let record = self.watch(self.store.read(NODES_NAME, None).await)?;
+        Ok(record.map(|record| read(&record)).unwrap_or_default())
+    }
+
+    /// Adds this node to the nodes that run tasks.
+    pub(super) async fn join_task_nodes(&self) -> Result<(), StoreError> {
+        let joined = self.change_list(NODES_NAME, |nodes: &mut Vec<u32>| {
+            let is_new = !nodes.contains(&self.number);
+            is_new.then(|| {
+                nodes.push(self.number);
+                NODES_TIME
+            })
+        });
+        joined.await.map(drop)
+    }
+
+    /// Removes a node whose tasks have all been dealt with.
+    pub(super) async fn leave_task_nodes(&self, node: u32) -> Result<(), StoreError> {
+        let left = self.change_list(NODES_NAME, |nodes: &mut Vec<u32>| {
+            let before = nodes.len();
+            nodes.retain(|known| *known != node);
+            (nodes.len() < before).then_some(NODES_TIME)
+        });
+        left.await.map(drop)
+    }
+
+    /// Changes a record that is a list. If another node has changed it since it was read, it is read and changed again.
+    /// `change` returns the lifetime of the new record, or `None` if nothing is to change. Returns whether it was
+    /// changed.
+    async fn change_list<T: Default + Serialize + DeserializeOwned>(
+        &self,
+        name: &str,
+        change: impl Fn(&mut T) -> Option<Duration>,
+    ) -> Result<bool, StoreError> {
+        for _ in 0..MAX_ATTEMPTS {
+            let record = self.watch(self.store.read(name, None).await)?;
+            let mut list: T = record.as_ref().map(read).unwrap_or_default();
+            let Some(lifetime) = change(&mut list) else { return Ok(false) };
+            let value: Bytes = serde_json::to_vec(&list).expect("numbers and text are JSON").into();
+            let written = match record {
+                Some(record) => self.store.replace(name, record.version, value, lifetime).await,
+                None => self.store.create(name, value, lifetime).await,
+            };
+            if self.watch(written)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Err(StoreError::Away(format!("{name:?} changes all the time")))
+    }
+}
+
+/// Reads a list. One that this version does not understand is empty.
+fn read<T: Default + DeserializeOwned>(record: &Record) -> T {
+    serde_json::from_slice(&record.value).unwrap_or_default()
+}
+
+fn owner_name(owner: &TaskOwner) -> String {
+    format!("tasks-of/{}", BASE64.encode(owner.as_str()))
+}
+
+fn log_name(node: u32) -> String {
+    format!("tasks/{node}")
+}
+
+const NODES_NAME: &str = "tasks/nodes";
+
+/// The time for which the list of the nodes that run tasks is kept if it does not change. A node that finds itself
+/// missing adds itself again.
+const NODES_TIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// The minimum time for which the log of a node is kept: other nodes have to read it after the lease of the node.
+const MIN_LOG_TIME: Duration = Duration::from_secs(60);
+
+/// The maximum number of tasks in the log of a node.
+const MAX_LOGGED: usize = 10_000;
+
+/// How often a list is changed that other nodes change at the same time.
+const MAX_ATTEMPTS: usize = 50;

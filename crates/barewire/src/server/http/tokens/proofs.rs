@@ -1,0 +1,203 @@
+//! The DPoP proof of a request -> whether its sender has the key that the token is bound to, and sends the proof for the
+//! first time. RFC 9449.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+
+use barewire_proto::auth::server::{NonceState, Proof, ProofExpectations, ProofRefusal, base64url, normal_url};
+use barewire_proto::http::single;
+
+use super::nonce::Nonces;
+use super::verify::{is_signed_by, sha256};
+use crate::headers::HeaderMapView;
+use crate::server::http::RequestHead;
+
+/// The checks of proofs, and the memory of those that were used.
+pub(super) struct Proofs {
+    /// The URL of the server as clients see it, in its normal form; `None` if it is that of the request.
+    pub(super) public_url: Option<String>,
+    pub(super) nonces: Option<Nonces>,
+    used: Mutex<UsedProofs>,
+}
+
+/// The proofs that were used: those of the current window of time, and those of the one before.
+struct UsedProofs {
+    young: HashSet<[u8; 16]>,
+    old: HashSet<[u8; 16]>,
+    /// The number of proofs of each key in this window.
+    by_key: HashMap<[u8; 16], usize>,
+    /// The time at which the window began.
+    since: i64,
+}
+
+/// The reason why a request with a proof is refused.
+pub(super) enum BadProof {
+    Refused(ProofRefusal),
+    /// There is no room to remember another proof.
+    Full,
+}
+
+impl From<ProofRefusal> for BadProof {
+    fn from(refusal: ProofRefusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl Proofs {
+    pub(super) fn new() -> Self {
+        let used = UsedProofs { young: HashSet::new(), old: HashSet::new(), by_key: HashMap::new(), since: i64::MIN };
+        Self { public_url: None, nonces: None, used: Mutex::new(used) }
+    }
+
+    /// Checks the proof of a request whose token has this hash, and is bound to the key with this thumbprint.
+    pub(super) fn check(
+        &self,
+        head: &RequestHead<'_>,
+        token_hash: &[u8; 32],
+        bound_to: &str,
+        now: i64,
+    ) -> Result<(), BadProof> {
+        let headers = HeaderMapView(head.headers);
+        let text = single(&headers, "dpop").map_err(|_| ProofRefusal::Repeated)?.ok_or(ProofRefusal::Missing)?;
+        let proof = Proof::parse(text)?;
+        let thumbprint = sha256(proof.key.thumbprint_input().as_bytes());
+        let url = match &self.public_url {
+            Some(url) => url.clone(),
+            None => normal_url(&head.uri.to_string()).ok_or(ProofRefusal::Url)?,
+        };
+        let nonce = match &self.nonces {
+            None => NonceState::NotRequired,
+            Some(nonces) if proof.nonce.as_deref().is_some_and(|nonce| nonces.is_valid(nonce, now)) => {
+                NonceState::Valid
+            }
+            Some(_) => NonceState::Stale,
+        };
+        let (token_hash, shown) = (base64url(token_hash), base64url(&thumbprint));
+        let expected = ProofExpectations::new(head.method.as_str(), &url, &token_hash)
+            .bound_to(bound_to)
+            .thumbprint(&shown)
+            .nonce(nonce)
+            .now(now)
+            .max_age(MAX_PROOF_AGE)
+            .leeway(PROOF_LEEWAY);
+        // The signature comes after the checks that are cheap, and before the proof is remembered: a client without the
+        // key can neither use up the server's time nor its memory.
+        proof.check(&expected)?;
+        if !is_signed_by(&proof.key, proof.jws.header.algorithm, proof.jws.signed, &proof.jws.signature) {
+            return Err(ProofRefusal::Signature.into());
+        }
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.remember(&thumbprint, proof.id.as_bytes(), now, MAX_PROOFS)
+    }
+}
+
+impl UsedProofs {
+    /// Remembers a proof, unless it was used before.
+    fn remember(&mut self, key: &[u8; 32], id: &[u8], now: i64, max: usize) -> Result<(), BadProof> {
+        // A proof is accepted during one window at most, so one that was used is in this window or the one before.
+        let age = now.saturating_sub(self.since);
+        if !(0..WINDOW).contains(&age) {
+            self.old = std::mem::take(&mut self.young);
+            if !(0..2 * WINDOW).contains(&age) {
+                self.old.clear();
+            }
+            self.by_key.clear();
+            self.since = now;
+        }
+        let proof = first_half(&sha256(&[&key[..], id].concat()));
+        if self.young.contains(&proof) || self.old.contains(&proof) {
+            return Err(ProofRefusal::Replayed.into());
+        }
+        // A proof that is not remembered could be used again, so none is accepted when there is no room. One key can
+        // take only a part of the room.
+        if self.young.len() >= max {
+            return Err(BadProof::Full);
+        }
+        let of_key = self.by_key.entry(first_half(key)).or_default();
+        if *of_key >= max / KEY_SHARE {
+            return Err(BadProof::Full);
+        }
+        *of_key += 1;
+        self.young.insert(proof);
+        Ok(())
+    }
+}
+
+fn first_half(hash: &[u8; 32]) -> [u8; 16] {
+    let (first, _) = hash.split_first_chunk().expect("32 bytes have 16");
+    *first
+}
+
+/// The maximum age of a proof in seconds. Clients make a proof for each request, so it is only as old as the way that
+/// the request has come, and as the clocks differ.
+const MAX_PROOF_AGE: i64 = 60;
+
+/// The number of seconds by which a client's clock may be ahead.
+const PROOF_LEEWAY: i64 = 5;
+
+/// The time in seconds during which one proof is accepted.
+const WINDOW: i64 = MAX_PROOF_AGE + PROOF_LEEWAY;
+
+/// The maximum number of proofs that are remembered in a window: 8000 requests in a second, which is about the number of
+/// signatures that one core verifies. They take up to 18 MB, and twice that with the window before.
+const MAX_PROOFS: usize = 512 * 1024;
+
+/// The part of the room that one key can take: a quarter.
+const KEY_SHARE: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used() -> UsedProofs {
+        UsedProofs { young: HashSet::new(), old: HashSet::new(), by_key: HashMap::new(), since: i64::MIN }
+    }
+
+    fn outcome(result: Result<(), BadProof>) -> &'static str {
+        match result {
+            Ok(()) => "good",
+            Err(BadProof::Refused(ProofRefusal::Replayed)) => "replayed",
+            Err(BadProof::Refused(_)) => "refused",
+            Err(BadProof::Full) => "full",
+        }
+    }
+
+    #[test]
+    fn a_proof_is_good_once_for_as_long_as_its_time_is_accepted() {
+        let mut used = used();
+        let mut remember = |id: &str, now| outcome(used.remember(&[1; 32], id.as_bytes(), now, 100));
+        assert_eq!(remember("a", 1000), "good");
+        for now in [1000, 1001, 1064, 1065] {
+            assert_eq!(remember("a", now), "replayed", "{now}");
+        }
+        assert_eq!(remember("b", 1066), "good");
+        assert_eq!(remember("b", 1066 + WINDOW), "replayed", "in the window before");
+        assert_eq!(remember("a", 1066 + WINDOW), "good", "its time is over, so its claims refuse it");
+        assert_eq!(remember("c", 500), "good", "the clock was set back");
+    }
+
+    #[test]
+    fn another_key_may_use_the_same_id() {
+        let mut used = used();
+        assert_eq!(outcome(used.remember(&[1; 32], b"a", 1, 100)), "good");
+        assert_eq!(outcome(used.remember(&[2; 32], b"a", 1, 100)), "good");
+    }
+
+    #[test]
+    fn without_room_nothing_is_accepted_and_one_key_cannot_take_all_room() {
+        let mut used = used();
+        let mut accepted = 0;
+        for id in 0..100_u8 {
+            accepted += usize::from(used.remember(&[1; 32], &[id], 1, 100).is_ok());
+        }
+        assert_eq!(accepted, 100 / KEY_SHARE);
+        for key in 2..=5_u8 {
+            for id in 0..100_u8 {
+                accepted += usize::from(used.remember(&[key; 32], &[id], 1, 100).is_ok());
+            }
+        }
+        assert_eq!((accepted, used.young.len()), (100, 100));
+        assert_eq!(outcome(used.remember(&[9; 32], b"a", 1, 100)), "full");
+        assert_eq!(outcome(used.remember(&[9; 32], b"a", 1 + WINDOW, 100)), "good");
+    }
+}
