@@ -1,0 +1,178 @@
+//! The connection that all calls share: a command -> its answer, or at once the reason why there is no connection.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use barewire::server::http::cluster::StoreError;
+use redis::{Cmd, ErrorKind, Pipeline, ServerErrorKind, Value};
+use tokio::sync::{Notify, watch};
+
+use crate::RedisError;
+use crate::connection::{Connection, Connector, short_reason};
+use crate::script::Script;
+
+/// The connection of a node to its server, or the reason why there is none.
+pub(crate) struct ServerLink {
+    connector: Connector,
+    state: watch::Sender<LinkState>,
+    /// Told when the connection is lost.
+    pub(crate) lost: Arc<Notify>,
+}
+
+enum LinkState {
+    /// The `attempt` tells this connection from earlier ones, which may still report that they are broken.
+    Connected {
+        connection: Connection,
+        attempt: u64,
+    },
+    Away {
+        why: Arc<str>,
+        since: Instant,
+        attempt: u64,
+    },
+}
+
+impl ServerLink {
+    pub(crate) async fn open(connector: Connector) -> Result<Self, RedisError> {
+        let connection = connector.open(connector.response_timeout).await?;
+        let state = watch::Sender::new(LinkState::Connected { connection, attempt: 0 });
+        Ok(Self { connector, state, lost: Arc::default() })
+    }
+
+    pub(crate) fn connector(&self) -> &Connector {
+        &self.connector
+    }
+
+    /// Sends a command, and returns its answer.
+    pub(crate) async fn query(&self, command: &Cmd) -> Result<Value, StoreError> {
+        let (connection, attempt) = self.connected()?;
+        connection.query(command).await.map_err(|error| self.failed(attempt, &error))
+    }
+
+    /// Sends several commands at once, and returns their answers.
+    pub(crate) async fn query_all(&self, commands: &Pipeline) -> Result<Vec<Value>, StoreError> {
+        let (connection, attempt) = self.connected()?;
+        connection.query_all(commands).await.map_err(|error| self.failed(attempt, &error))
+    }
+
+    /// Runs a script.
+    pub(crate) async fn run(&self, script: &Script, keys: &[&str], arguments: &[&[u8]]) -> Result<Value, StoreError> {
+        let (connection, attempt) = self.connected()?;
+        run(&connection, script, keys, arguments).await.map_err(|error| self.failed(attempt, &error))
+    }
+
+    pub(crate) fn is_away(&self) -> bool {
+        matches!(*self.state.borrow(), LinkState::Away { .. })
+    }
+
+    /// Waits until there is a connection, but not longer than this.
+    pub(crate) async fn wait_connected(&self, patience: Duration) -> Result<(), StoreError> {
+        let mut state = self.state.subscribe();
+        let is_connected = |state: &LinkState| matches!(state, LinkState::Connected { .. });
+        // The sender is ours, so waiting does not fail; `connected` looks again in any case.
+        let _ = tokio::time::timeout(patience, state.wait_for(is_connected)).await;
+        self.connected().map(drop)
+    }
+
+    /// Connects again, if the connection is lost. A line of the log says so. If it fails, calls get the new reason.
+    pub(crate) async fn reconnect(&self) -> Result<(), RedisError> {
+        let (lost_since, last_attempt) = match *self.state.borrow() {
+            LinkState::Connected { .. } => return Ok(()),
+            LinkState::Away { since, attempt, .. } => (since, attempt),
+        };
+        let opened = self.connector.open(self.connector.response_timeout).await;
+        let connection = opened.inspect_err(|error| {
+            tracing::debug!("the store of the cluster is still away: {error}");
+            self.state.send_modify(|state| {
+                if let LinkState::Away { why, .. } = state {
+                    *why = error.to_string().into();
+                }
+            });
+        })?;
+        self.state.send_replace(LinkState::Connected { connection, attempt: last_attempt + 1 });
+        let server = self.connector.address.server();
+        tracing::info!("the store of the cluster is back: Redis at {server}, after {:.1?}", lost_since.elapsed());
+        Ok(())
+    }
+
+    /// Replaces a connection that works, because the name of the server may mean another server now.
+    pub(crate) async fn replace(&self) -> Result<(), RedisError> {
+        let replacement = self.connector.open(self.connector.response_timeout).await?;
+        self.state.send_modify(|state| {
+            if let LinkState::Connected { connection, attempt } = state {
+                *connection = replacement;
+                *attempt += 1;
+            }
+        });
+        Ok(())
+    }
+
+    /// Says what the error of a command means for its caller. If the server is away, so is the link.
+    fn failed(&self, attempt: u64, error: &redis::RedisError) -> StoreError {
+        let why = short_reason(error, self.connector.response_timeout);
+        if !is_away(error) {
+            return StoreError::Refused(why);
+        }
+        self.lose(attempt, &why);
+        StoreError::Away(why)
+    }
+
+    fn lose(&self, of_attempt: u64, why: &str) {
+        let is_changed = self.state.send_if_modified(|state| match state {
+            LinkState::Connected { attempt, .. } if *attempt == of_attempt => {
+                *state = LinkState::Away { why: why.into(), since: Instant::now(), attempt: of_attempt };
+                true
+            }
+            LinkState::Connected { .. } | LinkState::Away { .. } => false,
+        });
+        if is_changed {
+            let server = self.connector.address.server();
+            tracing::warn!("the store of the cluster is away: Redis at {server}: {why}");
+            self.lost.notify_one();
+        }
+    }
+
+    fn connected(&self) -> Result<(Connection, u64), StoreError> {
+        match &*self.state.borrow() {
+            LinkState::Connected { connection, attempt } => Ok((connection.clone(), *attempt)),
+            LinkState::Away { why, .. } => Err(StoreError::Away(why.to_string())),
+        }
+    }
+}
+
+impl fmt::Debug for ServerLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerLink").field("server", &self.connector.address).field("is_away", &self.is_away()).finish()
+    }
+}
+
+/// Runs a script by its hash, or by its text if the server does not remember it.
+async fn run(
+    connection: &Connection,
+    script: &Script,
+    keys: &[&str],
+    arguments: &[&[u8]],
+) -> Result<Value, redis::RedisError> {
+    match connection.query(script.by_hash(keys).arg(arguments)).await {
+        Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+            connection.query(script.by_text(keys).arg(arguments)).await
+        }
+        answer => answer,
+    }
+}
+
+/// Whether the server does not serve, in contrast to a server that refuses this command.
+pub(crate) fn is_away(error: &redis::RedisError) -> bool {
+    match error.kind() {
+        ErrorKind::Io | ErrorKind::Parse | ErrorKind::AuthenticationFailed => true,
+        ErrorKind::Server(
+            ServerErrorKind::BusyLoading
+            | ServerErrorKind::MasterDown
+            | ServerErrorKind::ClusterDown
+            | ServerErrorKind::TryAgain,
+        ) => true,
+        // A password that was changed, and a server that is busy with a script of another client.
+        _ => matches!(error.code(), Some("NOAUTH" | "BUSY")),
+    }
+}

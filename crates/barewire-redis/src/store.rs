@@ -1,0 +1,195 @@
+//! The operations of the library's trait -> commands of Redis.
+//!
+//! A log is a list, not a stream: a stream takes more than 4 KiB from its first entry on, and its ids are not needed.
+
+use std::time::Duration;
+
+use barewire::server::http::cluster::{ClusterFuture, ClusterStore, LogEntry, Record, StoreError};
+use bytes::Bytes;
+use redis::{Pipeline, Value, cmd, pipe};
+
+use crate::inbox::send_command;
+use crate::keys::hash_tag;
+use crate::lease::millis;
+use crate::node::Redis;
+
+impl ClusterStore for Redis {
+    fn node(&self) -> u32 {
+        self.shared.number
+    }
+
+    fn nodes(&self) -> ClusterFuture<'_, Vec<u32>> {
+        Box::pin(async move { self.shared.leases.nodes(&self.shared.link, &self.shared.keys).await })
+    }
+
+    fn create<'a>(&'a self, name: &'a str, value: Bytes, lifetime: Duration) -> ClusterFuture<'a, Option<u64>> {
+        Box::pin(async move {
+            let (version, stored) = new_version(&value)?;
+            let mut command = cmd("SET");
+            command.arg(self.shared.keys.name(name)).arg(stored).arg("NX").arg("PX").arg(millis(lifetime));
+            let answer = self.shared.link.query(&command).await?;
+            Ok((answer != Value::Nil).then_some(version))
+        })
+    }
+
+    fn read<'a>(&'a self, name: &'a str, lifetime: Option<Duration>) -> ClusterFuture<'a, Option<Record>> {
+        Box::pin(async move {
+            let key = self.shared.keys.name(name);
+            let command = match lifetime {
+                Some(lifetime) => {
+                    let mut command = cmd("GETEX");
+                    command.arg(key).arg("PX").arg(millis(lifetime));
+                    command
+                }
+                None => {
+                    let mut command = cmd("GET");
+                    command.arg(key);
+                    command
+                }
+            };
+            match self.shared.link.query(&command).await? {
+                Value::Nil => Ok(None),
+                Value::BulkString(stored) => parse_record(stored).map(Some).ok_or_else(|| not_ours(name)),
+                _ => Err(not_ours(name)),
+            }
+        })
+    }
+
+    fn replace<'a>(
+        &'a self,
+        name: &'a str,
+        version: u64,
+        value: Bytes,
+        lifetime: Duration,
+    ) -> ClusterFuture<'a, Option<u64>> {
+        Box::pin(async move {
+            let (new_version, stored) = new_version(&value)?;
+            let (key, lifetime) = (self.shared.keys.name(name), millis(lifetime).to_string());
+            let arguments = [&version.to_be_bytes()[..], &stored, lifetime.as_bytes()];
+            let answer = self.shared.link.run(&self.shared.replace, &[&key], &arguments).await?;
+            Ok((answer == Value::Int(1)).then_some(new_version))
+        })
+    }
+
+    fn remove<'a>(&'a self, name: &'a str) -> ClusterFuture<'a, bool> {
+        Box::pin(async move {
+            // The memory of a long log is freed by another thread of the server.
+            let answer = self.shared.link.query(cmd("UNLINK").arg(self.shared.keys.name(name))).await?;
+            Ok(answer == Value::Int(1))
+        })
+    }
+
+    fn append(&self, entries: Vec<LogEntry>) -> ClusterFuture<'_, ()> {
+        Box::pin(async move {
+            if entries.is_empty() {
+                return Ok(());
+            }
+            let mut commands = pipe();
+            for group in group_by_tag(entries) {
+                self.append_commands(group, &mut commands);
+            }
+            self.shared.link.query_all(&commands).await.map(drop)
+        })
+    }
+
+    fn log<'a>(&'a self, name: &'a str) -> ClusterFuture<'a, Vec<Bytes>> {
+        Box::pin(async move {
+            let mut command = cmd("LRANGE");
+            command.arg(self.shared.keys.name(name)).arg(0).arg(-1);
+            let Value::Array(entries) = self.shared.link.query(&command).await? else {
+                return Err(not_ours(name));
+            };
+            let entry = |entry| match entry {
+                Value::BulkString(entry) => Ok(Bytes::from(entry)),
+                _ => Err(not_ours(name)),
+            };
+            entries.into_iter().map(entry).collect()
+        })
+    }
+
+    fn send(&self, to: u32, message: Bytes) -> ClusterFuture<'_, ()> {
+        Box::pin(async move {
+            let command = send_command(&self.shared.keys.inbox(to), &message);
+            self.shared.link.query(&command).await.map(drop)
+        })
+    }
+
+    fn receive(&self) -> ClusterFuture<'_, Vec<Bytes>> {
+        Box::pin(self.shared.inbox.receive(&self.shared.link))
+    }
+
+    fn is_away(&self) -> bool {
+        self.shared.link.is_away()
+    }
+}
+
+impl Redis {
+    /// Adds the commands that append to the logs of one hash tag. They are a transaction: otherwise a connection that
+    /// breaks could leave a log that never expires.
+    fn append_commands(&self, entries: Vec<LogEntry>, commands: &mut Pipeline) {
+        // The last entry of a log says how many are kept, and for how long.
+        let mut ends: Vec<(String, usize, Duration)> = Vec::new();
+        commands.cmd("MULTI");
+        for LogEntry { name, entry, keep, lifetime } in entries {
+            let key = self.shared.keys.name(&name);
+            commands.cmd("RPUSH").arg(&key).arg(&*entry);
+            match ends.iter_mut().find(|(known, ..)| *known == key) {
+                Some(end) => (end.1, end.2) = (keep, lifetime),
+                None => ends.push((key, keep, lifetime)),
+            }
+        }
+        for (key, keep, lifetime) in ends {
+            commands.cmd("LTRIM").arg(&key).arg(format!("-{}", keep.clamp(1, MAX_KEPT))).arg(-1);
+            commands.cmd("PEXPIRE").arg(key).arg(millis(lifetime));
+        }
+        commands.cmd("EXEC");
+    }
+}
+
+/// Groups entries by the hash tag of their keys, because a transaction must not touch others. Entries of one log stay
+/// in their order.
+fn group_by_tag(entries: Vec<LogEntry>) -> Vec<Vec<LogEntry>> {
+    let mut groups: Vec<Vec<LogEntry>> = Vec::new();
+    for entry in entries {
+        match groups.iter_mut().find(|group| hash_tag(&group[0].name) == hash_tag(&entry.name)) {
+            Some(group) => group.push(entry),
+            None => groups.push(vec![entry]),
+        }
+    }
+    groups
+}
+
+/// Returns a version that no record of this name has had, and a value with it in front. It is random, because the name
+/// may be used again by a node that does not know the versions before. Its highest bit is 0, so that it also fits into
+/// the signed integers of other programs.
+fn new_version(value: &[u8]) -> Result<(u64, Vec<u8>), StoreError> {
+    let random = getrandom::u64().map_err(|error| StoreError::Refused(format!("no random bytes: {error}")))?;
+    let version = random >> 1;
+    let mut stored = Vec::with_capacity(VERSION_LENGTH + value.len());
+    stored.extend_from_slice(&version.to_be_bytes());
+    stored.extend_from_slice(value);
+    Ok((version, stored))
+}
+
+fn parse_record(stored: Vec<u8>) -> Option<Record> {
+    let version = u64::from_be_bytes(*stored.first_chunk()?);
+    Some(Record { version, value: Bytes::from(stored).slice(VERSION_LENGTH..) })
+}
+
+fn not_ours(name: &str) -> StoreError {
+    StoreError::Refused(format!("{name:?} is neither a record nor a log; is another program using this prefix?"))
+}
+
+/// The highest number that the server takes for the length of a list.
+const MAX_KEPT: usize = i32::MAX as usize;
+
+const VERSION_LENGTH: usize = size_of::<u64>();
+
+/// Replaces a record if the version in front of it is this one.
+pub(crate) const REPLACE: &str = "
+if redis.call('GETRANGE', KEYS[1], 0, 7) ~= ARGV[1] then
+  return 0
+end
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+return 1
+";

@@ -1,0 +1,11 @@
+//! The store on a real server. Each test starts a `redis-server` of its own; the Debian package `redis-server` has it.
+//! `BAREWIRE_REDIS_SERVER=/path/to/valkey-server` runs the tests with another program.
+
+mod access;
+mod faults;
+mod load;
+mod nodes;
+mod redis_server;
+mod speed;
+mod store;
+mod tasks;
