@@ -47,6 +47,8 @@ pub enum Advice {
     RecordUncompressed,
     /// Check a capture instead of another file.
     CheckCapture,
+    /// Let a host start the probe first.
+    StartProbe,
     /// Allow more time for the whole check.
     AllowMoreTime,
     /// Allow messages that no well-behaved client sends.
@@ -59,8 +61,12 @@ pub enum Advice {
     AllowAllCalls,
     /// Send credentials with the requests.
     SendCredentials,
+    /// Give a token that the server must refuse.
+    GiveWrongToken,
     /// Write a baseline first.
     WriteBaseline,
+    /// Accept the definitions of the server, and write the pin file again.
+    UpdatePin,
     /// Look at the list of all checks.
     ListChecks {
         /// The most similar id of a check.
@@ -70,6 +76,8 @@ pub enum Advice {
     ExplainCheck,
     /// Name all checks, including those that found nothing to check.
     NameAllChecks,
+    /// Show the findings of the SDK whole, or count them.
+    ShowSdkFindings,
 }
 
 impl fmt::Display for Advice {
@@ -83,19 +91,23 @@ impl fmt::Display for Advice {
             Self::AllowRedacted => "if replaced secrets are allowed, any value matches a replaced secret",
             Self::RecordUncompressed => "record it again with uncompressed bodies",
             Self::CheckCapture => "only .wire captures can be checked",
+            Self::StartProbe => "let a host start the probe first",
             Self::AllowMoreTime => "`Checks::timeout` allows more time",
             Self::AllowHostile => "`Checks::hostile` sends such input to a URL too",
             Self::AllowCalls => "`Checks::call` or `Checks::allow_calls` allows it",
             Self::NameCall => "`Checks::call` names a tool and its arguments",
             Self::AllowAllCalls => "`Checks::allow_calls` allows it",
             Self::SendCredentials => "`Checks::header` sends credentials",
+            Self::GiveWrongToken => "`Checks::wrong_token` gives one",
             Self::WriteBaseline => "`Baseline::write` writes a baseline",
+            Self::UpdatePin => "`Checks::update_pin` writes it again",
             Self::ListChecks { near: Some(near) } => {
                 return write!(f, "did you mean {near}? `catalogue::all` lists all checks");
             }
             Self::ListChecks { near: None } => "`catalogue::all` lists all checks",
             Self::ExplainCheck => "`Check::places` says where a check runs",
             Self::NameAllChecks => "the format {:#} names them",
+            Self::ShowSdkFindings => "the format {:#} shows them whole, `Checks::strict` counts them",
         })
     }
 }

@@ -9,10 +9,16 @@
 //!
 //! - [`frames`] reads captures, logs and live bytes into frames, and parses each.
 //! - [`operations`] pairs requests with their responses, rounds and cancellations, on stdio and over HTTP.
+//! - [`filter`] selects messages by kind, method, id, tool, time and text.
 //! - [`capture`] writes `.wire` files, and [`secrets`] finds and replaces secrets in them.
+//! - [`diagram`] draws a wire as SVG, Mermaid or text.
+//! - [`export`] writes HAR files, and traces for OpenTelemetry.
 //! - [`check`] reports what is wrong with a server or a capture, where, how severe it is, and how to fix it.
 //! - [`relay`] passes bytes between a host and its server; [`fault`] injects faults into them.
 //! - [`replay`] sends the messages of a capture again as its client, or answers from it as its server.
+//! - [`compare`] shows what differs between two captures, by operation.
+//! - [`probe`] is a server that puts the host which starts it to the test.
+//! - [`index`] keeps a capture or live traffic so that every frame is found at once; [`view`] is the web page that shows it.
 //! - [`load`] sends requests to servers and measures the responses.
 //!
 //! docs/testing.md in the repository shows how to use these parts in tests:
@@ -36,10 +42,16 @@
 pub mod frames;
 pub mod operations;
 
+pub mod filter;
+pub mod rows;
+
 pub mod secrets;
 
 pub mod capture;
 pub mod pipeline;
+
+pub mod diagram;
+pub mod export;
 
 pub mod check;
 pub mod fault;
@@ -47,6 +59,14 @@ pub mod http;
 pub mod load;
 pub mod relay;
 pub mod replay;
+
+pub mod compare;
+
+pub mod probe;
+
+pub mod index;
+
+pub mod view;
 
 pub mod duration;
 pub mod platform;

@@ -37,7 +37,15 @@ pub trait Style {
 
     /// Returns the number of columns for prose.
     fn width(&self) -> usize;
+
+    /// Returns the number of columns for a line that must not be wrapped, because the line below it marks a part of it.
+    fn line_width(&self) -> usize {
+        MAX_LINE_WIDTH
+    }
 }
+
+/// The number of columns of a line that is written to a file: two lines of a terminal, and the label of the line.
+pub(crate) const MAX_LINE_WIDTH: usize = 177;
 
 /// Text without colours and with 80 columns, for files, pipes and messages of tests.
 #[derive(Debug, Clone, Copy, Default)]

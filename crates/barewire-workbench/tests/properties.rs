@@ -86,6 +86,24 @@ const WIRE: &[&str] = &[
     "head > mcp-method: m\n", "head < HTTP/1.1 400 Bad Request\n", "head < mcp-session-id: s\n", "exit code 1\n",
 ];
 
+/// Parts of logs of hosts and of HAR files.
+#[rustfmt::skip] // a table
+const IMPORTS: &[&str] = &[
+    "2026-07-28T09:30:00.1Z ", "2026-07-28T09:29:00Z ", "2026-07-28 09:30:00.125 ", "[2026-07-28 09:30:00.125]",
+    "[info] ", "[debug] ", "[error]", "[shop] ", "[a b] ", "[editor -> server] ", "[server -> editor] ",
+    "[server stderr] ", "Message from client: ", "Message from server: ", "MCP server \"shop\": ",
+    "Initializing server...\n", "Starting server a\n", "\n", "\r\n", " ", "  ", "{", "}", "[", "]", ",", "\"", "\\",
+    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}", "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",
+    "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\n", "\"a\": 1", "... [truncated]", " { metadata: undefined }",
+    "{\"log\":{\"entries\":[", "{\"startedDateTime\":\"2026-07-28T09:30:00Z\",\"time\":1,",
+    "\"request\":{\"method\":\"POST\",\"url\":\"http://h/mcp\",",
+    "\"headers\":[{\"name\":\"mcp-session-id\",\"value\":\"s\"}],",
+    "\"postData\":{\"text\":\"{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"id\\\":1,\\\"method\\\":\\\"a\\\"}\"}},",
+    "\"response\":{\"status\":200,\"headers\":[],",
+    "\"content\":{\"size\":99,\"mimeType\":\"application/json\",\"text\":\"{}\"}}",
+    "\"encoding\":\"base64\",", "]}}",
+];
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -95,6 +113,8 @@ proptest! {
     fn any_split_of_http_gives_the_same_parts(bytes in with_options(HTTP)) { checks::http_framing::check(&bytes) }
     #[test]
     fn operations_are_the_same_from_memory_and_from_a_file(bytes in made_of(WIRE)) { checks::operations::check(&bytes) }
+    #[test]
+    fn logs_and_har_files_give_valid_transcripts(bytes in made_of(IMPORTS)) { checks::imports::check(&bytes) }
     #[test]
     fn any_bytes_pass_all_checks(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         checks::ALL.iter().for_each(|(_, check)| check(&bytes));

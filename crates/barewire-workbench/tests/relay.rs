@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use barewire::Server;
 use barewire::client::http::{Dialer, Endpoint};
+use barewire_workbench::relay::RelayCopies;
 use barewire_workbench::relay::http::{HttpRelay, HttpRelaySettings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -20,7 +21,7 @@ async fn clients_that_send_no_head_are_disconnected() {
     let dialer = Dialer::new(&Endpoint::new(&url).no_proxy()).expect("a URL");
     let relay = HttpRelay::listen("127.0.0.1:0", dialer, &settings).await.expect("a port");
     let address = relay.local_addr().expect("it listens");
-    relay.run(None, clients(address, settings.first_head), |_, _| {}).await;
+    relay.run(RelayCopies::default(), clients(address, settings.first_head), |_, _| {}).await;
     server.abort();
 }
 

@@ -28,13 +28,17 @@ impl CaptureClock {
 
     /// Returns the wall-clock time at `time` after the start, in the format of RFC 3339.
     pub fn wall_at(self, time: Duration) -> String {
-        let since = self.wall.duration_since(UNIX_EPOCH).unwrap_or_default() + time;
-        let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-        let (year, month, day) = civil(days);
-        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-        let micros = since.subsec_micros();
-        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
+        rfc_3339(self.wall.duration_since(UNIX_EPOCH).unwrap_or_default() + time)
     }
+}
+
+/// Returns a time since 1970 in the format of RFC 3339, with microseconds.
+pub(crate) fn rfc_3339(since: Duration) -> String {
+    let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    let micros = since.subsec_micros();
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
 }
 
 /// Returns the date that is `days` days after 1970-01-01, as year, month and day. In the calculation, years begin in

@@ -30,9 +30,9 @@ pub(super) struct CreatedFile {
 /// Opens the file for a capture.
 ///
 /// An existing file is used only if it is empty or a capture that may be overwritten, and belongs to the user; its mode
-/// is narrowed. If the capture is to be kept, or another process is writing to it, as when a host starts a server twice,
-/// the new capture gets a number. In a name, `%p` is the id of this process, `%t` the start time, and `%%` a percent
-/// sign.
+/// is narrowed. If the capture is to be kept, or another process is writing to it, as when a host starts a server
+/// twice, the new capture gets a number. In a name, `%p` is the id of this process, `%t` the start time, and `%%` a
+/// percent sign.
 pub(super) fn create(path: &Path, clock: CaptureClock, existing: ExistingCapture) -> Result<CreatedFile, Error> {
     let wanted = expand_name(path, clock);
     if let Some(file) = open(&wanted, existing)? {

@@ -12,6 +12,7 @@ mod writer;
 pub use crate::secrets::Redactor;
 pub use barewire_proto::transcript::{Bytes, Channel, End, Entry, Event, Framing, Header, Marks, Note, Stream};
 pub use clock::CaptureClock;
+pub(crate) use clock::rfc_3339;
 pub use file::ExistingCapture;
 pub use writer::{CaptureWriter, event};
 

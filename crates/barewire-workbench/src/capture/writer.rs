@@ -49,15 +49,26 @@ impl CaptureWriter {
         facts: &[(&str, &str)],
     ) -> Result<Self, Error> {
         let CreatedFile { file, path, wanted } = file::create(path, clock, existing)?;
+        Ok(Self { wanted, ..Self::to_file(file, path, clock, redactor, facts) })
+    }
+
+    /// Writes to a file that is open, such as a socket, and prepares the header.
+    pub(crate) fn to_file(
+        file: File,
+        path: PathBuf,
+        clock: CaptureClock,
+        redactor: Redactor,
+        facts: &[(&str, &str)],
+    ) -> Self {
         let started = clock.started();
         let own = [("started", &*started), ("barewire", env!("CARGO_PKG_VERSION"))];
         let fact = |(key, value): (&str, &str)| Some((Word::new(key)?, value.as_bytes().to_vec()));
         let unredacted = redactor.is_off().then_some(("redacted", "no"));
         let facts = own.into_iter().chain(facts.iter().copied()).chain(unredacted).filter_map(fact).collect();
         let (entries, text) = (Vec::new(), String::new());
-        let mut capture = Self { file, path, wanted, redactor, entries, text, state: FileState::Writing };
+        let mut capture = Self { file, path, wanted: None, redactor, entries, text, state: FileState::Writing };
         Entry::Header(Header { version: VERSION, facts }).write(&mut capture.text);
-        Ok(capture)
+        capture
     }
 
     /// Returns the path of the file, which may differ from the requested path.

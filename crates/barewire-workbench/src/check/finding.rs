@@ -1,11 +1,13 @@
-//! A finding: the party at fault, the location on the wire, and the evidence.
+//! A finding: the party at fault, the location on the wire, and the request and the response as evidence.
 
 use barewire_proto::mcp::{Revision, Side};
 use barewire_proto::transcript::Stream;
 
 use super::catalogue::{Check, Level, Rule, Sentence, Severity};
+use super::excerpt::{Excerpt, Fault};
+use super::origin::Origin;
 use crate::frames::WireFrame;
-use crate::secrets::{EXCERPT_LIMIT, Redactor};
+use crate::secrets::Redactor;
 use crate::text::shown;
 
 /// A violation of a check.
@@ -20,14 +22,20 @@ pub struct Finding {
     pub detail: String,
     /// The location on the wire.
     pub location: Location,
-    /// The first bytes at the location, not redacted.
-    pub(crate) seen: Vec<u8>,
-    /// The bytes at the location, redacted, escaped and shortened. Empty until the finding is in a report.
+    /// The request or notification; for a finding about something else that a client sent, these bytes.
+    pub request: Option<Excerpt>,
+    /// The response; for a finding about something else that a server wrote, these bytes, perhaps on stderr.
+    pub response: Option<Excerpt>,
+    /// Whether the request has no response, although it should have one.
+    pub is_unanswered: bool,
+    /// The text of the response or, without one, of the request. Empty until [`Finding::redact`] is called.
     pub evidence: String,
     /// The member at fault, as a JSON Pointer.
     pub path: Option<String>,
     /// The revision of MCP that the connection speaks, if it is known.
     pub revision: Option<Revision>,
+    /// The cause of the violation: the author's code, or an SDK.
+    pub origin: Origin,
     /// The rule that is violated, if it is not the first rule of the check that binds the party.
     pub(crate) named_rule: Option<&'static Rule>,
 }
@@ -62,8 +70,20 @@ impl Finding {
     pub(crate) fn new(check: &'static Check, party: Party, location: Location, detail: impl Into<String>) -> Self {
         // The detail can contain text of the peer, so control characters are escaped and the length is limited.
         let detail = shown(detail.into().as_bytes(), MAX_DETAIL);
-        let (seen, evidence) = (Vec::new(), String::new());
-        Self { check, party, detail, location, seen, evidence, path: None, revision: None, named_rule: None }
+        Self {
+            check,
+            party,
+            detail,
+            location,
+            request: None,
+            response: None,
+            is_unanswered: false,
+            evidence: String::new(),
+            path: None,
+            revision: None,
+            origin: Origin::Author,
+            named_rule: None,
+        }
     }
 
     /// Names the rule that is violated; it must be one of the check's rules.
@@ -110,8 +130,31 @@ impl Finding {
         }
     }
 
-    pub(crate) fn seen(mut self, bytes: &[u8]) -> Self {
-        self.seen = bytes[..bytes.len().min(EXCERPT_LIMIT + 1)].to_vec();
+    /// Adds the bytes at the location as evidence, with the fault in them.
+    pub(crate) fn seen(self, bytes: &[u8], fault: Fault<'_>) -> Self {
+        if bytes.is_empty() {
+            return self;
+        }
+        let excerpt = Excerpt::of(self.location.clone(), bytes, fault);
+        match (self.location.stream, self.party) {
+            (Some('>'), _) | (None, Party::Client) => self.with_request(Some(excerpt)),
+            _ => self.with_response(Some(excerpt)),
+        }
+    }
+
+    pub(crate) fn with_request(mut self, request: Option<Excerpt>) -> Self {
+        self.request = request;
+        self
+    }
+
+    pub(crate) fn with_response(mut self, response: Option<Excerpt>) -> Self {
+        self.response = response;
+        self
+    }
+
+    /// Notes that the request has no response.
+    pub(crate) fn unanswered(mut self) -> Self {
+        self.is_unanswered = true;
         self
     }
 
@@ -120,11 +163,17 @@ impl Finding {
         self
     }
 
-    /// Redacts and shortens all texts. Turns `seen` into `evidence`.
-    pub(crate) fn redact(&mut self, redactor: &mut Redactor) {
-        self.evidence = redactor.shown(&std::mem::take(&mut self.seen), MAX_EVIDENCE);
+    /// Redacts and shortens all texts, before they are shown.
+    pub fn redact(&mut self, redactor: &mut Redactor) {
         self.detail = redactor.shown(self.detail.as_bytes(), MAX_DETAIL);
-        self.path = self.path.take().map(|path| redactor.shown(path.as_bytes(), MAX_DETAIL));
+        // The names on a path are no secret together, even if they look random as one word.
+        let mut redact = |name: &str| redactor.shown(name.as_bytes(), MAX_DETAIL);
+        self.path = self.path.take().map(|path| path.split('/').map(&mut redact).collect::<Vec<_>>().join("/"));
+        for excerpt in [&mut self.request, &mut self.response].into_iter().flatten() {
+            excerpt.redact(redactor);
+        }
+        let evidence = self.response.as_ref().or(self.request.as_ref());
+        self.evidence = evidence.map_or(String::new(), |excerpt| excerpt.text().0);
     }
 
     /// Returns a text that is the same for this finding in every run.
@@ -136,9 +185,14 @@ impl Finding {
     pub(super) fn identity(&self) -> [String; 4] {
         let path = without_numbers(self.path.as_deref().unwrap_or_default());
         let (check, party) = (self.check.id.to_owned(), self.party.as_str().to_owned());
-        [check, party, path, without_numbers(&self.detail)]
+        // Whether another request is unanswered when a response arrives depends on the time.
+        let detail = self.detail.split(LAST_REQUEST).next().unwrap_or_default();
+        [check, party, path, without_numbers(detail)]
     }
 }
+
+/// The text between a detail and the id of the last unanswered request.
+pub(super) const LAST_REQUEST: &str = "; the last request was sent with id ";
 
 /// Replaces numbers with `#`, because they differ between runs. Error codes and revisions stay.
 fn without_numbers(text: &str) -> String {
@@ -226,9 +280,6 @@ pub(crate) fn stream_location(channel: &str, stream: Stream) -> Location {
 
 /// The maximum width of a detail, in columns: more than two sentences, so that only a very long quoted name is cut.
 const MAX_DETAIL: usize = 1000;
-
-/// The maximum width of the evidence, in columns: two lines of a terminal.
-const MAX_EVIDENCE: usize = 160;
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 
 use super::finding::Finding;
 use super::ledger::Ledger;
+use super::origin::MarkCollector;
 use super::passive::PassiveChecks;
 use crate::frames::WireItem;
 use crate::operations::{OperationTracker, TrackedMessage};
@@ -11,13 +12,14 @@ use crate::pipeline::Observer;
 pub struct Inspector {
     pub(super) checks: PassiveChecks,
     pub(super) ledger: Ledger,
+    pub(super) marks: MarkCollector,
     pub(super) frames: u64,
 }
 
 impl Inspector {
     /// Returns an inspector that checks both the client and the server.
     pub fn new() -> Self {
-        Self { checks: PassiveChecks::new(), ledger: Ledger::default(), frames: 0 }
+        Self { checks: PassiveChecks::new(), ledger: Ledger::default(), marks: MarkCollector::default(), frames: 0 }
     }
 
     /// Returns an inspector that checks both sides, and that collects new findings for [`Self::take_findings`].
@@ -51,6 +53,7 @@ impl Default for Inspector {
 impl Observer for Inspector {
     fn message(&mut self, message: &TrackedMessage<'_>) {
         self.checks.message(message, &mut self.ledger);
+        self.marks.message(message);
     }
 
     fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker) {

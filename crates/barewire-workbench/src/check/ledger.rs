@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use barewire_proto::mcp::Revision;
+use barewire_proto::mcp::{Revision, Side};
 use serde_json::Value;
 
-use super::catalogue::{Check, CheckPlace, Level, Severity, all};
+use super::catalogue::{Bound, Category, Check, CheckPlace, Level, Severity, all};
 use super::finding::{Finding, Party};
 use crate::Advice;
 
@@ -16,6 +16,17 @@ pub(crate) struct Ledger {
     new_findings: Option<Vec<Finding>>,
     /// Maps each channel to the revision of its last message.
     revisions: HashMap<String, Revision>,
+    subject: LedgerSubject,
+}
+
+/// The side whose messages are checked.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum LedgerSubject {
+    #[default]
+    Both,
+    /// Only the client, because the server is our probe. Holds the sender of the current message; `None` between
+    /// messages.
+    Client(Option<Side>),
 }
 
 #[derive(Default)]
@@ -110,6 +121,12 @@ impl CheckOutcome {
         self.findings().iter().map(Finding::severity).max().unwrap_or(self.check.severity)
     }
 
+    /// Whether the check has failed, and the SDK has caused all findings.
+    pub(crate) fn is_of_sdk(&self) -> bool {
+        let Status::Fail { findings, has_more_kinds, .. } = &self.status else { return false };
+        !has_more_kinds && findings.iter().all(|finding| finding.origin.is_sdk())
+    }
+
     /// Returns the strictest level of the findings; without findings, the level of the check.
     pub(crate) fn level(&self) -> Level {
         self.findings().iter().map(Finding::level).min().unwrap_or(self.check.level)
@@ -133,7 +150,34 @@ impl Ledger {
         self.records.iter().filter(|(_, record)| record.more > 0).map(|(id, record)| (*id, record.more))
     }
 
+    /// Returns a ledger of a host: only what the client sends is inspected, and only the client is at fault.
+    pub(crate) fn of_host() -> Self {
+        Self { subject: LedgerSubject::Client(None), ..Self::default() }
+    }
+
+    /// Notes the sender of the message that is inspected next; `None` after the last message.
+    pub(crate) fn looks_at(&mut self, sender: Option<Side>) {
+        if let LedgerSubject::Client(current) = &mut self.subject {
+            *current = sender;
+        }
+    }
+
+    /// Counts an inspection. On a host, a message of the probe does not count; and a rule for the receiver of a message
+    /// is counted by the checks of hosts, which know whether the client has received it.
     pub(crate) fn inspected(&mut self, check: &'static Check) {
+        let counts = match self.subject {
+            LedgerSubject::Both => true,
+            LedgerSubject::Client(sender) => {
+                sender == Some(Side::Client) && !check.rules.iter().all(|rule| rule.binds == Bound::Receiver)
+            }
+        };
+        if counts {
+            self.count(check);
+        }
+    }
+
+    /// Counts an inspection, whatever the ledger is about.
+    pub(crate) fn count(&mut self, check: &'static Check) {
         self.record(check).inspections += 1;
     }
 
@@ -152,6 +196,9 @@ impl Ledger {
         let revision = finding.revision.or_else(|| self.revisions.get(&finding.location.channel).copied());
         let finding = finding.in_revision(revision);
         let (check, party) = (finding.check, finding.party);
+        if self.subject != LedgerSubject::Both && party == Party::Server {
+            return;
+        }
         debug_assert!(
             party == Party::Carrier || finding.rule().is_some(),
             "no rule of {} binds the {party:?}",
@@ -174,6 +221,11 @@ impl Ledger {
         } else {
             record.more += 1;
         }
+    }
+
+    /// Whether a check has so few findings that the next one is kept, whatever its kind.
+    pub(crate) fn has_few(&self, check: &Check) -> bool {
+        self.records.get(check.id).is_none_or(|record| record.findings.len() < MAX_FINDINGS)
     }
 
     pub(crate) fn skip(&mut self, check: &'static Check, why: SkipReason) {
@@ -201,8 +253,11 @@ impl Ledger {
         self.records.remove(check.id);
     }
 
+    /// Keeps a measure of the server's messages.
     pub(crate) fn measure(&mut self, check: &'static Check, measure: Value) {
-        self.record(check).measure = Some(measure);
+        if self.subject == LedgerSubject::Both {
+            self.record(check).measure = Some(measure);
+        }
     }
 
     pub(crate) fn has_failed(&self, check: &Check) -> bool {
@@ -214,6 +269,16 @@ impl Ledger {
         self.records
             .get(check.id)
             .is_some_and(|record| record.inspections > 0 || !record.skips.is_empty() || record.incomplete.is_some())
+    }
+
+    /// Puts the name of a capture before the channel of all findings that do not have one there yet.
+    pub(crate) fn name_capture(&mut self, name: &str) {
+        let findings = self.records.values_mut().flat_map(|record| &mut record.findings);
+        // The name of a channel has no dot.
+        for finding in findings.filter(|finding| !finding.location.channel.contains('.')) {
+            let channel = &mut finding.location.channel;
+            *channel = format!("{name} {channel}").trim_end().to_owned();
+        }
     }
 
     fn record(&mut self, check: &'static Check) -> &mut CheckRecord {
@@ -266,12 +331,15 @@ impl CheckRecord {
         }
         let nothing = || match place {
             CheckPlace::Capture | CheckPlace::Tap => SkipReason::Nothing("the capture has nothing to inspect".into()),
-            CheckPlace::Stdio | CheckPlace::Http => SkipReason::Nothing(check.skip.into()),
+            CheckPlace::Host if check.category != Category::Host => SkipReason::Nothing(NOT_SEEN.into()),
+            CheckPlace::Stdio | CheckPlace::Http | CheckPlace::Host => SkipReason::Nothing(check.skip.into()),
         };
         Status::Skip(self.skips.into_iter().next().unwrap_or_else(nothing))
     }
 }
 
+/// The reason why a check of captures has nothing to inspect on a host.
+const NOT_SEEN: &str = "not seen: the host sent nothing that this check inspects";
 /// The maximum number of findings that a check keeps. Further findings of a known kind are only counted.
 const MAX_FINDINGS: usize = 20;
 /// The maximum number of channels whose revision is known; more than any host has open at a time.

@@ -5,14 +5,22 @@
 
 mod baseline;
 pub mod catalogue;
+mod definitions;
+mod evidence;
+mod excerpt;
 mod finding;
+pub(crate) mod host;
 mod inspector;
+mod key_lines;
+mod last_lines;
 mod ledger;
 mod live;
+mod origin;
 mod passive;
 mod report;
 mod schema;
 mod selection;
+mod wrong_token;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -21,24 +29,32 @@ use std::thread;
 use std::time::Duration;
 
 use barewire::Server;
+use barewire::client::http::{Dialer, Secret};
 use barewire_proto::frame::DEFAULT_LIMIT;
 use barewire_proto::rpc::DEFAULT_DEPTH;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::frames::{Format, FrameLimits, FrameReader};
+use crate::frames::{Format, FrameLimits, FrameReader, recognize_file};
 use crate::pipeline::ObserverSink;
 use crate::secrets::Redactor;
 use crate::{Advice, Error};
+use catalogue::definitions::DEFINITION_PIN;
 use catalogue::{CheckPlace, Severity};
-use live::{LiveTarget, RunOptions};
-use report::Subject;
+use definitions::pin::Pins;
+use live::{LiveTarget, PinSettings, RunOptions};
+use report::{Subject, Threshold};
 use selection::Selection;
 
 pub use baseline::Baseline;
+pub use evidence::EvidenceLine;
+pub use excerpt::{CutLine, Excerpt};
 pub use finding::{Finding, Location, Party};
+pub use host::Scenario;
 pub use inspector::Inspector;
+pub use origin::Origin;
 pub use report::{Report, Verdict};
+pub use wrong_token::WrongToken;
 
 /// The server or capture to check.
 #[derive(Debug)]
@@ -48,9 +64,15 @@ pub struct Target(TargetKind);
 enum TargetKind {
     Server(Box<Server>),
     Program(Vec<OsString>),
-    Url(String),
+    Url {
+        url: String,
+        /// The connections to the server, if they need settings.
+        dialer: Option<Dialer>,
+    },
     /// The path of the `.wire` file; `None` means stdin.
     Capture(Option<PathBuf>),
+    /// The folder with the captures of a probe.
+    Host(PathBuf),
 }
 
 impl Target {
@@ -67,7 +89,13 @@ impl Target {
 
     /// Targets a server at a URL, over HTTP.
     pub fn url(url: impl Into<String>) -> Self {
-        Self(TargetKind::Url(url.into()))
+        Self(TargetKind::Url { url: url.into(), dialer: None })
+    }
+
+    /// Targets a server at a URL, over the connections of a dialer for this URL: with its certificates, its proxy and its
+    /// sign-in.
+    pub fn url_with(url: impl Into<String>, dialer: Dialer) -> Self {
+        Self(TargetKind::Url { url: url.into(), dialer: Some(dialer) })
     }
 
     /// Targets a capture, which is a `.wire` file. Only the checks that send nothing run on a capture.
@@ -80,11 +108,17 @@ impl Target {
         Self(TargetKind::Capture(None))
     }
 
+    /// Targets the host that has started a [probe](crate::probe), by the folder with the captures of the probe.
+    pub fn host(folder: impl Into<PathBuf>) -> Self {
+        Self(TargetKind::Host(folder.into()))
+    }
+
     fn place(&self) -> CheckPlace {
         match self.0 {
             TargetKind::Server(_) | TargetKind::Program(_) => CheckPlace::Stdio,
-            TargetKind::Url(_) => CheckPlace::Http,
+            TargetKind::Url { .. } => CheckPlace::Http,
             TargetKind::Capture(_) => CheckPlace::Capture,
+            TargetKind::Host(_) => CheckPlace::Host,
         }
     }
 }
@@ -98,13 +132,19 @@ pub struct Checks {
     only: Vec<String>,
     skip: Vec<String>,
     fail_on: Severity,
+    strict: bool,
     calls: Vec<(String, Value)>,
     all_calls: bool,
     hostile: bool,
     headers: Vec<(String, String)>,
+    /// The credentials of the target's sign-in, which reports and captures redact.
+    credentials: Vec<String>,
+    wrong_tokens: Vec<(WrongToken, Secret)>,
     patience: Duration,
     timeout: Duration,
     record: Option<PathBuf>,
+    pin: Option<PathBuf>,
+    updates_pin: bool,
     redacts: bool,
     on_progress: Option<OnProgress>,
     warn: fn(&Error),
@@ -121,13 +161,18 @@ impl Checks {
             only: Vec::new(),
             skip: Vec::new(),
             fail_on: Severity::Low,
+            strict: false,
             calls: Vec::new(),
             all_calls: false,
             hostile: false,
             headers: Vec::new(),
+            credentials: Vec::new(),
+            wrong_tokens: Vec::new(),
             patience: Duration::from_secs(5),
             timeout: Duration::from_secs(300),
             record: None,
+            pin: None,
+            updates_pin: false,
             redacts: true,
             on_progress: None,
             warn: |_| {},
@@ -150,6 +195,13 @@ impl Checks {
     /// Sets the lowest severity that makes the verdict [`Verdict::Fail`]; [`Severity::Low`] by default.
     pub fn fail_on(mut self, severity: Severity) -> Self {
         self.fail_on = severity;
+        self
+    }
+
+    /// Sets whether the findings of the server's SDK count for the verdict too; false by default, because the author of
+    /// the server cannot fix them.
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
         self
     }
 
@@ -177,6 +229,13 @@ impl Checks {
         self
     }
 
+    /// Gives a token that a server at a URL must refuse, for the check of such tokens. The server gets the token, so it
+    /// should be one of a test account. Reports and captures redact it.
+    pub fn wrong_token(mut self, kind: WrongToken, token: impl Into<Secret>) -> Self {
+        self.wrong_tokens.push((kind, token.into()));
+        self
+    }
+
     /// Sets the time limit for each response, 5 seconds by default. The first response may take six times as long.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -192,6 +251,19 @@ impl Checks {
     /// Records all traffic in a `.wire` file.
     pub fn record(mut self, file: impl Into<PathBuf>) -> Self {
         self.record = Some(file.into());
+        self
+    }
+
+    /// Compares all definitions of the server with those in a pin file. If there is no such file, it is written, unless
+    /// a definition could not be read. Only the definitions of a live server can be pinned.
+    pub fn pin(mut self, file: impl Into<PathBuf>) -> Self {
+        self.pin = Some(file.into());
+        self
+    }
+
+    /// Sets whether the file of [`Self::pin`] is written again, which accepts the definitions of the server.
+    pub fn update_pin(mut self, update: bool) -> Self {
+        self.updates_pin = update;
         self
     }
 
@@ -241,40 +313,52 @@ impl Checks {
         sender: oneshot::Sender<Result<Report, Error>>,
     ) -> Result<thread::JoinHandle<()>, Error> {
         let run = move || {
-            // The send fails if the future of `run_async` was dropped. Then nobody needs the report.
+            // The send fails if the future of `run_async` was dropped. Then the caller no longer needs the report.
             let _ = sender.send(self.report(target));
         };
         let thread = thread::Builder::new().name("barewire-check".to_owned()).spawn(run);
         thread.map_err(|error| Error::new(format!("cannot start a thread: {error}")))
     }
 
-    fn report(self, target: Target) -> Result<Report, Error> {
+    fn report(mut self, target: Target) -> Result<Report, Error> {
         let selection = Selection::new(&self.only, &self.skip)?;
         let place = target.place();
         selection.for_place(place)?;
-        let (fail_on, advice_text, warn) = (self.fail_on, self.advice_text, self.warn);
+        let threshold = Threshold { fail_on: self.fail_on, counts_sdk: self.strict };
+        let (advice_text, warn) = (self.advice_text, self.warn);
+        if let TargetKind::Url { dialer: Some(dialer), .. } = &target.0 {
+            self.credentials = live::credentials(dialer)?;
+        }
         let mut redactor = self.redactor();
-        let (subject, ledger) = match target.0 {
+        let pin = self.pin_settings(&selection, place)?;
+        let (subject, ledger, marks) = match target.0 {
             TargetKind::Capture(file) => {
                 let inspector = inspect(file.as_deref(), warn)?;
                 let file = file.as_deref().unwrap_or(Path::new("-"));
-                (Subject::capture(file, inspector.frames), inspector.ledger)
+                (Subject::capture(file, inspector.frames), inspector.ledger, inspector.marks.marks)
+            }
+            TargetKind::Host(folder) => {
+                let (ledger, summary) = host::inspect(&folder, warn)?;
+                // The probe is the server, so there is no SDK to recognise.
+                (Subject::host(&summary), ledger, Default::default())
             }
             TargetKind::Server(server) => {
-                let (ledger, summary) = live::run(LiveTarget::Server(server), self.options(&selection))?;
-                (Subject::memory(&summary), ledger)
+                let (ledger, summary) = live::run(LiveTarget::Server(server), self.options(&selection, pin))?;
+                (Subject::memory(&summary), ledger, summary.marks)
             }
             TargetKind::Program(argv) => {
-                let (ledger, summary) = live::run(LiveTarget::program(&argv)?, self.options(&selection))?;
-                (Subject::program(&argv, &summary, &mut redactor), ledger)
+                let (ledger, summary) = live::run(LiveTarget::program(&argv)?, self.options(&selection, pin))?;
+                (Subject::program(&argv, &summary, &mut redactor), ledger, summary.marks)
             }
-            TargetKind::Url(url) => {
-                let target = LiveTarget::url(&url, self.headers.clone(), self.hostile)?;
-                let (ledger, summary) = live::run(target, self.options(&selection))?;
-                (Subject::url(&url, &summary, &mut redactor), ledger)
+            TargetKind::Url { url, dialer } => {
+                let target = LiveTarget::url(&url, dialer, self.headers.clone(), self.hostile)?;
+                let (ledger, summary) = live::run(target, self.options(&selection, pin))?;
+                (Subject::url(&url, &summary, &mut redactor), ledger, summary.marks)
             }
         };
-        Ok(Report::new(subject, ledger.into_outcomes(place), &selection, fail_on, advice_text, &mut redactor))
+        let outcomes = ledger.into_outcomes(place);
+        Ok(Report::new(subject, outcomes, &selection, threshold, advice_text, &mut redactor)
+            .with_sdk(&marks, &mut redactor))
     }
 
     fn redactor(&self) -> Redactor {
@@ -282,12 +366,35 @@ impl Checks {
             return Redactor::off();
         }
         // Returns the header's value without its authentication scheme, such as `Bearer`.
-        let secret = |value: &str| value.rsplit(' ').next().unwrap_or(value).as_bytes().to_vec();
-        Redactor::knowing(self.headers.iter().map(|(_, value)| secret(value)))
+        let secret = |value: &String| value.rsplit(' ').next().unwrap_or(value).to_owned();
+        let sent = self.headers.iter().map(|(_, value)| value).chain(&self.credentials).map(secret);
+        let wrong = self.wrong_tokens.iter().map(|(_, token)| token.expose().to_owned());
+        let known: Vec<String> = sent.chain(wrong).collect();
+        // Tokens are also sent with a changed signature.
+        let altered = known.iter().flat_map(|token| live::altered_tokens(token)).map(|(_, token)| token);
+        Redactor::knowing(known.iter().cloned().chain(altered).map(String::into_bytes))
     }
 
-    fn options(self, selection: &Selection) -> RunOptions {
+    /// Reads the pin file, and fails if definitions cannot be pinned.
+    fn pin_settings(&self, selection: &Selection, place: CheckPlace) -> Result<Option<PinSettings>, Error> {
+        let Some(file) = self.pin.clone() else { return Ok(None) };
+        if !DEFINITION_PIN.runs_on(place) {
+            return Err(Error::new("only the definitions of a live server can be pinned, not those of a capture"));
+        }
+        if !selection.has(&DEFINITION_PIN) {
+            return Err(Error::new(format!(
+                "a pin file is given, but the check {} is not selected",
+                DEFINITION_PIN.id
+            )));
+        }
+        // A file that is written again need not be readable.
+        let pins = if self.updates_pin { None } else { Pins::read(&file)? };
+        Ok(Some(PinSettings { file, pins, redactor: self.redactor() }))
+    }
+
+    fn options(self, selection: &Selection, pin: Option<PinSettings>) -> RunOptions {
         RunOptions {
+            pin,
             redactor: self.redactor(),
             calls: self.calls,
             all_calls: self.all_calls,
@@ -295,6 +402,7 @@ impl Checks {
             patience: self.patience,
             timeout: self.timeout,
             record: self.record,
+            wrong_tokens: self.wrong_tokens,
             on_progress: self.on_progress,
         }
     }
@@ -319,8 +427,10 @@ fn panicked() -> Error {
 fn inspect(file: Option<&Path>, warn: fn(&Error)) -> Result<Inspector, Error> {
     let mut observed = ObserverSink::new(Inspector::new());
     let limits = FrameLimits { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH };
-    // Only the `.wire` format records the sender of each message.
-    let reading = FrameReader { file, format: Format::Wire, limits, follow: false, warn: &warn };
+    // Only these formats record the sender of each message.
+    let recognized = file.and_then(recognize_file).filter(|format| matches!(format, Format::HostLog | Format::Har));
+    let format = recognized.unwrap_or(Format::Wire);
+    let reading = FrameReader { file, format, limits, follow: false, warn: &warn, notice: &|_| {}, filter: None };
     reading.each(&mut observed).map_err(|error| match file.is_some_and(Path::is_file) {
         true => error.with_advice(Advice::CheckCapture),
         false => error,

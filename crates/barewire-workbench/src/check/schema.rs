@@ -13,19 +13,31 @@ impl Schema {
         SchemaValidator::new(schema, MAX_DEPTH).map(Self).map_err(|error| error.to_string())
     }
 
-    /// Checks that a value matches the schema; the error contains the JSON Pointer of the wrong part and the reason.
-    pub(super) fn check(&self, value: &Value) -> Result<(), String> {
+    /// Checks that a value matches the schema.
+    pub(super) fn check(&self, value: &Value) -> Result<(), SchemaMismatch> {
         if self.0.is_valid(value) {
             return Ok(());
         }
-        Err(match self.0.violation(value) {
-            None => "the value does not match the schema".to_owned(),
-            Some(Violation { pointer, reason, .. }) if pointer.is_empty() => reason,
+        let Some(Violation { pointer, reason, masked, .. }) = self.0.violation(value) else {
+            let why = "the value does not match the schema".to_owned();
+            return Err(SchemaMismatch { pointer: String::new(), why });
+        };
+        let why = match pointer.is_empty() {
+            true => reason,
             // `reason` quotes the value, which may be a secret; `masked` does not.
-            Some(Violation { pointer, masked, .. }) if is_secret_name(&pointer) => format!("{pointer}: {masked}"),
-            Some(Violation { pointer, reason, .. }) => format!("{pointer}: {reason}"),
-        })
+            false if is_secret_name(&pointer) => format!("{pointer}: {masked}"),
+            false => format!("{pointer}: {reason}"),
+        };
+        Err(SchemaMismatch { pointer, why })
     }
+}
+
+/// The part of a value that does not match its schema.
+pub(super) struct SchemaMismatch {
+    /// The JSON Pointer of the part; empty for the whole value.
+    pub(super) pointer: String,
+    /// The reason, as text for a finding.
+    pub(super) why: String,
 }
 
 /// The maximum nesting depth of a schema: the same limit as for messages.

@@ -26,7 +26,7 @@ impl Selection {
 
     /// Fails if none of the selected checks runs in this place.
     pub(super) fn for_place(&self, place: CheckPlace) -> Result<(), Error> {
-        match all().any(|check| self.has(check) && check.places.contains(&place)) {
+        match all().any(|check| self.has(check) && check.runs_on(place)) {
             true => Ok(()),
             false => Err(Error::new("no selected check can run on this target").with_advice(Advice::ExplainCheck)),
         }

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use barewire_proto::frame::{Frame, FrameError};
-use barewire_proto::json::{Json, Kind};
-use barewire_proto::rpc::{ErrorRef, Id, Invalid, MemberName, Message, Parsed, Rule, parse};
+use barewire_proto::frame::{Codec, Frame, FrameError, Lines, Outline};
+use barewire_proto::json::{Json, Kind, Text};
+use barewire_proto::rpc::{ErrorRef, Id, Invalid, MemberName, Message, Parsed, Rule, Shape, parse};
 use barewire_proto::transcript::Stream;
+
+use super::json_text::JsonText;
 
 /// One parsed frame.
 #[non_exhaustive]
@@ -76,8 +78,14 @@ impl<'a> WireFrame<'a> {
     }
 
     /// Makes a frame of which the transcript contains only the beginning.
-    pub(super) fn truncated(number: u64, offset: u64, length: u64, begins: &'a [u8], place: FramePosition<'a>) -> Self {
-        let parsed = Parsed::Invalid(Invalid::shapeless(Rule::Truncated, begins.len()));
+    pub(super) fn truncated(
+        number: u64,
+        offset: u64,
+        length: u64,
+        beginning: &'a FrameBeginning<'a>,
+        place: FramePosition<'a>,
+    ) -> Self {
+        let (begins, parsed) = (beginning.bytes, Parsed::Invalid(beginning.invalid()));
         Self { number, offset, length, bytes: Some(begins), parsed, too_deep: None, place: Some(place) }
     }
 
@@ -86,6 +94,11 @@ impl<'a> WireFrame<'a> {
     pub fn on_stream(&self, stream: Stream) -> Self {
         let place = FramePosition { stream, channel: "", time: None, before: 0, redacted: false };
         Self { parsed: self.parsed.clone(), place: Some(place), ..*self }
+    }
+
+    /// Whether the transcript contains only the beginning of the frame.
+    pub fn is_cut(&self) -> bool {
+        matches!(&self.parsed, Parsed::Invalid(invalid) if invalid.rule == Rule::Truncated) && self.bytes.is_some()
     }
 
     /// Whether the frame is a valid message, or a batch of valid messages.
@@ -113,6 +126,62 @@ impl<'a> WireFrame<'a> {
     }
 }
 
+/// The beginning of a frame, with the id and the method in it.
+pub(super) struct FrameBeginning<'a> {
+    bytes: &'a [u8],
+    outline: Option<FrameError>,
+}
+
+impl<'a> FrameBeginning<'a> {
+    pub(super) fn of(bytes: &'a [u8]) -> Self {
+        let mut json = JsonText::default();
+        json.line(bytes);
+        let closing = json.closing();
+        // The frame can end within a name, after a name, before a value or within a value.
+        let ends = closing.iter().flat_map(|closing| ENDS.map(|end| format!("{closing}{end}\n")));
+        let outline = ends.map(|end| outline(bytes, &end)).find(|outline| has_members(outline.as_ref())).flatten();
+        Self { bytes, outline }
+    }
+
+    fn invalid(&'a self) -> Invalid<'a> {
+        let shapeless = Invalid::shapeless(Rule::Truncated, self.bytes.len());
+        let Some(outline) = &self.outline else { return shapeless };
+        let mut invalid = Invalid::from_frame(outline);
+        (invalid.rule, invalid.at) = (Rule::Truncated, self.bytes.len());
+        invalid.id = invalid.id.filter(|id| !self.may_continue(id.as_str()));
+        invalid.method = invalid.method.filter(|method| !self.may_continue(method.raw()));
+        let name = invalid.method.map(Text::to_name);
+        invalid.shape = match (invalid.shape, &invalid.id, name) {
+            (Shape::Response, Some(_), _) => Shape::Response,
+            (_, Some(_), Some(_)) => Shape::Request,
+            (_, None, Some(name)) if name.starts_with("notifications/") => Shape::Notification,
+            // The id or the method, or that it is a response, can be in the part that is missing.
+            _ => Shape::Unknown,
+        };
+        invalid
+    }
+
+    /// Whether this value is at the end, so that more of it can be in the part that is missing.
+    fn may_continue(&self, value: &str) -> bool {
+        let begins = value.strip_suffix('"').unwrap_or(value);
+        self.bytes.ends_with(begins.as_bytes())
+    }
+}
+
+/// Returns the id and the method of a frame. A decoder finds them in a frame that is too long, which every frame is for
+/// this one.
+fn outline(bytes: &[u8], end: &str) -> Option<FrameError> {
+    let mut lines = Lines::new(1);
+    [bytes, end.as_bytes()].into_iter().find_map(|mut piece| lines.next_frame(&mut piece)?.err())
+}
+
+fn has_members(outline: Option<&FrameError>) -> bool {
+    matches!(outline, Some(FrameError::TooLong(long)) if matches!(long.outline, Outline::Object { .. }))
+}
+
+/// The texts that make an object complete.
+const ENDS: [&str; 4] = ["}", ":0}", "0}", "\"\":0}"];
+
 /// A message, or the reason why it is invalid.
 pub type MessageResult<'a> = Result<Message<'a>, Invalid<'a>>;
 
@@ -138,7 +207,8 @@ fn parse_frame(bytes: &[u8], max_depth: usize) -> (Parsed<'_>, Option<TooDeep>) 
 #[derive(Default)]
 #[non_exhaustive]
 pub struct FrameFacts<'a> {
-    /// The kind: request, notification, result, error, batch or invalid.
+    /// The kind: request, notification, result, error, batch, invalid, or cut if the transcript contains only the
+    /// beginning.
     pub kind: &'static str,
     /// The id as written, whether valid or not.
     pub id: Option<String>,
@@ -186,8 +256,9 @@ impl<'a> FrameFacts<'a> {
 
     fn invalid(invalid: &'a Invalid<'a>, text: Option<&[u8]>) -> Self {
         let readable = invalid.id.as_ref().map(ToString::to_string);
+        let is_cut = invalid.rule == Rule::Truncated && text.is_some();
         Self {
-            kind: "invalid",
+            kind: if is_cut { "cut" } else { "invalid" },
             id: readable.or_else(|| text.and_then(written_id)),
             method: invalid.method.map(|method| method.raw()),
             code: Some(invalid.rule.code().get()),
@@ -204,4 +275,39 @@ fn written_id(text: &[u8]) -> Option<String> {
     let object = Json::parse(text.as_bytes()).ok().filter(|json| json.kind() == Kind::Object)?;
     let mut ids = object.members().filter(|member| MemberName::of(member.name) == Some(MemberName::Id));
     if let (Some(id), None) = (ids.next(), ids.next()) { Some(id.value.as_str().to_owned()) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beginning_of_a_frame_has_an_id_and_a_method() {
+        let read = |text: &str| {
+            let beginning = FrameBeginning::of(text.as_bytes());
+            let invalid = beginning.invalid();
+            let method = invalid.method.map(|method| method.to_name().into_owned());
+            (invalid.shape, invalid.id.map(|id| id.to_string()), method)
+        };
+        let (id, method) = (|id: &str| Some(id.to_owned()), |name: &str| Some(name.to_owned()));
+        let call = r#"{"jsonrpc":"2.0","id":12,"method":"tools/call","params":{"name":"#;
+        assert_eq!(read(call), (Shape::Request, id("12"), method("tools/call")));
+        assert_eq!(
+            read(&call[..call.find(",\"params").expect("params")]),
+            (Shape::Request, id("12"), method("tools/call"))
+        );
+        let result = r#"{"jsonrpc":"2.0","id":"a","result":{"tools":[{"name":"x\"#;
+        assert_eq!(read(result), (Shape::Response, id("\"a\""), None));
+        // The rest of the id or method may be missing.
+        assert_eq!(read(r#"{"jsonrpc":"2.0","method":"ping","id":1"#), (Shape::Unknown, None, method("ping")));
+        assert_eq!(read(r#"{"jsonrpc":"2.0","id":1,"method":"tools/"#), (Shape::Unknown, id("1"), None));
+        assert_eq!(read(r#"{"jsonrpc":"2.0","id":7,"resu"#), (Shape::Unknown, id("7"), None));
+        assert_eq!(read(r#"{"method":"tools/call","params":{"a":"#), (Shape::Unknown, None, method("tools/call")));
+        let progress = r#"{"method":"notifications/progress","params":{"#;
+        assert_eq!(read(progress), (Shape::Notification, None, method("notifications/progress")));
+        for end in 0..result.len() {
+            read(&result[..end]);
+        }
+        assert_eq!(read("["), (Shape::Unknown, None, None));
+    }
 }

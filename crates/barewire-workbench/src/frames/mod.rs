@@ -1,9 +1,18 @@
-//! Reads captures, logs and live bytes as a sequence of items: frames, events, and lines of stderr.
+//! Reads captures, logs, HAR files and live bytes as a sequence of items: frames, events, and lines of stderr.
 
 mod capture;
 mod frame;
+mod har;
+mod host_log;
+mod import;
+mod json_text;
+mod kind;
+mod process_end;
+mod recognize;
 mod source;
 mod streams;
+mod text_lines;
+mod timestamp;
 
 use barewire_proto::transcript::{Bytes, Event, Header, Note, Stream};
 
@@ -11,8 +20,14 @@ use crate::Error;
 
 pub use capture::{FrameLimits, read_entries};
 pub use frame::{FrameFacts, FramePosition, MessageResult, WireFrame};
-pub use source::{Format, FrameReader};
+pub use import::EntryFilter;
+pub use kind::FrameKind;
+pub use process_end::ExitStatus;
+pub(crate) use process_end::RecordedEnd;
+pub use recognize::recognize_file;
+pub use source::{Format, FrameReader, ReadNotice};
 pub use streams::Streams;
+pub(crate) use timestamp::started_nanos;
 
 /// One item in a capture or on a live connection.
 #[expect(clippy::exhaustive_enums, reason = "a transcript has no other kinds of lines")]
@@ -43,6 +58,9 @@ pub trait Sink {
     fn caught_up(&mut self) -> Result<(), Error> {
         Ok(())
     }
+
+    /// Called with the number of bytes of the file that were read so far. HAR files are not read in order.
+    fn read_so_far(&mut self, _bytes: u64) {}
 
     /// Called when the file with this name was replaced: the next item is the first of the new file.
     fn restarted(&mut self, _name: &str) -> Result<(), Error> {

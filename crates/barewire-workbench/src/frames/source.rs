@@ -1,5 +1,6 @@
 //! Reads the items of a file or of stdin through one buffer of fixed size.
 
+use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -7,10 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use barewire_proto::frame::{Codec, ContentLength, Lines, Sse};
-use barewire_proto::transcript::{Entry, WireError, WireFault, read_line};
 
+use super::import::EntryFilter;
+use super::recognize::recognize;
 use super::streams::FrameEmitter;
-use super::{FrameLimits, Sink, capture};
+use super::{FrameLimits, Sink, capture, har, host_log};
 use crate::{Advice, Error, platform};
 
 /// Reads the frames of a file or of stdin.
@@ -26,13 +28,29 @@ pub struct FrameReader<'a> {
     pub follow: bool,
     /// Called with a description of each part that cannot be read and is left out.
     pub warn: &'a dyn Fn(&Error),
+    /// Called with facts about the input that are not errors.
+    pub notice: &'a dyn Fn(ReadNotice),
+    /// Called with each entry that is made from the log of a host or from a HAR file, for example to replace secrets.
+    pub filter: Option<&'a RefCell<EntryFilter<'a>>>,
+}
+
+/// A fact about an input that is not an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReadNotice {
+    /// The input was recognized as the log of a host, or as a HAR file.
+    Recognized(Format),
+    /// The HAR file has this many exchanges that are not MCP, which are left out.
+    OtherExchanges(u64),
+    /// The HAR file does not contain this many bodies, or only their beginning.
+    MissingBodies(u64),
 }
 
 /// The framing of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {
-    /// A transcript if the file name or the first line indicates one, otherwise lines.
+    /// A transcript, a HAR file or the log of a host if the file name or the first lines indicate one, otherwise lines.
     Auto,
     /// One message per line.
     Lines,
@@ -42,6 +60,21 @@ pub enum Format {
     Sse,
     /// Messages after `Content-Length` headers.
     ContentLength,
+    /// The log of a host, with messages within its lines.
+    HostLog,
+    /// A HAR 1.2 file, which browsers and proxies write.
+    Har,
+}
+
+impl Format {
+    /// Returns the format that the extension of a file's name indicates.
+    pub(super) fn of_extension(path: &Path) -> Option<Self> {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("wire") => Some(Self::Wire),
+            Some("har") => Some(Self::Har),
+            _ => None,
+        }
+    }
 }
 
 impl FrameReader<'_> {
@@ -59,12 +92,17 @@ impl FrameReader<'_> {
             Format::Auto => input.format(sink)?,
             chosen => chosen,
         };
+        if self.format == Format::Auto && matches!(format, Format::HostLog | Format::Har) {
+            (self.notice)(ReadNotice::Recognized(format));
+        }
         let (limit, depth) = (self.limits.frame, self.limits.depth);
         match format {
             Format::Wire => capture::read(input, self.limits, self.warn, sink),
             Format::Lines | Format::Auto => stream(input, Lines::new(limit), depth, sink),
             Format::Sse => stream(input, Sse::new(limit), depth, sink),
             Format::ContentLength => stream(input, ContentLength::new(limit), depth, sink),
+            Format::HostLog => host_log::read(input, self.limits, self.filter, sink),
+            Format::Har => har::read(self, sink),
         }
     }
 }
@@ -105,10 +143,14 @@ fn stream(input: &mut Input, mut codec: impl Codec, max_depth: usize, sink: &mut
 pub(super) struct Input {
     reader: Box<dyn Read>,
     pub(super) name: String,
-    is_wire_file: bool,
+    /// The format that the extension of the file's name indicates.
+    named_format: Option<Format>,
+    is_file: bool,
     buffer: Vec<u8>,
     /// The number of bytes in the buffer that were read to detect the format and are not consumed yet.
     peeked: usize,
+    /// The number of bytes that were passed on.
+    passed_on: u64,
     followed: Option<FollowedFile>,
 }
 
@@ -130,11 +172,12 @@ pub(super) enum InputPiece<'a> {
 
 impl Input {
     fn open(file: Option<&Path>, follow: bool) -> Result<Self, Error> {
-        let input = |reader, name, is_wire_file, followed| {
+        let is_file = file.is_some();
+        let input = |reader, name, named_format, followed| {
             let buffer = vec![0; 64 * 1024];
-            Self { reader, name, is_wire_file, buffer, peeked: 0, followed }
+            Self { reader, name, named_format, is_file, buffer, peeked: 0, passed_on: 0, followed }
         };
-        let Some(path) = file else { return Ok(input(Box::new(io::stdin().lock()), "stdin".into(), false, None)) };
+        let Some(path) = file else { return Ok(input(Box::new(io::stdin().lock()), "stdin".into(), None, None)) };
         let name = path.display().to_string();
         let cannot = |why: &dyn std::fmt::Display| {
             Error::new(format!("cannot read {name}: {why}")).with_advice(Advice::NameFile)
@@ -146,29 +189,26 @@ impl Input {
         if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
             return Err(cannot(&"it is a folder"));
         }
-        let is_wire_file = path.extension().is_some_and(|extension| extension == "wire");
+        let named_format = Format::of_extension(path);
         // A clone shares the file's read position.
         let followed = follow.then(|| file.try_clone()).transpose().map_err(|error| cannot(&error))?;
         let followed = followed.map(|file| FollowedFile { path: path.to_owned(), file, read: 0, begin: Vec::new() });
-        Ok(input(Box::new(file), name, is_wire_file, followed))
+        Ok(input(Box::new(file), name, named_format, followed))
     }
 
-    /// Detects the format: by the file name, or by a first line that is the header of a transcript.
+    /// Detects the format: by the file name, or by the first lines.
     fn format(&mut self, sink: &mut dyn Sink) -> Result<Format, Error> {
-        if self.is_wire_file {
-            return Ok(Format::Wire);
+        if let Some(format) = self.named_format {
+            return Ok(format);
         }
+        let mut is_whole = false;
         loop {
-            let seen = &self.buffer[..self.peeked];
-            let line = seen.split(|b| *b == b'\n').next().unwrap_or_default();
-            let may_be_header = WIRE.starts_with(line) || line.starts_with(WIRE) || BOM_WIRE.starts_with(line);
-            let may_be_header = may_be_header || line.starts_with(BOM_WIRE);
-            let is_whole = line.len() < seen.len() || self.peeked == self.buffer.len();
-            if is_whole || !may_be_header {
-                return Ok(format_of(line));
+            is_whole |= self.peeked == self.buffer.len();
+            if let Some(format) = recognize(&self.buffer[..self.peeked], is_whole, self.is_file) {
+                return Ok(format);
             }
             match self.read_at(self.peeked, sink)? {
-                Some(0) => return Ok(format_of(&self.buffer[..self.peeked])),
+                Some(0) => is_whole = true,
                 Some(read) => self.peeked += read,
                 None => self.peeked = 0,
             }
@@ -181,6 +221,8 @@ impl Input {
             0 => self.read_at(0, sink)?,
             peeked => Some(peeked),
         };
+        sink.read_so_far(self.passed_on);
+        self.passed_on += count.unwrap_or_default() as u64;
         Ok(match count {
             Some(0) => InputPiece::End,
             Some(count) => InputPiece::Bytes(&self.buffer[..count]),
@@ -268,15 +310,3 @@ const COMPARED_START: usize = 64;
 
 /// The interval at which a followed file is checked: short enough for a person who is watching, with almost no load.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(50);
-
-/// The start of a transcript's header, without and with a BOM before it.
-const WIRE: &[u8] = b"wire ";
-const BOM_WIRE: &[u8] = b"\xef\xbb\xbfwire ";
-
-fn format_of(line: &[u8]) -> Format {
-    match read_line(line, 1) {
-        // A newer version is still a transcript, even though we cannot read it.
-        Ok(Entry::Header(_)) | Err(WireError { fault: WireFault::NewerVersion, .. }) => Format::Wire,
-        _ => Format::Lines,
-    }
-}

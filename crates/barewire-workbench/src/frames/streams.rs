@@ -7,7 +7,7 @@ use barewire_proto::frame::{Body, Codec, ContentLength, Frame, FrameError, Lines
 use barewire_proto::transcript::{Bytes, Channel, Entry, Event, Framing, Note, Stream};
 
 use super::capture::FrameLimits;
-use super::frame::{FramePosition, WireFrame};
+use super::frame::{FrameBeginning, FramePosition, WireFrame};
 use super::{Sink, WireItem, ended_stream};
 use crate::{Advice, Error};
 
@@ -267,7 +267,8 @@ impl ChannelStream {
         self.before = self.before.saturating_add(length).saturating_add(end);
         self.redacted = false;
         let number = frames.next_number();
-        sink.take(&WireItem::Frame(&WireFrame::truncated(number, offset, length, &bytes.payload, place)))
+        let beginning = FrameBeginning::of(&bytes.payload);
+        sink.take(&WireItem::Frame(&WireFrame::truncated(number, offset, length, &beginning, place)))
     }
 
     fn place<'k>(&self, (stream, channel): &'k StreamKey) -> FramePosition<'k> {

@@ -36,6 +36,21 @@ pub(crate) struct RequestHead {
     pub(crate) follows: BodyLength,
     pub(crate) body: BodyKind,
     pub(crate) kind: RequestKind,
+    pub(crate) method: String,
+    /// The path and query in the request line.
+    pub(crate) target: String,
+    pub(crate) has_authorization: bool,
+}
+
+impl RequestHead {
+    /// Adds a header at the end.
+    pub(crate) fn add(&mut self, name: &str, value: &str) {
+        let end = if self.head.ends_with(b"\r\n") { &b"\r\n"[..] } else { b"\n" };
+        let line = format!("{name}: {value}").into_bytes();
+        self.head.truncate(self.head.len() - end.len());
+        self.head.extend([&line[..], end, end].concat());
+        self.lines.push(line);
+    }
 }
 
 /// The kind of a request, which decides how its response is read.
@@ -107,8 +122,17 @@ impl HeadRewriter {
         };
         let body =
             BodyKind::of(request.headers, if kind == RequestKind::Message { Framing::Body } else { Framing::None });
-        let mut request_head =
-            RequestHead { head: Vec::new(), lines: Vec::new(), changed: Vec::new(), follows, body, kind };
+        let mut request_head = RequestHead {
+            head: Vec::new(),
+            lines: Vec::new(),
+            changed: Vec::new(),
+            follows,
+            body,
+            kind,
+            method: method.to_owned(),
+            target: target.to_owned(),
+            has_authorization: request.headers.iter().any(|it| it.name.eq_ignore_ascii_case("authorization")),
+        };
         self.rewrite(head, target, !hosts.is_empty(), &mut request_head);
         Ok(request_head)
     }

@@ -13,6 +13,7 @@ use barewire_proto::rpc::{self, Message, Parsed};
 
 use super::RequestKind;
 
+#[derive(Clone)]
 pub(crate) struct HttpRequest {
     /// The HTTP method.
     pub(crate) verb: &'static str,

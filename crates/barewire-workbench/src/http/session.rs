@@ -26,12 +26,22 @@ pub(crate) struct HttpTarget {
     pub(crate) headers: Vec<(String, String)>,
     /// The name of this program in the `User-Agent` header.
     agent: &'static str,
-    exchanges: AtomicU64,
+    /// The number of exchanges so far, with all credentials.
+    exchanges: Arc<AtomicU64>,
 }
 
 impl HttpTarget {
     pub(crate) fn new(dialer: Dialer, headers: Vec<(String, String)>, agent: &'static str) -> Self {
-        Self { dialer, headers, agent, exchanges: AtomicU64::new(0) }
+        Self { dialer, headers, agent, exchanges: Arc::default() }
+    }
+
+    /// Returns the same server for requests with these credentials instead of those of the user. The exchanges are
+    /// counted together.
+    pub(crate) fn with_credentials(&self, credentials: Vec<(String, String)>) -> Self {
+        let is_kept = |(name, _): &&(String, String)| !CREDENTIALS.iter().any(|it| name.eq_ignore_ascii_case(it));
+        let headers = self.headers.iter().filter(is_kept).cloned().chain(credentials).collect();
+        let exchanges = Arc::clone(&self.exchanges);
+        Self { dialer: self.dialer.without_sign_in(), headers, agent: self.agent, exchanges }
     }
 
     /// Returns the number of exchanges so far, which is also the number of the last exchange.
@@ -95,9 +105,8 @@ impl SessionClient {
     /// Sends a request on its own connection, after a delay. Returns the number of the exchange.
     pub(crate) fn send(&mut self, request: &HttpRequest, delay: Duration) -> u64 {
         let number = self.target.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
-        let HttpTarget { dialer, headers, .. } = &*self.target;
-        let bytes = request.bytes(self.target.head(request), headers, dialer);
-        let carried = exchange(dialer.clone(), bytes, request.kind(), number, self.sender.clone());
+        let head = self.target.head(request);
+        let carried = exchange(Arc::clone(&self.target), request.clone(), head, number, self.sender.clone());
         let task = tokio::spawn(async move {
             if !delay.is_zero() {
                 sleep(delay).await;
@@ -164,6 +173,9 @@ pub(crate) fn headers(head: &[u8]) -> impl Iterator<Item = (String, String)> {
         Some((name.trim().to_ascii_lowercase(), value.trim().to_owned()))
     })
 }
+
+/// The headers that carry a token and its proof.
+const CREDENTIALS: [&str; 2] = ["authorization", "dpop"];
 
 /// The maximum number of events that wait to be received, in all exchanges of a client: half a megabyte of bodies.
 /// While so many wait, responses are not read.

@@ -89,6 +89,8 @@ pub enum ResponseOutcome {
     },
     /// A response with the right id whose content cannot be read.
     Unreadable,
+    /// A response of which the transcript contains only the beginning.
+    Cut,
 }
 
 impl Operation {

@@ -1,7 +1,7 @@
 //! Finds the operation that a message begins, answers, reports on or cancels.
 
 use barewire_proto::mcp::{RequestParams, Side};
-use barewire_proto::rpc::{Id, Invalid, Message, Notification, Params, Shape};
+use barewire_proto::rpc::{Id, Invalid, Message, Notification, Params, Rule, Shape};
 
 use super::request::{RequestFacts, name_of};
 use super::sessions::OtherExchange;
@@ -71,6 +71,9 @@ impl OperationTracker {
                 let (id, method) = (id.clone().into_owned(), invalid.method.map_or(String::new(), name_of));
                 let facts = RequestFacts { id, method, about: None, token: None, is_retry: false, state: None };
                 self.request(context, facts)
+            }
+            (Shape::Response, Some(id)) if invalid.rule == Rule::Truncated => {
+                self.response(context, id, ResponseOutcome::Cut)
             }
             (Shape::Response, Some(id)) => self.response(context, id, ResponseOutcome::Unreadable),
             (Shape::Notification | Shape::Response, _) => PairResult::None,

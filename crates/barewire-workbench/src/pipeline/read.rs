@@ -19,6 +19,8 @@ pub fn read_operations(file: impl AsRef<Path>) -> Result<Vec<Operation>, Error> 
         follow: false,
         // The only warning is about an incomplete last line, which has no complete message.
         warn: &|_| {},
+        notice: &|_| {},
+        filter: None,
     };
     let mut observed = ObserverSink::new(OperationCollector::default());
     reading.each(&mut observed)?;

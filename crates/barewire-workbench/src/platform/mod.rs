@@ -1,6 +1,7 @@
 //! All code that differs between operating systems. The rest of the crate is the same on all systems.
 
 mod files;
+pub(crate) mod local_socket;
 pub(crate) mod output;
 pub(crate) mod poll;
 pub(crate) mod processes;
@@ -10,7 +11,9 @@ mod timer;
 mod usage;
 mod watcher;
 
-pub(crate) use files::{file, is_pipe_or_device, is_same_file, lock, private_options};
+pub(crate) use files::{
+    file, is_pipe_or_device, is_same_file, lock, nameless_file, private_options, read_at, replace_private, write_at,
+};
 pub use files::{make_private, write_private};
 pub(crate) use processes::exited;
 pub use program::StartError;

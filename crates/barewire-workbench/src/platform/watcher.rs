@@ -61,7 +61,7 @@ impl Drop for Watcher {
 /// and its descendants according to `ps`.
 ///
 /// A process that starts another and exits can do both between our looking and our signalling. So the family counts as
-/// gone only if nobody is found twice in a row, and SIGKILL is repeated.
+/// gone only if no member is found twice in a row, and SIGKILL is repeated.
 const SCRIPT: &str = r#"
 read -r group pipes || exit 0
 read -r family || family=

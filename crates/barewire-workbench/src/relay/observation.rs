@@ -51,10 +51,6 @@ impl Observation {
         Self { clock, queue, done, warn }
     }
 
-    pub(super) fn clock(&self) -> CaptureClock {
-        self.clock
-    }
-
     pub(super) fn sender(&self) -> ObservationSender {
         ObservationSender { clock: self.clock, queue: Arc::clone(&self.queue) }
     }
@@ -76,6 +72,10 @@ impl Observation {
 }
 
 impl ObservationSender {
+    pub(super) fn clock(&self) -> CaptureClock {
+        self.clock
+    }
+
     /// Queues bytes that were relayed, with the time when they were read.
     pub(super) fn bytes(&self, exchange: ExchangeNumber, stream: Stream, bytes: &[u8], time: Duration) {
         self.queue.bytes(exchange, stream, bytes, time);
@@ -112,20 +112,10 @@ impl ObservationThread {
     }
 
     fn item(&mut self, time: Duration, exchange: ExchangeNumber, item: &ObservedItem<'_>) {
-        let channel = match exchange {
-            SINGLE_CONNECTION => Channel::default(),
-            exchange => Channel::new(&format!("x{exchange}")).expect("a letter and digits"),
-        };
-        match item {
-            ObservedItem::Bytes(stream, bytes) => self.pipeline.bytes(&channel, *stream, bytes, time),
-            ObservedItem::Missed(stream, bytes) => {
-                if !std::mem::replace(&mut self.has_warned_of_gaps, true) {
-                    (self.warn)(&Error::new("messages come faster than they can be recorded: the capture has gaps"));
-                }
-                self.pipeline.event(&channel, Note::Gap(*stream, *bytes), time);
-            }
-            ObservedItem::Note(note) => self.pipeline.event(&channel, (*note).clone(), time),
+        if matches!(item, ObservedItem::Missed(..)) && !std::mem::replace(&mut self.has_warned_of_gaps, true) {
+            (self.warn)(&Error::new("messages come faster than they can be recorded: the capture has gaps"));
         }
+        observe(&mut self.pipeline, &channel_of(exchange), item, time);
         if let Some(error) = self.pipeline.observer_error().filter(|_| !self.has_warned_of_error) {
             (self.warn)(error);
             self.has_warned_of_error = true;
@@ -142,6 +132,28 @@ impl ObservationThread {
     }
 }
 
+/// Returns the channel of an exchange in a capture.
+pub(super) fn channel_of(exchange: ExchangeNumber) -> Channel {
+    match exchange {
+        SINGLE_CONNECTION => Channel::default(),
+        exchange => Channel::new(&format!("x{exchange}")).expect("a letter and digits"),
+    }
+}
+
+/// Passes one item through a pipeline.
+pub(super) fn observe<O: Observer>(
+    pipeline: &mut Pipeline<O>,
+    channel: &Channel,
+    item: &ObservedItem<'_>,
+    time: Duration,
+) {
+    match item {
+        ObservedItem::Bytes(stream, bytes) => pipeline.bytes(channel, *stream, bytes, time),
+        ObservedItem::Missed(stream, bytes) => pipeline.event(channel, Note::Gap(*stream, *bytes), time),
+        ObservedItem::Note(note) => pipeline.event(channel, (*note).clone(), time),
+    }
+}
+
 /// Writes all pending lines of the capture to the file. A failure is reported once.
 pub fn flush(capture: &mut CaptureWriter, warn: fn(&Error)) {
     if let Err(error) = capture.flush() {
@@ -153,10 +165,10 @@ pub fn flush(capture: &mut CaptureWriter, warn: fn(&Error)) {
 pub const STILL_RELAYED: &str = "everything is still passed on";
 
 /// The maximum length of a frame that is parsed. Longer frames are still recorded completely.
-const MAX_OBSERVED_FRAME: usize = 16 * 1024 * 1024;
+pub(super) const MAX_OBSERVED_FRAME: usize = 16 * 1024 * 1024;
 
 /// The number of pending bytes above which they are written to the file, even in the middle of a batch.
-const FLUSH_BYTES: usize = 256 * 1024;
+pub(super) const FLUSH_BYTES: usize = 256 * 1024;
 
 /// The maximum time in which a slow disk can finish the capture.
 const SLOW_DISK: Duration = Duration::from_secs(5);

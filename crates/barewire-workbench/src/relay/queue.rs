@@ -13,15 +13,22 @@ use barewire_proto::transcript::{Note, Stream};
 
 use crate::frames::ended_stream;
 
-#[derive(Default)]
 pub(super) struct ObservationQueue {
     state: Mutex<QueueState>,
     changed: Condvar,
     /// The number of items that were processed.
     seen: AtomicU64,
+    limits: QueueLimits,
 }
 
-#[derive(Default)]
+/// The number of bytes and of items above which further bytes are only counted.
+#[derive(Clone, Copy)]
+pub(super) struct QueueLimits {
+    pub(super) bytes: usize,
+    pub(super) marks: usize,
+}
+
+#[derive(Clone, Default)]
 struct QueueState {
     batch: ObservationBatch,
     /// Maps each stream to the number of its bytes that did not fit into the buffer.
@@ -32,18 +39,19 @@ struct QueueState {
 }
 
 /// The number of an HTTP exchange; over stdio, [`SINGLE_CONNECTION`].
-pub(super) type ExchangeNumber = u64;
+pub(crate) type ExchangeNumber = u64;
 
 /// The exchange number if there is only one connection.
-pub(super) const SINGLE_CONNECTION: ExchangeNumber = 0;
+pub(crate) const SINGLE_CONNECTION: ExchangeNumber = 0;
 
 /// Relayed bytes and events, in order.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct ObservationBatch {
     bytes: Vec<u8>,
     marks: Vec<(Duration, ExchangeNumber, BatchMark)>,
 }
 
+#[derive(Clone)]
 enum BatchMark {
     /// This many of the next bytes in the buffer.
     Bytes(Stream, usize),
@@ -59,22 +67,43 @@ pub(super) enum ObservedItem<'a> {
     Note(&'a Note),
 }
 
+impl Default for ObservationQueue {
+    fn default() -> Self {
+        Self::new(QueueLimits { bytes: MAX_QUEUED_BYTES, marks: MAX_QUEUED_MARKS })
+    }
+}
+
 impl ObservationQueue {
+    pub(super) fn new(limits: QueueLimits) -> Self {
+        Self { state: Mutex::default(), changed: Condvar::new(), seen: AtomicU64::new(0), limits }
+    }
+
+    /// Creates a queue that begins with the items of this one.
+    pub(super) fn copy(&self, limits: QueueLimits) -> Self {
+        Self { state: Mutex::new(self.lock().clone()), ..Self::new(limits) }
+    }
+
     /// Queues bytes that were relayed, with the time when they were read.
     pub(super) fn bytes(&self, exchange: ExchangeNumber, stream: Stream, bytes: &[u8], time: Duration) {
         let mut state = self.lock();
         // The last bytes may exceed the maximum, because a fault may write a piece that alone is larger.
-        if state.batch.bytes.len() >= MAX_QUEUED_BYTES || state.batch.marks.len() >= MAX_QUEUED_MARKS {
-            // Over HTTP there can be any number of exchanges. Missed bytes are counted for at most this many streams.
-            if state.missed.len() < MAX_MISSED_STREAMS || state.missed.contains_key(&(exchange, stream)) {
-                *state.missed.entry((exchange, stream)).or_default() += bytes.len() as u64;
-            }
-            return;
+        if state.batch.bytes.len() >= self.limits.bytes || state.batch.marks.len() >= self.limits.marks {
+            return state.count_missed(exchange, stream, bytes.len() as u64);
         }
         state.fill_gap(exchange, stream, time);
         state.batch.bytes.extend_from_slice(bytes);
         state.batch.marks.push((time, exchange, BatchMark::Bytes(stream, bytes.len())));
         self.wake(&state);
+    }
+
+    /// Counts bytes of a stream that are missing before the next ones.
+    pub(super) fn missed(&self, exchange: ExchangeNumber, stream: Stream, bytes: u64) {
+        self.lock().count_missed(exchange, stream, bytes);
+    }
+
+    /// Returns the number of queued bytes.
+    pub(super) fn length(&self) -> usize {
+        self.lock().batch.bytes.len()
     }
 
     /// Queues an event. There are few events, so they are accepted up to twice the maximum number of items.
@@ -83,7 +112,7 @@ impl ObservationQueue {
         if let Some(stream) = ended_stream(&note) {
             state.fill_gap(exchange, stream, time);
         }
-        if state.batch.marks.len() < 2 * MAX_QUEUED_MARKS {
+        if state.batch.marks.len() < 2 * self.limits.marks {
             state.batch.marks.push((time, exchange, BatchMark::Note(note)));
         }
         self.wake(&state);
@@ -146,6 +175,13 @@ impl ObservationQueue {
 }
 
 impl QueueState {
+    fn count_missed(&mut self, exchange: ExchangeNumber, stream: Stream, bytes: u64) {
+        // Over HTTP there can be any number of exchanges. Missed bytes are counted for at most this many streams.
+        if self.missed.len() < MAX_MISSED_STREAMS || self.missed.contains_key(&(exchange, stream)) {
+            *self.missed.entry((exchange, stream)).or_default() += bytes;
+        }
+    }
+
     fn fill_gap(&mut self, exchange: ExchangeNumber, stream: Stream, time: Duration) {
         if !self.missed.is_empty()
             && let Some(missed) = self.missed.remove(&(exchange, stream))

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use barewire_proto::transcript::{InjectedFault, Note, Stream};
 
-use super::observation::{Observation, ObservationSender};
+use super::copies::RelayCopies;
 use super::pump::{Pump, RelayLane};
 use super::queue::SINGLE_CONNECTION;
 use crate::capture::CaptureClock;
@@ -50,14 +50,16 @@ impl Program {
         host: HostFiles,
         faults: DirectionFaults,
         signals: Signals,
-        observation: Option<&Observation>,
+        copies: impl Into<RelayCopies>,
         say: fn(&str),
     ) -> io::Result<ExitStatus> {
         let mut started = self.0;
         let (wake_receiver, wake_sender) = io::pipe()?;
+        let copies = copies.into();
+        let is_observed = copies.is_any();
         let shared = Arc::new(RelayShared {
-            clock: observation.map_or_else(CaptureClock::start, Observation::clock),
-            sender: observation.map(Observation::sender),
+            clock: copies.clock(),
+            copies,
             program: RunningProgram::new(&mut started),
             wake_sender,
             has_ended: AtomicBool::new(false),
@@ -87,7 +89,7 @@ impl Program {
         });
         pump.run();
         let status = status.recv().map_err(io::Error::other)??;
-        if observation.is_some() {
+        if is_observed {
             signals.finish();
         }
         shared.note(match platform::exit_of(status) {
@@ -101,8 +103,7 @@ impl Program {
 /// The state that the threads of a relay share.
 pub(super) struct RelayShared {
     pub(super) clock: CaptureClock,
-    /// Sends to the observation; `None` if the relay is not observed.
-    sender: Option<ObservationSender>,
+    copies: RelayCopies,
     pub(super) program: RunningProgram,
     /// Wakes the pump after one of the flags below has changed.
     wake_sender: PipeWriter,
@@ -125,15 +126,11 @@ impl RelayShared {
     }
 
     pub(super) fn bytes(&self, stream: Stream, bytes: &[u8], time: Duration) {
-        if let Some(sender) = &self.sender {
-            sender.bytes(SINGLE_CONNECTION, stream, bytes, time);
-        }
+        self.copies.bytes(SINGLE_CONNECTION, stream, bytes, time);
     }
 
     pub(super) fn note(&self, note: Note) {
-        if let Some(sender) = &self.sender {
-            sender.note(SINGLE_CONNECTION, note);
-        }
+        self.copies.note(SINGLE_CONNECTION, note);
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::message::Message;
 use super::path_pattern::pointer;
-use super::value::{SortedMembers, canonical, is_same};
+use super::value::{SortedMembers, canonical, comparable, is_same, write_canonical};
 
 /// One place where the recorded and the received value differ. In JSON it is an object with `path`, `recorded` and
 /// `came` (the received value).
@@ -23,6 +23,11 @@ pub struct Change {
 }
 
 impl Change {
+    /// Returns the place as a JSON Pointer, and the recorded and the received value as JSON text.
+    pub fn parts(&self) -> (String, Option<&str>, Option<&str>) {
+        (pointer(&self.path), self.recorded.as_deref(), self.received.as_deref())
+    }
+
     pub(super) fn new(path: &[String], recorded: Option<Json<'_>>, received: Option<Json<'_>>) -> Self {
         let path = path.iter().map(|step| short(step.as_bytes(), MAX_STEP_LENGTH)).collect();
         Self { path, recorded: recorded.map(canonical), received: received.map(canonical) }
@@ -55,16 +60,29 @@ fn as_json<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok,
 }
 
 /// Decides whether a difference at this path, between a recorded and a received value, is acceptable.
-pub(super) type AcceptDifference<'a> = dyn FnMut(&[String], Option<Json<'_>>, Option<Json<'_>>) -> bool + 'a;
+pub(crate) type AcceptDifference<'a> = dyn FnMut(&[String], Option<Json<'_>>, Option<Json<'_>>) -> bool + 'a;
 
 /// Returns the places where two messages differ unacceptably. Messages that are not comparable are compared as text.
 pub(super) fn diff_messages(recorded: &Message, received: &Message, accept: &mut AcceptDifference<'_>) -> Vec<Change> {
-    let text = |message: &Message| serde_json::to_string(&short(&message.text, MAX_TEXT_LENGTH)).ok();
-    match (recorded.json(), received.json()) {
+    diff_texts(&recorded.text, &received.text, accept)
+}
+
+/// Returns the places where the texts of two messages differ unacceptably.
+pub(crate) fn diff_texts(recorded: &[u8], received: &[u8], accept: &mut AcceptDifference<'_>) -> Vec<Change> {
+    let text = |text: &[u8]| serde_json::to_string(&short(text, MAX_TEXT_LENGTH)).ok();
+    match (comparable(recorded), comparable(received)) {
         (Some(recorded), Some(received)) => diff(recorded, received, accept),
-        _ if recorded.text == received.text => Vec::new(),
+        _ if recorded == received => Vec::new(),
         _ => vec![Change { path: Vec::new(), recorded: text(recorded), received: text(received) }],
     }
+}
+
+/// Returns the text of the params of a request that is the same for equal params, without their metadata.
+pub(crate) fn canonical_params(request: &[u8]) -> Option<Vec<u8>> {
+    let params = comparable(request)?.member("params")?;
+    let mut text = Vec::new();
+    write_canonical(&mut text, params, &|name| name != "_meta").ok()?;
+    Some(text)
 }
 
 /// Returns the places where two values differ unacceptably. Recursion is safe: a comparable value has at most 128
@@ -158,7 +176,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::replay::value::comparable;
 
     fn found(recorded: &serde_json::Value, received: &serde_json::Value) -> Vec<String> {
         let (recorded, received) = (recorded.to_string(), received.to_string());

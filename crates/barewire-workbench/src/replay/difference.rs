@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::diff::Change;
-use super::script::ExitStatus;
+use crate::frames::ExitStatus;
 
 /// One difference between a replay and its capture.
 ///

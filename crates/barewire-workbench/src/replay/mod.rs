@@ -30,23 +30,24 @@ mod message;
 mod path_pattern;
 mod play;
 mod play_plan;
-mod recorded_end;
 mod rewrite;
 mod script;
-mod serve;
+pub(crate) mod serve;
 mod server;
 mod value;
 
 use tokio::time::{Instant, sleep_until};
 
+pub use crate::frames::ExitStatus;
 pub use diff::Change;
+pub(crate) use diff::{canonical_params, diff_texts};
 pub use difference::{Difference, DifferenceKind};
 pub use path_pattern::PathPattern;
 pub use play::{PlayOptions, PlayReport, play, play_http};
-pub use script::{ExitStatus, Script, ScriptOptions};
+pub use script::{Script, ScriptOptions};
 pub use serve::{HTTP_PATH, ServeOptions, ServeReport, serve, serve_http};
 
 /// Waits until a time; without a time, forever.
-async fn wait_until(when: Option<Instant>) {
+pub(crate) async fn wait_until(when: Option<Instant>) {
     if let Some(when) = when { sleep_until(when).await } else { std::future::pending().await }
 }

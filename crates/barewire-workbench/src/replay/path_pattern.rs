@@ -37,7 +37,7 @@ impl FromStr for PathPattern {
 
 impl PathPattern {
     /// Whether a path leads to a covered place or to a place below one.
-    pub(super) fn covers(&self, method: &str, path: &[String]) -> bool {
+    pub(crate) fn covers(&self, method: &str, path: &[String]) -> bool {
         let same = |(step, name): (&PathStep, &String)| match step {
             PathStep::Any => true,
             PathStep::Name(wanted) => wanted == name,

@@ -12,8 +12,7 @@ use barewire_proto::transcript::{Entry, Framing, Note, Stream, StreamClose};
 
 use super::channels::Channels;
 use super::message::Message;
-use super::recorded_end::RecordedEnd;
-use crate::frames::{FrameLimits, Sink, Streams, WireFrame, WireItem, read_entries};
+use crate::frames::{ExitStatus, FrameLimits, RecordedEnd, Sink, Streams, WireFrame, WireItem, read_entries};
 use crate::{Advice, Error};
 
 /// One conversation of a capture: the frames that one client and one server sent to each other, in order.
@@ -55,16 +54,6 @@ pub(super) struct RecordedFrame {
     pub(super) exchange: String,
     /// Whether the client closed the HTTP connection before the response ended.
     pub(super) connection_closed: bool,
-}
-
-/// The exit status of a server process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ExitStatus {
-    /// The process exited with this code.
-    Code(i32),
-    /// The process was ended by this signal.
-    Signal(i32),
 }
 
 /// The choice of a conversation in a capture, and the limits for its frames.

@@ -34,7 +34,7 @@ pub(crate) use line::{Continuation, LineScanner, SecretVisitor};
 pub(crate) use names::NameContext;
 pub(crate) use redact::REPLACEMENT_PREFIX;
 pub use redact::{EXCERPT_LIMIT, Redactor};
-pub(crate) use shapes::looks_generated;
+pub(crate) use shapes::{PASSWORD_IN_URL, looks_generated};
 pub use stream::RedactingWriter;
 
 /// The reason why a text is taken for a secret.

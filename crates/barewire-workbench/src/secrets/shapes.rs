@@ -14,7 +14,7 @@ pub(super) const BOT_TOKEN: SecretKind = SecretKind::Shaped { what: "a token of 
 pub(super) const APPLICATION_TOKEN: SecretKind = SecretKind::Shaped { what: "a token of Facebook", begins: "" };
 pub(super) const AZURE: SecretKind = SecretKind::Shaped { what: "a client secret of Azure", begins: "" };
 pub(super) const PASSWORD_HASH: SecretKind = SecretKind::Shaped { what: "the hash of a password", begins: "" };
-pub(super) const PASSWORD_IN_URL: SecretKind = SecretKind::Shaped { what: "a password in a URL", begins: "" };
+pub(crate) const PASSWORD_IN_URL: SecretKind = SecretKind::Shaped { what: "a password in a URL", begins: "" };
 
 /// Returns the length of the scheme at the start of an `Authorization` value, including the space after it; 0 without a
 /// scheme.

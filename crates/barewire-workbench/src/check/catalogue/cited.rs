@@ -6,17 +6,21 @@ use barewire_proto::mcp::Revision;
 
 use super::{Document, all};
 
-/// Run with a checkout of `modelcontextprotocol/modelcontextprotocol` in `MCP_SPECIFICATION`.
+/// Run with a checkout of `modelcontextprotocol/modelcontextprotocol` in `MCP_SPECIFICATION`, and one of
+/// `modelcontextprotocol/ext-tasks` in `MCP_TASKS_EXTENSION`.
 #[test]
 #[ignore = "needs a checkout of the specification in MCP_SPECIFICATION"]
 fn every_citation_is_in_the_specification() {
     let root = std::env::var_os("MCP_SPECIFICATION").expect("MCP_SPECIFICATION is the path of a checkout");
+    let tasks = std::env::var_os("MCP_TASKS_EXTENSION").expect("MCP_TASKS_EXTENSION is the path of a checkout");
+    let tasks = read(&Path::new(&tasks).join("specification/draft/tasks.md")).expect("the page of the extension");
     let mut compared = 0;
     for check in all() {
         for sentence in check.rules.iter().flat_map(|rule| rule.sentences()) {
             for revision in Revision::ALL.into_iter().filter(|it| sentence.revisions.contains(*it)) {
                 let text = match sentence.document {
                     Document::Page(path) => section(Path::new(&root), revision, path, sentence.section),
+                    Document::TasksExtension => section_of(&tasks, sentence.section),
                     Document::Schema => read(&Path::new(&root).join(format!("schema/{revision}/schema.ts"))),
                     _ => continue,
                 };
@@ -34,6 +38,10 @@ fn every_citation_is_in_the_specification() {
 fn section(root: &Path, revision: Revision, path: &str, heading: &str) -> Option<String> {
     let pages = root.join(format!("docs/specification/{revision}"));
     let page = read(&pages.join(format!("{path}.mdx"))).or_else(|| read(&pages.join(format!("{path}/index.mdx"))))?;
+    section_of(&page, heading)
+}
+
+fn section_of(page: &str, heading: &str) -> Option<String> {
     let (mut current, mut in_code, mut text) = (String::new(), false, String::new());
     for line in page.lines() {
         in_code ^= line.trim_start().starts_with("```");

@@ -85,6 +85,16 @@ pub(crate) static STRUCTURED_ERRORS: Check = Check {
     ..BASE
 };
 
+static SAME_ID: Rule = written(
+    Receiver,
+    &[
+        must(V2024_11_05, Page("basic/messages"), "Responses", "MUST include the same ID as the request"),
+        must(EARLY_2025, Page("basic"), "Responses", "MUST include the same ID as the request"),
+        must(SINCE_2025_11_25, Page("basic"), "Result Responses", "MUST include the same ID as the request"),
+        must(ALL, JsonRpc, "5 Response object", "MUST be the same as the value of the id member"),
+    ],
+);
+
 pub(crate) static ID_FIDELITY: Check = Check {
     id: "id-fidelity",
     title: "A response has exactly the id of its request",
@@ -98,15 +108,7 @@ pub(crate) static ID_FIDELITY: Check = Check {
     fail: "a response id matches no request: another value, another type, or the same number written differently",
     skip: "no response was seen",
     sentence: "a response does not have the id of its request",
-    rules: &[&written(
-        Receiver,
-        &[
-            must(V2024_11_05, Page("basic/messages"), "Responses", "MUST include the same ID as the request"),
-            must(EARLY_2025, Page("basic"), "Responses", "MUST include the same ID as the request"),
-            must(SINCE_2025_11_25, Page("basic"), "Result Responses", "MUST include the same ID as the request"),
-            must(ALL, JsonRpc, "5 Response object", "MUST be the same as the value of the id member"),
-        ],
-    )],
+    rules: &[&SAME_ID],
     hosts: &[
         host(
             "OpenCode",
@@ -151,8 +153,8 @@ pub(crate) static ANSWERED_ONCE: Check = Check {
 pub(crate) static ANSWER_MATCHING: Check = Check {
     id: "answer-matching",
     title: "A response answers the request whose id it has",
-    why: "Hosts have several calls in flight. If two responses are swapped, each caller gets the data of the other, and \
-          neither can notice.",
+    why: "Hosts have several calls in flight. If two responses are swapped, each caller gets the data of the other, \
+          and neither can notice.",
     severity: Severity::High,
     rationale: "a caller gets the data of another call, without any sign of an error",
     looks_at: "different requests in one write: a ping, lists, unknown tools, and calls of tools that may be called \
@@ -160,14 +162,7 @@ pub(crate) static ANSWER_MATCHING: Check = Check {
     pass: "no request gets the response that another of them got alone",
     fail: "twice in a row, a request gets the response that another of them got alone",
     sentence: "a response is the response to another request",
-    rules: &[&written(
-        Receiver,
-        &[
-            must(V2024_11_05, Page("basic/messages"), "Responses", "MUST include the same ID as the request"),
-            must(EARLY_2025, Page("basic"), "Responses", "MUST include the same ID as the request"),
-            must(SINCE_2025_11_25, Page("basic"), "Result Responses", "MUST include the same ID as the request"),
-        ],
-    )],
+    rules: &[&SAME_ID],
     hosts: &[host(
         "clients on the TypeScript SDK",
         "give each caller the response with the id of its request, whatever it contains",
@@ -251,8 +246,8 @@ pub(crate) static PARSE_ERROR_RECOVERY: Check = Check {
 pub(crate) static PARSE_ERROR_ANSWER: Check = Check {
     id: "parse-error-answer",
     title: "A line that is not JSON is answered with -32700",
-    why: "Without a response, the sender of a broken line waits for its whole time limit. The rule is of JSON-RPC, which \
-          requires an id of null. No schema of MCP allows null: up to 2025-06-18 an error must have the id of a \
+    why: "Without a response, the sender of a broken line waits for its whole time limit. The rule is of JSON-RPC, \
+          which requires an id of null. No schema of MCP allows null: up to 2025-06-18 an error must have the id of a \
           request, and from 2025-11-25 on an error without a readable id has no id.",
     severity: Severity::Low,
     rationale: "only senders with a bug are affected, and some hosts do not accept the error that JSON-RPC asks for",
@@ -316,8 +311,8 @@ pub(crate) static BATCH_SENT: Rule = written(
 pub(crate) static BATCH_POLICY: Check = Check {
     id: "batch-policy",
     title: "Batches are used only in the revision that has them",
-    why: "2025-03-26 requires every receiver to accept batches; 2025-06-18 removed them, and says nothing about a server \
-          that still accepts them. If the sides disagree, requests are lost.",
+    why: "2025-03-26 requires every receiver to accept batches; 2025-06-18 removed them, and says nothing about a \
+          server that still accepts them. If the sides disagree, requests are lost.",
     severity: Severity::Low,
     rationale: "no host is known to send batches",
     looks_at: "an array of two pings in 2025-03-26 and in the server's latest revision; arrays in a capture",
@@ -344,8 +339,8 @@ pub(crate) static EMPTY_ARRAY: Check = Check {
     severity: Severity::Low,
     rationale: "only a client with a bug sends it, but then the server may exit",
     looks_at: "the line [], and a request after it",
-    pass: "the array is answered with error -32600, or in revisions without batches not at all, and the request after it \
-           is answered",
+    pass: "the array is answered with error -32600, or in revisions without batches not at all, and the request after \
+           it is answered",
     fail: "the array is answered with another error or an array, the server stops answering, or in 2025-03-26 there is \
            no response",
     sentence: "an empty array is not refused",

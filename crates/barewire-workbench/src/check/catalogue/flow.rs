@@ -3,7 +3,7 @@
 use super::Bound::{Receiver, Sender, Server};
 use super::Document::Page;
 use super::Reference::{Cwe, Mcp};
-use super::rule::{must, should, written};
+use super::rule::{Sentence, must, should, written};
 use super::{ALL, Category, Check, CheckPlace, LEGACY, LIVE_ANYWHERE, Level, MODERN, Severity, host};
 
 pub(super) const CHECKS: &[&Check] = &[
@@ -146,6 +146,9 @@ pub(crate) static CANCELLATION: Check = Check {
     ..BASE
 };
 
+const NO_MORE_MESSAGES: Sentence =
+    must(MODERN, Page("basic/transports/stdio"), "Cancellation", "MUST NOT send any further messages for it");
+
 pub(crate) static LATE_ANSWER: Check = Check {
     id: "late-answer",
     title: "A cancelled request stops",
@@ -166,7 +169,7 @@ pub(crate) static LATE_ANSWER: Check = Check {
                 "Behavior Requirements",
                 "Stop processing the cancelled request",
             ),
-            must(MODERN, Page("basic/transports/stdio"), "Cancellation", "MUST NOT send any further messages for it"),
+            NO_MORE_MESSAGES,
         ],
     )],
     remedy: "Give handlers a token or signal that a cancellation sets, and drop the response of a cancelled request.",
@@ -205,8 +208,8 @@ pub(crate) static CANCELLED_ANSWER: Check = Check {
     rationale: "clients ignore the response, and some log a warning",
     looks_at: "two calls of a tool that takes longer than 200 ms, each cancelled soon after its start",
     pass: "at least one of the calls gets no response that its cancellation causes",
-    fail: "both calls are answered with an error, or with a result sooner than without a cancellation. Since 2026-07-28 \
-           this is a MUST NOT on stdio",
+    fail: "both calls are answered with an error, or with a result sooner than without a cancellation. Since \
+           2026-07-28 this is a MUST NOT on stdio",
     skip: "no tool that may be called repeatedly takes longer than 200 ms",
     sentence: "a cancelled request is answered",
     rules: &[&written(
@@ -218,7 +221,7 @@ pub(crate) static CANCELLED_ANSWER: Check = Check {
                 "Behavior Requirements",
                 "Not send a response for the cancelled request",
             ),
-            must(MODERN, Page("basic/transports/stdio"), "Cancellation", "MUST NOT send any further messages for it"),
+            NO_MORE_MESSAGES,
         ],
     )],
     remedy: "When a cancellation arrives, stop the handler and drop its response, also if it is an error.",
@@ -232,8 +235,8 @@ pub(crate) static CANCELLED_ANSWER: Check = Check {
 pub(crate) static ANSWERS_AT_EOF: Check = Check {
     id: "answers-at-eof",
     title: "Requests are answered that were sent before the end of the input",
-    why: "A script writes its requests to stdin, closes it, and reads the responses. A host that stops closes stdin while \
-          the last calls are still in flight. A server that exits at once loses responses that it owes.",
+    why: "A script writes its requests to stdin, closes it, and reads the responses. A host that stops closes stdin \
+          while the last calls are still in flight. A server that exits at once loses responses that it owes.",
     severity: Severity::Low,
     rationale: "hosts wait for responses before they close stdin, but scripts and tests do not",
     looks_at: "three pings or similar requests in one write, right before stdin is closed",

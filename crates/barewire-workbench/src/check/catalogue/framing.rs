@@ -4,7 +4,7 @@ use super::Bound::{Receiver, Sender, Server};
 use super::Document::Page;
 use super::Reference::{Cwe, Other};
 use super::rule::{must, states, written};
-use super::{Category, Check, LEGACY, LIVE, LIVE_ANYWHERE, Level, MODERN, Severity, host};
+use super::{Category, Check, HostFact, LEGACY, LIVE, LIVE_ANYWHERE, Level, MODERN, Rule, Severity, host};
 
 pub(super) const CHECKS: &[&Check] = &[
     &STDOUT_PURITY,
@@ -93,6 +93,21 @@ pub(crate) static ONE_MESSAGE_A_LINE: Check = Check {
     ..BASE
 };
 
+static DELIMITED_BY_NEWLINES: Rule = written(
+    Receiver,
+    &[
+        states(LEGACY, Page("basic/transports"), "stdio", "Messages are delimited by newlines"),
+        states(MODERN, Page("basic/transports/stdio"), "", "Messages are delimited by newlines"),
+    ],
+);
+
+/// What happens to a request that the server has lost.
+const UNANSWERED: HostFact = host(
+    "clients on the TypeScript SDK",
+    "give up after 60 seconds with -32001",
+    "https://github.com/modelcontextprotocol/typescript-sdk/issues/245",
+);
+
 pub(crate) static SPLIT_INPUT: Check = Check {
     id: "split-input",
     title: "A message that arrives in several reads is understood",
@@ -105,18 +120,8 @@ pub(crate) static SPLIT_INPUT: Check = Check {
     fail: "the request is answered with an error, or not at all",
     sentence: "a message that arrives in several reads is not understood",
     level: Level::Stated,
-    rules: &[&written(
-        Receiver,
-        &[
-            states(LEGACY, Page("basic/transports"), "stdio", "Messages are delimited by newlines"),
-            states(MODERN, Page("basic/transports/stdio"), "", "Messages are delimited by newlines"),
-        ],
-    )],
-    hosts: &[host(
-        "clients on the TypeScript SDK",
-        "give up after 60 seconds with -32001",
-        "https://github.com/modelcontextprotocol/typescript-sdk/issues/245",
-    )],
+    rules: &[&DELIMITED_BY_NEWLINES],
+    hosts: &[UNANSWERED],
     remedy: "Buffer the input until a newline arrives. Only then decode the line as UTF-8 and parse it.",
     example: "buffer += chunk; while ((end = buffer.indexOf(10)) >= 0) { handle(buffer.subarray(0, end)); … }",
     see: &["coalesced-input", "large-message"],
@@ -134,18 +139,8 @@ pub(crate) static COALESCED_INPUT: Check = Check {
     fail: "some requests are not answered",
     sentence: "some of the messages that arrive in one read are lost",
     level: Level::Stated,
-    rules: &[&written(
-        Receiver,
-        &[
-            states(LEGACY, Page("basic/transports"), "stdio", "Messages are delimited by newlines"),
-            states(MODERN, Page("basic/transports/stdio"), "", "Messages are delimited by newlines"),
-        ],
-    )],
-    hosts: &[host(
-        "clients on the TypeScript SDK",
-        "give up after 60 seconds with -32001",
-        "https://github.com/modelcontextprotocol/typescript-sdk/issues/245",
-    )],
+    rules: &[&DELIMITED_BY_NEWLINES],
+    hosts: &[UNANSWERED],
     remedy: "After a message, look for the next newline in the buffer before reading again.",
     example: "for (const line of chunk.split(\"\\n\")) …  // every line, not only the first",
     see: &["split-input", "concurrency"],
@@ -180,18 +175,8 @@ pub(crate) static LINE_SEPARATORS: Check = Check {
     fail: "the request is answered with -32700 or -32600, or not at all",
     sentence: "a message is torn at a line separator of Unicode",
     level: Level::Stated,
-    rules: &[&written(
-        Receiver,
-        &[
-            states(LEGACY, Page("basic/transports"), "stdio", "Messages are delimited by newlines"),
-            states(MODERN, Page("basic/transports/stdio"), "", "Messages are delimited by newlines"),
-        ],
-    )],
-    hosts: &[host(
-        "clients on the TypeScript SDK",
-        "give up after 60 seconds with -32001, because the request is not answered",
-        "https://github.com/modelcontextprotocol/typescript-sdk/issues/245",
-    )],
+    rules: &[&DELIMITED_BY_NEWLINES],
+    hosts: &[UNANSWERED],
     remedy: "Split the input at the byte 0a and nowhere else.",
     example: "for line in sys.stdin.buffer: …  # not: data.decode().splitlines()",
     see: &["crlf-input", "split-input"],
@@ -255,8 +240,8 @@ pub(crate) static INVALID_UTF8: Check = Check {
     id: "invalid-utf8",
     title: "Bytes that are not UTF-8 do not crash the server",
     why: "A client can send bytes that are not UTF-8 by accident, for example in a file name in another encoding. If \
-          the server decodes stdin as a stream, the decoder fails outside of any handler, and the process exits. From 2025-03-26 on, UTF-8 is a MUST of the \
-          sender; how a receiver treats other bytes is good practice.",
+          the server decodes stdin as a stream, the decoder fails outside of any handler, and the process exits. From \
+          2025-03-26 on, UTF-8 is a MUST of the sender; how a receiver treats other bytes is good practice.",
     rationale: "one byte stops the server for all clients, but no host is known to send one",
     looks_at: "a request with the byte ff in a string, and a request after it",
     pass: "the second request is answered",

@@ -47,8 +47,8 @@ pub(crate) static HTTP_UNAUTHORIZED: Check = Check {
     severity: Severity::High,
     rationale: "a client with a configured token works, but a client that must obtain a token does not know how",
     looks_at: "responses with status 401",
-    pass: "each response has a WWW-Authenticate header with a Bearer challenge",
-    fail: "the header is missing, or has no Bearer challenge",
+    pass: "each response has a WWW-Authenticate header with a Bearer or DPoP challenge",
+    fail: "the header is missing, or has neither challenge",
     skip: "no 401 was seen",
     sentence: "a 401 does not say how to authenticate",
     rules: &[&written(
@@ -72,10 +72,11 @@ pub(crate) static HTTP_UNAUTHORIZED: Check = Check {
         host("Claude Code", "fails to connect", "https://github.com/jimprosser/obsidian-web-mcp/pull/35"),
     ],
     remedy: "Send WWW-Authenticate with Bearer, and with resource_metadata if the server has protected resource \
-             metadata. This check does not require resource_metadata, because since 2025-11-25 the metadata may be at \
-             the well-known location.",
+             metadata. auth-resource-metadata checks where that leads.",
     example: r#"WWW-Authenticate: Bearer resource_metadata="https://example.com/.well-known/oauth-protected-resource/mcp""#,
-    see: &["http-status"],
+    see: &["http-status", "auth-challenge", "auth-resource-metadata"],
+    version: 2,
+    history: &[(1, "first"), (2, "accepts a DPoP challenge too")],
     references: &[Other("RFC 6750, section 3", "https://www.rfc-editor.org/rfc/rfc6750#section-3")],
     needs: &[],
     ..PASSIVE

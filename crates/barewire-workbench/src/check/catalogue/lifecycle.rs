@@ -128,8 +128,9 @@ pub(crate) static RESULT_SHAPE: Check = Check {
     rationale: "a client that validates rejects the whole result",
     looks_at: "the results of initialize, ping, and the methods of tools, resources, prompts and completion; of other \
                results only whether they are objects",
-    pass: "every required member is present, and every member has the right type",
-    fail: "a result is not an object, a required member is missing, or a member has the wrong type",
+    pass: "every required member is present, and every member has a value of the right type, range and format; so have \
+           level and data of a log message",
+    fail: "a result is not an object, a required member is missing, or a member has another value, such as null",
     skip: "no result of an MCP method was seen",
     sentence: "a result lacks a member or has one of the wrong type",
     level: Level::Stated,
@@ -226,8 +227,8 @@ pub(crate) static VERSION_NEGOTIATION: Check = Check {
 pub(crate) static CALL_BEFORE_INITIALIZED: Check = Check {
     id: "call-before-initialized",
     title: "No tool runs before notifications/initialized",
-    why: "The client sends notifications/initialized when it has accepted the revision and the capabilities. A tool that \
-          runs before may do so for a client that is about to leave.",
+    why: "The client sends notifications/initialized when it has accepted the revision and the capabilities. A tool \
+          that runs before may do so for a client that is about to leave.",
     severity: Severity::Low,
     rationale: "only a client that does not wait is affected",
     looks_at: "a call of a tool that may be called repeatedly, after the response to initialize and before \

@@ -3,10 +3,10 @@
 use super::Bound::{Client, Receiver, Sender, Server};
 use super::Document::{JsonRpc, Page, Schema};
 use super::Reference::{Cwe, Mcp};
-use super::rule::{must, ours, should, states, written};
+use super::rule::{Sentence, must, ours, should, states, written};
 use super::{
-    ALL, Category, Check, CheckPlace, LEGACY, LEGACY_SINCE_2025_06_18, LIVE_ANYWHERE, Level, MODERN, Rule, Severity,
-    UNTIL_2025_03_26, host,
+    ALL, Category, Check, CheckPlace, LEGACY, LEGACY_SINCE_2025_06_18, LIVE_AND_HOST, LIVE_ANYWHERE, Level, MODERN,
+    Rule, Severity, UNTIL_2025_03_26, host,
 };
 
 pub(super) const CHECKS: &[&Check] = &[
@@ -56,14 +56,15 @@ pub(crate) static PING: Check = Check {
     remedy: "Answer ping with {} at any time, even before initialize.",
     example: r#"{"jsonrpc":"2.0","id":"123","result":{}}"#,
     see: &["concurrency", "unknown-method"],
+    places: LIVE_AND_HOST,
     ..LIVE
 };
 
 pub(crate) static EMPTY_RESULTS: Check = Check {
     id: "empty-results",
     title: "Results without data are empty",
-    why: "The result of ping is an empty object, and so are those of logging/setLevel and of subscriptions to resources. \
-          Clients that validate results reject members that they do not expect, and then treat the server as dead.",
+    why: "The result of ping is an empty object, and so are those of logging/setLevel and of subscriptions to \
+          resources. Clients that validate results reject members that they do not expect, and then treat the server as dead.",
     rationale: "the client of the TypeScript SDK rejects such a result; others ignore the members",
     looks_at: "results of ping, logging/setLevel, resources/subscribe and resources/unsubscribe",
     pass: "the result has no members, or only _meta",
@@ -103,6 +104,7 @@ pub(crate) static UNKNOWN_METHOD: Check = Check {
     remedy: "Give the dispatcher a default case that answers with -32601.",
     example: r#"{"jsonrpc":"2.0","id":5,"error":{"code":-32601,"message":"Method not found"}}"#,
     see: &["invalid-params", "capability-truth", "envelope-validation"],
+    places: LIVE_AND_HOST,
     ..LIVE
 };
 
@@ -158,7 +160,7 @@ pub(crate) static RESOURCE_NOT_FOUND: Check = Check {
     ..LIVE
 };
 
-static SUPPORTED_UNDECLARED: Rule = written(
+pub(crate) static SUPPORTED_UNDECLARED: Rule = written(
     Server,
     &[must(ALL, Page("server/tools"), "Capabilities", "Servers that support tools MUST declare the tools capability")],
 );
@@ -183,7 +185,7 @@ pub(crate) static CAPABILITY_TRUTH: Check = Check {
     id: "capability-truth",
     title: "The server declares exactly the capabilities it has",
     why: "A client never uses a feature that is not declared, and gets an error at every start for a feature that is \
-          declared but missing. An empty list of an undeclared feature misleads nobody, and some hosts that ask for \
+          declared but missing. An empty list of an undeclared feature misleads no client, and some hosts that ask for \
           every list need it; it is reported with low severity.",
     severity: Severity::High,
     rationale: "features are invisible, or fail at every start",
@@ -214,6 +216,12 @@ pub(crate) static CAPABILITY_TRUTH: Check = Check {
     ..BASE
 };
 
+/// The sentence that both sides use only capabilities that were negotiated, with its keyword in each revision.
+const NEGOTIATED_UNTIL_2025_03_26: Sentence =
+    should(UNTIL_2025_03_26, Page("basic/lifecycle"), "Operation", "Only use capabilities that were successfully");
+const NEGOTIATED_SINCE_2025_06_18: Sentence =
+    must(LEGACY_SINCE_2025_06_18, Page("basic/lifecycle"), "Operation", "Only use capabilities that were successfully");
+
 pub(crate) static UNDECLARED_CLIENT_CAPABILITY: Check = Check {
     id: "undeclared-client-capability",
     title: "The server uses only capabilities that the client has declared",
@@ -229,18 +237,8 @@ pub(crate) static UNDECLARED_CLIENT_CAPABILITY: Check = Check {
     rules: &[&written(
         Server,
         &[
-            should(
-                UNTIL_2025_03_26,
-                Page("basic/lifecycle"),
-                "Operation",
-                "Only use capabilities that were successfully",
-            ),
-            must(
-                LEGACY_SINCE_2025_06_18,
-                Page("basic/lifecycle"),
-                "Operation",
-                "Only use capabilities that were successfully",
-            ),
+            NEGOTIATED_UNTIL_2025_03_26,
+            NEGOTIATED_SINCE_2025_06_18,
             must(MODERN, Page("basic"), "_meta", "MUST NOT rely on capabilities the client has not declared"),
         ],
     )],
@@ -270,23 +268,7 @@ pub(crate) static UNDECLARED_SERVER_CAPABILITY: Check = Check {
     skip: "no request needed a capability of the server",
     sentence: "the client uses a capability that the server has not declared",
     revisions: LEGACY,
-    rules: &[&written(
-        Client,
-        &[
-            should(
-                UNTIL_2025_03_26,
-                Page("basic/lifecycle"),
-                "Operation",
-                "Only use capabilities that were successfully",
-            ),
-            must(
-                LEGACY_SINCE_2025_06_18,
-                Page("basic/lifecycle"),
-                "Operation",
-                "Only use capabilities that were successfully",
-            ),
-        ],
-    )],
+    rules: &[&written(Client, &[NEGOTIATED_UNTIL_2025_03_26, NEGOTIATED_SINCE_2025_06_18])],
     remedy: "Read the capabilities in the result of initialize, and send only requests whose capability is declared.",
     example: "if (result.capabilities.prompts) prompts = await client.listPrompts()",
     see: &["capability-truth", "undeclared-client-capability"],

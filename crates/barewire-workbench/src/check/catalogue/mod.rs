@@ -1,10 +1,13 @@
 //! Every check as data: rule, reason, severity and fix. Lists, explanations, docs/checks.md and reports show this data.
 
+pub(crate) mod authorization;
 #[cfg(test)]
 mod cited;
+pub(crate) mod definitions;
 pub(crate) mod envelope;
 pub(crate) mod flow;
 pub(crate) mod framing;
+pub(crate) mod host;
 pub(crate) mod http;
 pub(crate) mod lifecycle;
 pub(crate) mod methods;
@@ -14,6 +17,7 @@ mod pages;
 pub(crate) mod privacy;
 pub(crate) mod process;
 mod rule;
+pub(crate) mod tasks;
 pub(crate) mod tools;
 
 use std::fmt;
@@ -127,10 +131,18 @@ pub enum Category {
     Process,
     /// The rules of 2026-07-28.
     Modern,
+    /// Tasks.
+    Tasks,
     /// HTTP.
     Http,
+    /// Authorization over HTTP.
+    Authorization,
     /// Data that should not be on the wire.
     Privacy,
+    /// Definitions that change without notice, or hide something from people.
+    Definitions,
+    /// Hosts, as the clients of a probe.
+    Host,
 }
 
 /// A place where a check runs.
@@ -145,6 +157,8 @@ pub enum CheckPlace {
     Capture,
     /// Live traffic between a host and a server, observed by `barewire tap`.
     Tap,
+    /// A host that has started `barewire probe` as its server.
+    Host,
 }
 
 /// A range of revisions: the first and the last, both included.
@@ -179,8 +193,12 @@ pub fn all() -> impl Iterator<Item = &'static Check> {
         flow::CHECKS,
         process::CHECKS,
         modern::CHECKS,
+        tasks::CHECKS,
         http::CHECKS,
+        authorization::CHECKS,
         privacy::CHECKS,
+        definitions::CHECKS,
+        host::CHECKS,
     ]
     .into_iter()
     .flatten()
@@ -201,9 +219,11 @@ pub fn resolve(id: &str) -> Result<&'static Check, Error> {
 }
 
 impl Check {
-    /// Whether the check runs in this place.
+    /// Whether the check runs in this place. A check of captures also runs on hosts if one of its rules binds clients.
     pub fn runs_on(&self, place: CheckPlace) -> bool {
-        self.places.contains(&place)
+        let is_of_clients = || self.rules.iter().any(|rule| rule.binds.includes(Party::Client));
+        let is_passive = place == CheckPlace::Host && self.places.contains(&CheckPlace::Capture);
+        self.places.contains(&place) || is_passive && is_of_clients()
     }
 
     /// Returns the rule that a finding about this party cites, unless the finding names another rule: the first that
@@ -254,7 +274,7 @@ impl Severity {
 
 impl Category {
     /// All categories.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 14] = [
         Self::Envelope,
         Self::Framing,
         Self::Lifecycle,
@@ -263,8 +283,12 @@ impl Category {
         Self::Flow,
         Self::Process,
         Self::Modern,
+        Self::Tasks,
         Self::Http,
+        Self::Authorization,
         Self::Privacy,
+        Self::Definitions,
+        Self::Host,
     ];
 
     /// Returns the name of this category, as reports show it.
@@ -278,8 +302,12 @@ impl Category {
             Self::Flow => "flow",
             Self::Process => "process",
             Self::Modern => "modern",
+            Self::Tasks => "tasks",
             Self::Http => "http",
+            Self::Authorization => "authorization",
             Self::Privacy => "privacy",
+            Self::Definitions => "definitions",
+            Self::Host => "host",
         }
     }
 
@@ -294,13 +322,20 @@ impl Category {
             Self::Flow => "sequences of requests and concurrent requests: pages, progress, cancellation",
             Self::Process => "the server process: its exit, its child processes, its stderr",
             Self::Modern => "the rules of 2026-07-28, which has no handshake",
+            Self::Tasks => "tasks: calls that are answered with an id, and whose result is fetched later",
             Self::Http => "HTTP: access, headers, statuses, sessions",
+            Self::Authorization => "authorization: the way to a token, and the tokens that must be refused",
             Self::Privacy => "data that should not be in messages: secrets and personal identifiers",
+            Self::Definitions => "definitions: changes behind the user's back, and text that people cannot see",
+            Self::Host => "hosts: how a client handles everything that a server may send",
         }
     }
 }
 
 impl CheckPlace {
+    /// All places.
+    pub const ALL: [Self; 5] = [Self::Stdio, Self::Http, Self::Capture, Self::Tap, Self::Host];
+
     /// Returns the name of this place, as `--explain` shows it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -308,6 +343,7 @@ impl CheckPlace {
             Self::Http => "live (HTTP)",
             Self::Capture => "capture",
             Self::Tap => "tap",
+            Self::Host => "host",
         }
     }
 }
@@ -367,6 +403,7 @@ const ALL: RevisionRange = RevisionRange(Revision::V2024_11_05, Revision::LATEST
 const LEGACY: RevisionRange = RevisionRange(Revision::V2024_11_05, Revision::LATEST_LEGACY);
 const MODERN: RevisionRange = RevisionRange(Revision::V2026_07_28, Revision::LATEST);
 const V2024_11_05: RevisionRange = only(Revision::V2024_11_05);
+const V2025_11_25: RevisionRange = only(Revision::V2025_11_25);
 const SINCE_2025_03_26: RevisionRange = RevisionRange(Revision::V2025_03_26, Revision::LATEST);
 const SINCE_2025_06_18: RevisionRange = RevisionRange(Revision::V2025_06_18, Revision::LATEST);
 const SINCE_2025_11_25: RevisionRange = RevisionRange(Revision::V2025_11_25, Revision::LATEST);
@@ -392,6 +429,8 @@ const PASSIVE: &[CheckPlace] = &[CheckPlace::Stdio, CheckPlace::Http, CheckPlace
 const LIVE: &[CheckPlace] = &[CheckPlace::Stdio];
 /// The places of checks that send their own input, over stdin and stdout or over HTTP.
 const LIVE_ANYWHERE: &[CheckPlace] = &[CheckPlace::Stdio, CheckPlace::Http];
+/// The places of checks that send requests which both sides must answer.
+const LIVE_AND_HOST: &[CheckPlace] = &[CheckPlace::Stdio, CheckPlace::Http, CheckPlace::Host];
 
 /// The default fields of a check.
 const BASE: Check = Check {
@@ -431,182 +470,4 @@ const HOSTILE: Check = Check { skip: "hostile input is not allowed", places: LIV
 const ANSWERS: &[&str] = &["early-exit", "mute-server", "handshake"];
 
 #[cfg(test)]
-mod tests {
-    use super::pages::PAGES;
-    use super::*;
-
-    /// A check inherits omitted fields from [`BASE`], where most texts are empty. This test finds such empty texts.
-    #[test]
-    fn every_check_is_complete() {
-        for check in all() {
-            let Check { id, title, why, rationale, looks_at, pass, fail, skip, sentence, remedy, .. } = check;
-            assert!(id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'), "{id}");
-            for (name, text, min_words) in [
-                ("title", title, 3),
-                ("why", why, 6),
-                ("rationale", rationale, 3),
-                ("looks_at", looks_at, 2),
-                ("pass", pass, 2),
-                ("fail", fail, 2),
-                ("skip", skip, 1),
-                ("sentence", sentence, 3),
-                ("remedy", remedy, 4),
-            ] {
-                let words: Vec<&str> = text.split_whitespace().collect();
-                assert!(words.len() >= min_words, "{id}: {name} is too short: {text:?}");
-                assert_eq!(words.join(" "), **text, "{id}: spaces in {name}");
-                let is_sentence = ["why", "remedy"].contains(&name);
-                assert_eq!(text.ends_with('.'), is_sentence, "{id}: the end of {name}: {text}");
-            }
-            let texts = [title, why, looks_at, pass, fail, sentence, remedy];
-            for (index, text) in texts.iter().enumerate() {
-                assert!(!texts[..index].contains(text), "{id} repeats a text: {text}");
-            }
-            assert!(!check.example.trim().is_empty(), "{id} has no example");
-            assert!(!check.places.is_empty() && !check.see.is_empty(), "{id} has no place or no related check");
-            let versions: Vec<u32> = check.history.iter().map(|(version, _)| *version).collect();
-            assert_eq!(versions, (1..=check.version).collect::<Vec<_>>(), "{id}: a version without history");
-            assert!(check.history.iter().all(|(_, what)| !what.is_empty()), "{id}: an empty history entry");
-        }
-    }
-
-    /// A rule is written in every revision that it claims, or it is ours. The level of a check is that of its strictest
-    /// sentence, and each revision of a check has a rule.
-    #[test]
-    fn every_rule_has_its_sources() {
-        for check in all() {
-            let id = check.id;
-            let sentences = || check.rules.iter().flat_map(|rule| rule.sentences());
-            let strictest = sentences().map(|sentence| sentence.level).min();
-            assert_eq!(check.level, strictest.unwrap_or(Level::Ours), "{id}: the level is not that of its rules");
-            assert!(!check.rules.is_empty(), "{id} has no rule");
-            for revision in Revision::ALL.into_iter().filter(|it| check.revisions.contains(*it)) {
-                assert!(check.rules.iter().any(|rule| rule.applies_in(revision)), "{id}: no rule in {revision}");
-            }
-            for rule in check.rules {
-                let is_written = matches!(rule.source, RuleSource::Written(_));
-                assert_eq!(is_written, !rule.sentences().is_empty(), "{id}: a rule without a sentence is ours");
-            }
-            for Sentence { revisions, level, document, section, words } in sentences() {
-                assert_ne!(*level, Level::Ours, "{id}: {words}");
-                let count = words.split_whitespace().count();
-                assert!((2..=14).contains(&count), "{id}: a few words are enough to find a sentence: {words}");
-                for revision in Revision::ALL.into_iter().filter(|it| revisions.contains(*it)) {
-                    let Document::Page(path) = document else { continue };
-                    let page = PAGES.iter().find(|page| page.revision == revision && page.path == *path);
-                    let page = page.unwrap_or_else(|| panic!("{id}: there is no page {path} in {revision}"));
-                    let has_section = section.is_empty() || page.sections.contains(section);
-                    assert!(has_section, "{id}: {path} of {revision} has no section {section}");
-                }
-                let is_named = matches!(document, Document::Page(_)) || !section.is_empty();
-                assert!(is_named, "{id}: a sentence without a section: {words}");
-            }
-        }
-    }
-
-    /// The keyword of a sentence is often among the quoted words; then it must be the keyword of the level.
-    #[test]
-    fn the_quoted_keywords_fit_the_levels() {
-        for sentence in all().flat_map(|check| check.rules).flat_map(|rule| rule.sentences()) {
-            let quoted = match sentence.words {
-                words if words.contains("MUST") => Level::Must,
-                words if words.contains("SHOULD") => Level::Should,
-                _ => continue,
-            };
-            assert_eq!(sentence.level, quoted, "{}", sentence.words);
-        }
-    }
-
-    #[test]
-    fn severe_checks_name_a_host_that_fails() {
-        for check in all() {
-            let severities = check.rules.iter().filter_map(|rule| rule.severity).chain([check.severity]);
-            if severities.max() >= Some(Severity::High) {
-                assert!(!check.hosts.is_empty(), "{} is severe, but names no host that fails", check.id);
-            }
-            for HostFact { host, what, url } in check.hosts {
-                assert!(url.starts_with("https://") && !host.is_empty(), "{}: {host}", check.id);
-                assert!(what.split_whitespace().count() > 1 && !what.ends_with('.'), "{}: {what}", check.id);
-            }
-        }
-    }
-
-    /// Rules that servers are often blamed for, although they bind another party or nobody.
-    #[test]
-    fn nobody_is_blamed_for_a_rule_of_another() {
-        let level = |id: &str, party, revision| {
-            let check = find(id).expect("the check is in the catalogue");
-            check.rule(party, Some(revision)).expect("a rule binds the party").level(Some(revision))
-        };
-        let latest = Revision::LATEST_LEGACY;
-        assert_eq!(level("lifecycle-gate", Party::Server, latest), Level::Ours);
-        assert_eq!(level("lifecycle-gate", Party::Client, latest), Level::Should);
-        assert_eq!(level("second-initialize", Party::Server, latest), Level::Ours);
-        assert_eq!(level("batch-policy", Party::Server, Revision::V2025_03_26), Level::Must);
-        assert_eq!(level("batch-policy", Party::Server, Revision::V2025_06_18), Level::Ours);
-        assert_eq!(level("parse-error-answer", Party::Server, latest), Level::Must);
-        assert_eq!(level("eof-exit", Party::Server, latest), Level::Ours);
-        assert_eq!(level("eof-exit", Party::Server, Revision::LATEST), Level::Should);
-        assert_eq!(level("undeclared-client-capability", Party::Server, Revision::V2025_03_26), Level::Should);
-        assert_eq!(level("undeclared-client-capability", Party::Server, Revision::V2025_06_18), Level::Must);
-        assert_eq!(level("resource-not-found", Party::Server, latest), Level::Should);
-        assert_eq!(level("resource-not-found", Party::Server, Revision::LATEST), Level::Must);
-        let bound = |id: &str, party| find(id).expect("the check is in the catalogue").rule(party, None).is_some();
-        assert!(!bound("http-accept", Party::Server) && !bound("stdout-purity", Party::Client));
-        assert!(!bound("undeclared-client-capability", Party::Client) && !bound("jsonrpc-messages", Party::Carrier));
-    }
-
-    #[test]
-    fn a_citation_names_document_and_section() {
-        let check = find("undeclared-client-capability").expect("the check is in the catalogue");
-        let cite = |revision| {
-            let sentence = check.rules[0].sentence(Some(revision)).expect("the rule is written in the revision");
-            (sentence.label(Some(revision)), sentence.url(Some(revision)))
-        };
-        let site = "https://modelcontextprotocol.io/specification/2025-03-26/basic/lifecycle#operation";
-        let label = "MCP 2025-03-26, basic/lifecycle, Operation";
-        assert_eq!(cite(Revision::V2025_03_26), (label.to_owned(), site.to_owned()));
-        let sentence = find("unanswered-request").and_then(|check| check.rules[0].sentence(None)).expect("written");
-        assert_eq!(sentence.label(None), "JSON-RPC 2.0, 5 Response object");
-        assert_eq!(sentence.url(None), "https://www.jsonrpc.org/specification#response_object");
-    }
-
-    #[test]
-    fn no_two_checks_share_a_text() {
-        let checks: Vec<&Check> = all().collect();
-        for (index, check) in checks.iter().enumerate() {
-            for other in &checks[..index] {
-                for (one, two) in [
-                    (check.title, other.title),
-                    (check.why, other.why),
-                    (check.sentence, other.sentence),
-                    (check.remedy, other.remedy),
-                    (check.example, other.example),
-                ] {
-                    assert!(one != two, "{} and {} share a text: {one}", check.id, other.id);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn ids_are_unique_and_dependencies_come_first() {
-        let ids: Vec<_> = all().map(|check| check.id).collect();
-        for (index, check) in all().enumerate() {
-            assert_eq!(ids.iter().position(|id| *id == check.id), Some(index), "{}", check.id);
-            for other in check.see {
-                assert!(ids.contains(other) && *other != check.id, "{}: {other}", check.id);
-            }
-            for need in check.needs {
-                assert!(ids[..index].contains(need), "{} needs {need}", check.id);
-            }
-        }
-    }
-
-    #[test]
-    fn the_check_of_messages_is_critical() {
-        let first = find("jsonrpc-messages").expect("jsonrpc-messages is in the catalogue");
-        assert!(first.severity == Severity::Critical && first.level == Level::Must);
-        assert!(first.references.iter().any(|it| matches!(it, Reference::Cwe(116, _))));
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@ use super::Bound::{Client, Server};
 use super::Document::Page;
 use super::Reference::Mcp;
 use super::rule::{must, should, states, written};
-use super::{Category, Check, CheckPlace, LIVE_ANYWHERE, Level, MODERN, Severity, host};
+use super::{Category, Check, CheckPlace, LIVE_ANYWHERE, Level, MODERN, Rule, Severity, host};
 
 pub(crate) const CHECKS: &[&Check] = &[
     &MODERN_DISCOVER,
@@ -167,8 +167,8 @@ pub(crate) static MODERN_SERVER_REQUESTS: Check = Check {
 pub(crate) static RESULT_TYPE: Check = Check {
     id: "result-type",
     title: "Every modern result has a resultType",
-    why: "resultType says how to read the rest of the result. Clients must take a result without resultType as complete, \
-          because older servers send none; some reject it all the same.",
+    why: "resultType says how to read the rest of the result. Clients must take a result without resultType as \
+          complete, because older servers send none; some reject it all the same.",
     severity: Severity::High,
     rationale: "clients that validate against the schema reject the result",
     looks_at: "every result on a modern connection",
@@ -193,7 +193,7 @@ pub(crate) static UNKNOWN_RESULT_TYPE: Check = Check {
     why: "A client must treat a result of an unknown type as invalid, so the call fails although it was carried out.",
     rationale: "clients must reject the result",
     looks_at: "resultType of every result on a modern connection, and the extensions that the request declares",
-    pass: "resultType is complete or input_required, or the request declares extensions",
+    pass: "resultType is complete, input_required or task, or the request declares extensions",
     fail: "resultType is another one, and the request declares no extensions",
     skip: "no result of 2026-07-28 was seen",
     sentence: "a result has a type that no client knows",
@@ -203,7 +203,9 @@ pub(crate) static UNKNOWN_RESULT_TYPE: Check = Check {
     )],
     remedy: "Use complete for every final result. Use the type of an extension only if the request declares the extension.",
     example: r#"{"resultType":"complete","content":[]}"#,
-    see: &["result-type", "input-required"],
+    see: &["result-type", "input-required", "task-undeclared"],
+    version: 2,
+    history: &[(1, "first"), (2, "leaves results that are tasks to task-undeclared")],
     ..BASE
 };
 
@@ -295,6 +297,20 @@ pub(crate) static MODERN_LOGGING: Check = Check {
     ..BASE
 };
 
+pub(crate) static LISTEN_ID: Rule = written(
+    Server,
+    &[must(MODERN, Page("basic"), "_meta", "the server MUST include io.modelcontextprotocol/subscriptionId")],
+);
+pub(crate) static LISTEN_FILTER: Rule = written(
+    Server,
+    &[must(
+        MODERN,
+        Page("basic/patterns/subscriptions"),
+        "Opening a Stream",
+        "MUST NOT send notification types the client has not explicitly requested",
+    )],
+);
+
 pub(crate) static LISTEN_ACKNOWLEDGED: Check = Check {
     id: "listen-acknowledged",
     title: "subscriptions/listen is acknowledged, and its notifications carry its id",
@@ -302,9 +318,10 @@ pub(crate) static LISTEN_ACKNOWLEDGED: Check = Check {
           by the subscriptionId, and learns from the acknowledgement which notifications to expect.",
     rationale: "changes are lost, or reach clients that did not ask for them",
     looks_at: "subscriptions/listen and the messages after it; notifications of changes on a modern connection",
-    pass: "the first message is the acknowledgement, and notifications of changes have the id of an open \
-           subscriptions/listen",
-    fail: "the acknowledgement does not come first, or a notification of a change does not have such an id",
+    pass: "the first message is the acknowledgement, with no more than was requested; notifications of changes have the \
+           id of an open subscriptions/listen that requested them; a result at the end has this id too",
+    fail: "one of these conditions does not hold. What the server may have sent before it read a cancellation is not \
+           judged",
     skip: "the client sent no subscriptions/listen",
     sentence: "subscriptions/listen is not acknowledged first, or a notification lacks its id",
     rules: &[
@@ -317,10 +334,8 @@ pub(crate) static LISTEN_ACKNOWLEDGED: Check = Check {
                 "MUST send notifications/subscriptions/acknowledged as the first message",
             )],
         ),
-        &written(
-            Server,
-            &[must(MODERN, Page("basic"), "_meta", "the server MUST include io.modelcontextprotocol/subscriptionId")],
-        ),
+        &LISTEN_ID,
+        &LISTEN_FILTER,
     ],
     remedy: "Acknowledge with the supported part of the filter, and put the id of the subscriptions/listen request \
              into the _meta of each notification.",

@@ -1,5 +1,5 @@
-//! The pages of MCP's specification that the catalogue cites, by revision, with the headings of their sections. The tests
-//! of the catalogue compare every citation with this list.
+//! The pages of MCP's specification that the catalogue cites, by revision, with the headings of their sections. The
+//! tests of the catalogue compare every citation with this list.
 
 use barewire_proto::mcp::Revision;
 
@@ -15,6 +15,14 @@ pub(super) struct Page {
 const fn page(revision: Revision, path: &'static str, sections: &'static [&'static str]) -> Page {
     Page { revision, path, sections }
 }
+
+/// The headings of the page of the extension `io.modelcontextprotocol/tasks`.
+#[rustfmt::skip]
+pub(super) const TASKS_EXTENSION: &[&str] = &["Tasks", "Extension Identifier", "Capability Negotiation",
+    "Supported Methods", "Polymorphic Results", "Task Status", "Task Creation", "Task Polling", "Request", "Response",
+    "Task Update Requests", "Task Cancellation", "Task Status Notifications", "Streamable HTTP: Routing Headers",
+    "Example Message Flow", "Error Handling", "Protocol Errors", "Task Execution Errors", "Reservations",
+    "Security Considerations", "Implementation Considerations", "Backwards Compatibility"];
 
 #[rustfmt::skip]
 pub(super) const PAGES: &[Page] = &[
@@ -47,6 +55,14 @@ pub(super) const PAGES: &[Page] = &[
         "Error Handling"]),
     page(Revision::V2025_03_26, "basic", &["Messages", "Requests", "Responses", "Notifications", "Batching", "Auth",
         "Schema"]),
+    page(Revision::V2025_03_26, "basic/authorization", &["Introduction", "Purpose and Scope", "Protocol Requirements",
+        "Standards Compliance", "Authorization Flow", "Overview", "OAuth Grant Types",
+        "Example: authorization code grant", "Server Metadata Discovery", "Server Metadata Discovery Headers",
+        "Authorization Base URL", "Fallbacks for Servers without Metadata Discovery", "Dynamic Client Registration",
+        "Authorization Flow Steps", "Decision Flow Overview", "Access Token Usage", "Token Requirements",
+        "Token Handling", "Security Considerations", "Error Handling", "Implementation Requirements",
+        "Third-Party Authorization Flow", "Flow Description", "Session Binding Requirements", "Best Practices",
+        "Local clients as Public OAuth 2.1 Clients", "Authorization Metadata Discovery"]),
     page(Revision::V2025_03_26, "basic/lifecycle", &["Lifecycle Phases", "Initialization", "Version Negotiation",
         "Capability Negotiation", "Operation", "Shutdown", "stdio", "HTTP", "Timeouts", "Error Handling"]),
     page(Revision::V2025_03_26, "basic/transports", &["stdio", "Streamable HTTP", "Security Warning",
@@ -116,6 +132,19 @@ pub(super) const PAGES: &[Page] = &[
         "Notifications", "Auth", "Schema", "JSON Schema Usage", "Schema Dialect", "Example Usage",
         "Default dialect (2020-12):", "Explicit dialect (draft-07):", "Implementation Requirements",
         "Schema Validation", "General fields", "_meta", "icons"]),
+    page(Revision::V2025_11_25, "basic/authorization", &["Introduction", "Purpose and Scope", "Protocol Requirements",
+        "Standards Compliance", "Roles", "Overview", "Authorization Server Discovery", "Authorization Server Location",
+        "Protected Resource Metadata Discovery Requirements", "Authorization Server Metadata Discovery",
+        "Authorization Server Discovery Sequence Diagram", "Client Registration Approaches",
+        "Client ID Metadata Documents", "Implementation Requirements", "Example Metadata Document",
+        "Client ID Metadata Documents Flow", "Discovery", "Preregistration", "Dynamic Client Registration",
+        "Scope Selection Strategy", "Authorization Flow Steps", "Resource Parameter Implementation",
+        "Canonical Server URI", "Access Token Usage", "Token Requirements", "Token Handling", "Error Handling",
+        "Scope Challenge Handling", "Runtime Insufficient Scope Errors", "Step-Up Authorization Flow",
+        "Security Considerations", "Token Audience Binding and Validation", "Token Theft", "Communication Security",
+        "Authorization Code Protection", "Open Redirection", "Client ID Metadata Document Security",
+        "Authorization Server Abuse Protection", "Localhost Redirect URI Risks", "Trust Policies",
+        "Confused Deputy Problem", "Access Token Privilege Restriction", "MCP Authorization Extensions"]),
     page(Revision::V2025_11_25, "basic/lifecycle", &["Lifecycle Phases", "Initialization", "Version Negotiation",
         "Capability Negotiation", "Operation", "Shutdown", "stdio", "HTTP", "Timeouts", "Error Handling"]),
     page(Revision::V2025_11_25, "basic/transports", &["stdio", "Streamable HTTP", "Security Warning",
@@ -128,6 +157,17 @@ pub(super) const PAGES: &[Page] = &[
         "Usage Patterns", "Implementation Considerations", "Error Handling"]),
     page(Revision::V2025_11_25, "basic/utilities/progress", &["Progress Flow", "Behavior Requirements",
         "Implementation Notes"]),
+    page(Revision::V2025_11_25, "basic/utilities/tasks", &["Definitions", "User Interaction Model", "Capabilities",
+        "Server Capabilities", "Client Capabilities", "Capability Negotiation", "Tool-Level Negotiation",
+        "Protocol Messages", "Creating Tasks", "Getting Tasks", "Retrieving Task Results", "Task Status Notification",
+        "Listing Tasks", "Cancelling Tasks", "Behavior Requirements", "Task Support and Handling",
+        "Task ID Requirements", "Task Status Lifecycle", "Input Required Status", "TTL and Resource Management",
+        "Result Retrieval", "Associating Task-Related Messages", "Task Notifications", "Task Progress Notifications",
+        "Task Listing", "Task Cancellation", "Message Flow", "Basic Task Lifecycle",
+        "Task-Augmented Tool Call With Elicitation", "Task-Augmented Sampling Request", "Task Cancellation Flow",
+        "Data Types", "Task", "Task Status", "Task Parameters", "Related Task Metadata", "Error Handling",
+        "Protocol Errors", "Task Execution Errors", "Security Considerations", "Task Isolation and Access Control",
+        "Resource Management", "Audit and Logging"]),
     page(Revision::V2025_11_25, "server/prompts", &["User Interaction Model", "Capabilities", "Protocol Messages",
         "Listing Prompts", "Getting a Prompt", "List Changed Notification", "Message Flow", "Data Types", "Prompt",
         "PromptMessage", "Text Content", "Image Content", "Audio Content", "Embedded Resources", "Error Handling",
@@ -151,6 +191,25 @@ pub(super) const PAGES: &[Page] = &[
         "JSON Schema Usage", "Schema Dialect", "Example Usage", "Default dialect (2020-12):",
         "Explicit dialect (draft-07):", "Implementation Requirements", "Schema Validation", "$ref Resolution",
         "Composition-Keyword Resource Use", "General fields", "_meta", "icons"]),
+    page(Revision::V2026_07_28, "basic/authorization", &["Introduction", "Purpose and Scope", "Protocol Requirements",
+        "Standards Compliance", "Roles", "Overview", "Authorization Server Discovery", "Client Registration",
+        "Scope Selection Strategy", "Authorization Flow Steps", "Authorization Response Validation",
+        "Resource Parameter Implementation", "Canonical Server URI", "Access Token Usage", "Token Requirements",
+        "Token Handling", "Refresh Tokens", "Error Handling", "Scope Challenge Handling",
+        "Runtime Insufficient Scope Errors", "Step-Up Authorization Flow", "Security Considerations",
+        "MCP Authorization Extensions"]),
+    page(Revision::V2026_07_28, "basic/authorization/authorization-server-discovery", &[
+        "Authorization Server Location", "Protected Resource Metadata Discovery Requirements",
+        "Authorization Server Metadata Discovery", "Sequence Diagram"]),
+    page(Revision::V2026_07_28, "basic/authorization/client-registration", &["Client ID Metadata Documents",
+        "Implementation Requirements", "Example Metadata Document", "Client ID Metadata Documents Flow",
+        "Advertising CIMD Support", "Pre-registration", "Dynamic Client Registration",
+        "Application Type and Redirect URI Constraints", "Authorization Server Binding"]),
+    page(Revision::V2026_07_28, "basic/authorization/security-considerations", &[
+        "Token Audience Binding and Validation", "Token Theft", "Communication Security",
+        "Authorization Code Protection", "Mix-Up Attacks", "Open Redirection", "Client ID Metadata Document Security",
+        "Authorization Server Abuse Protection", "Localhost Redirect URI Risks", "Trust Policies",
+        "Confused Deputy Problem", "Access Token Privilege Restriction"]),
     page(Revision::V2026_07_28, "basic/patterns/cancellation", &["Cancellation Flow",
         "Transport-Specific Cancellation", "Timeouts", "Behavior Requirements", "Timing Considerations",
         "Implementation Notes", "Error Handling"]),

@@ -14,8 +14,8 @@ pub(crate) static PAYLOAD_EXPOSURE: Check = Check {
           user of the model can make the model repeat the text. A key in a result must be considered leaked.",
     rationale: "a leaked secret must be replaced; a personal identifier only travels further than it should",
     looks_at: "messages, and the server's stderr: keys and tokens by their format, values of members like password, \
-               secret and token, secrets of the environment, e-mail addresses and home directories; in a capture also \
-               values that were redacted while recording",
+               secret and token, secrets of the environment, e-mail addresses and home directories; in the schemas of \
+               tools only generated passwords in URLs; in a capture also values that were redacted while recording",
     pass: "none of these is seen",
     fail: "one of these is seen. The finding names frame and path, and shows at most the prefix that all such values \
            share",
@@ -32,5 +32,7 @@ pub(crate) static PAYLOAD_EXPOSURE: Check = Check {
         Mcp("2025-11-25/server/utilities/logging#security"),
     ],
     category: Category::Privacy,
+    version: 2,
+    history: &[(1, "first"), (2, "generated passwords in the URLs of schemas")],
     ..BASE
 };

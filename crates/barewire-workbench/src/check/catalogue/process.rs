@@ -44,8 +44,8 @@ pub(crate) static EOF_EXIT: Check = Check {
     id: "eof-exit",
     title: "The process exits when its stdin is closed",
     why: "A host stops a server by closing its stdin; there is no shutdown message. Some hosts kill a server that does \
-          not exit; others leave it running, and such processes pile up. Up to 2025-11-25 the specification binds only the \
-          client, who closes stdin and waits.",
+          not exit; others leave it running, and such processes pile up. Up to 2025-11-25 the specification binds \
+          only the client, who closes stdin and waits.",
     severity: Severity::High,
     rationale: "processes pile up until a user notices",
     looks_at: "the process after its stdin is closed",

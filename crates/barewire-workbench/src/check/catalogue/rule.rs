@@ -67,13 +67,15 @@ pub enum Document {
     Page(&'static str),
     /// The schema of MCP.
     Schema,
+    /// The page of the extension `io.modelcontextprotocol/tasks`, which has no version of its own yet.
+    TasksExtension,
     /// JSON-RPC 2.0, which all messages of MCP follow in every revision.
     JsonRpc,
     /// An RFC, by its number.
     Rfc(u16),
 }
 
-/// The level of a rule, ordered from the strictest to the least strict. There is no MAY, because it binds nobody.
+/// The level of a rule, ordered from the strictest to the least strict. There is no MAY, because it binds no party.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Level {
@@ -109,8 +111,8 @@ impl Rule {
         }
     }
 
-    /// Returns the sentence that a finding cites. If the revision is unknown, this is the least strict sentence, so that
-    /// the finding claims no more than every revision says; of several, the one that most revisions have.
+    /// Returns the sentence that a finding cites. If the revision is unknown, this is the least strict sentence, so
+    /// that the finding claims no more than every revision says; of several, the one that most revisions have.
     pub fn sentence(&self, revision: Option<Revision>) -> Option<&'static Sentence> {
         let sentences = self.sentences().iter();
         match revision {
@@ -167,6 +169,7 @@ impl Sentence {
         match self.document {
             Document::Page(path) => format!("MCP {mcp}, {path}{section}"),
             Document::Schema => format!("MCP {mcp}, schema{section}"),
+            Document::TasksExtension => format!("extension io.modelcontextprotocol/tasks (draft){section}"),
             Document::JsonRpc => format!("JSON-RPC 2.0{section}"),
             Document::Rfc(number) => format!("RFC {number}{section}"),
         }
@@ -182,6 +185,10 @@ impl Sentence {
             }
             Document::Schema => format!(
                 "https://github.com/modelcontextprotocol/modelcontextprotocol/blob/main/schema/{revision}/schema.ts"
+            ),
+            Document::TasksExtension => format!(
+                "https://github.com/modelcontextprotocol/ext-tasks/blob/main/specification/draft/tasks.md{}",
+                anchor(slug(self.section))
             ),
             Document::JsonRpc => {
                 let words = self.section.trim_start_matches(|c: char| !c.is_alphabetic());

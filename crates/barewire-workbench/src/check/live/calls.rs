@@ -18,6 +18,7 @@ use crate::check::catalogue::http::HTTP_STATUS;
 use crate::check::catalogue::lifecycle::CALL_BEFORE_INITIALIZED;
 use crate::check::catalogue::process::STAYS_ALIVE;
 use crate::check::catalogue::tools::{OUTPUT_SCHEMA, TOOL_ARGUMENT_ERRORS};
+use crate::check::excerpt::Fault;
 use crate::check::ledger::{Reason, SkipReason};
 use crate::text::shown;
 use crate::{Advice, Error};
@@ -91,7 +92,7 @@ impl ServerProbe<'_> {
                 RequestOutcome::Result(result) => {
                     durations.push((call, CallDuration::Took(result.frame.time.saturating_sub(since))));
                 }
-                RequestOutcome::NoResponse => durations.push((call, CallDuration::TooLong)),
+                RequestOutcome::NoResponse(_) => durations.push((call, CallDuration::TooLong)),
                 _ => {}
             }
             if self.harness.is_late() {
@@ -171,8 +172,8 @@ impl ServerProbe<'_> {
         Ok(())
     }
 
-    /// Returns the permitted calls, and the number of tools that may not be called. A permission for one call is used up
-    /// here, because both eras are probed at the same time.
+    /// Returns the permitted calls, and the number of tools that may not be called. A permission for one call is used
+    /// up here, because both eras are probed at the same time.
     fn allowed_calls(&self) -> (Vec<AllowedCall>, usize) {
         let (mut allowed, mut forbidden) = (Vec::new(), 0);
         for tool in &self.tools {
@@ -201,7 +202,7 @@ impl ServerProbe<'_> {
         // A tool may be slow, so a missing response is not reported.
         self.connection.claim(&id);
         let outcome = self.connection.wait_for_response_within(&id, CALL_TIMEOUT).await;
-        if matches!(outcome, RequestOutcome::NoResponse) {
+        if matches!(outcome, RequestOutcome::NoResponse(_)) {
             self.connection.cancel_request(&id).await;
             // The server may stay busy with the cancelled call.
             self.reconnect().await?;
@@ -248,10 +249,10 @@ impl ServerProbe<'_> {
                 // The passive checks judge other codes.
                 _ => return Ok(()),
             },
-            RequestOutcome::NoResponse | RequestOutcome::Refused(_) => {
+            RequestOutcome::NoResponse(_) | RequestOutcome::Refused(_) => {
                 format!("expected a result with isError, got {}", outcome.describe())
             }
-            RequestOutcome::Disconnected => {
+            RequestOutcome::Disconnected(_) => {
                 self.harness.recording.ledger().skip(&TOOL_ARGUMENT_ERRORS, SkipReason::Needs(STAYS_ALIVE.id));
                 return Ok(());
             }
@@ -261,8 +262,8 @@ impl ServerProbe<'_> {
         Ok(())
     }
 
-    /// Sends a light request, such as a ping, right after a slow call. Returns the duration of the call; `None`, without a
-    /// finding, if the call was not slow this time.
+    /// Sends a light request, such as a ping, right after a slow call. Returns the duration of the call; `None`,
+    /// without a finding, if the call was not slow this time.
     async fn concurrency(&mut self, call: &AllowedCall) -> Option<Duration> {
         // On a busy machine the light request may be late once by chance, but hardly twice.
         let mut blocked = None;
@@ -283,7 +284,7 @@ impl ServerProbe<'_> {
         if let Some(frame) = blocked {
             let method = self.connection.liveness_method();
             let detail = format!("{method} is answered only after the call of {}", call.shown_name());
-            self.harness.fail_at(&CONCURRENCY, frame.location, &frame.bytes, detail);
+            self.harness.fail_frame(&CONCURRENCY, &frame, Fault::Whole, detail);
         }
         (shortest >= SLOW_CALL / 2).then_some(shortest)
     }
@@ -291,7 +292,13 @@ impl ServerProbe<'_> {
     /// Makes slow calls and cancels them. Only what happens twice is reported, because a tool may by chance be as quick
     /// as the cancellation.
     async fn cancel(&mut self, call: &AllowedCall, took: Duration) -> Result<(), Error> {
-        if !self.harness.wants(&[&LATE_ANSWER, &CANCELLED_ANSWER]) {
+        let checks: &[&'static Check] = &[&LATE_ANSWER, &CANCELLED_ANSWER];
+        if !self.harness.wants(checks) {
+            return Ok(());
+        }
+        // Without a session, a cancellation could be that of another client, so that a server may ignore it.
+        if self.connection.era == Era::Legacy && self.connection.http().is_some_and(|it| it.client.session.is_none()) {
+            self.harness.skip_all(checks, "the server has no sessions, to which a cancellation belongs");
             return Ok(());
         }
         let mut before = None;
@@ -303,13 +310,17 @@ impl ServerProbe<'_> {
                 CancelOutcome::Violation(violation, frame) => (violation, frame),
             };
             if before == Some(violation) {
+                // A call that was slow only because the machine was busy is not answered because of its cancellation.
+                if violation == CancelViolation::Response && !self.is_still_slow(call, took).await? {
+                    break;
+                }
                 let (check, detail) = match violation {
                     CancelViolation::Result => (&LATE_ANSWER, "is answered with a result after its cancellation"),
                     CancelViolation::Progress => (&LATE_ANSWER, "reports progress after its cancellation"),
                     CancelViolation::Response => (&CANCELLED_ANSWER, "is answered when it is cancelled"),
                 };
                 let detail = format!("tools/call {} {detail}", call.shown_name());
-                self.harness.fail_at(check, frame.location, &frame.bytes, detail);
+                self.harness.fail_frame(check, &frame, Fault::Whole, detail);
                 break;
             }
             before = Some(violation);
@@ -317,6 +328,14 @@ impl ServerProbe<'_> {
         self.harness.recording.ledger().inspected(&CANCELLED_ANSWER);
         self.harness.recording.ledger().inspected(&LATE_ANSWER);
         Ok(())
+    }
+
+    /// Whether a call, without its cancellation, takes as long as it did before.
+    async fn is_still_slow(&mut self, call: &AllowedCall, took: Duration) -> Result<bool, Error> {
+        self.reconnect_if_closed().await?;
+        let since = self.connection.now();
+        let outcome = self.call(call).await?;
+        Ok(outcome.frame().is_none_or(|frame| frame.time.saturating_sub(since) >= took * 3 / 4))
     }
 }
 

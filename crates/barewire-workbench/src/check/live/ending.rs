@@ -25,13 +25,13 @@ pub(super) async fn check_exit(harness: &Harness, connection: ServerConnection) 
     harness.recording.ledger().inspected(&EOF_EXIT);
     if end.by_itself.is_none() {
         let detail = format!("the process is still running {:?} after its stdin was closed", harness.patience);
-        harness.fail_at(&EOF_EXIT, location, b"", detail);
+        harness.fail_at(&EOF_EXIT, location, detail);
         return;
     }
     harness.recording.ledger().inspected(&ORPHAN_PROCESSES);
     if !end.orphans.is_empty() {
         let orphans = shown(end.orphans.join(", ").as_bytes(), 120);
         let detail = format!("the process exited after {} ms; still running: {orphans}", end.took.as_millis());
-        harness.fail_at(&ORPHAN_PROCESSES, location, b"", detail);
+        harness.fail_at(&ORPHAN_PROCESSES, location, detail);
     }
 }

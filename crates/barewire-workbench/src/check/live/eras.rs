@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 
 use barewire_proto::json::{Json, Kind};
 use barewire_proto::mcp::{Era, Revision, key};
+use barewire_proto::transcript::Stream;
 use serde_json::json;
 
 use super::ServerSummary;
+use super::authorization;
 use super::connection::{ReceivedOutput, ServerConnection};
 use super::harness::{Harness, initialize, initialize_params};
 use super::ordinary::LISTS;
@@ -16,6 +18,9 @@ use crate::check::catalogue::envelope::{ID_FIDELITY, JSONRPC_MESSAGES};
 use crate::check::catalogue::framing::{ONE_MESSAGE_A_LINE, STDOUT_PURITY};
 use crate::check::catalogue::lifecycle::{EARLY_EXIT, HANDSHAKE, MUTE_SERVER, VERSION_NEGOTIATION};
 use crate::check::catalogue::modern::MODERN_DISCOVER;
+use crate::check::excerpt::{Excerpt, Fault};
+use crate::check::finding::{Finding, Party, stream_location};
+use crate::check::last_lines::LastLines;
 use crate::check::ledger::{Reason, SkipReason};
 use crate::text::shown;
 use crate::{Advice, Error};
@@ -64,7 +69,7 @@ pub(super) async fn find(harness: &Harness, summary: &RefCell<ServerSummary>) ->
     let mut new = harness.spawn(Era::Modern, true).await?;
     let (legacy, modern, id) = first_responses(harness, &mut old, &mut new).await;
     harness.recording.ledger().inspected(&EARLY_EXIT);
-    let is_gone = |outcome: &Option<RequestOutcome>| matches!(outcome, Some(RequestOutcome::Disconnected));
+    let is_gone = |outcome: &Option<RequestOutcome>| matches!(outcome, Some(RequestOutcome::Disconnected(_)));
     if is_gone(&legacy) && is_gone(&modern) {
         early_exit(harness, old).await;
         harness.close(new).await;
@@ -81,7 +86,7 @@ pub(super) async fn find(harness: &Harness, summary: &RefCell<ServerSummary>) ->
         return find_alone(harness, summary).await;
     }
     let is_mute = |outcome: &Option<RequestOutcome>| {
-        matches!(outcome, None | Some(RequestOutcome::NoResponse | RequestOutcome::Disconnected))
+        matches!(outcome, None | Some(RequestOutcome::NoResponse(_) | RequestOutcome::Disconnected(_)))
     };
     if is_mute(&legacy) && is_mute(&modern) {
         fail_mute(harness, &old, &[&old, &new]);
@@ -94,8 +99,10 @@ pub(super) async fn find(harness: &Harness, summary: &RefCell<ServerSummary>) ->
         if one.status.is_none() && two.status.is_none() {
             return Err(Error::new(format!("no server responds at this URL: {}", one.why)));
         }
-        if harness.is_http() && one.status == Some(401) && two.status == Some(401) {
-            let why = Reason::new("the server answers 401", Advice::SendCredentials);
+        let asks = one.status == Some(401) && two.status == Some(401);
+        if harness.is_http() && (asks || authorization::is_wrong_challenge(harness, one.status).await) {
+            let status = one.status.unwrap_or_default();
+            let why = Reason::new(format!("the server answers {status}"), Advice::SendCredentials);
             harness.recording.ledger().incomplete(&JSONRPC_MESSAGES, why);
         } else {
             let got = RequestOutcome::Refused(one.clone());
@@ -197,7 +204,16 @@ fn fail_mute(harness: &Harness, old: &ServerConnection, connections: &[&ServerCo
         (lines, _) => format!("received {lines} lines within {waited:?}, none of which is a response"),
     };
     let first = connections.iter().map(|connection| &connection.received.start).find(|start| !start.is_empty());
-    harness.fail_missing(&MUTE_SERVER, old, old.location(), first.map_or(b"", Vec::as_slice), detail);
+    let Some(first) = first else { return harness.fail_missing(&MUTE_SERVER, old, old.last_sent(), detail) };
+    let received = Excerpt::of(stream_location(old.channel.as_str(), Stream::ToClient), first, Fault::Whole);
+    let finding = Finding::new(&MUTE_SERVER, Party::Server, old.location(), detail);
+    match harness.is_late() {
+        true => harness.incomplete(&MUTE_SERVER),
+        false => {
+            let finding = finding.with_request(old.last_sent()).with_response(Some(received));
+            harness.recording.ledger().fail(finding);
+        }
+    }
 }
 
 /// Whether these bytes may be messages in a framing or encoding that MCP does not use.
@@ -210,11 +226,17 @@ async fn early_exit(harness: &Harness, connection: ServerConnection) {
     let location = connection.channel_location();
     // A process that has only closed its stdout is still running.
     let has_exited = connection.exited().is_some();
-    let end = harness.close(connection).await;
+    let (request, channel) = (connection.last_sent(), connection.channel.clone());
+    let mut end = harness.close(connection).await;
+    // The lines of stderr are evidence, and not a part of the sentence.
+    let stderr = end.exit.as_mut().map(|exit| std::mem::take(&mut exit.stderr)).unwrap_or_default();
+    let mut lines = LastLines::default();
+    stderr.lines().for_each(|line| lines.push(line.as_bytes()));
     let how = end.exit.as_ref().map_or("the process has exited".to_owned(), ToString::to_string);
-    let how = how.lines().map(str::trim).collect::<Vec<_>>().join(" / ");
     let how = if has_exited { how } else { format!("the process closed its stdout; {how}") };
-    harness.fail_at(&EARLY_EXIT, location, b"", how);
+    let stderr = Excerpt::of_lines(stream_location(channel.as_str(), Stream::Stderr), lines.cause());
+    let finding = Finding::new(&EARLY_EXIT, Party::Server, location, how).with_request(request);
+    harness.recording.ledger().fail(finding.with_response(Some(stderr).filter(|stderr| !stderr.is_empty())));
 }
 
 async fn legacy_era(
@@ -254,7 +276,7 @@ async fn legacy_era(
 
 fn fail_handshake(harness: &Harness, connection: &ServerConnection, outcome: &RequestOutcome) {
     let (check, detail) = match outcome {
-        RequestOutcome::NoResponse | RequestOutcome::Disconnected => {
+        RequestOutcome::NoResponse(_) | RequestOutcome::Disconnected(_) => {
             return fail_mute(harness, connection, &[connection]);
         }
         RequestOutcome::Error(response) if is_about_version(response) => {
@@ -300,7 +322,7 @@ pub(super) async fn modern_era(
         RequestOutcome::Error(response) if (-32022..=-32020).contains(&response.code) => {
             format!("server/discover: expected a result, got {}", outcome.describe())
         }
-        RequestOutcome::Disconnected | RequestOutcome::NoResponse | RequestOutcome::Refused(_) => {
+        RequestOutcome::Disconnected(_) | RequestOutcome::NoResponse(_) | RequestOutcome::Refused(_) => {
             harness.close(connection).await;
             return None;
         }
@@ -340,6 +362,6 @@ fn set_name(summary: &RefCell<ServerSummary>, info: Option<Json<'_>>) {
 
 /// The time for which both eras are waited for at once.
 const FIRST_STEP: Duration = Duration::from_millis(100);
-/// The time that the other era has after one was answered, in addition to the time that took. If a legacy server ignores
-/// `server/discover`, its other checks begin after this time.
+/// The time that the other era has after one was answered, in addition to the time that took. If a legacy server
+/// ignores `server/discover`, its other checks begin after this time.
 const SECOND_ERA: Duration = Duration::from_millis(500);

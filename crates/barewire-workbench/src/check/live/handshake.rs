@@ -1,6 +1,7 @@
 //! Probes with a missing handshake, a repeated one and unknown versions; and with batches, which depend on the version.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use barewire_proto::json::{Json, Kind};
 use barewire_proto::mcp::{Era, Revision};
@@ -14,6 +15,7 @@ use super::recording::LocatedFrame;
 use crate::check::catalogue::envelope::BATCH_POLICY;
 use crate::check::catalogue::lifecycle::{HANDSHAKE, LIFECYCLE_GATE, SECOND_INITIALIZE, VERSION_NEGOTIATION};
 use crate::check::catalogue::methods::PING;
+use crate::check::excerpt::Fault;
 use crate::check::finding::Location;
 use crate::text::shown;
 use crate::{Advice, Error};
@@ -71,7 +73,7 @@ async fn versions(harness: &Harness, summary: &RefCell<ServerSummary>) -> Result
             let detail = format!(
                 "{version} is answered with {got}, although the server agrees to {version} in another handshake"
             );
-            harness.fail_at(&VERSION_NEGOTIATION, Location::default(), b"", detail);
+            harness.fail_at(&VERSION_NEGOTIATION, Location::default(), detail);
         }
     }
     if !harness.is_late() {
@@ -165,7 +167,7 @@ async fn batch(harness: &Harness, connection: &mut ServerConnection) {
     }
     let array = format!("[{},{}]", request(&ids[0]), request(&ids[1]));
     connection.send(format!("{array}\n").as_bytes()).await;
-    let sent = connection.location();
+    let sent = connection.last_sent();
     let mut served = 0;
     let mut last = None;
     let (frames, still_answers) = connection.drain_until_liveness(is_last_response(ids.to_vec())).await;
@@ -184,8 +186,11 @@ async fn batch(harness: &Harness, connection: &mut ServerConnection) {
         _ => return,
     };
     match last {
-        Some(frame) => harness.fail_at(&BATCH_POLICY, frame.location, &frame.bytes, detail),
-        None => harness.fail_missing(&BATCH_POLICY, connection, sent, array.as_bytes(), detail),
+        Some(frame) => {
+            let frame = LocatedFrame { request: sent.map(Rc::new), ..frame };
+            harness.fail_frame(&BATCH_POLICY, &frame, Fault::Whole, detail);
+        }
+        None => harness.fail_missing(&BATCH_POLICY, connection, sent, detail),
     }
 }
 

@@ -7,23 +7,28 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use barewire::client::http::Secret;
 use barewire_proto::mcp::{Era, Revision};
 use barewire_proto::transcript::{Channel, Word};
 use serde_json::{Value, json};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use super::connection::{Link, ProcessEnd, ServerConnection, ServerPipes};
+use super::connection::{ConnectionTransport, ProcessEnd, ServerConnection, ServerPipes};
 use super::http_client::RecordingClient;
 use super::io_thread::IoThread;
-use super::outcome::RequestOutcome;
-use super::recording::Recording;
+use super::outcome::{ErrorResponse, RequestOutcome, ResultResponse, SentRequest};
+use super::pins::PinProbe;
+use super::recording::{LocatedFrame, Recording};
 use super::{LiveTarget, RunLimit, RunOptions};
 use crate::capture::{CaptureClock, CaptureWriter, ExistingCapture};
 use crate::check::OnProgress;
 use crate::check::catalogue::process::STAYS_ALIVE;
 use crate::check::catalogue::{Check, Rule};
+use crate::check::excerpt::{Excerpt, Fault};
 use crate::check::finding::{Finding, Location, Party};
 use crate::check::ledger::{Reason, SkipReason};
+use crate::check::wrong_token::WrongToken;
+use crate::http::session::HttpTarget;
 use crate::{Advice, Error};
 
 pub(super) struct Harness {
@@ -33,6 +38,8 @@ pub(super) struct Harness {
     deadline: Instant,
     /// Tools that may be called once, with these arguments.
     pub(super) calls: RefCell<Vec<(String, Value)>>,
+    /// The same tools, whether they were called or not.
+    pub(super) given_calls: Vec<(String, Value)>,
     pub(super) all_calls: bool,
     selected: Vec<&'static str>,
     on_progress: Option<OnProgress>,
@@ -62,6 +69,10 @@ pub(super) struct Harness {
     /// Findings about processes that ended while a probe broke rules on purpose. They count only if the process does
     /// not also end while no rule is broken, which `stays-alive` reports.
     exits: RefCell<Vec<Finding>>,
+    /// The definitions for the pin file; `None` without a pin file.
+    pub(super) pins: Option<RefCell<PinProbe>>,
+    /// Tokens that the server must refuse.
+    pub(super) wrong_tokens: Vec<(WrongToken, Secret)>,
 }
 
 /// The subject of a probe, which the progress shows until this is dropped.
@@ -106,6 +117,8 @@ impl Harness {
             recording: Recording::new(clock, capture),
             patience: options.patience,
             deadline: Instant::now() + options.timeout,
+            given_calls: options.calls.clone(),
+            wrong_tokens: options.wrong_tokens,
             calls: options.calls.into(),
             all_calls: options.all_calls,
             selected: options.selected,
@@ -124,33 +137,72 @@ impl Harness {
             has_handshake: Cell::new(false),
             ignores_eof: Cell::new(false),
             exits: RefCell::default(),
+            pins: options.pin.map(|settings| RefCell::new(PinProbe::new(settings))),
         })
     }
 
     /// Starts a process, a server in memory or an HTTP client, as soon as there is a place for it. `is_misuse` is true
     /// if the probe breaks rules on purpose and judges the exit itself.
     pub(super) async fn spawn(&self, era: Era, is_misuse: bool) -> Result<ServerConnection, Error> {
-        let place = match self.is_http() {
+        let place = self.wait_for_place().await;
+        self.spawn_at(place, era, is_misuse)
+    }
+
+    /// Returns an HTTP client of a server with other credentials than the user's, which is allowed to be refused.
+    pub(super) fn client_of(&self, http: &Arc<HttpTarget>, era: Era) -> ServerConnection {
+        let channel = self.next_channel();
+        self.recording.passive().mark_misuse(channel.as_str());
+        let link = ConnectionTransport::Http(Box::new(RecordingClient::new(Arc::clone(http), self.recording.clone())));
+        self.connection(link, channel, None, era, true)
+    }
+
+    /// Waits until another connection may exist.
+    async fn wait_for_place(&self) -> Option<OwnedSemaphorePermit> {
+        match self.is_http() {
             true => None,
             false => Arc::clone(&self.places).acquire_owned().await.ok(),
-        };
-        self.started.update(|count| count + 1);
-        let name = format!("p{}", self.started.get());
-        let channel: Channel = Word::new(&name).expect("letters and digits form a valid word");
+        }
+    }
+
+    fn spawn_at(
+        &self,
+        place: Option<OwnedSemaphorePermit>,
+        era: Era,
+        is_misuse: bool,
+    ) -> Result<ServerConnection, Error> {
+        let channel = self.next_channel();
         if is_misuse {
             self.recording.passive().mark_misuse(channel.as_str());
         }
         let recording = self.recording.clone();
         let link = match &self.target {
-            LiveTarget::Server(server) => Link::Pipes(ServerPipes::in_memory(server, &self.io)),
+            LiveTarget::Server(server) => ConnectionTransport::Pipes(ServerPipes::in_memory(server, &self.io)),
             LiveTarget::Program { child, argv } => {
                 let pipes = ServerPipes::spawn(child, argv, &channel, &recording, &self.io);
-                Link::Pipes(pipes.map_err(Error::not_started)?)
+                ConnectionTransport::Pipes(pipes.map_err(Error::not_started)?)
             }
             LiveTarget::Url { http, .. } => {
-                Link::Http(Box::new(RecordingClient::new(Arc::clone(http), recording.clone())))
+                ConnectionTransport::Http(Box::new(RecordingClient::new(Arc::clone(http), recording.clone())))
             }
         };
+        Ok(self.connection(link, channel, place, era, is_misuse))
+    }
+
+    /// Returns the name of the next connection.
+    fn next_channel(&self) -> Channel {
+        self.started.update(|count| count + 1);
+        Word::new(&format!("p{}", self.started.get())).expect("letters and digits form a valid word")
+    }
+
+    fn connection(
+        &self,
+        link: ConnectionTransport,
+        channel: Channel,
+        place: Option<OwnedSemaphorePermit>,
+        era: Era,
+        is_misuse: bool,
+    ) -> ServerConnection {
+        let recording = self.recording.clone();
         let mut connection = ServerConnection::new(link, channel, recording, self.patience, self.deadline, place);
         connection.era = era;
         connection.is_misuse = is_misuse;
@@ -159,13 +211,25 @@ impl Harness {
             Era::Legacy => self.handshake_revision.get(),
             Era::Modern => Revision::LATEST,
         };
-        Ok(connection)
+        connection
     }
 
     /// Starts a connection and makes it ready for requests. Returns `None` if the server does not accept the
     /// connection, although it accepted an earlier one.
     pub(super) async fn connect(&self, era: Era, is_misuse: bool) -> Result<Option<ServerConnection>, Error> {
-        let mut connection = self.spawn(era, is_misuse).await?;
+        let connection = self.spawn(era, is_misuse).await?;
+        self.prepare(connection).await
+    }
+
+    /// Starts a connection in the place of an old one, which the caller closes next. If probes kept their places while
+    /// they waited for further ones, all of them could wait for each other.
+    pub(super) async fn connect_again(&self, old: &mut ServerConnection) -> Result<Option<ServerConnection>, Error> {
+        let connection = self.spawn_at(old.place.take(), old.era, old.is_misuse)?;
+        self.prepare(connection).await
+    }
+
+    async fn prepare(&self, mut connection: ServerConnection) -> Result<Option<ServerConnection>, Error> {
+        let era = connection.era;
         if era == Era::Legacy {
             let (revision, patience) = (self.handshake_revision.get(), self.first_patience());
             let outcome = initialize(&mut connection, revision.as_str(), patience).await;
@@ -182,7 +246,7 @@ impl Harness {
             // enough.
             let outcome = connection.claimed_request_within("server/discover", json!({}), self.first_patience()).await;
             connection.claimed_request("tools/list", json!({})).await;
-            if matches!(outcome, RequestOutcome::NoResponse | RequestOutcome::Disconnected) {
+            if matches!(outcome, RequestOutcome::NoResponse(_) | RequestOutcome::Disconnected(_)) {
                 self.close(connection).await;
                 return Ok(None);
             }
@@ -323,7 +387,7 @@ impl Harness {
         (Instant::now() + self.patience).min(self.deadline)
     }
 
-    /// Reports a violation. Its location is the frame of the outcome or, without a frame, the connection.
+    /// Reports a violation. Its location is the frame of the outcome or, without a frame, the request.
     pub(super) fn fail(
         &self,
         check: &'static Check,
@@ -331,32 +395,68 @@ impl Harness {
         outcome: Option<&RequestOutcome>,
         detail: impl Into<String>,
     ) {
+        let fault = match outcome {
+            Some(RequestOutcome::Error(_)) => Fault::Member("/error/code"),
+            _ => Fault::Member("/result"),
+        };
         match outcome {
-            Some(RequestOutcome::Refused(refusal)) => self.fail_at(check, refusal.location.clone(), b"", detail),
-            outcome => match outcome.and_then(RequestOutcome::frame) {
-                Some(frame) => self.fail_at(check, frame.location.clone(), &frame.bytes, detail),
-                None => self.fail_missing(check, connection, connection.location(), b"", detail),
-            },
+            Some(RequestOutcome::Refused(refusal)) => {
+                let finding = Finding::new(check, Party::Server, refusal.location.clone(), detail);
+                let finding = finding.with_request(sent(&refusal.request));
+                let is_unanswered = refusal.status.is_none();
+                self.recording.ledger().fail(if is_unanswered { finding.unanswered() } else { finding });
+            }
+            Some(
+                RequestOutcome::Result(ResultResponse { frame }) | RequestOutcome::Error(ErrorResponse { frame, .. }),
+            ) => self.fail_frame(check, frame, fault, detail),
+            Some(RequestOutcome::NoResponse(request) | RequestOutcome::Disconnected(request)) if request.is_some() => {
+                self.fail_missing(check, connection, sent(request), detail);
+            }
+            _ => self.fail_missing(check, connection, connection.last_sent(), detail),
         }
     }
 
-    /// Reports that the response to a frame is missing. After the deadline of the run a missing response proves
+    /// Reports a violation in a received frame, with its request as evidence.
+    pub(super) fn fail_frame(
+        &self,
+        check: &'static Check,
+        frame: &LocatedFrame,
+        fault: Fault<'_>,
+        detail: impl Into<String>,
+    ) {
+        let finding = Finding::new(check, Party::Server, frame.location.clone(), detail);
+        self.recording.ledger().fail(with_frame(finding, frame, fault));
+    }
+
+    /// Reports a violation of a named rule of the check, in a received frame.
+    pub(super) fn fail_frame_under(
+        &self,
+        rule: &'static Rule,
+        check: &'static Check,
+        frame: &LocatedFrame,
+        detail: impl Into<String>,
+    ) {
+        let finding = Finding::new(check, Party::Server, frame.location.clone(), detail).under(rule);
+        let fault = if frame.json().is_some_and(|it| it.member("error").is_some()) { "/error/code" } else { "/result" };
+        self.recording.ledger().fail(with_frame(finding, frame, Fault::Member(fault)));
+    }
+
+    /// Reports that the response to what was sent is missing. After the deadline of the run a missing response proves
     /// nothing, so the check is incomplete instead.
     pub(super) fn fail_missing(
         &self,
         check: &'static Check,
         connection: &ServerConnection,
-        sent: Location,
-        bytes: &[u8],
+        sent: Option<Excerpt>,
         detail: impl Into<String>,
     ) {
         let has_exited = connection.is_closed || connection.exited().is_some();
+        let location = sent.as_ref().map_or_else(|| connection.channel_location(), |sent| sent.location.clone());
+        let finding = Finding::new(check, Party::Server, location, detail).with_request(sent).unanswered();
         match self.is_late() {
             true => self.incomplete(check),
-            false if has_exited && connection.is_misuse => {
-                self.exits.borrow_mut().push(Finding::new(check, Party::Server, sent, detail).seen(bytes));
-            }
-            false => self.fail_at(check, sent, bytes, detail),
+            false if has_exited && connection.is_misuse => self.exits.borrow_mut().push(finding),
+            false => self.recording.ledger().fail(finding),
         }
     }
 
@@ -371,20 +471,9 @@ impl Harness {
         }
     }
 
-    pub(super) fn fail_at(&self, check: &'static Check, location: Location, bytes: &[u8], detail: impl Into<String>) {
-        self.recording.ledger().fail(Finding::new(check, Party::Server, location, detail).seen(bytes));
-    }
-
-    /// Reports a violation of a named rule of the check.
-    pub(super) fn fail_under(
-        &self,
-        rule: &'static Rule,
-        check: &'static Check,
-        location: Location,
-        bytes: &[u8],
-        detail: impl Into<String>,
-    ) {
-        self.recording.ledger().fail(Finding::new(check, Party::Server, location, detail).seen(bytes).under(rule));
+    /// Reports a violation that no message shows.
+    pub(super) fn fail_at(&self, check: &'static Check, location: Location, detail: impl Into<String>) {
+        self.recording.ledger().fail(Finding::new(check, Party::Server, location, detail));
     }
 
     pub(super) fn expect_code(
@@ -436,7 +525,7 @@ impl Harness {
         match outcome {
             _ if is_expected => {}
             // Another check reports the exit of the process, unless the probe breaks rules on purpose.
-            RequestOutcome::Disconnected if !connection.is_misuse => {
+            RequestOutcome::Disconnected(_) if !connection.is_misuse => {
                 self.recording.ledger().skip(check, SkipReason::Needs(STAYS_ALIVE.id));
             }
             outcome => {
@@ -457,6 +546,17 @@ impl Harness {
     pub(super) fn skip_forbidden(&self, check: &'static Check, why: impl Into<String>, advice: Advice) {
         self.recording.ledger().skip(check, SkipReason::Permission(Reason::new(why, advice)));
     }
+}
+
+/// Returns an unanswered request as evidence. Its id is not the fault.
+fn sent(request: &SentRequest) -> Option<Excerpt> {
+    request.as_deref().cloned().map(Excerpt::unmarked)
+}
+
+/// Adds a received frame to a finding, with the fault in it, and its request.
+fn with_frame(finding: Finding, frame: &LocatedFrame, fault: Fault<'_>) -> Finding {
+    let request = frame.request.as_deref().cloned().map(Excerpt::unmarked);
+    finding.seen(&frame.bytes, fault).with_request(request)
 }
 
 /// A probe, which runs together with others.

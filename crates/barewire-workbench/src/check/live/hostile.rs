@@ -1,6 +1,7 @@
 //! Input that no well-behaved client sends: broken and partial lines, invalid UTF-8, very large and very deep messages.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::time::Duration;
 
 use barewire_proto::json::{Json, Kind};
@@ -18,6 +19,7 @@ use crate::check::catalogue::framing::{
     BLANK_LINES, COALESCED_INPUT, CRLF_INPUT, DEEP_NESTING, INVALID_UTF8, LARGE_MESSAGE, LINE_SEPARATORS, SPLIT_INPUT,
 };
 use crate::check::catalogue::{Check, CheckPlace, all};
+use crate::check::excerpt::{Excerpt, Fault};
 use crate::{Advice, Error};
 
 pub(super) fn probes(harness: &Harness, era: Era) -> Vec<Probe<'_>> {
@@ -146,7 +148,7 @@ async fn broken_json(harness: &Harness, connection: &mut ServerConnection) -> bo
         // HTTP exchanges run in parallel, so the next request could overtake the broken line.
         connection.drain_for(harness.patience).await;
     }
-    let sent = connection.location();
+    let sent = connection.last_sent();
     let works = connection.still_answers().await;
     connection.wait_until_quiet().await;
     if works && connection.error_without_id.is_none() {
@@ -156,19 +158,19 @@ async fn broken_json(harness: &Harness, connection: &mut ServerConnection) -> bo
     harness.recording.ledger().inspected(&PARSE_ERROR_RECOVERY);
     if !works {
         let why = why_unresponsive(connection);
-        harness.fail_missing(&PARSE_ERROR_RECOVERY, connection, sent, BROKEN_JSON, why);
+        harness.fail_missing(&PARSE_ERROR_RECOVERY, connection, sent, why);
         return false;
     }
     harness.recording.ledger().inspected(&PARSE_ERROR_ANSWER);
     match &connection.error_without_id {
         None => {
             let detail = "expected error -32700, got no response";
-            harness.fail_missing(&PARSE_ERROR_ANSWER, connection, sent, BROKEN_JSON, detail);
+            harness.fail_missing(&PARSE_ERROR_ANSWER, connection, sent, detail);
         }
         Some(response) if response.code == -32700 => {}
         Some(ErrorResponse { frame, code, .. }) => {
             let detail = format!("expected error -32700, got error {code}");
-            harness.fail_at(&PARSE_ERROR_ANSWER, frame.location.clone(), &frame.bytes, detail);
+            fail_answer(harness, &PARSE_ERROR_ANSWER, frame, sent, detail);
         }
     }
     true
@@ -185,7 +187,7 @@ async fn malformed_message(
     let members = members.replace("METHOD", connection.liveness_method());
     let line = format!("{{\"id\":{id},{members}}}");
     connection.send(format!("{line}\n").as_bytes()).await;
-    let sent = connection.location();
+    let sent = connection.last_sent();
     let (frames, works) = connection.drain_until_liveness(|frame| response_code(frame, &id).is_some()).await;
     harness.recording.ledger().inspected(&ENVELOPE_VALIDATION);
     let expected = codes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
@@ -196,12 +198,12 @@ async fn malformed_message(
                 true => "no response".to_owned(),
                 false => format!("no response: {}", why_unresponsive(connection)),
             };
-            harness.fail_missing(&ENVELOPE_VALIDATION, connection, sent, line.as_bytes(), detail(&got));
+            harness.fail_missing(&ENVELOPE_VALIDATION, connection, sent, detail(&got));
         }
         Some((_, Some(code))) if codes.contains(&code) => {}
         Some((frame, code)) => {
             let got = code.map_or("a result".to_owned(), |code| format!("error {code}"));
-            harness.fail_at(&ENVELOPE_VALIDATION, frame.location.clone(), &frame.bytes, detail(&got));
+            fail_answer(harness, &ENVELOPE_VALIDATION, frame, sent, detail(&got));
         }
     }
     works
@@ -268,7 +270,7 @@ async fn line_separators(harness: &Harness, connection: &mut ServerConnection) -
     connection.claim(&id);
     connection.error_without_id = None;
     connection.send(format!("{line}\n").as_bytes()).await;
-    let sent = connection.location();
+    let sent = connection.last_sent();
     let (frames, works) = connection.drain_until_liveness(|frame| response_code(frame, &id).is_some()).await;
     harness.recording.ledger().inspected(&LINE_SEPARATORS);
     let answer = frames.iter().find_map(|frame| response_code(frame, &id).map(|code| (frame, code)));
@@ -278,11 +280,11 @@ async fn line_separators(harness: &Harness, connection: &mut ServerConnection) -
         Some((_, Some(code))) if !matches!(code, -32700 | -32600) => {}
         Some((frame, code)) => {
             let detail = format!("expected a result, got error {}", code.unwrap_or_default());
-            harness.fail_at(&LINE_SEPARATORS, frame.location.clone(), &frame.bytes, detail);
+            fail_answer(harness, &LINE_SEPARATORS, frame, sent, detail);
         }
         None => {
             let detail = "expected a result, got no response";
-            harness.fail_missing(&LINE_SEPARATORS, connection, sent, line.as_bytes(), detail);
+            harness.fail_missing(&LINE_SEPARATORS, connection, sent, detail);
         }
     }
     works
@@ -292,7 +294,7 @@ async fn line_separators(harness: &Harness, connection: &mut ServerConnection) -
 async fn empty_array(harness: &Harness, connection: &mut ServerConnection) -> bool {
     connection.error_without_id = None;
     connection.send(b"[]\n").await;
-    let sent = connection.location();
+    let sent = connection.last_sent();
     let is_answer = |frame: &LocatedFrame| frame.json().is_some_and(|it| it.kind() == Kind::Array || is_refusal(it));
     let (frames, works) = connection.drain_until_liveness(is_answer).await;
     harness.recording.ledger().inspected(&EMPTY_ARRAY);
@@ -304,10 +306,10 @@ async fn empty_array(harness: &Harness, connection: &mut ServerConnection) -> bo
         (Some(frame), _) => {
             let got = code.map_or("an array".to_owned(), |code| format!("error {code}"));
             let detail = format!("expected error -32600, got {got}");
-            harness.fail_at(&EMPTY_ARRAY, frame.location.clone(), &frame.bytes, detail);
+            fail_answer(harness, &EMPTY_ARRAY, frame, sent, detail);
         }
         (None, _) if connection.revision == Revision::V2025_03_26 => {
-            harness.fail_missing(&EMPTY_ARRAY, connection, sent, b"[]", "expected error -32600, got no response");
+            harness.fail_missing(&EMPTY_ARRAY, connection, sent, "expected error -32600, got no response");
         }
         (None, _) => {}
     }
@@ -329,7 +331,7 @@ async fn blank_lines(harness: &Harness, connection: &mut ServerConnection) -> bo
         fail_unresponsive(harness, &BLANK_LINES, connection);
     } else if let Some(ErrorResponse { frame, code, .. }) = &connection.error_without_id {
         let detail = format!("expected no response, got error {code}");
-        harness.fail_at(&BLANK_LINES, frame.location.clone(), &frame.bytes, detail);
+        harness.fail_frame(&BLANK_LINES, frame, Fault::Member("/error/code"), detail);
     }
     works
 }
@@ -375,9 +377,9 @@ async fn survives(harness: &Harness, connection: &mut ServerConnection, check: &
     match outcome {
         _ if !works => fail_unresponsive(harness, check, connection),
         // A server that cannot read the message may be unable to read its id, so the error may have no id.
-        Some(RequestOutcome::NoResponse) if connection.error_without_id.is_some() => {}
-        Some(outcome @ (RequestOutcome::NoResponse | RequestOutcome::Disconnected)) => {
-            harness.fail(check, connection, None, format!("expected a response, got {}", outcome.describe()));
+        Some(RequestOutcome::NoResponse(_)) if connection.error_without_id.is_some() => {}
+        Some(outcome @ (RequestOutcome::NoResponse(_) | RequestOutcome::Disconnected(_))) => {
+            harness.fail(check, connection, Some(&outcome), format!("expected a response, got {}", outcome.describe()));
         }
         _ => {}
     }
@@ -396,7 +398,7 @@ fn expect_result(
         RequestOutcome::Result(..) => true,
         // A server that lacks the method of the light request, such as ping, has understood the request too.
         RequestOutcome::Error(response) if !matches!(response.code, -32700 | -32600) => true,
-        RequestOutcome::Disconnected => {
+        RequestOutcome::Disconnected(_) => {
             fail_unresponsive(harness, check, connection);
             false
         }
@@ -405,6 +407,20 @@ fn expect_result(
             matches!(outcome, RequestOutcome::Error(_))
         }
     }
+}
+
+/// Reports a wrong answer to what was sent. The answer may have no id, so that it is not known as a response.
+fn fail_answer(
+    harness: &Harness,
+    check: &'static Check,
+    frame: &LocatedFrame,
+    sent: Option<Excerpt>,
+    detail: impl Into<String>,
+) {
+    let frame = LocatedFrame { request: sent.map(Rc::new), ..frame.clone() };
+    let is_error = frame.json().is_some_and(|message| message.member("error").is_some());
+    let fault = if is_error { "/error/code" } else { "/result" };
+    harness.fail_frame(check, &frame, Fault::Member(fault), detail);
 }
 
 fn fail_unresponsive(harness: &Harness, check: &'static Check, connection: &ServerConnection) {

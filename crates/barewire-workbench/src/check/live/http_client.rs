@@ -11,6 +11,7 @@ use tokio::time::timeout_at;
 
 use super::outcome::HttpRefusal;
 use super::recording::{LocatedFrame, Recording};
+use crate::check::excerpt::Excerpt;
 use crate::check::finding::Location;
 use crate::http::ExchangeEvent;
 use crate::http::session::{HttpTarget, SESSION_END_TIMEOUT, SessionClient, headers};
@@ -47,7 +48,11 @@ pub(super) struct HttpReply {
     pub(super) status: Option<u16>,
     /// The headers, with names in lower case.
     pub(super) headers: Vec<(String, String)>,
+    /// The first line of the head; empty until the head arrives.
+    status_line: String,
     pub(super) first: Option<FirstFrame>,
+    /// The request, as evidence.
+    pub(super) request: Option<Excerpt>,
     /// The reason why the response is incomplete; empty if it is complete.
     pub(super) why: String,
 }
@@ -55,8 +60,8 @@ pub(super) struct HttpReply {
 /// The first message of a response. Not all of its bytes are kept, because replies are kept for the whole run.
 #[derive(Clone)]
 pub(super) struct FirstFrame {
-    pub(super) location: Location,
-    pub(super) start: Vec<u8>,
+    location: Location,
+    start: Vec<u8>,
     /// The code in the message, if it is an error.
     code: Option<i64>,
 }
@@ -96,6 +101,14 @@ impl HttpReply {
         }
     }
 
+    /// Returns the start of the response as evidence; `None` if there was no response.
+    pub(super) fn excerpt(&self) -> Option<Excerpt> {
+        self.status?;
+        let body = self.first.as_ref().map_or(&[][..], |frame| &frame.start);
+        let lines = [self.status_line.as_bytes(), body].into_iter().filter(|line| !line.is_empty());
+        Some(Excerpt::of_lines(self.location(), lines))
+    }
+
     pub(super) fn location(&self) -> Location {
         self.first.as_ref().map_or_else(|| Location::channel(&self.channel), |frame| frame.location.clone())
     }
@@ -109,7 +122,8 @@ impl RecordingClient {
     }
 
     /// Posts a message in the way in which a client of this era posts it.
-    pub(super) fn post(&mut self, body: &[u8], era: Era, revision: Revision) {
+    /// Returns the location of the exchange.
+    pub(super) fn post(&mut self, body: &[u8], era: Era, revision: Revision) -> Location {
         let message: Value = serde_json::from_slice(body).unwrap_or_default();
         if era == Era::Modern && message["method"] == "notifications/cancelled" {
             // In the modern era a client cancels by closing the connection.
@@ -117,9 +131,16 @@ impl RecordingClient {
             if let Some(number) = self.requests.get(&id).copied() {
                 self.close(number);
             }
-            return;
+            return Location::default();
         }
         let number = self.send(&self.client.request(body, era, revision));
+        self.remember(message, number);
+        let channel = self.exchanges.get(&number).map_or("", |exchange| exchange.channel.as_str());
+        Location::channel(channel)
+    }
+
+    /// Remembers the exchange of each request in a message.
+    fn remember(&mut self, message: Value, number: u64) {
         let messages = message.as_array().cloned().unwrap_or_else(|| vec![message]);
         for id in messages.iter().filter(|it| it.get("method").is_some()).filter_map(|it| it.get("id")) {
             let id = id.to_string();
@@ -144,9 +165,25 @@ impl RecordingClient {
             self.recording.bytes(&channel, Stream::ToServer, body);
         }
         self.recording.event(&channel, Note::Eof(Stream::ToServer));
-        let reply = HttpReply { channel: channel.as_str().to_owned(), ..HttpReply::default() };
+        let request_excerpt = Some(self.excerpt(request, &channel));
+        let name = channel.as_str().to_owned();
+        let reply = HttpReply { channel: name, request: request_excerpt, ..HttpReply::default() };
         self.exchanges.insert(number, SentExchange { channel, is_get: request.verb == "GET", unread: None, reply });
         number
+    }
+
+    /// Returns the request line, the headers that probes change, and the body.
+    fn excerpt(&self, request: &HttpRequest, channel: &Channel) -> Excerpt {
+        let head = self.target.head(request);
+        let is_shown = |line: &&String| {
+            let (name, value) = line.split_once(':').unwrap_or((line, ""));
+            // The session id of a server is a secret.
+            SHOWN_HEADERS.contains(&name) || name == "mcp-session-id" && value.trim().starts_with("barewire-")
+        };
+        let headers = head.iter().skip(1).filter(is_shown);
+        let body = request.body.as_deref().map(|body| &body[..body.len().min(MAX_FRAME_START)]);
+        let lines = head.iter().take(1).chain(headers).map(String::as_bytes).chain(body);
+        Excerpt::of_lines(Location::channel(channel.as_str()), lines)
     }
 
     /// Whether the exchange of this request is open; without an id, whether any exchange is open.
@@ -168,13 +205,19 @@ impl RecordingClient {
     pub(super) fn refusal(&self, id: &str) -> Option<HttpRefusal> {
         let number = self.requests.get(id).filter(|number| !self.client.is_open(**number))?;
         let HttpReply { status, why, channel, .. } = &self.exchanges.get(number)?.reply;
-        Some(HttpRefusal { status: *status, why: why.clone(), location: Location::channel(channel) })
+        Some(HttpRefusal { status: *status, why: why.clone(), location: Location::channel(channel), request: None })
+    }
+
+    /// Returns the part of the HTTP response to a request that has arrived.
+    pub(super) fn reply(&self, id: &str) -> Option<HttpReply> {
+        self.exchanges.get(self.requests.get(id)?).map(|exchange| exchange.reply.clone())
     }
 
     /// Sends a request and waits for its response. If the response is a stream, waits only for the first message, or
     /// for the head if the request is a GET.
     pub(super) async fn ask(&mut self, request: HttpRequest, deadline: Instant) -> HttpReply {
         let number = self.send(&request);
+        self.remember(serde_json::from_slice(request.body.as_deref().unwrap_or_default()).unwrap_or_default(), number);
         loop {
             let Some(exchange) = self.exchanges.get(&number) else { return HttpReply::default() };
             let is_stream = exchange.reply.header("content-type").is_some_and(|it| it.contains("event-stream"));
@@ -241,6 +284,8 @@ impl RecordingClient {
                 for line in heads.filter(|line| !line.is_empty()) {
                     recording.event(channel, Note::Head(Stream::ToClient, line.to_vec()));
                 }
+                let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+                exchange.reply.status_line = String::from_utf8_lossy(first.trim_ascii_end()).into_owned();
                 exchange.reply.headers = headers(&bytes).collect();
                 exchange.reply.status = Some(status);
                 if let Some(framing) = framing {
@@ -281,5 +326,7 @@ impl RecordingClient {
     }
 }
 
+/// The headers of a request that are shown as evidence.
+const SHOWN_HEADERS: [&str; 6] = ["host", "origin", "content-type", "mcp-protocol-version", "mcp-method", "mcp-name"];
 /// The maximum length of `FirstFrame::start`; enough for the evidence of a finding.
 const MAX_FRAME_START: usize = 4096;

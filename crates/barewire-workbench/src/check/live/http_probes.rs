@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use super::ServerSummary;
 use super::connection::modern_meta;
-use super::harness::{Harness, initialize_params};
+use super::harness::{Harness, Probe, initialize_params};
 use super::http_client::{HttpReply, HttpRequest, RecordingClient};
 use crate::check::catalogue::http::{
     GET_STATUS, HTTP_HEADER_MIRRORING, HTTP_HOST, HTTP_ORIGIN, HTTP_PROTOCOL_VERSION, HTTP_REQUEST_TYPE, HTTP_SESSION,
     HTTP_SESSION_ENTROPY, HTTP_STATUS, SESSION_MISSING, SESSION_OPEN, SESSION_SHARED,
 };
 use crate::check::catalogue::{Check, Rule};
+use crate::check::finding::{Finding, Party};
 use crate::http::session::HttpTarget;
 use crate::{Advice, Error};
 
@@ -30,58 +31,87 @@ pub(super) async fn run(
         harness.skip_all(&[&HTTP_PROTOCOL_VERSION, &HTTP_HEADER_MIRRORING], "no MCP server responds");
         return Ok(());
     }
-    let client = |harness: &Harness| RecordingClient::new(Arc::clone(target), harness.recording.clone());
+    let probe = || HttpProbe::new(harness, target, legacy);
+    let mut probes: Vec<Probe<'_>> = Vec::new();
     for era in [legacy.map(|_| Era::Legacy), summary.is_modern.then_some(Era::Modern)].into_iter().flatten() {
-        let mut probe = HttpProbe { harness, legacy, client: client(harness), last_id: 0 };
-        probe.origin(era).await;
-        probe.host(era, is_loopback).await;
-        probe.content_type(era).await;
+        probes.push(Box::pin(probe().origin(era)));
+        probes.push(Box::pin(probe().host(era, is_loopback)));
+        probes.push(Box::pin(probe().content_type(era)));
     }
     if let Some(revision) = legacy {
-        session(harness, revision).await?;
+        probes.push(Box::pin(session(harness, target, revision)));
     } else {
         let checks = [&HTTP_SESSION, &HTTP_SESSION_ENTROPY, &HTTP_PROTOCOL_VERSION];
         harness.skip_all(&checks, "the server has no handshake");
     }
     if summary.is_modern {
-        let mut probe = HttpProbe { harness, legacy, client: client(harness), last_id: 0 };
-        probe.mirroring().await;
+        probes.extend(Contradiction::ALL.map(|it| -> Probe<'_> { Box::pin(probe().contradict(it)) }));
         if legacy.is_none() {
-            probe.get().await;
+            probes.push(Box::pin(probe().get()));
         }
     } else {
         harness.skip_all(&[&HTTP_HEADER_MIRRORING], "the server does not speak 2026-07-28");
     }
-    Ok(())
+    harness.run_all(probes).await
 }
 
-/// Sends single requests, outside of any session.
-struct HttpProbe<'a> {
+/// Sends one request, outside of any session.
+pub(super) struct HttpProbe<'a> {
     harness: &'a Harness,
     /// The latest legacy revision that the server speaks.
     legacy: Option<Revision>,
     client: RecordingClient,
-    last_id: u64,
 }
 
-impl HttpProbe<'_> {
+/// A header of a modern request that contradicts the body.
+#[derive(Clone, Copy)]
+struct Contradiction {
+    what: &'static str,
+    method: &'static str,
+    header: &'static str,
+    value: Option<&'static str>,
+}
+
+impl Contradiction {
+    const ALL: [Self; 5] = [
+        Self::new("no Mcp-Method", DISCOVER, "mcp-method", None),
+        Self::new("Mcp-Method of another method", DISCOVER, "mcp-method", Some("tools/list")),
+        Self::new("Mcp-Name of another tool", CALL, "mcp-name", Some("barewire-another")),
+        Self::new("tools/call without Mcp-Name", CALL, "mcp-name", None),
+        Self::new("MCP-Protocol-Version of another revision", DISCOVER, "mcp-protocol-version", Some("2025-11-25")),
+    ];
+
+    const fn new(what: &'static str, method: &'static str, header: &'static str, value: Option<&'static str>) -> Self {
+        Self { what, method, header, value }
+    }
+}
+
+/// The id of the request, as JSON text.
+const REQUEST_ID: &str = "1";
+const DISCOVER: &str = "server/discover";
+const CALL: &str = "tools/call";
+
+impl<'a> HttpProbe<'a> {
+    pub(super) fn new(harness: &'a Harness, target: &Arc<HttpTarget>, legacy: Option<Revision>) -> Self {
+        Self { harness, legacy, client: RecordingClient::new(target.clone(), harness.recording.clone()) }
+    }
+
     /// Returns the first request that a client of this era sends.
-    fn first(&mut self, era: Era) -> HttpRequest {
+    pub(super) fn first(&self, era: Era) -> HttpRequest {
         match era {
             Era::Modern => self.modern("server/discover", json!({})),
             Era::Legacy => self.request("initialize", initialize_params(self.legacy_revision().as_str()), era),
         }
     }
 
-    fn modern(&mut self, method: &str, mut params: Value) -> HttpRequest {
+    fn modern(&self, method: &str, mut params: Value) -> HttpRequest {
         params["_meta"] =
             Value::Object(modern_meta().map(|(name, value)| (name.to_owned(), value)).into_iter().collect());
         self.request(method, params, Era::Modern)
     }
 
-    fn request(&mut self, method: &str, params: Value, era: Era) -> HttpRequest {
-        self.last_id += 1;
-        let message = json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params});
+    fn request(&self, method: &str, params: Value, era: Era) -> HttpRequest {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         self.client.client.request(message.to_string().as_bytes(), era, self.legacy_revision())
     }
 
@@ -89,8 +119,14 @@ impl HttpProbe<'_> {
         self.legacy.unwrap_or(Revision::LATEST_LEGACY)
     }
 
+    /// Claims the request: the caller reports a missing response itself.
+    pub(super) fn claimed(mut self) -> Self {
+        self.client.claim(REQUEST_ID);
+        self
+    }
+
     /// Sends a request, and ends the session if the response starts one.
-    async fn send(&mut self, request: HttpRequest) -> HttpReply {
+    pub(super) async fn send(&mut self, request: HttpRequest) -> HttpReply {
         let deadline = self.harness.response_deadline();
         let reply = self.client.ask(request, deadline).await;
         if let Some(session) = reply.header("mcp-session-id").filter(|_| reply.is_ok()) {
@@ -109,9 +145,9 @@ impl HttpProbe<'_> {
         may_run && self.harness.wants(&[check])
     }
 
-    async fn origin(&mut self, era: Era) {
+    async fn origin(mut self, era: Era) -> Result<(), Error> {
         if !self.may_run(&HTTP_ORIGIN) {
-            return;
+            return Ok(());
         }
         let _subject = self.harness.progress("a foreign Origin");
         let request = self.first(era).with("origin", Some(FOREIGN_ORIGIN));
@@ -123,27 +159,32 @@ impl HttpProbe<'_> {
             let detail = format!("Origin: {FOREIGN_ORIGIN}: expected 403, got {}", reply.describe());
             fail(self.harness, &HTTP_ORIGIN, &reply, detail);
         }
+        Ok(())
     }
 
-    async fn host(&mut self, era: Era, is_loopback: bool) {
+    async fn host(self, era: Era, is_loopback: bool) -> Result<(), Error> {
         if !is_loopback {
             self.harness.skip_all(&[&HTTP_HOST], "the server is not on this machine");
-            return;
+            return Ok(());
         }
         if self.may_run(&HTTP_HOST) {
+            let _subject = self.harness.progress("a foreign Host");
             let request = self.first(era).with("host", Some(FOREIGN_HOST));
             self.expect_refusal(&HTTP_HOST, request, &format!("Host: {FOREIGN_HOST}")).await;
         }
+        Ok(())
     }
 
-    async fn content_type(&mut self, era: Era) {
+    async fn content_type(self, era: Era) -> Result<(), Error> {
         if self.may_run(&HTTP_REQUEST_TYPE) {
+            let _subject = self.harness.progress("a foreign Content-Type");
             let request = self.first(era).with("content-type", Some("text/plain"));
             self.expect_refusal(&HTTP_REQUEST_TYPE, request, "a message as text/plain").await;
         }
+        Ok(())
     }
 
-    async fn expect_refusal(&mut self, check: &'static Check, request: HttpRequest, what: &str) {
+    async fn expect_refusal(mut self, check: &'static Check, request: HttpRequest, what: &str) {
         let reply = self.send(request).await;
         self.harness.recording.ledger().inspected(check);
         if reply.is_ok() || reply.status.is_none_or(|status| status >= 500) {
@@ -151,45 +192,36 @@ impl HttpProbe<'_> {
         }
     }
 
-    /// Sends requests whose headers contradict their bodies.
-    async fn mirroring(&mut self) {
+    /// Sends a request with a header that contradicts its body.
+    async fn contradict(mut self, Contradiction { what, method, header, value }: Contradiction) -> Result<(), Error> {
         if !self.harness.wants(&[&HTTP_HEADER_MIRRORING]) {
-            return;
+            return Ok(());
         }
         let _subject = self.harness.progress("headers that mirror the body");
-        let discover = |probe: &mut Self| probe.modern("server/discover", json!({}));
-        let call = |probe: &mut Self| probe.modern("tools/call", json!({"name": "barewire-no-such", "arguments": {}}));
-        let requests = [
-            ("no Mcp-Method", discover(self).with("mcp-method", None)),
-            ("Mcp-Method of another method", discover(self).with("mcp-method", Some("tools/list"))),
-            ("Mcp-Name of another tool", call(self).with("mcp-name", Some("barewire-another"))),
-            ("tools/call without Mcp-Name", call(self).with("mcp-name", None)),
-            (
-                "MCP-Protocol-Version of another revision",
-                discover(self).with("mcp-protocol-version", Some("2025-11-25")),
-            ),
-        ];
-        for (what, request) in requests {
-            let reply = self.send(request).await;
-            self.harness.recording.ledger().inspected(&HTTP_HEADER_MIRRORING);
-            if reply.status != Some(400) || reply.code() != Some(-32020) {
-                let detail = format!("{what}: expected status 400 and error -32020, got {}", reply.describe());
-                fail(self.harness, &HTTP_HEADER_MIRRORING, &reply, detail);
-            }
+        let params = if method == CALL { json!({"name": "barewire-no-such", "arguments": {}}) } else { json!({}) };
+        let request = self.modern(method, params).with(header, value);
+        let reply = self.send(request).await;
+        self.harness.recording.ledger().inspected(&HTTP_HEADER_MIRRORING);
+        if reply.status != Some(400) || reply.code() != Some(-32020) {
+            let detail = format!("{what}: expected status 400 and error -32020, got {}", reply.describe());
+            fail(self.harness, &HTTP_HEADER_MIRRORING, &reply, detail);
         }
+        Ok(())
     }
 
     /// Sends a GET, which a server of only the modern era does not serve.
-    async fn get(&mut self) {
+    async fn get(mut self) -> Result<(), Error> {
         if !self.harness.wants(&[&HTTP_STATUS]) {
-            return;
+            return Ok(());
         }
+        let _subject = self.harness.progress("a GET");
         let reply = self.send(HttpRequest::of_session("GET", None, None)).await;
         self.harness.recording.ledger().inspected(&HTTP_STATUS);
         if reply.status != Some(405) {
             let detail = format!("GET: expected status 405, got {}", reply.describe());
             fail_under(self.harness, Some(&GET_STATUS), &HTTP_STATUS, &reply, detail);
         }
+        Ok(())
     }
 }
 
@@ -198,7 +230,7 @@ fn fail(harness: &Harness, check: &'static Check, reply: &HttpReply, detail: Str
 }
 
 /// Reports a violation, of a named rule of the check or of its first rule.
-fn fail_under(
+pub(super) fn fail_under(
     harness: &Harness,
     rule: Option<&'static Rule>,
     check: &'static Check,
@@ -209,15 +241,14 @@ fn fail_under(
         harness.incomplete(check);
         return;
     }
-    let bytes = reply.first.as_ref().map_or(&[][..], |frame| &frame.start);
-    match rule {
-        Some(rule) => harness.fail_under(rule, check, reply.location(), bytes, detail),
-        None => harness.fail_at(check, reply.location(), bytes, detail),
-    }
+    let finding = Finding::new(check, Party::Server, reply.location(), detail);
+    let finding = finding.with_request(reply.request.clone()).with_response(reply.excerpt());
+    let finding = if reply.request.is_some() && reply.status.is_none() { finding.unanswered() } else { finding };
+    harness.recording.ledger().fail(rule.map_or(finding.clone(), |rule| finding.under(rule)));
 }
 
 /// Sends requests with the right session id, without an id, with an unknown id, and after the end of the session.
-async fn session(harness: &Harness, revision: Revision) -> Result<(), Error> {
+async fn session(harness: &Harness, target: &Arc<HttpTarget>, revision: Revision) -> Result<(), Error> {
     let checks: &[&'static Check] = &[&HTTP_SESSION, &HTTP_SESSION_ENTROPY, &HTTP_PROTOCOL_VERSION, &HTTP_STATUS];
     if !harness.wants(checks) {
         return Ok(());
@@ -230,51 +261,74 @@ async fn session(harness: &Harness, revision: Revision) -> Result<(), Error> {
         }
         return Ok(());
     };
-    let other = second.http().and_then(|client| client.client.session.clone());
-    let ping = |client: &RecordingClient, id: u64| {
-        let message = json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
-        client.client.request(message.to_string().as_bytes(), Era::Legacy, revision)
+    let (Some(client), Some(deleted)) = (first.http(), second.http()) else { return Ok(()) };
+    let (id, other) = (client.client.session.clone(), deleted.client.session.clone());
+    let message = |number: u64| json!({"jsonrpc": "2.0", "id": number, "method": "ping"}).to_string();
+    let ping = |number: u64| client.client.request(message(number).as_bytes(), Era::Legacy, revision);
+    let ask = async |request: HttpRequest| {
+        let mut client = RecordingClient::new(target.clone(), harness.recording.clone());
+        client.ask(request, harness.response_deadline()).await
     };
-    let Some(client) = first.http() else { return Ok(()) };
-    let id = client.client.session.clone();
+    let ask = &ask;
+    // None of these requests depends on another, so they are sent together.
+    let mut probes: Vec<Probe<'_>> = Vec::new();
     if revision >= Revision::V2025_06_18 {
-        let request = ping(client, 901).with("mcp-protocol-version", Some("1900-01-01"));
-        let reply = client.ask(request, harness.response_deadline()).await;
-        harness.recording.ledger().inspected(&HTTP_PROTOCOL_VERSION);
-        if reply.status != Some(400) {
-            let detail = format!("MCP-Protocol-Version: 1900-01-01: expected 400, got {}", reply.describe());
-            fail(harness, &HTTP_PROTOCOL_VERSION, &reply, detail);
-        }
+        let request = ping(901).with("mcp-protocol-version", Some("1900-01-01"));
+        probes.push(Box::pin(async move {
+            let reply = ask(request).await;
+            harness.recording.ledger().inspected(&HTTP_PROTOCOL_VERSION);
+            if reply.status != Some(400) {
+                let detail = format!("MCP-Protocol-Version: 1900-01-01: expected 400, got {}", reply.describe());
+                fail(harness, &HTTP_PROTOCOL_VERSION, &reply, detail);
+            }
+            Ok(())
+        }));
     } else {
         harness.skip_all(&[&HTTP_PROTOCOL_VERSION], "the server speaks no revision after 2025-03-26");
     }
-    // The passive checks judge the reply.
-    client.ask(HttpRequest::of_session("GET", id.as_deref(), Some(revision)), harness.response_deadline()).await;
-    if let (Some(id), Some(other)) = (&id, &other) {
-        harness.recording.ledger().inspected(&HTTP_SESSION);
-        harness.recording.ledger().inspected(&HTTP_SESSION_ENTROPY);
-        let unknown = Some("barewire-no-such-session-00000000");
-        let requests =
-            [("a request without a session id", 902, None), ("a request with an unknown session id", 903, unknown)];
-        for (what, number, session) in requests {
-            let rule = if session.is_none() { &SESSION_MISSING } else { &SESSION_OPEN };
-            let request = ping(client, number).with("mcp-session-id", session);
-            let reply = client.ask(request, harness.response_deadline()).await;
+    let get = HttpRequest::of_session("GET", id.as_deref(), Some(revision));
+    probes.push(Box::pin(async move {
+        // The passive checks judge the reply.
+        ask(get).await;
+        Ok(())
+    }));
+    let unknown = Some("barewire-no-such-session-00000000");
+    let requests = [
+        ("a request without a session id", ping(902).with("mcp-session-id", None), &SESSION_MISSING),
+        ("a request with an unknown session id", ping(903).with("mcp-session-id", unknown), &SESSION_OPEN),
+    ];
+    for (what, request, rule) in requests.into_iter().filter(|_| id.is_some() && other.is_some()) {
+        probes.push(Box::pin(async move {
+            let reply = ask(request).await;
             if !reply.is_client_error() {
                 let detail = format!("{what}: expected a 4xx, got {}", reply.describe());
                 fail_under(harness, Some(rule), &HTTP_SESSION, &reply, detail);
             }
-        }
-        let request = HttpRequest::of_session("DELETE", Some(id), Some(revision));
-        let reply = client.ask(request, harness.response_deadline()).await;
-        if reply.is_ok() {
-            let reply = client.ask(ping(client, 904), harness.response_deadline()).await;
+            Ok(())
+        }));
+    }
+    if let (Some(id), Some(other)) = (&id, &other)
+        && id != other
+    {
+        let end = HttpRequest::of_session("DELETE", Some(other), Some(revision));
+        let after = ping(904).with("mcp-session-id", Some(other));
+        probes.push(Box::pin(async move {
+            if !ask(end).await.is_ok() {
+                return Ok(());
+            }
+            let reply = ask(after).await;
             if reply.status != Some(404) {
                 let detail = format!("a request after DELETE of its session: expected 404, got {}", reply.describe());
                 fail(harness, &HTTP_SESSION, &reply, detail);
             }
-            client.client.session = None;
-        }
+            deleted.client.session = None;
+            Ok(())
+        }));
+    }
+    harness.run_all(probes).await?;
+    if let (Some(id), Some(other)) = (&id, &other) {
+        harness.recording.ledger().inspected(&HTTP_SESSION);
+        harness.recording.ledger().inspected(&HTTP_SESSION_ENTROPY);
         if id == other {
             let detail = "two handshakes get the same session id".to_owned();
             fail_under(harness, Some(&SESSION_SHARED), &HTTP_SESSION, &HttpReply::default(), detail);

@@ -15,6 +15,7 @@ use super::tool::{ListedTool, tools};
 use crate::Error;
 use crate::check::catalogue::envelope::ANSWER_MATCHING;
 use crate::check::catalogue::framing::COALESCED_INPUT;
+use crate::check::excerpt::Fault;
 use crate::text::shown;
 
 /// A request that was answered alone.
@@ -50,13 +51,13 @@ pub(super) async fn probe(harness: &Harness, era: Era, facts: EraFacts) -> Resul
         }
     }
     if let Some((frame, detail)) = swapped {
-        harness.fail_at(&ANSWER_MATCHING, frame.location, &frame.bytes, detail);
+        harness.fail_frame(&ANSWER_MATCHING, &frame, Fault::Member("/id"), detail);
     }
     harness.close(connection).await;
     Ok(())
 }
 
-/// Sends requests one after the other, and returns those that were answered.
+/// Sends requests one after the other, and returns those that were answered, except for those with long responses.
 async fn alone(harness: &Harness, connection: &mut ServerConnection, facts: &EraFacts) -> Vec<AloneRequest> {
     let mut requests: Vec<(String, &'static str, Value)> = Vec::new();
     let light = connection.liveness_method();
@@ -77,6 +78,7 @@ async fn alone(harness: &Harness, connection: &mut ServerConnection, facts: &Era
         let since = connection.now();
         let outcome = connection.claimed_request(method, params.clone()).await;
         if let Some(frame) = outcome.frame()
+            && frame.bytes.len() <= MAX_COMPARED_RESPONSE
             && let Some(body) = body(frame)
         {
             let took = frame.time.saturating_sub(since);
@@ -171,6 +173,9 @@ fn body(frame: &LocatedFrame) -> Option<String> {
     Some(message.member("result").or_else(|| message.member("error"))?.as_str().to_owned())
 }
 
+/// The maximum length of a response that is compared, in bytes. The responses are held in memory until all of them have
+/// arrived.
+const MAX_COMPARED_RESPONSE: usize = 256 * 1024;
 /// The text in invented arguments.
 const SAMPLE_TEXT: &str = "barewire";
 /// The maximum number of tools that are called at once.

@@ -4,10 +4,11 @@
 use barewire_proto::mcp::Era;
 use serde_json::json;
 
+use super::capabilities::capability_requests;
 use super::connection::ServerConnection;
 use super::harness::{Harness, Probe};
 use super::in_flight;
-use super::ordinary::{Judgement, ServerProbe, capability_requests};
+use super::ordinary::{Judgement, ServerProbe};
 use crate::Error;
 use crate::check::catalogue::Check;
 use crate::check::catalogue::flow::{ANSWERS_AT_EOF, BAD_CURSOR};
@@ -84,13 +85,14 @@ async fn end_of_input(harness: &Harness, era: Era) -> Result<(), Error> {
         return Ok(());
     };
     let sent = send_last_requests(&mut connection).await;
-    let location = connection.location();
+    let last = connection.last_sent();
     let missing = connection.unanswered_at_eof(&sent, harness.patience).await;
     harness.recording.ledger().inspected(&ANSWERS_AT_EOF);
     if !missing.is_empty() && !harness.is_late() {
         let (lost, all) = (missing.len(), sent.len());
         let detail = format!("{lost} of {all} requests that were sent right before stdin was closed got no response");
-        harness.fail_missing(&ANSWERS_AT_EOF, &connection, location, b"", detail);
+        let sent = missing.first().and_then(|id| connection.sent_request(id));
+        harness.fail_missing(&ANSWERS_AT_EOF, &connection, sent.or(last), detail);
     }
     harness.close(connection).await;
     Ok(())

@@ -1,8 +1,11 @@
 //! A server -> findings. The server gets valid and invalid input in every era, and hostile input in one era, on as many
 //! connections as necessary.
 
+mod authorization;
 mod calls;
+mod capabilities;
 mod connection;
+mod contents;
 mod ending;
 mod eras;
 mod handshake;
@@ -16,15 +19,18 @@ mod misuse;
 mod modern;
 mod ordinary;
 mod outcome;
+mod pins;
 mod recording;
 mod sample;
 mod target;
+mod tasks;
 mod tool;
 
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use barewire::client::http::Secret;
 use barewire_proto::mcp::{Era, Revision};
 use serde_json::Value;
 use tokio::runtime::Builder;
@@ -32,12 +38,17 @@ use tokio::runtime::Builder;
 use super::OnProgress;
 use super::catalogue::{CheckPlace, all};
 use super::ledger::{Ledger, Reason, SkipReason};
+use super::origin::Marks;
+use super::wrong_token::WrongToken;
 use crate::secrets::Redactor;
 use crate::{Advice, Error};
+use connection::ServerConnection;
 use eras::{FirstConnections, FirstModern};
 use harness::{Harness, Probe};
 
-pub(super) use target::LiveTarget;
+pub(super) use authorization::altered_tokens;
+pub(super) use pins::PinSettings;
+pub(super) use target::{LiveTarget, credentials};
 
 pub(super) struct RunOptions {
     /// Tools that may be called once, with these arguments.
@@ -49,6 +60,9 @@ pub(super) struct RunOptions {
     pub(super) patience: Duration,
     pub(super) timeout: Duration,
     pub(super) record: Option<PathBuf>,
+    pub(super) pin: Option<PinSettings>,
+    /// Tokens that the server must refuse.
+    pub(super) wrong_tokens: Vec<(WrongToken, Secret)>,
     pub(super) redactor: Redactor,
     pub(super) on_progress: Option<OnProgress>,
 }
@@ -63,6 +77,8 @@ pub(crate) struct ServerSummary {
     pub(crate) answers: bool,
     /// The number of processes, of connections in memory, or of HTTP exchanges that were started.
     pub(crate) starts: u64,
+    /// How the server answers, by which its SDK is recognised.
+    pub(crate) marks: Marks,
     /// The limit that ended the run early.
     pub(crate) limit: Option<RunLimit>,
 }
@@ -102,7 +118,6 @@ pub(super) fn run(target: LiveTarget, options: RunOptions) -> Result<(Ledger, Se
 }
 
 async fn check(harness: Harness) -> Result<(Ledger, ServerSummary), Error> {
-    harness.is_sequential.set(harness.is_http());
     let summary = RefCell::new(ServerSummary::default());
     let first = eras::find(&harness, &summary).await?;
     let main = check_eras(&harness, first, &summary).await?;
@@ -114,6 +129,7 @@ async fn check(harness: Harness) -> Result<(Ledger, ServerSummary), Error> {
     let place = match http {
         Some((http, is_loopback)) => {
             http_probes::run(&harness, &http, is_loopback, &summary).await?;
+            authorization::run(&harness, &http, &summary).await;
             summary.starts = http.exchanges();
             CheckPlace::Http
         }
@@ -132,11 +148,14 @@ async fn check_eras(
     first: FirstConnections,
     summary: &RefCell<ServerSummary>,
 ) -> Result<Option<Era>, Error> {
-    let FirstConnections { legacy, modern } = first;
+    let FirstConnections { mut legacy, modern } = first;
     harness.has_handshake.set(legacy.is_some());
     summary.borrow_mut().answers = legacy.is_some() || matches!(modern, Some(FirstModern::Spoken(..)));
     let mut main = None;
     let mut probes: Vec<Probe<'_>> = Vec::new();
+    if let (true, Some((first, _))) = (harness.is_http(), &mut legacy) {
+        check_second_session(harness, first).await?;
+    }
     match legacy {
         Some((connection, facts)) => {
             if let Some(probe) = ordinary::begin(harness, connection, facts).await? {
@@ -176,11 +195,40 @@ async fn check_eras(
         })),
         None => modern::skip(harness),
     }
-    if let Some(era) = main {
+    let Some(era) = main else {
+        harness.run_all(probes).await?;
+        return Ok(None);
+    };
+    if harness.is_http() {
+        // All probes share one process, so the reaction to hostile input must not reach another probe.
+        harness.run_all(probes).await?;
+        for probe in hostile::probes(harness, era) {
+            probe.await?;
+        }
+    } else {
         probes.extend(hostile::probes(harness, era));
+        harness.run_all(probes).await?;
     }
-    harness.run_all(probes).await?;
     Ok(main)
+}
+
+/// Opens a second session, and lets the probes run one after the other if the server has only one at a time.
+async fn check_second_session(harness: &Harness, first: &mut ServerConnection) -> Result<(), Error> {
+    let Some(mut second) = harness.connect(Era::Legacy, true).await? else {
+        harness.is_sequential.set(true);
+        return Ok(());
+    };
+    let session = first.http().and_then(|client| client.client.session.clone());
+    if let Some(client) = second.http()
+        && session.is_some()
+        && client.client.session == session
+    {
+        // The end of this session would be the end of the first one.
+        client.client.session = None;
+        harness.is_sequential.set(true);
+    }
+    harness.close(second).await;
+    Ok(())
 }
 
 /// Ends the run: marks the checks that did not run, and completes the capture.
@@ -191,6 +239,7 @@ fn finish(
     place: CheckPlace,
 ) -> Result<(Ledger, ServerSummary), Error> {
     summary.limit = harness.reached_limit();
+    harness.decide_pins(summary.name.as_deref())?;
     for check in all() {
         if let Some(limit) = summary.limit
             && main.is_some()
@@ -205,7 +254,8 @@ fn finish(
     }
     let recording = harness.recording.clone();
     drop(harness);
-    let (ledger, written) = recording.finish();
+    let (inspector, written) = recording.finish();
     written.map_err(|error| Error::new(format!("cannot write the capture: {error}")))?;
-    Ok((ledger, summary))
+    summary.marks = inspector.marks.marks;
+    Ok((inspector.ledger, summary))
 }

@@ -14,6 +14,7 @@ use crate::check::catalogue::modern::{
     CHECKS, LISTEN_ACKNOWLEDGED, MODERN_META, MODERN_REMOVED_METHODS, MODERN_STATELESS, MODERN_VERSION,
 };
 use crate::check::catalogue::tools::LIST_ORDER;
+use crate::check::excerpt::Fault;
 
 pub(super) fn skip(harness: &Harness) {
     for check in CHECKS {
@@ -118,9 +119,13 @@ impl ServerProbe<'_> {
         let is_list = |it: Json<'_>| {
             it.elements().next().is_some() && it.elements().all(|version| version.kind() == Kind::String)
         };
+        let has_spoken =
+            |it: Json<'_>| it.elements().any(|version| version.string().as_deref() == Some(Revision::LATEST.as_str()));
         let requested = response.at(&["data", "requested"]).and_then(Json::string);
         let detail = if !response.at(&["data", "supported"]).is_some_and(is_list) {
             "data.supported is not an array of versions"
+        } else if !response.at(&["data", "supported"]).is_some_and(has_spoken) {
+            "data.supported lacks 2026-07-28, which the server speaks"
         } else if requested.as_deref() != Some(UNSUPPORTED_VERSION) {
             "data.requested is not the requested version"
         } else {
@@ -148,8 +153,8 @@ impl ServerProbe<'_> {
 
     async fn removed_methods(&mut self) -> Result<(), Error> {
         let check = &MODERN_REMOVED_METHODS;
-        // A server of both eras may treat `initialize` as a handshake. Any error code is right for `initialize`, because
-        // the error may list the supported versions.
+        // A server of both eras may treat `initialize` as a handshake. Any error code is right for `initialize`,
+        // because the error may list the supported versions.
         if !self.harness.has_handshake.get() {
             let judgement = Judgement::AnyError { check, what: "initialize" };
             self.ask("initialize", initialize_params("2025-11-25"), judgement).await?;
@@ -197,7 +202,7 @@ impl ServerProbe<'_> {
             }
             if is_response_to(message, &id) {
                 let detail = "subscriptions/listen: expected an acknowledgement, got a response";
-                harness.fail_at(&LISTEN_ACKNOWLEDGED, frame.location, &frame.bytes, detail);
+                harness.fail_frame(&LISTEN_ACKNOWLEDGED, &frame, Fault::Whole, detail);
                 return;
             }
         }

@@ -9,27 +9,28 @@ use barewire_proto::mcp::Era;
 use serde_json::{Value, json};
 
 use super::connection::ServerConnection;
+use super::contents::ListedContents;
 use super::ending;
 use super::eras::EraFacts;
 use super::harness::Harness;
-use super::outcome::{ErrorResponse, RequestOutcome, ResultResponse};
-use super::recording::LocatedFrame;
+use super::outcome::{RequestOutcome, ResultResponse};
 use super::tool::{ListedTool, MAX_TOOLS, tool_name, tools};
 use crate::Error;
 use crate::check::catalogue::Check;
-use crate::check::catalogue::envelope::{ID_FIDELITY, NOTIFICATION_SILENCE, UNANSWERED_REQUEST};
+use crate::check::catalogue::envelope::{ID_FIDELITY, NOTIFICATION_SILENCE};
 use crate::check::catalogue::flow::{BAD_CURSOR, PAGINATION};
 use crate::check::catalogue::framing::{ONE_MESSAGE_A_LINE, STDOUT_PURITY};
+use crate::check::catalogue::http::HTTP_STATUS;
 use crate::check::catalogue::lifecycle::MUTE_SERVER;
-use crate::check::catalogue::methods::{
-    CAPABILITY_TRUTH, DECLARED_UNSUPPORTED, EMPTY_UNDECLARED, INVALID_PARAMS, PING, RESOURCE_NOT_FOUND, UNKNOWN_METHOD,
-};
+use crate::check::catalogue::methods::{INVALID_PARAMS, PING, RESOURCE_NOT_FOUND, UNKNOWN_METHOD};
 use crate::check::catalogue::tools::LIST_ORDER;
-use crate::check::ledger::SkipReason;
+use crate::check::excerpt::Fault;
+use crate::check::origin::{NO_SUCH, UNKNOWN_METHOD_NAME};
 use crate::check::passive::HARD_NAME;
+use crate::text::shown;
 
-/// Reads the lists of a server, and returns the probe of its connection; `None` if the server answers no request, so that
-/// further probes are useless.
+/// Reads the lists of a server, and returns the probe of its connection; `None` if the server answers no request, so
+/// that further probes are useless.
 pub(super) async fn begin(
     harness: &Harness,
     connection: ServerConnection,
@@ -54,6 +55,7 @@ pub(super) struct ServerProbe<'a> {
     pub(super) connection: ServerConnection,
     pub(super) facts: EraFacts,
     pub(super) tools: Vec<ListedTool>,
+    pub(super) listed: ListedContents,
     /// The ids of requests that were not answered soon, each with the judgement of its outcome.
     deferred: Vec<(String, Judgement)>,
     /// Hashes cursors, which can be as long as a message.
@@ -80,8 +82,8 @@ pub(super) enum Judgement {
 
 impl<'a> ServerProbe<'a> {
     pub(super) fn new(harness: &'a Harness, connection: ServerConnection, facts: EraFacts) -> Self {
-        let (tools, deferred) = (Vec::new(), Vec::new());
-        Self { harness, connection, facts, tools, deferred, hasher: RandomState::new() }
+        let (tools, listed, deferred) = (Vec::new(), ListedContents::default(), Vec::new());
+        Self { harness, connection, facts, tools, listed, deferred, hasher: RandomState::new() }
     }
 }
 
@@ -94,6 +96,10 @@ impl ServerProbe<'_> {
         self.settle().await;
         self.reconnect_if_closed().await?;
         self.tool_calls().await?;
+        self.reconnect_if_closed().await?;
+        self.tasks().await?;
+        self.reconnect_if_closed().await?;
+        self.contents().await?;
         if self.connection.era == Era::Modern {
             self.reconnect_if_closed().await?;
             self.listen().await;
@@ -122,7 +128,7 @@ impl ServerProbe<'_> {
         if self.harness.is_late() {
             return Ok(());
         }
-        if let Some(connection) = self.harness.connect(self.connection.era, self.connection.is_misuse).await? {
+        if let Some(connection) = self.harness.connect_again(&mut self.connection).await? {
             let old = std::mem::replace(&mut self.connection, connection);
             self.harness.close(old).await;
         }
@@ -142,16 +148,43 @@ impl ServerProbe<'_> {
             self.connection.claim(&id);
         }
         match self.connection.early_response(&id).await {
-            Some(outcome) => self.judge(&judgement, &outcome),
+            Some(outcome) => self.judge_response(&id, &judgement, &outcome),
             None => self.deferred.push((id, judgement)),
         }
     }
 
     /// Waits for the responses that did not arrive soon, for all of them at once, and judges them.
     pub(super) async fn settle(&mut self) {
-        for (id, judgement) in std::mem::take(&mut self.deferred) {
+        let deferred = std::mem::take(&mut self.deferred);
+        let harness = self.harness;
+        let _subject = deferred.first().map(|(id, _)| {
+            let method = shown(self.connection.sent_method(id).unwrap_or_default().as_bytes(), 40);
+            harness.progress(&match deferred.len() {
+                1 => format!("the response to {method}"),
+                count => format!("the responses to {method} and {} more", count - 1),
+            })
+        });
+        for (id, judgement) in deferred {
             let outcome = self.connection.settled_response(&id).await;
-            self.judge(&judgement, &outcome);
+            self.judge_response(&id, &judgement, &outcome);
+        }
+    }
+
+    fn judge_response(&self, id: &str, judgement: &Judgement, outcome: &RequestOutcome) {
+        if matches!(judgement, Judgement::Passive | Judgement::Capability { is_declared: true, .. }) {
+            self.judge_silence(self.connection.sent_method(id).unwrap_or_default(), outcome);
+        }
+        self.judge(judgement, outcome);
+    }
+
+    /// Reports an HTTP response without a JSON-RPC response. The passive checks report the statuses 202, 401 and 5xx,
+    /// and 403 can be right for a server with authorization.
+    pub(super) fn judge_silence(&self, method: &str, outcome: &RequestOutcome) {
+        let RequestOutcome::Refused(refusal) = outcome else { return };
+        if !matches!(refusal.status, Some(202 | 401 | 403 | 500..)) && !self.harness.is_late() {
+            let got = outcome.describe();
+            let detail = format!("{}: expected a JSON-RPC response, got {got}", shown(method.as_bytes(), 60));
+            self.harness.fail(&HTTP_STATUS, &self.connection, Some(outcome), detail);
         }
     }
 
@@ -200,10 +233,10 @@ impl ServerProbe<'_> {
             let id = self.connection.send_request(list, json!({})).await;
             self.connection.claim(&id);
             let listed = self.connection.wait_for_response(&id).await;
-            if matches!(listed, RequestOutcome::NoResponse) {
+            if matches!(listed, RequestOutcome::NoResponse(_)) {
                 outcome = Some(self.connection.settled_response(&ping).await);
             }
-            if let (RequestOutcome::NoResponse, Some(RequestOutcome::NoResponse)) = (&listed, &outcome) {
+            if let (RequestOutcome::NoResponse(_), Some(RequestOutcome::NoResponse(_))) = (&listed, &outcome) {
                 let detail = format!("initialize is answered, but neither ping nor {list} after it");
                 self.harness.fail(&MUTE_SERVER, &self.connection, None, detail);
                 return false;
@@ -224,6 +257,7 @@ impl ServerProbe<'_> {
 
     async fn lists(&mut self) -> Result<(), Error> {
         let _subject = self.harness.progress("lists");
+        self.begin_pins();
         for (capability, method) in LISTS {
             if self.declares(capability) {
                 self.reconnect_if_closed().await?;
@@ -232,6 +266,10 @@ impl ServerProbe<'_> {
                     self.order().await;
                 }
             }
+        }
+        if self.harness.pins.is_some() && self.declares("resources") {
+            self.reconnect_if_closed().await?;
+            self.pages("resources/templates/list", "resourceTemplates").await;
         }
         if self.facts.declared_list().is_none() {
             self.harness.skip_all(&[&PAGINATION, &BAD_CURSOR], "the server has no lists");
@@ -249,7 +287,7 @@ impl ServerProbe<'_> {
             let outcome = match self.connection.early_response(&id).await {
                 Some(outcome) => outcome,
                 // Another page must be waited for. If the first one is missing, only this list is.
-                None if cursor.is_none() && page == 1 && member != "tools" => {
+                None if cursor.is_none() && page == 1 && member != "tools" && self.harness.pins.is_none() => {
                     self.deferred.push((id, Judgement::Passive));
                     break;
                 }
@@ -258,8 +296,10 @@ impl ServerProbe<'_> {
             let fail = |detail: String| {
                 self.harness.fail(&PAGINATION, &self.connection, Some(&outcome), format!("{method}: {detail}"));
             };
+            self.judge_silence(method, &outcome);
+            self.pin_page(method, &outcome);
             let RequestOutcome::Result(result) = &outcome else {
-                if cursor.is_some() && !matches!(outcome, RequestOutcome::Disconnected) {
+                if cursor.is_some() && !matches!(outcome, RequestOutcome::Disconnected(_)) {
                     let got = outcome.describe();
                     fail(format!("expected a result for the cursor of page {}, got {got}", page - 1));
                 }
@@ -270,6 +310,7 @@ impl ServerProbe<'_> {
                 let room = MAX_TOOLS.saturating_sub(self.tools.len());
                 self.tools.extend(tools(result).map(ListedTool::of).take(room));
             }
+            self.listed.keep(result);
             let Some(next) = result.at(&["nextCursor"]) else { break };
             let Some(next) = next.string() else {
                 let is_null = next.kind() == Kind::Null;
@@ -278,6 +319,7 @@ impl ServerProbe<'_> {
                 fail(what.to_owned());
                 break;
             };
+            self.pin_gap(method);
             if !cursors.insert(self.hasher.hash_one(&*next)) {
                 fail(format!("the cursor of page {page} repeats an earlier one"));
                 break;
@@ -317,11 +359,15 @@ impl ServerProbe<'_> {
     /// Requests methods, tools, prompts and resources that do not exist, also by names that are hard to write.
     async fn unknown_names(&mut self) -> Result<(), Error> {
         let _subject = self.harness.progress("unknown names");
-        let (method, unknown) = ("barewire/no-such-method", json!({}));
-        self.expect_code(&UNKNOWN_METHOD, "an unknown method", method, unknown, &[-32601]).await?;
+        // The responses to an unknown method and an unknown tool also show the SDK of the server.
+        let unknown =
+            Judgement::Code { check: &UNKNOWN_METHOD, what: "an unknown method".to_owned(), codes: &[-32601] };
+        self.ask(UNKNOWN_METHOD_NAME, json!({}), unknown).await?;
         if self.declares("tools") {
             let unknown = json!({"name": NO_SUCH, "arguments": {}});
-            self.expect_code(&INVALID_PARAMS, "an unknown tool", "tools/call", unknown, &[-32602]).await?;
+            let codes = &[-32602];
+            let expected = Judgement::Code { check: &INVALID_PARAMS, what: "an unknown tool".to_owned(), codes };
+            self.ask("tools/call", unknown, expected).await?;
             self.ask("tools/call", json!({"name": HARD_NAME, "arguments": {}}), Judgement::Passive).await?;
         }
         if self.declares("prompts") {
@@ -340,65 +386,6 @@ impl ServerProbe<'_> {
             self.harness.skip_all(&[&RESOURCE_NOT_FOUND], "the server has no resources");
         }
         Ok(())
-    }
-
-    /// Requests methods of declared capabilities, and checks that the server has them.
-    async fn capabilities(&mut self) -> Result<(), Error> {
-        let is_selected = self.harness.wants(&[&CAPABILITY_TRUTH, &UNANSWERED_REQUEST]);
-        if !is_selected || self.facts.capability(&[]).is_none_or(|it| it.kind() == Kind::Null) {
-            return Ok(());
-        }
-        let _subject = self.harness.progress("capabilities");
-        for (capability, method, params) in capability_requests(&self.connection) {
-            if self.declares(capability) {
-                let judgement = Judgement::Capability { capability, method, is_declared: true };
-                self.ask(method, params, judgement).await?;
-            }
-        }
-        // A server with resources need not have templates, but must answer.
-        if self.declares("resources") {
-            self.ask("resources/templates/list", json!({}), Judgement::Passive).await?;
-        }
-        let subscribes = self.facts.capability(&["resources", "subscribe"]).is_some_and(|it| it.kind() == Kind::True);
-        if self.connection.era == Era::Legacy && subscribes {
-            for method in ["resources/subscribe", "resources/unsubscribe"] {
-                self.ask(method, json!({"uri": NO_SUCH_URI}), Judgement::Passive).await?;
-            }
-        }
-        Ok(())
-    }
-
-    fn judge_capability(&self, capability: &str, method: &str, is_declared: bool, outcome: &RequestOutcome) {
-        // `unanswered-request` reports a missing response.
-        if outcome.frame().is_none() && !outcome.is_refused() {
-            let why = SkipReason::Nothing(format!("{method} got no response").into());
-            self.harness.recording.ledger().skip(&CAPABILITY_TRUTH, why);
-            return;
-        }
-        self.harness.recording.ledger().inspected(&CAPABILITY_TRUTH);
-        let detail = match (is_declared, outcome) {
-            (true, RequestOutcome::Error(ErrorResponse { frame, code: -32601 })) => {
-                let detail = format!("{capability} is declared, but {method} is answered with error -32601");
-                let location = frame.location.clone();
-                return self.harness.fail_under(
-                    &DECLARED_UNSUPPORTED,
-                    &CAPABILITY_TRUTH,
-                    location,
-                    &frame.bytes,
-                    detail,
-                );
-            }
-            (false, RequestOutcome::Result(ResultResponse { frame })) if is_empty(frame) => {
-                let detail = format!("{capability} is not declared, but {method} is answered with an empty result");
-                let location = frame.location.clone();
-                return self.harness.fail_under(&EMPTY_UNDECLARED, &CAPABILITY_TRUTH, location, &frame.bytes, detail);
-            }
-            (false, RequestOutcome::Result(..)) => {
-                format!("{capability} is not declared, but {method} is answered with a result")
-            }
-            _ => return,
-        };
-        self.harness.fail(&CAPABILITY_TRUTH, &self.connection, Some(outcome), detail);
     }
 
     /// Sends requests with ids that servers easily alter. The passive checks report a response with another id.
@@ -422,17 +409,18 @@ impl ServerProbe<'_> {
         // A response that cannot be read is reported as such.
         let is_unreadable =
             [&STDOUT_PURITY, &ONE_MESSAGE_A_LINE].iter().any(|it| self.harness.recording.ledger().has_failed(it));
-        let detail = match outcome {
-            RequestOutcome::NoResponse if is_unreadable => return,
-            RequestOutcome::NoResponse => format!("a request with id {id} gets no response"),
-            // A number with the same value is not enough, because the client may compare the text.
-            RequestOutcome::Result(result) if !has_id(&result.frame.bytes, id) => {
-                format!("the response to id {id} writes the id differently")
+        let has_failed = self.harness.recording.ledger().has_failed(&ID_FIDELITY);
+        match outcome {
+            RequestOutcome::NoResponse(_) if !is_unreadable && !has_failed => {
+                let detail = format!("a request with id {id} gets no response");
+                self.harness.fail(&ID_FIDELITY, &self.connection, Some(outcome), detail);
             }
-            _ => return,
-        };
-        if !self.harness.recording.ledger().has_failed(&ID_FIDELITY) {
-            self.harness.fail(&ID_FIDELITY, &self.connection, Some(outcome), detail);
+            // A number with the same value is not enough, because the client may compare the text.
+            RequestOutcome::Result(ResultResponse { frame }) if !has_failed && !has_id(&frame.bytes, id) => {
+                let detail = format!("the response to id {id} writes the id differently");
+                self.harness.fail_frame(&ID_FIDELITY, frame, Fault::Member("/id"), detail);
+            }
+            _ => {}
         }
     }
 
@@ -463,50 +451,28 @@ impl ServerProbe<'_> {
     }
 }
 
-/// Returns the requests that belong to capabilities: the capability, the method and the params.
-pub(super) fn capability_requests(connection: &ServerConnection) -> Vec<(&'static str, &'static str, Value)> {
-    let completion = json!({"ref": {"type": "ref/prompt", "name": NO_SUCH}, "argument": {"name": "a", "value": ""}});
-    let mut requests: Vec<_> = LISTS.iter().map(|(name, method)| (*name, *method, json!({}))).collect();
-    if connection.revision.has_completions_capability() {
-        requests.push(("completions", "completion/complete", completion));
-    }
-    if connection.era == Era::Legacy {
-        requests.push(("logging", "logging/setLevel", json!({"level": "error"})));
-    }
-    requests
-}
-
 /// Whether a message has this id, written the same way. A string may be written with other escapes.
 fn has_id(message: &[u8], id: &str) -> bool {
     let is_same = |text: &str| text == id || id.starts_with('"') && text.starts_with('"');
     let json = Json::parse(message).ok();
-    json.is_some_and(|json| json.members().any(|member| member.name == "id" && is_same(member.value.as_str())))
+    // The passive checks report a line that is not JSON alone.
+    json.is_none_or(|json| json.members().any(|member| member.name == "id" && is_same(member.value.as_str())))
 }
 
 const PING_RESULT: Judgement = Judgement::Result { check: &PING, what: "ping" };
-
-/// Whether a result is a list, completion or object without content. Some hosts ask for every list, whatever is declared,
-/// and give up a server that answers with an error.
-fn is_empty(response: &LocatedFrame) -> bool {
-    let Some(result) = response.json().and_then(|message| message.member("result")) else { return false };
-    let values = result.at(&["completion", "values"]);
-    let content = result.members().filter(|member| LISTS.iter().any(|(list, _)| member.name == *list));
-    let mut lists = content.map(|member| member.value).chain(values);
-    lists.all(|list| list.kind() == Kind::Array && list.elements().next().is_none())
-}
 
 /// The lists of a server. Each has a capability, which is also the name of the result's member, and a method.
 pub(super) const LISTS: &[(&str, &str)] =
     &[("tools", "tools/list"), ("resources", "resources/list"), ("prompts", "prompts/list")];
 
-/// Ids that servers easily alter: digits in a string, an empty string, escapes, zero, a negative integer, a long string.
+/// Ids that servers easily alter: digits in a string, an empty string, escapes, zero, a negative integer, a long
+/// string.
 const UNUSUAL_IDS: &[&str] =
     &["\"7\"", "\"\"", "\"a\\u00e4\\n\\\"\"", "0", "-1", "\"00000000-0000-4000-8000-000000000000\""];
 
 /// 2^53 + 1, the first integer that a 64-bit float cannot hold.
 const BEYOND_2_53: &str = "9007199254740993";
 
-const NO_SUCH: &str = "barewire-no-such";
 pub(super) const NO_SUCH_URI: &str = "barewire-check://no/such/resource";
 
 /// The output in bytes, after the lists, from which probes run one after the other.

@@ -5,18 +5,22 @@ use std::borrow::Cow;
 use barewire_proto::json::{Decimal, Json, Kind, Text};
 
 use super::recording::LocatedFrame;
+use crate::check::excerpt::Excerpt;
 use crate::check::finding::Location;
 
 pub(super) enum RequestOutcome {
     Result(ResultResponse),
     Error(ErrorResponse),
-    /// No response arrived in time.
-    NoResponse,
-    /// The process has exited or closed its stdout.
-    Disconnected,
+    /// No response to this request arrived in time.
+    NoResponse(SentRequest),
+    /// The process has exited or closed its stdout, and has not answered this request.
+    Disconnected(SentRequest),
     /// An HTTP response without a message for the request.
     Refused(HttpRefusal),
 }
+
+/// A request that was sent, as evidence; `None` if it is not known any more.
+pub(super) type SentRequest = Option<Box<Excerpt>>;
 
 /// An HTTP response without a message for the request.
 #[derive(Clone)]
@@ -25,6 +29,7 @@ pub(super) struct HttpRefusal {
     pub(super) status: Option<u16>,
     pub(super) why: String,
     pub(super) location: Location,
+    pub(super) request: SentRequest,
 }
 
 /// A response with a result, or with neither a result nor an error. The result stays text: a tree of its values could
@@ -104,8 +109,8 @@ impl RequestOutcome {
             Self::Result(response) if !response.is_object() => "a result that is not an object".to_owned(),
             Self::Result(..) => "a result".to_owned(),
             Self::Error(response) => format!("error {}", response.code),
-            Self::NoResponse => "no response".to_owned(),
-            Self::Disconnected => "no response: the process exited or closed its stdout".to_owned(),
+            Self::NoResponse(_) => "no response".to_owned(),
+            Self::Disconnected(_) => "no response: the process exited or closed its stdout".to_owned(),
             Self::Refused(HttpRefusal { status: Some(status), .. }) => {
                 format!("HTTP status {status} without a message")
             }
@@ -126,7 +131,7 @@ impl RequestOutcome {
         match self {
             Self::Result(response) => Some(&response.frame),
             Self::Error(response) => Some(&response.frame),
-            Self::NoResponse | Self::Disconnected | Self::Refused(_) => None,
+            Self::NoResponse(_) | Self::Disconnected(_) | Self::Refused(_) => None,
         }
     }
 }

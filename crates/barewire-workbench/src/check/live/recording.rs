@@ -11,12 +11,13 @@ use barewire_proto::rpc::DEFAULT_DEPTH;
 use barewire_proto::transcript::{Bytes, Channel, End, Entry, Marks, Note, Stream};
 
 use crate::capture::{CaptureClock, CaptureWriter};
+use crate::check::excerpt::Excerpt;
 use crate::check::finding::Location;
 use crate::check::inspector::Inspector;
 use crate::check::ledger::Ledger;
 use crate::check::passive::PassiveChecks;
 use crate::frames::{FrameLimits, WireItem};
-use crate::operations::{OperationTracker, TrackedMessage};
+use crate::operations::{OperationTracker, Relation, TrackedMessage};
 use crate::pipeline::{Observer, Pipeline};
 
 /// The pipeline of a run, which all connections of the run share.
@@ -36,6 +37,8 @@ pub(super) struct LocatedFrame {
     /// The time at which the end of the frame was written or arrived.
     pub(super) time: Duration,
     pub(super) bytes: Rc<[u8]>,
+    /// The request, if the frame is its response.
+    pub(super) request: Option<Rc<Excerpt>>,
 }
 
 impl LocatedFrame {
@@ -55,10 +58,16 @@ impl LocatedFrame {
 struct RecordingSink {
     inspector: Inspector,
     frames: Vec<LocatedFrame>,
+    /// The request that the current frame answers.
+    request: Option<Rc<Excerpt>>,
 }
 
 impl Observer for RecordingSink {
     fn message(&mut self, message: &TrackedMessage<'_>) {
+        if let Relation::Response { operation, .. } = message.relation {
+            // The checks forget the request after its response.
+            self.request = self.inspector.checks.request(operation.number).map(Rc::new);
+        }
         self.inspector.message(message);
     }
 
@@ -66,7 +75,8 @@ impl Observer for RecordingSink {
         if let WireItem::Frame(frame) = item {
             let bytes = frame.bytes.unwrap_or_default().into();
             let time = frame.place.and_then(|place| place.time).unwrap_or_default();
-            self.frames.push(LocatedFrame { location: Location::of(frame, 0), time, bytes });
+            let request = self.request.take();
+            self.frames.push(LocatedFrame { location: Location::of(frame, 0), time, bytes, request });
         }
         self.inspector.item(item, operations);
     }
@@ -153,17 +163,21 @@ impl Recording {
         checks.attribute(channel.as_str(), id, frame, ledger);
     }
 
-    /// Ends the run, and returns the ledger, and an error if the capture could not be written.
-    pub(super) fn finish(self) -> (Ledger, Result<(), std::io::Error>) {
+    /// Ends the run, and returns the observations, and an error if the capture could not be written.
+    pub(super) fn finish(self) -> (Inspector, Result<(), std::io::Error>) {
         let ended = std::mem::replace(&mut self.0.borrow_mut().pipeline, pipeline(None));
         let (collector, capture) = ended.finish();
-        (collector.inspector.ledger, capture.map_or(Ok(()), |mut capture| capture.flush()))
+        (collector.inspector, capture.map_or(Ok(()), |mut capture| capture.flush()))
     }
 }
 
 fn pipeline(capture: Option<CaptureWriter>) -> Pipeline<RecordingSink> {
     let limits = FrameLimits { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH };
-    Pipeline::new(limits, capture, RecordingSink { inspector: Inspector::of_our_own(), frames: Vec::new() })
+    Pipeline::new(
+        limits,
+        capture,
+        RecordingSink { inspector: Inspector::of_our_own(), frames: Vec::new(), request: None },
+    )
 }
 
 /// The number of buffered bytes from which the capture is flushed, so that not every line is a separate write.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use barewire::Server;
 use barewire::client::http::{Dialer, Endpoint, FetchError};
 use barewire::transport::Child;
+use tokio::runtime::Builder;
 
 use crate::Error;
 use crate::http::session::HttpTarget;
@@ -31,14 +32,32 @@ impl LiveTarget {
         Ok(Self::Program { child: Child::new(program).args(args), argv: argv.to_vec() })
     }
 
-    /// A server at a URL. The headers are sent with every request.
-    pub(in crate::check) fn url(url: &str, headers: Vec<(String, String)>, hostile: bool) -> Result<Self, Error> {
-        let dialer = Dialer::new(&Endpoint::new(url)).map_err(|error| match error {
-            FetchError::Url(what) => Error::new(format!("cannot check the server: the URL {what}")),
-            error => Error::new(format!("cannot check the server: {error}")),
-        })?;
+    /// A server at a URL, over the connections of a dialer, if one is given. The headers are sent with every request.
+    pub(in crate::check) fn url(
+        url: &str,
+        dialer: Option<Dialer>,
+        headers: Vec<(String, String)>,
+        hostile: bool,
+    ) -> Result<Self, Error> {
+        let dialer =
+            dialer.map_or_else(|| Dialer::new(&Endpoint::new(url)).map_err(|error| not_checked(&error)), Ok)?;
         let is_loopback = is_loopback(&dialer.host());
         Ok(Self::Url { http: Arc::new(HttpTarget::new(dialer, headers, "barewire-check")), hostile, is_loopback })
+    }
+}
+
+/// Returns the credentials that the next request carries, as header values.
+pub(in crate::check) fn credentials(dialer: &Dialer) -> Result<Vec<String>, Error> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Error::new(format!("cannot start the async runtime: {error}")))?;
+    let headers = runtime.block_on(dialer.authorization("POST")).map_err(|error| not_checked(&error))?;
+    Ok(headers.iter().map(|(_, value)| value.expose().to_owned()).collect())
+}
+
+fn not_checked(error: &FetchError) -> Error {
+    match error {
+        FetchError::Url(what) => Error::new(format!("cannot check the server: the URL {what}")),
+        error => Error::new(format!("cannot check the server: {error}")),
     }
 }
 

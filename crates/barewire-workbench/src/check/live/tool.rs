@@ -12,6 +12,8 @@ pub(super) struct ListedTool {
     pub(super) name: Option<String>,
     /// Whether the server declares that the tool changes nothing.
     pub(super) is_harmless: bool,
+    /// Whether the tool may or must be called as a task, in 2025-11-25.
+    pub(super) has_tasks: bool,
     /// Whether a call needs arguments.
     pub(super) has_required: bool,
     /// The input schema, as JSON text; `None` if it is missing or too large to find arguments for it.
@@ -26,6 +28,9 @@ impl ListedTool {
         Self {
             name: tool_name(tool),
             is_harmless: hint("readOnlyHint") && !hint("destructiveHint"),
+            has_tasks: tool
+                .at(&["execution", "taskSupport"])
+                .is_some_and(|it| it.string().is_some_and(|support| support == "optional" || support == "required")),
             has_required: required.is_some_and(|required| required.elements().next().is_some()),
             schema: schema.map(Into::into),
         }

@@ -8,14 +8,17 @@ use barewire_proto::rpc::{Message, Parsed};
 use serde_json::json;
 
 use super::multiline::MultilineMessages;
-use super::violation::{EnvelopeViolation, WITHOUT_ID, is_line, violation};
+use super::requests::RequestContexts;
+use super::violation::{EnvelopeViolation, LastRequest, WITHOUT_ID, is_line, violation};
 use super::{HARD_NAME, MessageContext, ObservationState};
 use crate::check::catalogue::envelope::{
     ANSWERED_ONCE, BATCH_POLICY, BATCH_SENT, ID_FIDELITY, JSONRPC_MESSAGES, NOTIFICATION_SILENCE, STRUCTURED_ERRORS,
     UNANSWERED_REQUEST,
 };
 use crate::check::catalogue::framing::{ONE_MESSAGE_A_LINE, STDOUT_PURITY};
+use crate::check::excerpt::Excerpt;
 use crate::check::finding::{Finding, Location, Party};
+use crate::check::key_lines::KeyLines;
 use crate::check::ledger::Ledger;
 use crate::operations::{Operation, OperationTracker, Relation, Round};
 
@@ -24,6 +27,8 @@ pub(super) struct EnvelopeChecks {
     count: MessageCounts,
     conversations: HashMap<String, EnvelopeConversation>,
     multiline: MultilineMessages,
+    /// Maps the channels on which a private key is written, line by line, to the state of that key.
+    keys: HashMap<String, KeyLines>,
 }
 
 /// Counts of the messages from the server.
@@ -39,10 +44,10 @@ struct MessageCounts {
 struct EnvelopeConversation {
     /// The number of the side's unanswered requests.
     waiting: [u64; 2],
-    /// The id of the side's last request, unless that request is answered.
-    last_request: [Option<String>; 2],
-    /// Whether the side has sent a notification.
-    notified: [bool; 2],
+    /// The side's last request, unless that request is answered.
+    last_request: [Option<LastRequest>; 2],
+    /// The side's last notification, if it has sent one.
+    notified: [Option<Excerpt>; 2],
     /// The numbers of the side's frames that the peer may refuse with an error without an id: malformed messages,
     /// arrays, very long or deep messages, and requests with very large numbers as ids.
     refusable: [VecDeque<u64>; 2],
@@ -86,7 +91,8 @@ impl EnvelopeChecks {
             Relation::Request { operation, .. } => {
                 conversation.waiting[sender as usize] += 1;
                 let id = operation.rounds.last().map(|round| round.id.as_str().to_owned());
-                conversation.last_request[sender as usize] = id;
+                let request = id.map(|id| LastRequest { id, operation: operation.number });
+                conversation.last_request[sender as usize] = request;
             }
             Relation::Response { operation, .. } => {
                 let waiting = &mut conversation.waiting[sender.other() as usize];
@@ -96,7 +102,7 @@ impl EnvelopeChecks {
                 let frame = round.map(|round| round.asked.frame);
                 conversation.refusable[sender.other() as usize].retain(|it| Some(*it) != frame);
                 let id = round.map(|round| round.id.as_str());
-                conversation.last_request[sender.other() as usize].take_if(|it| Some(it.as_str()) == id);
+                conversation.last_request[sender.other() as usize].take_if(|it| Some(it.id.as_str()) == id);
             }
             _ => {}
         }
@@ -115,15 +121,18 @@ impl EnvelopeChecks {
         if let (Some(refused), true) = (refused, conversation.refused.len() < MAX_CONVERSATIONS) {
             conversation.refused.push(refused);
         }
-        let was_notified = conversation.notified[sender.other() as usize];
+        let notification = conversation.notified[sender.other() as usize].clone();
         if let Ok(Message::Notification(_)) = tracked.message {
-            conversation.notified[sender as usize] = true;
+            // Only a short one is kept, because there may be many conversations.
+            let text = tracked.text.filter(|text| text.len() <= MAX_NOTIFICATION);
+            let sent = Excerpt::of_lines(Location::of(tracked.frame, 0), text);
+            conversation.notified[sender as usize] = Some(sent);
         }
         // A probe that sends malformed messages judges errors without an id itself.
         let is_expected = is_orphan && context.state.misuse_channels.contains(name);
         let is_fine = refused.is_some() || is_http_body || is_expected;
-        let last_request = conversation.last_request[sender.other() as usize].as_deref();
-        let violation = if is_fine { None } else { violation(context, was_notified, last_request) };
+        let last_request = conversation.last_request[sender.other() as usize].as_ref();
+        let violation = if is_fine { None } else { violation(context, notification.is_some(), last_request) };
         if sender == Side::Server {
             self.count(context, violation.is_none());
         }
@@ -141,7 +150,7 @@ impl EnvelopeChecks {
         if let Ok(Message::Notification(_)) = tracked.message {
             ledger.inspected(&NOTIFICATION_SILENCE);
         }
-        self.report(context, violation, ledger);
+        self.report(context, violation, notification, ledger);
         self.decide(name, sender.other(), ledger);
         errors(context, ledger);
         self.batch(context, ledger);
@@ -191,16 +200,40 @@ impl EnvelopeChecks {
     }
 
     /// Reports a violation after it is clear whether the line is a part of a message that spans several lines.
-    fn report(&mut self, context: &MessageContext<'_>, violation: Option<EnvelopeViolation>, ledger: &mut Ledger) {
+    fn report(
+        &mut self,
+        context: &MessageContext<'_>,
+        violation: Option<EnvelopeViolation>,
+        notification: Option<Excerpt>,
+        ledger: &mut Ledger,
+    ) {
         let tracked = context.tracked;
         let channel = tracked.frame.place.map_or("", |place| place.channel);
-        let finding = violation.map(|EnvelopeViolation { check, at, detail, by_carrier }| {
+        // A key in a valid message is redacted by the name or the format of its member.
+        let is_key = tracked.message.is_err() && self.is_key(channel, tracked.text.unwrap_or_default());
+        let finding = violation.map(|EnvelopeViolation { check, at, fault, detail, by_carrier, request }| {
             let finding = context.finding(check, at, detail);
-            if by_carrier { Finding { party: Party::Carrier, ..finding } } else { finding }
+            let finding = if is_key { finding } else { context.with_evidence(finding, fault) };
+            let finding = if by_carrier { Finding { party: Party::Carrier, ..finding } } else { finding };
+            let request = request.and_then(|operation| context.requests.excerpt(operation));
+            match request.or(notification.filter(|it| check == &NOTIFICATION_SILENCE && !it.is_empty())) {
+                Some(request) => finding.with_request(Some(request)),
+                None => finding,
+            }
         });
         for finding in self.multiline.line(channel, tracked.text.unwrap_or_default(), finding) {
             self.report_or_defer(context, finding, ledger);
         }
+    }
+
+    /// Whether a line is part of a private key, so that it must not be quoted.
+    fn is_key(&mut self, channel: &str, line: &[u8]) -> bool {
+        let mut key = self.keys.remove(channel).unwrap_or_default();
+        let is_key = key.contains(line);
+        if key.is_inside() && self.keys.len() < MAX_CONVERSATIONS {
+            self.keys.insert(channel.to_owned(), key);
+        }
+        is_key
     }
 
     fn report_or_defer(&mut self, context: &MessageContext<'_>, finding: Finding, ledger: &mut Ledger) {
@@ -232,7 +265,7 @@ impl EnvelopeChecks {
         let Some(conversation) = self.conversations.get_mut(name) else { return };
         let waiting = &mut conversation.waiting[Side::Client as usize];
         *waiting = waiting.saturating_sub(1);
-        conversation.last_request[Side::Client as usize].take_if(|last| last == id);
+        conversation.last_request[Side::Client as usize].take_if(|last| last.id == id);
         let is_it = |finding: &mut Finding| finding.location.frame.is_some() && finding.location.frame == frame;
         for finding in conversation.undecided.extract_if(.., is_it) {
             let detail =
@@ -288,7 +321,13 @@ impl EnvelopeChecks {
         findings
     }
 
-    pub(super) fn finish(&mut self, operations: &OperationTracker, state: &ObservationState, ledger: &mut Ledger) {
+    pub(super) fn finish(
+        &mut self,
+        operations: &OperationTracker,
+        state: &ObservationState,
+        requests: &RequestContexts,
+        ledger: &mut Ledger,
+    ) {
         let unanswered = self.unanswered(operations, state);
         let mut findings = self.attribute(&unanswered);
         findings.extend(self.multiline.finish());
@@ -320,7 +359,9 @@ impl EnvelopeChecks {
             };
             let detail = format!("{} with id {} has no response", operation.title(), round.id);
             let detail = crate::text::shown(detail.as_bytes(), 120);
-            ledger.fail(Finding::new(&UNANSWERED_REQUEST, Party::from(answerer), location, detail));
+            let request = requests.excerpt(operation.number).map(Excerpt::unmarked);
+            let finding = Finding::new(&UNANSWERED_REQUEST, Party::from(answerer), location, detail);
+            ledger.fail(finding.with_request(request).unanswered());
         }
         if self.conversations.values().any(|conversation| conversation.last.iter().any(|last| *last > 0)) {
             ledger.inspected(&UNANSWERED_REQUEST);
@@ -400,6 +441,8 @@ fn without_name(context: &MessageContext<'_>, message: &str) -> String {
     name.filter(|name| !name.is_empty()).map_or_else(|| message.to_owned(), |name| message.replace(name, ""))
 }
 
+/// The maximum length of a notification that is kept as evidence, in bytes.
+const MAX_NOTIFICATION: usize = 512;
 /// The maximum number of undecided findings, and of refusable frames, of each conversation.
 const MAX_UNDECIDED: usize = 16;
 /// The length in bytes from which a frame may be too long for its receiver: below 64 KiB, the lowest common limit.

@@ -11,6 +11,7 @@ use crate::check::catalogue::lifecycle::{LIFECYCLE_GATE, METHOD_IN_REVISION, SEN
 use crate::check::catalogue::methods::{
     CAPABILITY_TRUTH, RESERVED_CODE, RESERVED_ERROR_CODES, UNDECLARED_CLIENT_CAPABILITY, UNDECLARED_SERVER_CAPABILITY,
 };
+use crate::check::excerpt::Fault;
 use crate::check::ledger::Ledger;
 use crate::operations::{Handshake, Relation};
 use crate::text::shown;
@@ -51,7 +52,7 @@ fn check_method(context: &MessageContext<'_>, name: &str, ledger: &mut Ledger) {
         if method.extension.is_none() && !has_own_check {
             let sender = if sender == Side::Client { "client" } else { "server" };
             let detail = format!("the {sender} sends {name}, which a {sender} may not send in {revision}");
-            context.fail(ledger, &METHOD_IN_REVISION, detail);
+            context.fail_method(ledger, &METHOD_IN_REVISION, detail);
         }
         return;
     };
@@ -60,7 +61,7 @@ fn check_method(context: &MessageContext<'_>, name: &str, ledger: &mut Ledger) {
             ledger.inspected(&UNDECLARED_CLIENT_CAPABILITY);
             if !client_has(conversation.client_capabilities.as_deref(), needed) {
                 let detail = format!("the server sends {name}, but the client has not declared the capability for it");
-                context.fail(ledger, &UNDECLARED_CLIENT_CAPABILITY, detail);
+                context.fail_method(ledger, &UNDECLARED_CLIENT_CAPABILITY, detail);
             }
             return;
         }
@@ -80,7 +81,7 @@ fn check_method(context: &MessageContext<'_>, name: &str, ledger: &mut Ledger) {
     if !declared.has(needed) {
         let sender = if sender == Side::Client { "client" } else { "server" };
         let detail = format!("the {sender} sends {name}, but the server has not declared the capability for it");
-        context.fail(ledger, check, detail);
+        context.fail_method(ledger, check, detail);
     }
 }
 
@@ -106,7 +107,7 @@ fn check_handshake(context: &MessageContext<'_>, name: &str, ledger: &mut Ledger
     if name != "ping" {
         let finding = context.finding(&LIFECYCLE_GATE, 0, format!("{name} is sent before {before}"));
         let finding = if sender == Side::Server { finding.under(&SENT_EARLY_BY_SERVER) } else { finding };
-        context.note(ledger, finding);
+        context.note_with(ledger, finding, Fault::Member("/method"));
     }
 }
 

@@ -1,44 +1,56 @@
 //! Observed traffic -> findings, by checks that send nothing: on captures, on live runs, and in a tap.
 
+mod changes;
+mod definitions;
 mod envelope;
+#[cfg(test)]
+mod evidence_tests;
 mod flow;
 mod http;
+mod listens;
 mod methods;
 mod modern;
 mod multiline;
 mod pages;
 mod privacy;
 mod process;
+mod requests;
 mod shape;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod values;
 mod violation;
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use barewire_proto::json::{Json, Text};
-use barewire_proto::mcp::{Era, RequestParams, Revision, Side};
+use barewire_proto::mcp::{Era, Revision, Side};
 use barewire_proto::rpc::Message;
 use barewire_proto::transcript::{Note, Stream};
 
 use super::catalogue::Check;
+use super::excerpt::{Excerpt, Fault};
 use super::finding::{Finding, Location, Party};
 use super::ledger::Ledger;
 use crate::frames::WireItem;
-use crate::operations::{Handshake, OperationTracker, Relation, TrackedMessage, member};
+use crate::operations::{OperationTracker, Relation, TrackedMessage, member};
+use requests::{RequestContext, RequestContexts};
 
 #[derive(Default)]
 pub(crate) struct PassiveChecks {
     state: ObservationState,
-    /// Maps the operation number of each unanswered request to its context.
-    requests: HashMap<u64, RequestContext>,
+    requests: RequestContexts,
     envelope: envelope::EnvelopeChecks,
     tools: tools::ToolChecks,
+    definitions: definitions::DefinitionChecks,
+    changes: changes::ChangeChecks,
     flow: flow::FlowChecks,
     http: http::HttpChecks,
     modern: modern::ModernChecks,
+    tasks: tasks::TaskChecks,
     process: process::ProcessChecks,
     privacy: privacy::PrivacyCheck,
 }
@@ -63,21 +75,14 @@ pub(crate) struct ObservationState {
     closed: HashMap<String, Duration>,
 }
 
-/// The context of a request, kept until its response.
-struct RequestContext {
-    /// The revision in the request's metadata, else that of the handshake.
-    revision: Option<Revision>,
-    is_modern: bool,
-    /// The client's capabilities, as JSON text.
-    capabilities: Option<String>,
-}
-
 struct MessageContext<'a> {
     tracked: &'a TrackedMessage<'a>,
     /// The revision whose rules apply.
     revision: Option<Revision>,
     /// The context of the related request: the message is this request, its response or its progress.
     request: Option<&'a RequestContext>,
+    /// All unanswered requests.
+    requests: &'a RequestContexts,
     state: &'a ObservationState,
 }
 
@@ -163,76 +168,62 @@ impl PassiveChecks {
     }
 
     pub(crate) fn message(&mut self, tracked: &TrackedMessage<'_>, ledger: &mut Ledger) {
+        ledger.looks_at(Some(tracked.sender));
+        if tracked.sender == Side::Client {
+            self.process.client_message(tracked);
+        }
         if let Relation::Request { operation, .. } = tracked.relation {
-            self.process.request(tracked, operation);
             let request = RequestContext::of(tracked);
-            if self.requests.len() >= MAX_REQUESTS {
-                self.requests.clear();
-            }
+            self.process.request(tracked, operation, request.excerpt.as_ref());
             self.requests.insert(operation.number, request);
         }
         let request = match tracked.relation {
             Relation::Response { operation, .. }
             | Relation::Request { operation, .. }
-            | Relation::Progress { operation } => self.requests.get(&operation.number),
+            | Relation::Progress { operation } => self.requests.get(operation.number),
             _ => None,
         };
         let revision = request.map_or_else(|| tracked.conversation.revision(), |request| request.revision);
         if let (Some(place), Some(revision)) = (tracked.frame.place, revision) {
             ledger.speaks(place.channel, revision);
         }
-        let context = MessageContext { tracked, revision, request, state: &self.state };
+        let context = MessageContext { tracked, revision, request, requests: &self.requests, state: &self.state };
         self.envelope.message(&context, ledger);
         let is_compared = self.state.compared_channels.contains(&tracked.conversation.name);
         if !is_compared {
             methods::message(&context, &self.tools, self.modern.is_modern(tracked.conversation), ledger);
             shape::message(&context, ledger);
             self.tools.message(&context, ledger);
+            self.definitions.message(&context, ledger);
+            self.changes.message(&context, ledger);
             self.flow.message(&context, ledger);
             self.modern.message(&context, ledger);
+            self.tasks.message(&context, ledger);
             self.http.message(&context, &self.tools, ledger);
             self.privacy.message(&context, ledger);
         }
         if let Relation::Response { operation, .. } = tracked.relation {
-            self.requests.remove(&operation.number);
+            self.requests.remove(operation.number);
         }
+        ledger.looks_at(None);
+    }
+
+    /// Returns an excerpt of the request of an unanswered operation, with its id as the fault.
+    pub(crate) fn request(&self, operation: u64) -> Option<Excerpt> {
+        self.requests.excerpt(operation)
     }
 
     pub(crate) fn finish(&mut self, operations: &OperationTracker, ledger: &mut Ledger) {
-        self.envelope.finish(operations, &self.state, ledger);
-    }
-}
-
-impl RequestContext {
-    fn of(tracked: &TrackedMessage<'_>) -> Self {
-        let Ok(Message::Request(request)) = tracked.message else {
-            return Self { revision: None, is_modern: false, capabilities: None };
-        };
-        let meta = RequestParams::read(request.params).meta;
-        let is_modern = meta.protocol_version.is_some();
-        let conversation = tracked.conversation;
-        let is_early = matches!(conversation.handshake, Handshake::None | Handshake::Asked);
-        let is_undecided = !is_modern && is_early && tracked.sender == Side::Client;
-        let revision = conversation.revision().filter(|_| !is_undecided);
-        let capabilities = if is_modern {
-            meta.client_capabilities.map(|it| it.as_str().to_owned())
-        } else {
-            conversation.client_capabilities.clone()
-        };
-        let is_modern = is_modern || revision.is_some_and(Revision::is_modern);
-        Self { revision, is_modern, capabilities }
+        self.process.finish(ledger);
+        self.envelope.finish(operations, &self.state, &self.requests, ledger);
+        self.changes.finish(ledger);
     }
 }
 
 impl MessageContext<'_> {
     /// Reports a violation by the sender.
     fn fail(&self, ledger: &mut Ledger, check: &'static Check, detail: impl Into<String>) {
-        self.fail_at(ledger, check, 0, detail);
-    }
-
-    /// Reports a violation by the sender, at this byte of the frame.
-    fn fail_at(&self, ledger: &mut Ledger, check: &'static Check, at: usize, detail: impl Into<String>) {
-        self.note(ledger, self.finding(check, at, detail));
+        self.note(ledger, self.finding(check, 0, detail));
     }
 
     /// Reports a violation by the sender, at the member with this JSON Pointer.
@@ -240,16 +231,53 @@ impl MessageContext<'_> {
         self.note(ledger, self.finding(check, 0, detail).at(path));
     }
 
-    fn finding(&self, check: &'static Check, at: usize, detail: impl Into<String>) -> Finding {
-        let TrackedMessage { frame: seen, text, sender, .. } = self.tracked;
-        let finding = Finding::new(check, Party::from(*sender), Location::of(seen, at), detail);
-        finding.seen(text.or(seen.bytes).unwrap_or_default()).in_revision(self.revision)
+    /// Reports a violation by the sender, and points at the method.
+    fn fail_method(&self, ledger: &mut Ledger, check: &'static Check, detail: impl Into<String>) {
+        self.note_with(ledger, self.finding(check, 0, detail), Fault::Member("/method"));
     }
 
+    fn finding(&self, check: &'static Check, at: usize, detail: impl Into<String>) -> Finding {
+        let TrackedMessage { frame: seen, sender, .. } = self.tracked;
+        Finding::new(check, Party::from(*sender), Location::of(seen, at), detail).in_revision(self.revision)
+    }
+
+    /// Reports a violation, with the message and its request as evidence. The fault is the member of the finding.
     fn note(&self, ledger: &mut Ledger, finding: Finding) {
+        let path = finding.path.clone();
+        self.note_with(ledger, finding, path.as_deref().map_or(Fault::Whole, Fault::Member));
+    }
+
+    /// Reports a violation, with the message and its request as evidence, and this fault in the message.
+    fn note_with(&self, ledger: &mut Ledger, finding: Finding, fault: Fault<'_>) {
+        // A fault in a long message takes time to find, so it is found only for the first findings.
+        let fault = if ledger.has_few(finding.check) { fault } else { Fault::Whole };
+        let finding = self.with_evidence(finding, fault);
+        self.note_bare(ledger, finding);
+    }
+
+    /// Reports a violation, without evidence.
+    fn note_bare(&self, ledger: &mut Ledger, finding: Finding) {
         if finding.party != Party::Client || !self.state.client_is_ours {
             ledger.fail(finding);
         }
+    }
+
+    /// Adds the message to a finding, with the fault in it, and its request if the message is a response.
+    fn with_evidence(&self, finding: Finding, fault: Fault<'_>) -> Finding {
+        let TrackedMessage { frame, text, message, .. } = self.tracked;
+        let Some(text) = text.or(frame.bytes) else { return finding };
+        let excerpt = Some(Excerpt::of(Location::of(frame, 0), text, fault));
+        let is_response = match message {
+            Ok(Message::Response(_) | Message::OrphanError(_)) => true,
+            Ok(Message::Request(_)) => false,
+            // Other output of a server belongs to the request that the client waits for.
+            Ok(Message::Notification(_)) | Err(_) => self.by_server(),
+        };
+        if !is_response {
+            return finding.with_request(excerpt);
+        }
+        let request = self.request.and_then(|request| request.excerpt.clone());
+        finding.with_response(excerpt).with_request(request.map(Excerpt::unmarked))
     }
 
     /// Returns the key under which a server's lists are kept: the name of the conversation, or over HTTP without a

@@ -4,14 +4,15 @@ use std::collections::HashMap;
 
 use barewire_proto::json::{Json, Kind, Text};
 use barewire_proto::mcp::{ClientCapability, RequestParams, Revision, Side, code, key};
-use barewire_proto::rpc::{Id, Message, Params, Request, Response};
+use barewire_proto::rpc::{Message, Params, Request, Response};
 
 use super::MessageContext;
+use super::listens::{self, Listens};
 use super::methods::client_has;
 use super::pages::Pages;
 use crate::check::catalogue::modern::{
-    CACHING_HINTS, INPUT_REQUIRED, LISTEN_ACKNOWLEDGED, MODERN_DISCOVER, MODERN_LOGGING, MODERN_META,
-    MODERN_SERVER_REQUESTS, RESULT_TYPE, SERVER_INFO, UNKNOWN_RESULT_TYPE,
+    CACHING_HINTS, INPUT_REQUIRED, MODERN_DISCOVER, MODERN_LOGGING, MODERN_META, MODERN_SERVER_REQUESTS, RESULT_TYPE,
+    SERVER_INFO, UNKNOWN_RESULT_TYPE,
 };
 use crate::check::ledger::Ledger;
 use crate::operations::{Conversation, Handshake, Relation, member};
@@ -33,8 +34,7 @@ struct ModernConversation {
     /// Whether the server has shown that it speaks the modern era. A result alone does not show that, because an older
     /// server may serve some modern requests.
     is_modern: bool,
-    /// The id of each open `subscriptions/listen`, and whether it is acknowledged.
-    listens: Vec<(Id<'static>, bool)>,
+    listens: Listens,
 }
 
 impl ModernChecks {
@@ -72,7 +72,7 @@ impl ModernChecks {
             }
             (Ok(Message::Response(response)), Relation::Response { operation, .. }) => {
                 conversation.with_log_level.retain(|number| *number != operation.number);
-                conversation.listens.retain(|(id, _)| *id != response.id);
+                conversation.listens.end(&response.id);
                 if context.is_modern() && tracked.sender == Side::Client {
                     context.fail(ledger, &MODERN_SERVER_REQUESTS, "a modern client sends a response");
                 }
@@ -88,7 +88,12 @@ impl ModernChecks {
             (Ok(Message::Notification(_)), Relation::Cancellation { operation }) => {
                 let ids: Vec<_> = operation.rounds.iter().map(|round| &round.id).collect();
                 conversation.with_log_level.retain(|number| *number != operation.number);
-                conversation.listens.retain(|(id, _)| !ids.contains(&id));
+                for id in ids {
+                    match tracked.sender {
+                        Side::Client => conversation.listens.cancel(id),
+                        Side::Server => conversation.listens.end(id),
+                    }
+                }
             }
             _ => {}
         }
@@ -124,8 +129,8 @@ impl ModernConversation {
         if meta.log_level.is_some() && self.with_log_level.len() < MAX_CONVERSATIONS {
             self.with_log_level.push(number);
         }
-        if request.method == "subscriptions/listen" && self.listens.len() < MAX_CONVERSATIONS {
-            self.listens.push((request.id.clone().into_owned(), false));
+        if request.method == "subscriptions/listen" {
+            self.listens.open(&request.id, request.params.map(Params::json));
         }
     }
 
@@ -142,25 +147,7 @@ impl ModernConversation {
             }
             return;
         }
-        let is_ack = method == "notifications/subscriptions/acknowledged";
-        let is_change = method.ends_with("/list_changed") || method == "notifications/resources/updated";
-        if !is_ack && !is_change {
-            return;
-        }
-        ledger.inspected(&LISTEN_ACKNOWLEDGED);
-        let id = member(member(params, "_meta"), key::SUBSCRIPTION_ID).and_then(Id::from_json);
-        let listen = id.and_then(|id| self.listens.iter_mut().find(|(known, _)| *known == id));
-        match listen {
-            None => {
-                let detail = format!("{method} lacks the subscriptionId of an open subscriptions/listen");
-                context.fail_in(ledger, &LISTEN_ACKNOWLEDGED, "/params/_meta", detail);
-            }
-            Some((_, acknowledged)) if is_ack => *acknowledged = true,
-            Some((_, true)) => {}
-            Some((_, false)) => {
-                context.fail(ledger, &LISTEN_ACKNOWLEDGED, format!("{method} is sent before the acknowledgement"));
-            }
-        }
+        self.listens.notification(context, method, params, ledger);
     }
 }
 
@@ -193,15 +180,18 @@ fn check_result(context: &MessageContext<'_>, method: &str, result: Json<'_>, le
     if text.as_deref() == Some("input_required") {
         check_input_required(context, method, result, ledger);
     }
-    if method == "server/discover" {
-        check_discover(context, result, ledger);
+    match method {
+        "server/discover" => check_discover(context, result, ledger),
+        "subscriptions/listen" => listens::check_end(context, result, ledger),
+        _ => {}
     }
 }
 
 /// Checks that the client can know the type of a result: a type of the specification, or maybe of an extension.
 fn check_known_type(context: &MessageContext<'_>, method: &str, kind: Option<&str>, ledger: &mut Ledger) {
     ledger.inspected(&UNKNOWN_RESULT_TYPE);
-    let Some(kind) = kind.filter(|kind| !matches!(*kind, "complete" | "input_required")) else { return };
+    // `task-undeclared` judges results with a task.
+    let Some(kind) = kind.filter(|kind| !matches!(*kind, "complete" | "input_required" | "task")) else { return };
     let declared = context.request.and_then(|request| request.capabilities.as_deref());
     let declared = declared.and_then(|text| Json::parse(text.as_bytes()).ok()?.member("extensions"));
     if declared.is_none_or(|extensions| extensions.members().next().is_none()) {
@@ -258,9 +248,15 @@ fn check_input_required(context: &MessageContext<'_>, method: &str, result: Json
     if !matches!(method, "tools/call" | "prompts/get" | "resources/read") {
         context.fail(ledger, &INPUT_REQUIRED, format!("the result of {method} must not ask for input"));
     }
-    let requests = member(Some(result), "inputRequests");
-    if requests.is_none() && member(Some(result), "requestState").is_none() {
+    let (requests, state) = (member(Some(result), "inputRequests"), member(Some(result), "requestState"));
+    if requests.is_none() && state.is_none() {
         context.fail(ledger, &INPUT_REQUIRED, "the result has neither inputRequests nor requestState");
+    }
+    if requests.is_some_and(|it| it.kind() != Kind::Object) {
+        context.fail_in(ledger, &INPUT_REQUIRED, "/result/inputRequests", "inputRequests is not an object");
+    }
+    if state.is_some_and(|it| it.kind() != Kind::String) {
+        context.fail_in(ledger, &INPUT_REQUIRED, "/result/requestState", "requestState is not a string");
     }
     let declared = context.request.and_then(|request| request.capabilities.as_deref());
     for request in requests.into_iter().flat_map(Json::members) {

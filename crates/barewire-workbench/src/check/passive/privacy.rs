@@ -13,8 +13,10 @@ use super::MessageContext;
 use crate::check::catalogue::privacy::PAYLOAD_EXPOSURE;
 use crate::check::finding::{Finding, Location, Party, stream_location};
 use crate::check::ledger::Ledger;
+use crate::operations::Relation;
 use crate::secrets::{
-    Continuation, Detector, LineScanner, NameContext, REPLACEMENT_PREFIX, SecretKind, SecretVisitor, looks_generated,
+    Continuation, Detector, LineScanner, NameContext, PASSWORD_IN_URL, REPLACEMENT_PREFIX, SecretKind, SecretVisitor,
+    looks_generated,
 };
 
 pub(super) struct PrivacyCheck {
@@ -41,13 +43,20 @@ impl PrivacyCheck {
         {
             return;
         }
+        // A resource that the probe has read can be any document.
+        if let Relation::Response { operation, .. } = context.tracked.relation
+            && context.state.client_is_ours
+            && operation.method == "resources/read"
+        {
+            return;
+        }
         ledger.inspected(&PAYLOAD_EXPOSURE);
         let is_redacted = context.tracked.frame.place.is_some_and(|place| place.redacted);
         let mut found: Vec<(String, String)> = Vec::new();
         let mut spans = self.spans(text, is_redacted).spans;
         spans.sort_by_key(|span| span.start);
         if let (false, Ok(whole)) = (spans.is_empty(), Json::parse(text)) {
-            SecretWalk { text, name: String::new(), spans: &spans, found: &mut found }.walk(whole);
+            SecretWalk { text, name: String::new(), in_schema: false, spans: &spans, found: &mut found }.walk(whole);
         }
         if people::may_be_in(text)
             && let Ok(whole) = Json::parse(text)
@@ -58,7 +67,7 @@ impl PrivacyCheck {
             // The finding has no evidence, because evidence would show the value.
             let location = Location::of(context.tracked.frame, 0);
             let finding = Finding::new(&PAYLOAD_EXPOSURE, Party::from(context.tracked.sender), location, kind);
-            context.note(ledger, finding.at(path));
+            context.note_bare(ledger, finding.at(path));
         }
     }
 
@@ -161,11 +170,21 @@ impl SecretSpan {
     }
 }
 
+impl SecretSpan {
+    /// Whether the span is a password in a URL. A schema has the names of members that hold secrets, and examples of
+    /// secrets, but a generated password in a URL is that of a real account.
+    fn is_password_in_schema(&self, text: &[u8]) -> bool {
+        matches!(self.kind, Some(PASSWORD_IN_URL)) && looks_generated(&text[self.start..self.end])
+    }
+}
+
 /// A walk through a message that finds the member of each secret. The walk descends only into members with secrets.
 struct SecretWalk<'a> {
     text: &'a [u8],
     /// The JSON Pointer of the current part.
     name: String,
+    /// Whether the current part is in a schema.
+    in_schema: bool,
     /// The secrets that the walk has not reached yet, in order.
     spans: &'a [SecretSpan],
     found: &'a mut Vec<(String, String)>,
@@ -177,14 +196,12 @@ impl SecretWalk<'_> {
         for member in value.members() {
             if self.leads_into(member.value) {
                 let name = member.name.to_name();
-                if is_schema(&name) {
-                    // A schema contains the names of members that hold secrets, but no secrets.
-                    self.pass(self.end(member.value));
-                    continue;
-                }
+                let was_in_schema = self.in_schema;
+                self.in_schema |= is_schema(&name);
                 push(&mut self.name, &name);
                 self.walk(member.value);
                 self.name.truncate(length);
+                self.in_schema = was_in_schema;
             }
         }
         for (index, element) in value.elements().enumerate() {
@@ -199,7 +216,11 @@ impl SecretWalk<'_> {
             && span.start < end
         {
             self.spans = rest;
-            if self.found.len() < MAX_FOUND && span.is_one(self.text, &self.name) {
+            let is_one = match self.in_schema {
+                true => span.is_password_in_schema(self.text),
+                false => span.is_one(self.text, &self.name),
+            };
+            if self.found.len() < MAX_FOUND && is_one {
                 let one = (self.name.clone(), span.describe());
                 if !self.found.contains(&one) {
                     self.found.push(one);

@@ -10,7 +10,7 @@ use barewire_proto::rpc::Message;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_path_to_error::Segment;
 
-use super::{MessageContext, is_complete};
+use super::{MessageContext, is_complete, values};
 use crate::check::catalogue::lifecycle::RESULT_SHAPE;
 use crate::check::catalogue::methods::EMPTY_RESULTS;
 use crate::check::ledger::Ledger;
@@ -19,6 +19,13 @@ use crate::text::shown;
 use crate::tree::{MAX_TREE_VALUES, pruned, short_strings};
 
 pub(super) fn message(context: &MessageContext<'_>, ledger: &mut Ledger) {
+    if let Ok(Message::Notification(notification)) = context.tracked.message
+        && context.by_server()
+        && context.revision.is_some()
+        && let Err(ShapeError { path, what }) = values::notification(notification)
+    {
+        context.fail_in(ledger, &RESULT_SHAPE, &path, what);
+    }
     let (Ok(Message::Response(response)), Relation::Response { operation, .. }) =
         (context.tracked.message, context.tracked.relation)
     else {
@@ -59,7 +66,8 @@ pub(super) fn message(context: &MessageContext<'_>, ledger: &mut Ledger) {
         _ => return,
     };
     ledger.inspected(&RESULT_SHAPE);
-    if let Err(ShapeError { path, what }) = read {
+    let is_modern = context.is_modern();
+    if let Err(ShapeError { path, what }) = read.and_then(|()| values::check(&operation.method, result, is_modern)) {
         let detail = format!("{}: {}", operation.method, shown(what.as_bytes(), 120));
         context.fail_in(ledger, &RESULT_SHAPE, &path, detail);
     }
@@ -88,10 +96,10 @@ const EMPTY: [&str; 4] = ["ping", "logging/setLevel", "resources/subscribe", "re
 /// The content types of the latest revision. Earlier revisions have fewer.
 const KINDS: [&str; 5] = ["text", "image", "audio", "resource_link", "resource"];
 
-struct ShapeError {
+pub(super) struct ShapeError {
     /// A JSON Pointer into the message.
-    path: String,
-    what: String,
+    pub(super) path: String,
+    pub(super) what: String,
 }
 
 /// Reads a result with a list. The elements of a long list are read one by one, because all of them together could take

@@ -8,7 +8,7 @@ use crate::frames::{FrameLimits, Streams};
 use crate::pipeline::ObserverSink;
 
 /// Returns the findings in a transcript, each as check, party and frame.
-fn found(transcript: &str) -> Vec<String> {
+pub(super) fn found(transcript: &str) -> Vec<String> {
     let line = |finding: &Finding| {
         let frame = finding.location.frame.map_or("-".to_owned(), |frame| frame.to_string());
         format!("{} {} {frame}", finding.check.id, finding.party.as_str())
@@ -16,7 +16,7 @@ fn found(transcript: &str) -> Vec<String> {
     findings(transcript).iter().map(line).collect()
 }
 
-fn findings(transcript: &str) -> Vec<Finding> {
+pub(super) fn findings(transcript: &str) -> Vec<Finding> {
     let mut observed = ObserverSink::new(Inspector::new());
     let mut streams = Streams::new(FrameLimits { frame: 1 << 20, depth: 64 });
     for entry in read(transcript.as_bytes()).expect("a transcript") {
@@ -28,15 +28,15 @@ fn findings(transcript: &str) -> Vec<Finding> {
     outcomes.into_iter().flat_map(|outcome| outcome.findings().to_vec()).collect()
 }
 
-const NOTHING: [&str; 0] = [];
+pub(super) const NOTHING: [&str; 0] = [];
 
 /// A handshake of three frames.
-const OPEN: &str = r#"> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}
+pub(super) const OPEN: &str = r#"> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}
 < {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 "#;
 
-fn found_after_handshake(transcript: &str) -> Vec<String> {
+pub(super) fn found_after_handshake(transcript: &str) -> Vec<String> {
     found(&format!("{OPEN}{transcript}"))
 }
 
@@ -124,7 +124,7 @@ fn progress_must_increase_and_belong_to_a_request() {
 }
 
 /// Returns a request with the metadata of the modern era.
-fn ask(id: u32, method: &str) -> String {
+pub(super) fn ask(id: u32, method: &str) -> String {
     let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
     format!("> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{{{meta}}}}}\n")
 }
@@ -254,4 +254,112 @@ fn a_request_before_the_handshake_is_a_should_of_its_sender() {
     assert_eq!(rules.len(), 2, "{rules:?}");
     assert!(rules[0].starts_with("SHOULD of the client: MCP ") && rules[0].contains("basic/lifecycle"), "{rules:?}");
     assert!(rules[1].starts_with("SHOULD of the server: MCP ") && rules[1].contains("other than pings"), "{rules:?}");
+}
+
+/// A process that its host ended with a signal ended normally, whatever its exit code is.
+#[test]
+fn an_exit_after_a_signal_of_the_host_is_not_judged() {
+    for end in [
+        "@ eof >\n@ signal 15\n@ exit code 143",
+        "@ eof >\n@ signal 2\n@ exit code 1",
+        "@ signal 2 received\n@ exit code 1",
+        "@ signal 15\n@ exit signal 11",
+        "@ exit code 130",
+        // The signal can reach the tap last.
+        "@ exit code 1\n@ signal 15 received",
+    ] {
+        assert_eq!(found_after_handshake(end), NOTHING, "{end}");
+    }
+    assert_eq!(found_after_handshake("@ eof >\n@ exit code 1"), ["exit-code server -"]);
+    assert_eq!(found_after_handshake("@ signal 10\n@ exit code 1"), ["stays-alive server 1"]);
+    let talks_on = "@ signal 2\n> {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n@ exit code 1";
+    assert_eq!(found_after_handshake(talks_on), ["stays-alive server 1"]);
+}
+
+/// A modern session with one `subscriptions/listen` of frame 3, and these messages after it.
+fn listening(messages: &str) -> Vec<String> {
+    let discovered = r#"< {"jsonrpc":"2.0","id":0,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true}},"ttlMs":0,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}}"#;
+    let filter = r#""params":{"notifications":{"toolsListChanged":true},"#;
+    let listen = ask(7, "subscriptions/listen").replace(r#""params":{"#, filter);
+    found(&format!("{}{discovered}\n{listen}{messages}", ask(0, "server/discover")))
+}
+
+fn tagged(method: &str, params: &str) -> String {
+    let tag = r#""_meta":{"io.modelcontextprotocol/subscriptionId":7}"#;
+    format!("< {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/{method}\",\"params\":{{{params}{tag}}}}}\n")
+}
+
+#[test]
+fn a_notification_that_crosses_the_cancellation_of_its_subscription_is_no_fault() {
+    let ack = tagged("subscriptions/acknowledged", r#""notifications":{"toolsListChanged":true},"#);
+    let change = tagged("tools/list_changed", "");
+    let cancel = r#"> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#;
+    assert_eq!(listening(&format!("{ack}{change}{cancel}\n{change}")), NOTHING);
+    assert_eq!(listening(&format!("{change}{ack}{cancel}\n")), ["listen-acknowledged server 4"]);
+    let end = r#"< {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":7}}}"#;
+    assert_eq!(listening(&format!("{ack}{end}\n")), NOTHING);
+    assert_eq!(listening(&format!("{ack}{end}\n{change}")), ["listen-acknowledged server 6"]);
+}
+
+#[test]
+fn a_subscription_gets_only_what_it_requested() {
+    let ack = tagged("subscriptions/acknowledged", r#""notifications":{"toolsListChanged":true},"#);
+    assert_eq!(listening(&format!("{ack}{}", tagged("prompts/list_changed", ""))), ["listen-acknowledged server 5"]);
+    assert_eq!(listening(&tagged("subscriptions/acknowledged", "")), ["listen-acknowledged server 4"]);
+    let more = tagged("subscriptions/acknowledged", r#""notifications":{"promptsListChanged":true},"#);
+    assert_eq!(listening(&more), ["listen-acknowledged server 4"]);
+    let end = r#"< {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}"#;
+    assert_eq!(listening(&format!("{ack}{end}")), ["listen-acknowledged server 5"]);
+}
+
+#[test]
+fn members_of_a_result_have_values_of_the_schema() {
+    let shape = |method: &str, result: &str| {
+        let asked = format!("> {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",\"params\":{{\"name\":\"t\"}}}}");
+        let session = format!("{asked}\n< {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{result}}}");
+        let found = findings(&format!("{OPEN}{session}"));
+        found.iter().filter(|it| it.check.id == "result-shape").filter_map(|it| it.path.clone()).collect::<Vec<_>>()
+    };
+    let tool = |members: &str| {
+        shape("tools/list", &format!(r#"{{"tools":[{{"name":"t","inputSchema":{{"type":"object"}}{members}}}]}}"#))
+    };
+    assert_eq!(tool(r#","x":null,"inputSchema2":null,"_meta":{"a":null}"#), NOTHING);
+    assert_eq!(tool(r#","title":null"#), ["/result/tools/0/title"]);
+    assert_eq!(tool(r#","annotations":{"readOnlyHint":null}"#), ["/result/tools/0/annotations/readOnlyHint"]);
+    let called = |content: &str| shape("tools/call", &format!(r#"{{"content":[{content}]}}"#));
+    let image = |data: &str| called(&format!(r#"{{"type":"image","mimeType":"image/png","data":"{data}"}}"#));
+    assert_eq!(image(r"aGk\/aGk="), NOTHING);
+    assert_eq!(image("data:image/png;base64,aGk="), ["/result/content/0/data"]);
+    let text = |annotations: &str| called(&format!(r#"{{"type":"text","text":"","annotations":{annotations}}}"#));
+    assert_eq!(text(r#"{"priority":1e0}"#), NOTHING);
+    assert_eq!(text(r#"{"priority":7}"#), ["/result/content/0/annotations/priority"]);
+    let read = |uri: &str| shape("resources/read", &format!(r#"{{"contents":[{{"uri":"{uri}","text":""}}]}}"#));
+    assert_eq!(read("urn:x"), NOTHING);
+    assert_eq!(read("notes/a.md"), ["/result/contents/0/uri"]);
+    let template = |text: &str| {
+        shape(
+            "resources/templates/list",
+            &format!(r#"{{"resourceTemplates":[{{"name":"t","uriTemplate":"{text}"}}]}}"#),
+        )
+    };
+    assert_eq!(template("x:/{a}/{+b}"), NOTHING);
+    assert_eq!(template("x:/{a"), ["/result/resourceTemplates/0/uriTemplate"]);
+    let completed = |count: usize| {
+        let values = vec!["\"v\""; count].join(",");
+        shape("completion/complete", &format!(r#"{{"completion":{{"values":[{values}]}}}}"#))
+    };
+    assert_eq!(completed(100), NOTHING);
+    assert_eq!(completed(101), ["/result/completion/values"]);
+}
+
+#[test]
+fn a_log_message_has_a_level_and_data() {
+    let log = |params: &str| {
+        let session = format!("< {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{params}}}");
+        let found = findings(&format!("{OPEN}{session}"));
+        found.iter().filter(|it| it.check.id == "result-shape").map(|it| it.detail.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(log(r#"{"level":"warning","data":null}"#), NOTHING);
+    assert_eq!(log(r#"{"level":"warn","data":"x"}"#).len(), 1);
+    assert_eq!(log(r#"{"level":"info","message":"x"}"#), ["notifications/message: data is missing"]);
 }

@@ -11,8 +11,9 @@ use serde_json::Value;
 use super::pages::Pages;
 use super::{MessageContext, is_complete};
 use crate::check::catalogue::tools::{OUTPUT_SCHEMA, TOOL_NAMES, TOOL_SCHEMAS};
+use crate::check::excerpt::Fault;
 use crate::check::ledger::{Ledger, SkipReason};
-use crate::check::schema::Schema;
+use crate::check::schema::{Schema, SchemaMismatch};
 use crate::operations::{Operation, Relation, member};
 use crate::text::shown;
 use crate::tree::{MAX_TREE_VALUES, small_tree};
@@ -206,9 +207,10 @@ impl ToolChecks {
         }
         ledger.inspected(&OUTPUT_SCHEMA);
         let (Ok(value), Some(schema)) = (content.to::<Value>(), compiled.get(schema)) else { return };
-        if let Err(why) = schema.check(&value) {
+        if let Err(SchemaMismatch { pointer, why }) = schema.check(&value) {
             let detail = format!("the result of {shown_name}: {}", shown(why.as_bytes(), 160));
-            context.fail_in(ledger, &OUTPUT_SCHEMA, "/result/structuredContent", detail);
+            let finding = context.finding(&OUTPUT_SCHEMA, 0, detail).at(CONTENT_PATH);
+            context.note_with(ledger, finding, Fault::Member(&format!("{CONTENT_PATH}{pointer}")));
         }
     }
 }
@@ -284,6 +286,8 @@ fn bad_name(name: &str, revision: Option<Revision>) -> Option<&'static str> {
     }
 }
 
+/// The JSON Pointer of the structured result of a tool.
+const CONTENT_PATH: &str = "/result/structuredContent";
 /// The maximum number of servers and sessions whose lists are kept; more than any host has.
 const MAX_LISTS: usize = 256;
 /// The maximum number of tools that are checked in each list and kept for each server; more than a model can choose

@@ -7,6 +7,8 @@ use super::MessageContext;
 use crate::check::catalogue::Check;
 use crate::check::catalogue::envelope::{ANSWERED_ONCE, ID_FIDELITY, JSONRPC_MESSAGES, NOTIFICATION_SILENCE};
 use crate::check::catalogue::framing::STDOUT_PURITY;
+use crate::check::excerpt::Fault;
+use crate::check::finding::LAST_REQUEST;
 use crate::operations::Relation;
 use crate::text::shown;
 
@@ -14,25 +16,43 @@ use crate::text::shown;
 pub(super) struct EnvelopeViolation {
     pub(super) check: &'static Check,
     pub(super) at: usize,
+    pub(super) fault: Fault<'static>,
     pub(super) detail: String,
+    /// The number of the operation whose request shows the violation, with its id.
+    pub(super) request: Option<u64>,
     /// Whether the transport lost a part of the message, so that the sender is not at fault.
     pub(super) by_carrier: bool,
 }
 
+/// The last request of a side.
+pub(super) struct LastRequest {
+    /// The id, as JSON text.
+    pub(super) id: String,
+    /// The number of the request's operation.
+    pub(super) operation: u64,
+}
+
 /// Returns the violation of a message, if there is one. `was_notified` is true if the receiver has sent a notification
-/// before. `last_request` is the id of the receiver's last request, unless that request is answered.
+/// before. `last_request` is the receiver's last request, unless that request is answered.
 pub(super) fn violation(
     context: &MessageContext<'_>,
     was_notified: bool,
-    last_request: Option<&str>,
+    last_request: Option<&LastRequest>,
 ) -> Option<EnvelopeViolation> {
     let tracked = context.tracked;
-    let violation = |check, at, detail: String| Some(EnvelopeViolation { check, at, detail, by_carrier: false });
+    let violation = |check, at, detail: String| {
+        let fault = Fault::Byte(at);
+        Some(EnvelopeViolation { check, at, fault, detail, request: None, by_carrier: false })
+    };
+    let of_id = |check, at, request, detail: String| {
+        let fault = Fault::Member("/id");
+        Some(EnvelopeViolation { check, at, fault, detail, request, by_carrier: false })
+    };
     // A response without an id is for a notification or for a request. `EnvelopeChecks` decides which, after the other
     // requests are answered.
     let without_id = |at| match was_notified {
-        true => violation(&NOTIFICATION_SILENCE, at, AFTER_NOTIFICATION.to_owned()),
-        false => violation(&ID_FIDELITY, at, WITHOUT_ID.to_owned()),
+        true => of_id(&NOTIFICATION_SILENCE, at, None, AFTER_NOTIFICATION.to_owned()),
+        false => of_id(&ID_FIDELITY, at, None, WITHOUT_ID.to_owned()),
     };
     match (tracked.message, tracked.relation) {
         (Err(invalid), relation) => {
@@ -59,25 +79,26 @@ pub(super) fn violation(
             }
             // The stream ended inside the message, so the carrier lost the rest.
             let by_carrier = is_truncated;
-            let detail = invalid.rule.to_string();
-            Some(EnvelopeViolation { check: &JSONRPC_MESSAGES, at: invalid.at, detail, by_carrier })
+            let violation = violation(&JSONRPC_MESSAGES, invalid.at, invalid.rule.to_string())?;
+            Some(EnvelopeViolation { by_carrier, ..violation })
         }
         (Ok(_), Relation::Response { operation, .. }) => {
             let round = operation.rounds.last()?;
             let ids = [round.id.as_str(), round.other_id()?.as_str()];
             let [requested, answered] = ids.map(|id| shown(id.as_bytes(), 60));
-            violation(&ID_FIDELITY, 0, format!("the response has id {answered}, the request has id {requested}"))
+            let detail = format!("the response has id {answered}, the request has id {requested}");
+            of_id(&ID_FIDELITY, 0, Some(operation.number), detail)
         }
         (Ok(_), Relation::Duplicate) => {
-            violation(&ANSWERED_ONCE, 0, "the request with this id is already answered".to_owned())
+            of_id(&ANSWERED_ONCE, 0, None, "the request with this id is already answered".to_owned())
         }
         (Ok(Message::OrphanError(_)), Relation::Unsolicited) => without_id(0),
         (Ok(Message::Response(response)), Relation::Unsolicited) => {
             let mut detail = format!("response id {} matches no request", shown(response.id.as_str().as_bytes(), 60));
-            if let Some(id) = last_request {
-                detail.push_str(&format!("; the last request was sent with id {}", shown(id.as_bytes(), 60)));
+            if let Some(LastRequest { id, .. }) = last_request {
+                detail.push_str(&format!("{LAST_REQUEST}{}", shown(id.as_bytes(), 60)));
             }
-            violation(&ID_FIDELITY, 0, detail)
+            of_id(&ID_FIDELITY, 0, last_request.map(|request| request.operation), detail)
         }
         _ => None,
     }

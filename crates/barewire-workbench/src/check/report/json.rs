@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{Report, Subject};
-use crate::check::finding::Finding;
+use crate::check::excerpt::Excerpt;
+use crate::check::finding::{Finding, Location};
 use crate::check::ledger::{CheckOutcome, Status};
 use crate::text::safe_json;
 
@@ -14,7 +15,10 @@ pub(super) fn json(report: &Report) -> String {
         "version": 1,
         "subject": subject(&report.subject),
         "verdict": report.verdict().as_str(),
-        "fail_on": report.fail_on.as_str(),
+        "fail_on": report.threshold.fail_on.as_str(),
+        "strict": report.threshold.counts_sdk,
+        "sdk": report.sdk(),
+        "marks": report.marks,
         "checks": checks,
         "stale": stale,
     });
@@ -55,6 +59,20 @@ fn check(report: &Report, outcome: &CheckOutcome) -> Value {
     value
 }
 
+/// Returns an excerpt with its location, and the range of the fault in its text, in characters.
+pub(super) fn excerpt(excerpt: &Excerpt) -> Value {
+    let (text, fault) = excerpt.text();
+    let Location { channel, stream, frame, offset, .. } = &excerpt.location;
+    json!({
+        "channel": channel,
+        "stream": stream,
+        "frame": frame,
+        "offset": offset,
+        "text": text,
+        "fault": fault.map(|fault| [fault.start, fault.end]),
+    })
+}
+
 fn finding(report: &Report, finding: &Finding) -> Value {
     let Finding { party, detail, location, evidence, path, .. } = finding;
     json!({
@@ -66,7 +84,12 @@ fn finding(report: &Report, finding: &Finding) -> Value {
         "offset": location.offset,
         "path": path,
         "evidence": evidence,
+        "request": finding.request.as_ref().map(excerpt),
+        "response": finding.response.as_ref().map(excerpt),
+        "unanswered": finding.is_unanswered,
         "known": report.is_known(finding),
+        "origin": finding.origin.as_str(),
+        "fixed_in": finding.origin.fixed_in(),
         "severity": finding.severity().as_str(),
         "level": finding.level().as_str(),
         "revision": finding.revision,

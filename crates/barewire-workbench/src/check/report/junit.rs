@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use super::Report;
+use crate::check::evidence::EvidenceLine;
 use crate::check::ledger::Status;
+use crate::text::MAX_LINE_WIDTH;
 use crate::xml::escape;
 
 pub(super) fn junit(report: &Report) -> String {
@@ -28,8 +30,9 @@ pub(super) fn junit(report: &Report) -> String {
                     let place = finding.location.text();
                     push(&mut text, format_args!("{}: {} [{place}]{known}\n", finding.party.as_str(), finding.detail));
                     push(&mut text, format_args!("  rule: {}\n", finding.rule_text()));
-                    if !finding.evidence.is_empty() {
-                        push(&mut text, format_args!("  | {}\n", finding.evidence));
+                    push(&mut text, format_args!("  origin: {}\n", report.origin_text(finding)));
+                    for EvidenceLine { label, text: line, .. } in finding.evidence_lines(MAX_LINE_WIDTH) {
+                        push(&mut text, format_args!("  {label}{line}\n"));
                     }
                 }
                 if *more > 0 {

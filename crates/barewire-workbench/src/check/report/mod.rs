@@ -5,6 +5,7 @@ mod junit;
 mod sarif;
 mod text;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
@@ -14,8 +15,10 @@ use barewire_proto::transcript::Escaped;
 use super::baseline::{Baseline, KnownFinding};
 use super::catalogue::Severity;
 use super::finding::Finding;
+use super::host::HostSummary;
 use super::ledger::{CheckOutcome, SkipReason, Status};
 use super::live::ServerSummary;
+use super::origin::{Marks, RecognisedSdk};
 use super::selection::Selection;
 use crate::Advice;
 use crate::secrets::Redactor;
@@ -27,12 +30,25 @@ use crate::text::{Plain, Style, shown};
 pub struct Report {
     pub(super) subject: Subject,
     pub(super) outcomes: Vec<CheckOutcome>,
-    pub(super) fail_on: Severity,
+    pub(super) threshold: Threshold,
+    /// The SDK that the server is built on, if it was recognised.
+    pub(super) sdk: Option<RecognisedSdk>,
+    /// How the server answers, redacted.
+    pub(super) marks: Marks,
     pub(super) advice_text: fn(&Advice) -> String,
     /// The findings of the baseline.
     pub(super) known: Vec<KnownFinding>,
     /// The findings of the baseline that were not found in this run.
     pub(super) stale: Vec<KnownFinding>,
+}
+
+/// The findings that make the verdict [`Verdict::Fail`].
+#[derive(Clone, Copy)]
+pub(crate) struct Threshold {
+    /// The lowest severity.
+    pub(super) fail_on: Severity,
+    /// Whether the findings of the SDK count too.
+    pub(super) counts_sdk: bool,
 }
 
 /// The server or capture that was checked.
@@ -51,6 +67,7 @@ pub(super) enum SubjectKind {
     Stdio,
     Http,
     Memory,
+    Host,
 }
 
 impl SubjectKind {
@@ -60,6 +77,7 @@ impl SubjectKind {
             Self::Stdio => "stdio",
             Self::Http => "http",
             Self::Memory => "memory",
+            Self::Host => "host",
         }
     }
 }
@@ -68,9 +86,10 @@ impl SubjectKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a run passes, fails or is incomplete")]
 pub enum Verdict {
-    /// No finding makes the run fail: each is in the baseline, or less severe than [`fail_on`](super::Checks::fail_on).
+    /// No finding makes the run fail: each is in the baseline, less severe than [`fail_on`](super::Checks::fail_on), or
+    /// caused by the SDK of the server, which counts only if [`strict`](super::Checks::strict) is set.
     Pass,
-    /// A finding is not in the baseline and at least as severe as `fail_on`, or an entry of the baseline was not found.
+    /// A finding that counts is not in the baseline and at least as severe as `fail_on`, or an entry of the baseline was not found.
     Fail,
     /// Nothing makes the run fail, but a check could not run, or there was nothing to inspect.
     Incomplete,
@@ -99,6 +118,23 @@ impl Subject {
         Self::live("a server in this process".to_owned(), SubjectKind::Memory, summary, &effort)
     }
 
+    pub(super) fn host(summary: &HostSummary) -> Self {
+        let HostSummary { names, revisions, capabilities, methods, starts, frames } = summary;
+        let listed = |set: &BTreeSet<String>, nothing: &str| match set.is_empty() {
+            true => nothing.to_owned(),
+            false => set.iter().map(String::as_str).collect::<Vec<_>>().join(", "),
+        };
+        let what = format!("host: {}", listed(names, "no name"));
+        let times = if *starts == 1 { "once".to_owned() } else { format!("{starts} times") };
+        let about = format!(
+            "speaks {}; declares {}; sent {}; started the probe {times}",
+            listed(revisions, "no revision"),
+            listed(capabilities, "no capability"),
+            listed(methods, "no request"),
+        );
+        Self { what: shown(what.as_bytes(), MAX_NAME), about, kind: SubjectKind::Host, is_seen: *frames > 0 }
+    }
+
     fn live(what: String, kind: SubjectKind, summary: &ServerSummary, effort: &str) -> Self {
         let mut revisions: Vec<_> = summary.legacy.iter().map(|it| it.as_str()).collect();
         if summary.is_modern {
@@ -118,7 +154,7 @@ impl Report {
         subject: Subject,
         outcomes: Vec<CheckOutcome>,
         selection: &Selection,
-        fail_on: Severity,
+        threshold: Threshold,
         advice_text: fn(&Advice) -> String,
         redactor: &mut Redactor,
     ) -> Self {
@@ -128,17 +164,37 @@ impl Report {
         }
         let about = redactor.shown(subject.about.as_bytes(), MAX_REASON);
         let subject = Subject { about, ..subject };
-        Self { subject, outcomes, fail_on, advice_text, known: Vec::new(), stale: Vec::new() }
+        let (sdk, marks) = (None, Marks::new());
+        Self { subject, outcomes, threshold, sdk, marks, advice_text, known: Vec::new(), stale: Vec::new() }
     }
 
-    /// Applies a baseline: a finding in the baseline does not make the run fail, but an entry that was not found does.
+    /// Recognises the SDK of the server by how the server answers, and sets the origin of each finding.
+    pub(super) fn with_sdk(mut self, marks: &Marks, redactor: &mut Redactor) -> Self {
+        self.sdk = RecognisedSdk::of(marks);
+        if let Some(sdk) = &self.sdk {
+            sdk.assign(&mut self.outcomes);
+        }
+        let redacted = marks.iter().map(|(mark, text)| (*mark, redactor.shown(text.as_bytes(), MAX_REASON)));
+        self.marks = redacted.collect();
+        self
+    }
+
+    /// Returns the name of the SDK that the server is built on, if it was recognised by how the server answers.
+    pub fn sdk(&self) -> Option<String> {
+        self.sdk.as_ref().map(RecognisedSdk::name)
+    }
+
+    /// Applies a baseline: a finding in the baseline does not make the run fail, but an entry that was not found does,
+    /// unless it depends on timing.
     pub fn apply_baseline(&mut self, baseline: Baseline) {
         let found: Vec<KnownFinding> = self.findings().map(KnownFinding::of).collect();
         let ran = |known: &KnownFinding| {
             let outcome = self.outcomes.iter().find(|outcome| outcome.check.id == known.check);
             outcome.is_some_and(|it| matches!(it.status, Status::Pass { .. } | Status::Fail { .. }))
         };
-        self.stale = baseline.findings.iter().filter(|known| !found.contains(known) && ran(known)).cloned().collect();
+        let is_found = |known: &KnownFinding| found.iter().any(|it| it.is(known));
+        let is_stale = |known: &&KnownFinding| !known.sometimes && !is_found(known) && ran(known);
+        self.stale = baseline.findings.iter().filter(is_stale).cloned().collect();
         self.known = baseline.findings;
     }
 
@@ -149,15 +205,24 @@ impl Report {
 
     /// Whether a finding is in the baseline.
     pub fn is_known(&self, finding: &Finding) -> bool {
-        self.known.contains(&KnownFinding::of(finding))
+        let finding = KnownFinding::of(finding);
+        self.known.iter().any(|known| known.is(&finding))
+    }
+
+    /// Returns the origin of a finding in words.
+    pub(super) fn origin_text(&self, finding: &Finding) -> String {
+        let name = self.sdk().filter(|_| finding.origin.is_sdk());
+        let fixed = finding.origin.fixed_in().map(|version| format!(", gone in {version}")).unwrap_or_default();
+        name.map_or_else(|| finding.origin.as_str().to_owned(), |name| format!("sdk ({name}{fixed})"))
     }
 
     pub(super) fn counts(&self, outcome: &CheckOutcome) -> bool {
         let Status::Fail { findings, has_more_kinds, .. } = &outcome.status else { return false };
-        let is_severe = |finding: &&Finding| finding.severity() >= self.fail_on;
-        // The findings that were only counted are taken for as severe as the worst of the others.
-        *has_more_kinds && outcome.severity() >= self.fail_on
-            || findings.iter().filter(is_severe).any(|it| !self.is_known(it))
+        let Threshold { fail_on, counts_sdk } = self.threshold;
+        let is_relevant = |it: &&Finding| it.severity() >= fail_on && (counts_sdk || !it.origin.is_sdk());
+        // The findings that were only counted are taken for the author's, and as severe as the worst of the others.
+        *has_more_kinds && outcome.severity() >= fail_on
+            || findings.iter().filter(is_relevant).any(|it| !self.is_known(it))
     }
 
     /// Whether a failed check has a finding that is not in the baseline; `None` if the check has not failed.
@@ -169,6 +234,11 @@ impl Report {
     /// Whether the verdict is [`Verdict::Pass`].
     pub fn is_clean(&self) -> bool {
         self.verdict() == Verdict::Pass
+    }
+
+    /// Returns the number of definitions that were written to the pin file; `None` if it was not written.
+    pub fn pinned(&self) -> Option<u64> {
+        self.outcomes.iter().find_map(|outcome| outcome.measure.as_ref()?.get("pinned")?.as_u64())
     }
 
     /// Returns the result of the run.
@@ -201,6 +271,12 @@ impl Report {
     /// Returns the report as SARIF 2.1.0. `exit_code` is the exit code of the program that writes the report.
     pub fn sarif(&self, exit_code: Option<u8>) -> String {
         sarif::sarif(self, exit_code)
+    }
+
+    /// Returns the failed checks: those of the author, then those whose findings are all of the SDK.
+    pub(super) fn failures(&self) -> (Vec<&CheckOutcome>, Vec<&CheckOutcome>) {
+        let failures = self.outcomes.iter().filter(|outcome| matches!(outcome.status, Status::Fail { .. }));
+        failures.partition(|outcome| !outcome.is_of_sdk())
     }
 
     /// Returns the number of failed checks whose findings are all in the baseline.

@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::json::excerpt;
 use super::{Report, SubjectKind, Verdict};
 use crate::check::catalogue::{Check, Reference, Severity, all};
+use crate::check::evidence::EvidenceLine;
 use crate::check::finding::Finding;
 use crate::check::ledger::Status;
-use crate::text::safe_json;
+use crate::text::{MAX_LINE_WIDTH, safe_json};
 
 pub(super) fn sarif(report: &Report, exit_code: Option<u8>) -> String {
     let rules: Vec<&Check> = all().collect();
@@ -37,7 +39,7 @@ pub(super) fn sarif(report: &Report, exit_code: Option<u8>) -> String {
                 "rules": rules.iter().map(|check| rule(check)).collect::<Vec<_>>(),
             }},
             "invocations": [invocation],
-            "properties": {"subject": report.subject.what, "about": report.subject.about},
+            "properties": {"subject": report.subject.what, "about": report.subject.about, "sdk": report.sdk()},
             "columnKind": "unicodeCodePoints",
             "results": results,
         }],
@@ -75,11 +77,11 @@ fn rule(check: &Check) -> Value {
 }
 
 fn result(report: &Report, finding: &Finding, index: Option<usize>) -> Value {
-    let Finding { check, party, detail, location, evidence, path, .. } = finding;
+    let Finding { check, party, detail, location, path, .. } = finding;
     let mut text = format!("{} (at fault: {}): {detail}", check.sentence, party.as_str());
     text.push_str(&format!("\nrule: {}", finding.rule_text()));
-    if !evidence.is_empty() {
-        text.push_str(&format!("\nevidence: {evidence}"));
+    for EvidenceLine { label, text: line, .. } in finding.evidence_lines(MAX_LINE_WIDTH) {
+        text.push_str(&format!("\n{label}{line}"));
     }
     let mut sarif_location = json!({
         "logicalLocations": [{
@@ -103,6 +105,8 @@ fn result(report: &Report, finding: &Finding, index: Option<usize>) -> Value {
         "partialFingerprints": {"barewire/v1": finding.fingerprint()},
         "properties": {
             "party": party.as_str(),
+            "origin": finding.origin.as_str(),
+            "fixedIn": finding.origin.fixed_in(),
             "frame": location.frame,
             "offset": location.offset,
             "channel": location.channel,
@@ -111,6 +115,9 @@ fn result(report: &Report, finding: &Finding, index: Option<usize>) -> Value {
             "source": finding.sentence().map(|sentence| sentence.label(finding.revision)),
             "url": finding.sentence().map(|sentence| sentence.url(finding.revision)),
             "revision": finding.revision,
+            "request": finding.request.as_ref().map(excerpt),
+            "response": finding.response.as_ref().map(excerpt),
+            "unanswered": finding.is_unanswered,
         },
     });
     if let Some(index) = index {

@@ -6,6 +6,7 @@ use std::fmt::Display;
 use super::{Report, SubjectKind, Verdict};
 use crate::Advice;
 use crate::check::catalogue::Severity;
+use crate::check::evidence::EvidenceLine;
 use crate::check::finding::Finding;
 use crate::check::ledger::{CheckOutcome, SkipReason, Status};
 use crate::text::{Style, Tone, wrap};
@@ -31,11 +32,15 @@ impl TextWriter<'_> {
         // Checks that depend on a failed check are skipped, so the remaining failures can be sorted by severity.
         let mut worst: Vec<&CheckOutcome> = report.outcomes.iter().collect();
         worst.sort_by_key(|outcome| (Reverse(outcome.severity()), outcome.level()));
-        for outcome in worst {
+        for outcome in &worst {
             if let Status::Fail { findings, more, .. } = &outcome.status {
-                self.failed(outcome, findings, *more);
+                let of_author: Vec<&Finding> = findings.iter().filter(|it| !it.origin.is_sdk()).collect();
+                if !outcome.is_of_sdk() {
+                    self.failed(outcome, &of_author, *more);
+                }
             }
         }
+        self.of_sdk(&worst);
         self.incomplete();
         for stale in &report.stale {
             let label = self.style.paint(Tone::Bad, "STALE");
@@ -63,13 +68,61 @@ impl TextWriter<'_> {
         }
     }
 
-    fn failed(&mut self, outcome: &CheckOutcome, findings: &[Finding], more: u64) {
+    /// Writes the findings of the SDK: a line for each check or, if the report is verbose, all of them.
+    fn of_sdk(&mut self, outcomes: &[&CheckOutcome]) {
+        let report = self.report;
+        let is_of_sdk = |finding: &&Finding| finding.origin.is_sdk();
+        let found: Vec<(&CheckOutcome, Vec<&Finding>)> = outcomes
+            .iter()
+            .map(|outcome| (*outcome, outcome.findings().iter().filter(is_of_sdk).collect::<Vec<_>>()))
+            .filter(|(_, findings)| !findings.is_empty())
+            .collect();
+        let Some(sdk) = report.sdk().filter(|_| !found.is_empty()) else { return };
+        let label = self.style.paint(Tone::Noted, "SDK  ");
+        let is_counted = report.threshold.counts_sdk;
+        let counted = if is_counted { "They count" } else { "They do not count" };
+        let shown = match self.verbose || is_counted {
+            true => String::new(),
+            false => format!("; {}", (report.advice_text)(&Advice::ShowSdkFindings)),
+        };
+        let text = format!(
+            "The server looks like one on the {sdk}, and any server on it has these findings. {counted}{shown}."
+        );
+        let room = self.style.width().saturating_sub(LABEL_WIDTH);
+        for (index, line) in wrap(&text, room).iter().enumerate() {
+            let label = if index == 0 { label.clone() } else { " ".repeat(LABEL_WIDTH - 1) };
+            self.line(format_args!("{label} {line}"));
+        }
+        if self.verbose {
+            self.line("");
+            found.iter().for_each(|(outcome, findings)| self.failed(outcome, findings, 0));
+            return;
+        }
+        for (outcome, findings) in &found {
+            let severity = findings.iter().map(|it| it.severity()).max().unwrap_or(outcome.check.severity).as_str();
+            let count = if findings.len() > 1 { format!(" ({} times)", findings.len()) } else { String::new() };
+            let mut fixed = findings.iter().filter_map(|it| it.origin.fixed_in());
+            let fixed = fixed.next().map(|version| format!("; gone in {version} of the SDK")).unwrap_or_default();
+            let line = format!("{} ({severity}): {}{count}{fixed}", outcome.check.id, outcome.check.sentence);
+            self.wrapped("      - ", &line);
+        }
+        self.line("");
+    }
+
+    fn failed(&mut self, outcome: &CheckOutcome, findings: &[&Finding], more: u64) {
         let (report, check) = (self.report, outcome.check);
         // Findings that are not in the baseline come first.
-        let (known, new): (Vec<_>, Vec<_>) = findings.iter().partition(|finding| report.is_known(finding));
-        let (tone, label) = if new.is_empty() { (Tone::Noted, "KNOWN") } else { (Tone::Bad, "FAIL ") };
+        let (known, new): (Vec<&Finding>, Vec<&Finding>) =
+            findings.iter().partition(|finding| report.is_known(finding));
+        let is_of_sdk = findings.iter().any(|finding| finding.origin.is_sdk());
+        let (tone, label) = match new.is_empty() {
+            true => (Tone::Noted, "KNOWN"),
+            false if is_of_sdk && !report.threshold.counts_sdk => (Tone::Noted, "SDK  "),
+            false => (Tone::Bad, "FAIL "),
+        };
         let (label, id) = (self.style.paint(tone, label), self.style.paint(Tone::Strong, check.id));
-        let (severity, level) = (outcome.severity().as_str(), outcome.level().as_str());
+        let severity = findings.iter().map(|it| it.severity()).max().unwrap_or(outcome.check.severity).as_str();
+        let level = findings.iter().map(|it| it.level()).min().unwrap_or(outcome.check.level).as_str();
         self.line(format_args!("{label} {id} ({severity}, {level}): {}", check.sentence));
         let shown: Vec<&Finding> = new.into_iter().chain(known).take(SHOWN_FINDINGS).collect();
         for finding in &shown {
@@ -79,9 +132,9 @@ impl TextWriter<'_> {
             if let Some(path) = &finding.path {
                 self.line(format_args!("      at {path}"));
             }
-            if !finding.evidence.is_empty() {
-                let evidence = self.style.paint(Tone::Faint, &finding.evidence);
-                self.line(format_args!("      | {evidence}"));
+            for EvidenceLine { label, text, tone } in finding.evidence_lines(self.style.line_width() - INDENT.len()) {
+                let text = self.style.paint(tone, &text);
+                self.line(format_args!("{INDENT}{label}{text}"));
             }
         }
         let hidden = more + findings.len().saturating_sub(SHOWN_FINDINGS) as u64;
@@ -98,6 +151,9 @@ impl TextWriter<'_> {
         cited.dedup_by_key(words);
         cited.iter().for_each(|finding| self.wrapped("      rule: ", &finding.rule_text()));
         self.wrapped("      fix: ", check.remedy);
+        if let Some(version) = findings.iter().find_map(|it| it.origin.fixed_in()) {
+            self.line(format_args!("      gone in {version} of the SDK"));
+        }
         self.line("");
     }
 
@@ -122,10 +178,13 @@ impl TextWriter<'_> {
             }
         }
         self.reasons(&reasons, "UNKNOWN  ");
-        let is_nothing = report.verdict() == Verdict::Incomplete && !report.subject.is_seen;
+        // A server at a URL that wants a token has said so, and its authorization was checked.
+        let is_said = report.subject.kind == SubjectKind::Http && !reasons.is_empty();
+        let is_nothing = report.verdict() == Verdict::Incomplete && !report.subject.is_seen && !is_said;
         if is_nothing {
             let why = match report.subject.kind {
                 SubjectKind::Capture => "the capture has no frames",
+                SubjectKind::Host => "no host has talked to the probe",
                 _ => "no MCP server responds",
             };
             self.line(format_args!("UNKNOWN  {why}: there is nothing to check"));
@@ -178,8 +237,8 @@ impl TextWriter<'_> {
         let passed = count(|status| matches!(status, Status::Pass { .. }));
         let skipped = count(|status| matches!(status, Status::Skip(_)));
         let incomplete = count(|status| matches!(status, Status::Incomplete(_)));
-        let failures = report.outcomes.iter().filter(|outcome| matches!(outcome.status, Status::Fail { .. }));
-        let failures: Vec<Severity> = failures.map(CheckOutcome::severity).collect();
+        let (yours, theirs) = report.failures();
+        let failures: Vec<Severity> = yours.iter().chain(&theirs).map(|outcome| outcome.severity()).collect();
         let of = |severity: Severity| failures.iter().filter(|it| **it == severity).count();
         let counts = Severity::ALL.into_iter().filter(|severity| of(*severity) > 0);
         let counts: Vec<_> = counts.map(|severity| format!("{} {}", of(severity), severity.as_str())).collect();
@@ -189,9 +248,19 @@ impl TextWriter<'_> {
             (failed, 0) if report.outcomes.iter().any(|outcome| report.counts(outcome)) => {
                 format!("{failed} failed ({by_severity})")
             }
-            (failed, 0) => format!("{failed} failed ({by_severity}), all below {}", report.fail_on.as_str()),
+            (failed, 0) if yours.is_empty() => format!("{failed} failed ({by_severity})"),
+            (failed, 0) if theirs.is_empty() => {
+                format!("{failed} failed ({by_severity}), all below {}", report.threshold.fail_on.as_str())
+            }
+            (failed, 0) => {
+                format!("{failed} failed ({by_severity}), yours all below {}", report.threshold.fail_on.as_str())
+            }
             (failed, known) if failed == known => format!("{failed} failed, all known"),
             (failed, known) => format!("{failed} failed ({by_severity}), {known} of them known"),
+        };
+        let failed = match report.sdk().filter(|_| !theirs.is_empty()) {
+            Some(sdk) => format!("{failed}: {} of yours, {} of the SDK (looks like {sdk})", yours.len(), theirs.len()),
+            None => failed,
         };
         let mut parts = vec![format!("{passed} passed"), failed, format!("{skipped} skipped")];
         match report.stale.len() {
@@ -229,6 +298,10 @@ fn add_reason(reasons: &mut Reasons, reason: String, id: &'static str) {
     }
 }
 
+/// The indentation of the lines of a finding.
+const INDENT: &str = "      ";
+/// The width of the label at the start of a finding, with the space after it.
+const LABEL_WIDTH: usize = 6;
 /// The maximum number of findings that are shown for each check.
 const SHOWN_FINDINGS: usize = 3;
 /// The maximum number of check ids that are shown for each reason.

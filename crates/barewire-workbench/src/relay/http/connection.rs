@@ -13,7 +13,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use barewire::client::http::Dialer;
+use barewire::client::http::{Dialer, Secret};
 use barewire_proto::transcript::{CutReason, Stream};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -21,8 +21,9 @@ use tokio::time::timeout;
 
 use super::RelayObserver;
 use super::exchanges::ConnectionExchanges;
+use super::sent_credentials::SentCredentials;
 use crate::http::decoder::{HttpDecoder, HttpPart};
-use crate::http::head::{HeadRewriter, RequestRefusal, response};
+use crate::http::head::{HeadRewriter, RequestHead, RequestRefusal, response};
 use crate::http::linger;
 
 /// The settings and the observer that all connections share.
@@ -59,7 +60,8 @@ async fn relay(
     exchanges: &ConnectionExchanges,
 ) -> Result<(), RequestRefusal> {
     let (mut from_client, mut to_client) = client.split();
-    let mut requests = Requests::new(context, exchanges);
+    let credentials = SentCredentials::default();
+    let mut requests = Requests::new(context, exchanges, &credentials);
     // We connect to the server only after the first request was received.
     let first = timeout(context.first_head, requests.first(&mut from_client)).await;
     let Some(first) = first.unwrap_or(Ok(None))? else { return Ok(()) };
@@ -69,7 +71,8 @@ async fn relay(
         RequestRefusal::new(BAD_GATEWAY, format!("the request was not passed on: {error}"))
     })?;
     let (from_server, mut to_server) = tokio::io::split(wire);
-    let mut responses = Responses { exchanges, decoder: Some(HttpDecoder::new()), is_silent: true };
+    let decoder = Some(HttpDecoder::new());
+    let mut responses = Responses { context, exchanges, credentials: &credentials, decoder, is_silent: true };
     let ended = {
         let sending = requests.pass_on(first, &mut from_client, &mut to_server);
         let receiving = responses.pass_on(from_server, &mut to_client);
@@ -119,6 +122,7 @@ fn not_passed_on(refusal: &RequestRefusal) -> CutReason {
 struct Requests<'a> {
     context: &'a RelayContext,
     exchanges: &'a ConnectionExchanges,
+    credentials: &'a SentCredentials,
     decoder: HttpDecoder,
     buffer: Vec<u8>,
     out: Vec<u8>,
@@ -139,9 +143,9 @@ enum RequestsEnd {
 }
 
 impl<'a> Requests<'a> {
-    fn new(context: &'a RelayContext, exchanges: &'a ConnectionExchanges) -> Self {
+    fn new(context: &'a RelayContext, exchanges: &'a ConnectionExchanges, credentials: &'a SentCredentials) -> Self {
         let (decoder, buffer) = (HttpDecoder::new(), vec![0; BUFFER_SIZE]);
-        Self { context, exchanges, decoder, buffer, out: Vec::new(), whole: 0, is_refused: false }
+        Self { context, exchanges, credentials, decoder, buffer, out: Vec::new(), whole: 0, is_refused: false }
     }
 
     /// Waits for the first request. Returns its first bytes for the server.
@@ -149,7 +153,7 @@ impl<'a> Requests<'a> {
         while self.out.is_empty() {
             match from.read(&mut self.buffer).await {
                 Ok(0) | Err(_) => return Ok(None),
-                Ok(count) => self.take(count),
+                Ok(count) => self.take(count).await,
             }
             if let Some(refusal) = self.exchanges.refusal() {
                 self.exchanges.end(not_passed_on(&refusal));
@@ -190,14 +194,14 @@ impl<'a> Requests<'a> {
                 }
                 Ok(count) => count,
             };
-            self.take(count);
+            self.take(count).await;
         }
     }
 
     /// Handles bytes from the client. Complete requests before a refused one are passed on and answered first.
-    fn take(&mut self, count: usize) {
+    async fn take(&mut self, count: usize) {
         if !self.is_refused
-            && let Err(refusal) = self.rewrite(count)
+            && let Err(refusal) = self.rewrite(count).await
         {
             self.is_refused = true;
             self.out.truncate(self.whole);
@@ -206,7 +210,7 @@ impl<'a> Requests<'a> {
     }
 
     /// Checks and rewrites the received bytes, and appends them to `out`.
-    fn rewrite(&mut self, count: usize) -> Result<(), RequestRefusal> {
+    async fn rewrite(&mut self, count: usize) -> Result<(), RequestRefusal> {
         self.whole = 0;
         let mut input = &self.buffer[..count];
         if self.exchanges.is_upgraded() {
@@ -223,7 +227,10 @@ impl<'a> Requests<'a> {
                 None => return Ok(()),
                 Some(HttpPart::Head(head)) => {
                     let request = self.context.rewriter.request(&head);
-                    let request = request.inspect_err(|refusal| self.exchanges.refused(&refusal.why))?;
+                    let mut request = request.inspect_err(|refusal| self.exchanges.refused(&refusal.why))?;
+                    let authorized = authorize(&mut request, &self.context.dialer).await;
+                    let credentials = authorized.inspect_err(|refusal| self.exchanges.refused(&refusal.why))?;
+                    self.credentials.sent(credentials);
                     self.exchanges.request_head(&request);
                     self.decoder.set_body(request.follows);
                     self.out.extend_from_slice(&request.head);
@@ -244,8 +251,25 @@ impl<'a> Requests<'a> {
     }
 }
 
+/// Adds the credentials of the server's sign-in to a request that has none, if it is meant for the server's URL. Returns
+/// them.
+async fn authorize(request: &mut RequestHead, dialer: &Dialer) -> Result<Vec<(String, Secret)>, RequestRefusal> {
+    if request.has_authorization || request.target != dialer.path_and_query() {
+        return Ok(Vec::new());
+    }
+    let authorization = dialer.authorization(&request.method).await;
+    let failed = |error| RequestRefusal::new(BAD_GATEWAY, format!("the request was not passed on: {error}"));
+    let authorization = authorization.map_err(failed)?;
+    for (name, value) in &authorization {
+        request.add(name, value.expose());
+    }
+    Ok(authorization)
+}
+
 struct Responses<'a> {
+    context: &'a RelayContext,
     exchanges: &'a ConnectionExchanges,
+    credentials: &'a SentCredentials,
     /// `None` after the server has sent bytes that are not HTTP.
     decoder: Option<HttpDecoder>,
     /// Whether the server has sent nothing yet.
@@ -279,7 +303,8 @@ impl Responses<'_> {
                 return ResponsesEnd::ClientGone(Some(error));
             }
             if let Some(decoder) = &mut self.decoder
-                && let Err(why) = observe(decoder, &buffer[..count], self.exchanges)
+                && let Err(why) =
+                    observe(decoder, &buffer[..count], self.exchanges, (&self.context.dialer, self.credentials))
             {
                 self.exchanges.not_http(why);
                 self.decoder = None;
@@ -298,13 +323,19 @@ impl Responses<'_> {
     }
 }
 
-fn observe(decoder: &mut HttpDecoder, mut input: &[u8], exchanges: &ConnectionExchanges) -> Result<(), &'static str> {
+fn observe(
+    decoder: &mut HttpDecoder,
+    mut input: &[u8],
+    exchanges: &ConnectionExchanges,
+    (dialer, credentials): (&Dialer, &SentCredentials),
+) -> Result<(), &'static str> {
     loop {
         match decoder.next(&mut input).map_err(|broken| broken.why())? {
             None => return Ok(()),
             Some(HttpPart::Head(head)) => {
                 let response = response(&head, exchanges.next_kind())?;
                 exchanges.response_head(&response, &head);
+                credentials.responded(dialer, response.status, &head);
                 decoder.set_body(response.follows);
             }
             Some(HttpPart::Body(bytes)) => exchanges.body(Stream::ToClient, bytes),

@@ -4,6 +4,7 @@
 mod connection;
 mod exchanges;
 mod listen;
+mod sent_credentials;
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +17,7 @@ use barewire_proto::http::Access;
 use barewire_proto::transcript::{Note, Stream};
 use tokio::net::TcpListener;
 
-use super::observation::{Observation, ObservationSender};
+use super::copies::RelayCopies;
 use super::queue::SINGLE_CONNECTION;
 use crate::capture::CaptureClock;
 use crate::http::head::{ForwardProxy, HeadRewriter};
@@ -82,13 +83,14 @@ impl HttpRelay {
     /// Relays until `stop` is ready. Calls `say` with the events that the user should see.
     pub async fn run(
         self,
-        observation: Option<&Observation>,
+        copies: impl Into<RelayCopies>,
         stop: impl Future<Output = ()>,
         say: impl Fn(u64, &Note) + Send + Sync + 'static,
     ) {
+        let copies = copies.into();
         let observer = Arc::new(RelayObserver {
-            clock: observation.map_or_else(CaptureClock::start, Observation::clock),
-            sender: observation.map(Observation::sender),
+            clock: copies.clock(),
+            copies,
             exchanges: AtomicU64::new(0),
             say: Box::new(say),
             said: Mutex::default(),
@@ -138,8 +140,7 @@ type WarningSink = dyn Fn(u64, &Note) + Send + Sync;
 /// Numbers the exchanges of all connections, copies their bytes and events to the observation, and reports warnings.
 struct RelayObserver {
     clock: CaptureClock,
-    /// Sends to the observation; `None` if the relay is not observed.
-    sender: Option<ObservationSender>,
+    copies: RelayCopies,
     exchanges: AtomicU64,
     say: Box<WarningSink>,
     /// The last warning that was reported.
@@ -152,15 +153,11 @@ impl RelayObserver {
     }
 
     fn bytes(&self, exchange: u64, stream: Stream, bytes: &[u8]) {
-        if let Some(sender) = &self.sender {
-            sender.bytes(exchange, stream, bytes, self.clock.now());
-        }
+        self.copies.bytes(exchange, stream, bytes, self.clock.now());
     }
 
     fn note(&self, exchange: u64, note: Note) {
-        if let Some(sender) = &self.sender {
-            sender.note(exchange, note);
-        }
+        self.copies.note(exchange, note);
     }
 
     /// Records an event and reports it to the user.

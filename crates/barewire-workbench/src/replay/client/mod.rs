@@ -18,8 +18,9 @@ use super::message::{Message, MessageKind};
 use super::play::{PlayOptions, PlayReport};
 use super::play_plan::{ExpectedKind, PlayPlan};
 use super::rewrite::rewrite;
-use super::script::{ExitStatus, MessageIndex, Script};
+use super::script::{MessageIndex, Script};
 use super::value::{are_same, is_same};
+use crate::frames::ExitStatus;
 
 /// The client of a script during a replay.
 pub(super) struct ClientReplay<'a> {

@@ -128,6 +128,11 @@ impl ClientExchanges {
         self.session.close(number);
     }
 
+    /// Returns the memory that the unfinished messages of all open exchanges take.
+    fn held_bytes(&self) -> usize {
+        self.open.values().map(|exchange| exchange.decoder.capacity()).sum()
+    }
+
     /// Hands the messages of an event to the client. Returns responses to the server that are not in the capture.
     pub(super) fn take(&mut self, number: u64, event: ExchangeEvent, client: &mut ClientReplay<'_>) -> Vec<Vec<u8>> {
         let Some(exchange) = self.open.get_mut(&number) else { return Vec::new() };
@@ -156,7 +161,12 @@ impl ClientExchanges {
                 let coding = shown(coding.as_bytes(), MAX_REASON_LENGTH);
                 exchange.status = format!("{}, encoded as {coding}", exchange.status);
             }
-            ExchangeEvent::Body(bytes) => exchange.decoder.push(&bytes, &mut frames),
+            ExchangeEvent::Body(bytes) => {
+                exchange.decoder.push(&bytes, &mut frames);
+                if self.held_bytes() > MAX_HELD_FRAMES * self.max_frame {
+                    end = Some("too long, together with the other open responses".to_owned());
+                }
+            }
             ExchangeEvent::End => {
                 exchange.decoder.finish(&mut frames);
                 end = Some(match exchange.is_success {
@@ -271,6 +281,16 @@ impl ResponseDecoder {
             while let Some(frame) = body.finish() {
                 out.extend(message(frame));
             }
+            // Up to 64 MiB, which are not needed while the message is compared.
+            *self = Self::Empty;
+        }
+    }
+
+    fn capacity(&self) -> usize {
+        match self {
+            Self::Empty => 0,
+            Self::Body(body) => body.capacity(),
+            Self::Events { sse, .. } => sse.capacity(),
         }
     }
 }
@@ -283,6 +303,10 @@ fn message(frame: Result<Frame<'_>, FrameError>) -> Option<Result<Vec<u8>, Frame
         Err(error) => Some(Err(error)),
     }
 }
+
+/// The maximum memory for the unfinished messages of all open exchanges, in frames of the maximum length. A server
+/// decides how long its responses are, and a capture how many requests are open at once.
+const MAX_HELD_FRAMES: usize = 2;
 
 /// The maximum wait for the head of a GET stream, because some servers send it only with the first event.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);

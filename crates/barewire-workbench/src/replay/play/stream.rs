@@ -11,9 +11,10 @@ use tokio::time::{Instant, timeout};
 
 use super::clock::{MAX_MISSES, PlayClock};
 use super::{PlayOptions, PlayReport};
+use crate::frames::ExitStatus;
 use crate::replay::client::{ClientReplay, NextAction};
 use crate::replay::framing::StreamDecoder;
-use crate::replay::script::{ExitStatus, Script};
+use crate::replay::script::Script;
 use crate::replay::wait_until;
 
 /// Sends the client's messages in a capture to a server on a stream, such as a started

@@ -15,30 +15,30 @@ use crate::http::decoder::{BodyLength, HttpDecoder, HttpPart};
 use crate::http::linger;
 use crate::replay::framing::framed;
 
-pub(super) struct ReceivedRequest {
-    pub(super) method: String,
+pub(crate) struct ReceivedRequest {
+    pub(crate) method: String,
     /// The headers, with names in lower case.
     headers: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
+    pub(crate) body: Vec<u8>,
     /// Counts the body while it is in memory.
     body_size: BodySize,
 }
 
 impl ReceivedRequest {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
 /// An event on a connection. `number` is the number of the connection.
-pub(super) enum ConnectionEvent {
+pub(crate) enum ConnectionEvent {
     /// A request was received. Its response must be sent to `response`.
     Request { number: u64, request: ReceivedRequest, response: Sender<ResponsePart> },
     /// The client closed the connection.
     Closed { number: u64 },
 }
 
-pub(super) enum ResponsePart {
+pub(crate) enum ResponsePart {
     /// A complete response: a status and a text, which may be empty.
     Status(&'static str, String),
     /// A complete response: the JSON-RPC response, and the id of the session that begins with it, if any.
@@ -54,7 +54,7 @@ pub(super) enum ResponsePart {
 
 /// The total length of the bodies that are in memory.
 #[derive(Clone, Default)]
-pub(super) struct Bodies(Arc<AtomicUsize>);
+pub(crate) struct Bodies(Arc<AtomicUsize>);
 
 /// The length of one body, which counts in the total until this value is dropped.
 struct BodySize {
@@ -77,7 +77,7 @@ impl Drop for BodySize {
 }
 
 /// Reads one request and writes its response. The client must open another connection for its next request.
-pub(super) async fn serve(
+pub(crate) async fn serve(
     mut client: TcpStream,
     number: u64,
     max_body: usize,

@@ -1,23 +1,19 @@
 //! Answers clients over HTTP with the messages that the server sent in the capture.
 
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::pin::pin;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::collections::{HashMap, HashSet};
+use std::time::Instant;
 
 use barewire_proto::transcript::Framing;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
-use tokio::sync::mpsc::{Sender, unbounded_channel};
-use tokio::time::sleep;
+use tokio::sync::mpsc::Sender;
 
-use super::connection::{Bodies, ConnectionEvent, ReceivedRequest, ResponsePart, serve as serve_connection};
+use super::connection::{ConnectionEvent, ReceivedRequest, ResponsePart};
+use super::delivery::{HttpResponder, PendingExchange, SessionStream, respond};
 use super::{ServeOptions, ServeReport};
 use crate::http::is_modern;
 use crate::replay::message::{Message, MessageKind};
 use crate::replay::script::Script;
 use crate::replay::server::{Arrival, ServerOutput, ServerReplay};
-use crate::replay::wait_until;
 
 /// Answers clients over HTTP at [`HTTP_PATH`](super::HTTP_PATH) as the recorded server did, until `stop` is ready.
 ///
@@ -31,8 +27,6 @@ pub async fn serve_http(
     stop: impl Future<Output = ()>,
     log: impl FnMut(&str),
 ) -> ServeReport {
-    let mut stop = pin!(stop);
-    let (sender, mut receiver) = unbounded_channel();
     let mut server = HttpReplayServer {
         script,
         options,
@@ -44,33 +38,7 @@ pub async fn serve_http(
         unmatched: 0,
         unused: None,
     };
-    let mut last = 0;
-    let (room, bodies) = (Arc::new(Semaphore::new(MAX_CONNECTIONS)), Bodies::default());
-    let accept = async || {
-        let place = Arc::clone(&room).acquire_owned().await.expect("it is never closed");
-        listener.accept().await.map(|(client, _)| (client, place))
-    };
-    loop {
-        let due = server.due();
-        tokio::select! {
-            accepted = accept() => {
-                // The client has disconnected, or too many files are open at the moment.
-                let Ok((client, place)) = accepted else {
-                    sleep(Duration::from_millis(10)).await;
-                    continue;
-                };
-                last += 1;
-                let serving = serve_connection(client, last, options.max_frame, bodies.clone(), sender.clone());
-                tokio::spawn(async move {
-                    serving.await;
-                    drop(place);
-                });
-            }
-            Some(event) = receiver.recv() => server.take(event),
-            () = wait_until(due.map(Into::into)) => server.run(),
-            () = &mut stop => break,
-        }
-    }
+    respond(listener, options.max_frame, &mut server, stop).await;
     server.end()
 }
 
@@ -93,23 +61,10 @@ struct HttpReplayServer<'a, L> {
 
 struct ReplaySession<'a> {
     server: ServerReplay<'a>,
-    /// The open stream for messages that belong to no request.
-    listener: Option<Sender<ResponsePart>>,
-    /// Messages for the stream of `listener`, kept while no such stream is open.
-    undelivered: VecDeque<Vec<u8>>,
+    stream: SessionStream,
 }
 
-/// An exchange whose final response is not sent yet.
-struct PendingExchange {
-    /// The id of the exchange's session.
-    session: String,
-    response: Sender<ResponsePart>,
-    /// The id of the session that begins with this exchange, until the id is sent to the client.
-    new_session: Option<String>,
-    is_stream: bool,
-}
-
-impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
+impl<L: FnMut(&str)> HttpResponder for HttpReplayServer<'_, L> {
     fn due(&self) -> Option<Instant> {
         self.sessions.values().filter_map(|session| session.server.due()).min()
     }
@@ -132,6 +87,18 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
         }
     }
 
+    /// Performs every step that is due, in all sessions.
+    fn run(&mut self) {
+        let now = Instant::now();
+        let all: Vec<(String, Vec<ServerOutput>)> =
+            self.sessions.iter_mut().map(|(id, session)| (id.clone(), session.server.run(now))).collect();
+        for (id, out) in all {
+            self.perform(&id, out);
+        }
+    }
+}
+
+impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
     /// Handles a request, or returns the status and the text to respond with.
     fn handle_request(
         &mut self,
@@ -147,11 +114,7 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
             "POST" => {}
             "GET" if !id.is_empty() => {
                 let session = self.sessions.get_mut(&id).expect("checked above");
-                let _ = response.try_send(ResponsePart::EventsHead(None));
-                for message in session.undelivered.drain(..) {
-                    let _ = response.try_send(ResponsePart::Event(message));
-                }
-                session.listener = Some(response.clone());
+                session.stream.open(response);
                 return Ok(());
             }
             "DELETE" if !id.is_empty() => {
@@ -182,11 +145,10 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
         }
         let (script, options, now) = (self.script, self.options, Instant::now());
         let server = || ServerReplay::new(script, Framing::Body, options, now);
-        let session = self.sessions.entry(id.clone()).or_insert_with(|| ReplaySession {
-            server: server(),
-            listener: None,
-            undelivered: VecDeque::new(),
-        });
+        let session = self
+            .sessions
+            .entry(id.clone())
+            .or_insert_with(|| ReplaySession { server: server(), stream: SessionStream::default() });
         let out = session.server.take(&request.body, Arrival { at: now, exchange: number });
         self.perform(&id, out);
         // If no part of the body is a valid message, no final response will come, so the exchange ends here.
@@ -196,16 +158,6 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
             let _ = exchange.response.try_send(if exchange.is_stream { ResponsePart::EventsEnd } else { last });
         }
         Ok(())
-    }
-
-    /// Performs every step that is due, in all sessions.
-    fn run(&mut self) {
-        let now = Instant::now();
-        let all: Vec<(String, Vec<ServerOutput>)> =
-            self.sessions.iter_mut().map(|(id, session)| (id.clone(), session.server.run(now))).collect();
-        for (id, out) in all {
-            self.perform(&id, out);
-        }
     }
 
     fn perform(&mut self, session: &str, all: Vec<ServerOutput>) {
@@ -221,34 +173,20 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
     /// nothing if the client has disconnected.
     fn send(&mut self, session: &str, bytes: Vec<u8>, number: u64, is_last: bool) {
         if let Some(exchange) = self.exchanges.get_mut(&number) {
-            if is_last && !exchange.is_stream {
-                let is_orphan =
-                    matches!(Message::in_frame(&bytes).as_slice(), [Message { kind: MessageKind::OrphanError, .. }]);
-                let _ = exchange.response.try_send(match is_orphan {
-                    true => ResponsePart::OrphanError(bytes),
-                    false => ResponsePart::Message(bytes, exchange.new_session.take()),
-                });
+            let is_orphan =
+                || matches!(Message::in_frame(&bytes).as_slice(), [Message { kind: MessageKind::OrphanError, .. }]);
+            if is_last && !exchange.is_stream && is_orphan() {
+                let _ = exchange.response.try_send(ResponsePart::OrphanError(bytes));
             } else {
-                if !exchange.is_stream {
-                    exchange.is_stream = true;
-                    let _ = exchange.response.try_send(ResponsePart::EventsHead(exchange.new_session.take()));
-                }
-                let _ = exchange.response.try_send(ResponsePart::Event(bytes));
-                if is_last {
-                    let _ = exchange.response.try_send(ResponsePart::EventsEnd);
-                }
+                exchange.send(bytes, is_last);
             }
             if is_last {
                 self.exchanges.remove(&number);
             }
             return;
         }
-        let Some(session) = self.sessions.get_mut(session) else { return };
-        session.listener.take_if(|listener| listener.is_closed());
-        if let Some(listener) = &session.listener {
-            let _ = listener.try_send(ResponsePart::Event(bytes));
-        } else if session.undelivered.len() < MAX_UNDELIVERED {
-            session.undelivered.push_back(bytes);
+        if let Some(session) = self.sessions.get_mut(session) {
+            session.stream.send(bytes);
         }
     }
 
@@ -273,11 +211,5 @@ impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
     }
 }
 
-/// The maximum number of connections, as for a tap. Further clients wait until another connection ends.
-const MAX_CONNECTIONS: usize = 1000;
-
 /// The maximum number of open sessions: more than a test of a client needs.
 const MAX_SESSIONS: usize = 1000;
-
-/// The maximum number of messages that are kept for a client without an open stream.
-const MAX_UNDELIVERED: usize = 10_000;

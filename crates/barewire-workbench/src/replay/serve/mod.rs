@@ -1,6 +1,7 @@
 //! Answers clients with the messages that the server sent in the capture.
 
-mod connection;
+pub(crate) mod connection;
+pub(crate) mod delivery;
 mod http;
 mod stream;
 

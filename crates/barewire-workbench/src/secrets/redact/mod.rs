@@ -8,10 +8,11 @@
 mod argv;
 mod head;
 mod numbers;
+mod parts;
 
 use std::collections::HashMap;
 
-use barewire_proto::transcript::{Bytes, Channel, End, Entry, Event, Note, Stream};
+use barewire_proto::transcript::{Bytes, Channel, End, Entry, Event, Marks, Note, Stream};
 
 use super::{Continuation, Detector, LineScanner, SecretKind, SecretVisitor};
 use crate::frames::ended_stream;
@@ -71,7 +72,7 @@ impl Redactor {
     }
 
     /// Whether this redactor leaves everything unchanged.
-    pub(crate) fn is_off(&self) -> bool {
+    pub fn is_off(&self) -> bool {
         self.0.is_none()
     }
 
@@ -107,6 +108,26 @@ impl Redactor {
             }
             other => out.push(other),
         }
+    }
+
+    /// Returns a frame of a stream with its secrets replaced; `None` if nothing was replaced. A secret that continues in
+    /// the next frame, such as a private key of several lines, is found too.
+    pub(crate) fn frame(&mut self, stream: Stream, channel: &str, text: &[u8]) -> Option<Vec<u8>> {
+        let secrets = self.0.as_mut()?;
+        if secrets.unfinished.is_empty() && stands_alone(text) && secrets.detector.finds_nothing(text) {
+            return None;
+        }
+        let channel = Channel::new(channel).unwrap_or_default();
+        let bytes = Bytes { stream, channel, payload: text.to_vec(), end: End::Lf, marks: Marks::default() };
+        let mut entries = Vec::new();
+        secrets.bytes(bytes, &mut entries);
+        let mut clean = Vec::with_capacity(text.len());
+        for entry in entries {
+            if let Entry::Bytes(bytes) = entry {
+                clean.extend_from_slice(&bytes.payload);
+            }
+        }
+        (clean != text).then_some(clean)
     }
 
     /// Returns a text with its secrets replaced: a JSON value, a URL, a header or a log line. Equal secrets get equal

@@ -6,7 +6,7 @@ use barewire::transport::Exit;
 use barewire_proto::transcript::{Note, Stream};
 use tokio::time::{sleep, timeout};
 
-use super::{Exited, Link, ServerConnection};
+use super::{ConnectionTransport, Exited, ServerConnection};
 use crate::check::live::outcome::is_response_to;
 use crate::platform::processes::{ProcessInfo, list_processes};
 
@@ -24,7 +24,7 @@ impl ServerConnection {
     /// Closes stdin, waits up to `patience` for the exit, and then ends the processes that are still running.
     pub(in crate::check::live) async fn end(mut self, patience: Duration) -> ProcessEnd {
         let deadline = self.response_deadline();
-        if let Link::Http(client) = &mut self.link {
+        if let ConnectionTransport::Http(client) = &mut self.link {
             client.end(deadline, Some(self.revision)).await;
             let by_itself = Some(Exited::Code(0));
             return ProcessEnd { by_itself, took: Duration::ZERO, orphans: Vec::new(), exit: None };
@@ -97,15 +97,26 @@ impl ServerConnection {
         missing
     }
 
-    /// Waits until our requests are answered, also those that no probe waits for any more. A server that is still
-    /// answering when its stdin ends may exit with an error.
+    /// Waits until our requests are answered. A server that is still answering when its stdin ends may exit with an
+    /// error. An answer that a probe has waited for in vain has the same time once more, and none if no check judges
+    /// the exit.
     async fn wait_for_answers(&mut self, patience: Duration) {
-        let deadline = self.deadline(patience);
-        while !self.unanswered.is_empty()
+        let last = self.deadline(patience);
+        while let Some(deadline) = self.answers_deadline(patience, last)
             && let Some(frame) = self.next_frame(deadline).await
         {
             self.handle_frame(frame, None, deadline).await;
         }
+    }
+
+    /// Returns the time until which answers are waited for, at most `last`; `None` if none is missing.
+    fn answers_deadline(&self, patience: Duration, last: Instant) -> Option<Instant> {
+        let deadline = |id: &String| match self.given_up.get(id) {
+            Some(_) if self.is_misuse => None,
+            Some(at) => Some((*at + patience).min(last)),
+            None => Some(last),
+        };
+        self.unanswered.iter().filter_map(deadline).max()
     }
 
     /// Reads and records output, for up to `POLL_INTERVAL`. Returns false if no output arrived.

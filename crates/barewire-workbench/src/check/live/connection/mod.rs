@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use barewire_proto::mcp::{Era, Revision, key};
-use barewire_proto::rpc::{self, Message, Parsed};
+use barewire_proto::rpc::{self, Message, Parsed, Request};
 use barewire_proto::transcript::{Channel, Note, Stream};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -20,6 +20,7 @@ use super::io_thread::Arrival;
 use super::outcome::{ErrorResponse, RequestOutcome};
 use super::recording::{LocatedFrame, Recording};
 use crate::check::catalogue::framing::STDOUT_PURITY;
+use crate::check::excerpt::{Excerpt, Fault};
 use crate::check::finding::{Finding, Location, Party};
 
 pub(super) use crate::platform::processes::Exited;
@@ -38,7 +39,7 @@ pub(super) struct ServerConnection {
     recording: Recording,
     patience: Duration,
     run_deadline: Instant,
-    link: Link,
+    link: ConnectionTransport,
     /// Received frames that the probes have not taken yet, and their size in bytes.
     inbox: VecDeque<LocatedFrame>,
     inbox_bytes: usize,
@@ -46,6 +47,8 @@ pub(super) struct ServerConnection {
     unwritten: Vec<u8>,
     /// The ids of our requests that may still be answered.
     unanswered: HashSet<String>,
+    /// Maps the ids of requests for whose responses a probe has waited in vain to the end of that wait.
+    given_up: HashMap<String, Instant>,
     /// The requests for whose responses a probe waits later, each with its response if that has arrived.
     deferred: HashMap<String, DeferredRequest>,
     /// The time of our last request, or of the last response to one.
@@ -56,7 +59,10 @@ pub(super) struct ServerConnection {
     has_sent_garbage: bool,
     pub(super) error_without_id: Option<ErrorResponse>,
     pub(super) received: ReceivedOutput,
-    last_sent: Option<Location>,
+    /// The last frame that was sent, as evidence.
+    last_sent: Option<Excerpt>,
+    /// Maps the ids of our last requests, as JSON text, to the requests, as evidence.
+    sent: HashMap<String, SentMessage>,
     /// The number of the server's requests that were answered.
     answered: usize,
     /// The method of the requests that test whether a legacy server still answers.
@@ -68,7 +74,14 @@ pub(super) struct ServerConnection {
     /// Whether the server has closed its output.
     pub(super) is_closed: bool,
     /// The place of this connection among those that may exist at once.
-    _place: Option<OwnedSemaphorePermit>,
+    pub(super) place: Option<OwnedSemaphorePermit>,
+}
+
+/// A request that was sent.
+struct SentMessage {
+    method: String,
+    /// The request as evidence, with its id as the fault.
+    excerpt: Excerpt,
 }
 
 /// A request for whose response a probe waits later.
@@ -87,14 +100,14 @@ pub(super) struct ReceivedOutput {
 }
 
 /// The transport below a connection.
-pub(super) enum Link {
+pub(super) enum ConnectionTransport {
     Pipes(ServerPipes),
     Http(Box<RecordingClient>),
 }
 
 impl ServerConnection {
     pub(super) fn new(
-        link: Link,
+        link: ConnectionTransport,
         channel: Channel,
         recording: Recording,
         patience: Duration,
@@ -114,6 +127,7 @@ impl ServerConnection {
             inbox_bytes: 0,
             unwritten: Vec::new(),
             unanswered: HashSet::new(),
+            given_up: HashMap::new(),
             deferred: HashMap::new(),
             last_exchange: Instant::now(),
             slowest: Duration::ZERO,
@@ -121,22 +135,23 @@ impl ServerConnection {
             error_without_id: None,
             received: ReceivedOutput::default(),
             last_sent: None,
+            sent: HashMap::new(),
             answered: 0,
             liveness: "ping",
             last_id: 0,
             last_token: String::new(),
             quiet: liveness::MIN_QUIET,
             is_closed: false,
-            _place: place,
+            place,
         }
     }
 
     pub(super) fn http(&mut self) -> Option<&mut RecordingClient> {
-        if let Link::Http(client) = &mut self.link { Some(client) } else { None }
+        if let ConnectionTransport::Http(client) = &mut self.link { Some(client) } else { None }
     }
 
     fn pipes(&mut self) -> Option<&mut ServerPipes> {
-        if let Link::Pipes(pipes) = &mut self.link { Some(pipes) } else { None }
+        if let ConnectionTransport::Pipes(pipes) = &mut self.link { Some(pipes) } else { None }
     }
 
     /// Writes bytes as they are, and reads at the same time, because the server may block until its output is read.
@@ -146,9 +161,14 @@ impl ServerConnection {
 
     async fn send_until(&mut self, bytes: &[u8], deadline: Instant) {
         let (era, revision) = (self.era, self.revision);
-        if let Link::Http(client) = &mut self.link {
+        if let ConnectionTransport::Http(client) = &mut self.link {
             for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-                client.post(line, era, revision);
+                let location = client.post(line, era, revision);
+                let request = Excerpt::of_request(location, line);
+                if let Parsed::Message(Message::Request(message)) = rpc::parse(line, rpc::DEFAULT_DEPTH) {
+                    remember(&mut self.sent, &message, &request);
+                }
+                self.last_sent = Some(request.unmarked());
             }
             return;
         }
@@ -159,19 +179,19 @@ impl ServerConnection {
         }
         // What has arrived before is recorded before, so that the capture has the order of the wire.
         self.take_arrived();
-        if let Some(frame) = self.recording.bytes(&self.channel, Stream::ToServer, bytes).pop() {
-            self.last_sent = Some(frame.location);
-        }
-        for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
-            match rpc::parse(line, rpc::DEFAULT_DEPTH) {
+        for LocatedFrame { location, bytes: line, .. } in self.recording.bytes(&self.channel, Stream::ToServer, bytes) {
+            let sent = Excerpt::of_request(location, &line);
+            match rpc::parse(&line, rpc::DEFAULT_DEPTH) {
                 Parsed::Message(Message::Request(request)) => {
                     self.last_exchange = Instant::now();
                     self.unanswered.insert(request.id.to_string());
                     self.has_sent_garbage |= line.len() > LONG_LINE;
+                    remember(&mut self.sent, &request, &sent);
                 }
                 Parsed::Message(_) => {}
                 Parsed::Batch(_) | Parsed::Invalid(_) => self.has_sent_garbage = true,
             }
+            self.last_sent = Some(sent.unmarked());
         }
         self.unwritten.extend_from_slice(bytes);
         self.write_rest(deadline).await;
@@ -186,7 +206,7 @@ impl ServerConnection {
         };
         while !self.unwritten.is_empty() && !self.is_over(deadline) {
             let may_read = !self.is_closed && self.inbox_bytes < MAX_INBOX_BYTES;
-            let Self { link: Link::Pipes(pipes), unwritten, .. } = self else { return };
+            let Self { link: ConnectionTransport::Pipes(pipes), unwritten, .. } = self else { return };
             let event = tokio::select! {
                 written = writer.write(unwritten) => PipeEvent::Written(written),
                 arrival = pipes.arrivals.next(), if may_read => PipeEvent::Read(arrival),
@@ -275,7 +295,7 @@ impl ServerConnection {
     /// Sends `notifications/initialized`, which completes the handshake.
     pub(super) async fn initialized(&mut self) {
         self.notify("notifications/initialized", json!({})).await;
-        if matches!(self.link, Link::Http(_)) {
+        if matches!(self.link, ConnectionTransport::Http(_)) {
             // HTTP exchanges run in parallel, so the next request could overtake the notification.
             self.drain_for(self.patience).await;
         }
@@ -298,8 +318,8 @@ impl ServerConnection {
     /// Claims a request: the probe reports a missing response itself, and `unanswered-request` does not.
     pub(super) fn claim(&mut self, id: &str) {
         match &mut self.link {
-            Link::Pipes(_) => self.recording.passive().claim(self.channel.as_str(), id),
-            Link::Http(client) => client.claim(id),
+            ConnectionTransport::Pipes(_) => self.recording.passive().claim(self.channel.as_str(), id),
+            ConnectionTransport::Http(client) => client.claim(id),
         }
     }
 
@@ -315,7 +335,7 @@ impl ServerConnection {
 
     /// Answers a request of a legacy server, if there is time. A modern client must not answer.
     async fn answer_server(&mut self, id: &str, method: &str, deadline: Instant) {
-        let is_http = matches!(self.link, Link::Http(_));
+        let is_http = matches!(self.link, ConnectionTransport::Http(_));
         if self.era == Era::Modern || self.is_over(deadline) || (is_http && self.answered == MAX_HTTP_ANSWERS) {
             return;
         }
@@ -336,7 +356,22 @@ impl ServerConnection {
 
     /// Returns the location of the last frame that was sent, or of the connection if no frame was sent.
     pub(super) fn location(&self) -> Location {
-        self.last_sent.clone().unwrap_or_else(|| self.channel_location())
+        self.last_sent.as_ref().map_or_else(|| self.channel_location(), |sent| sent.location.clone())
+    }
+
+    /// Returns the last frame that was sent, as evidence.
+    pub(super) fn last_sent(&self) -> Option<Excerpt> {
+        self.last_sent.clone()
+    }
+
+    /// Returns a request that was sent, as evidence, with its id as the fault.
+    pub(super) fn sent_request(&self, id: &str) -> Option<Excerpt> {
+        self.sent.get(id).map(|sent| sent.excerpt.clone())
+    }
+
+    /// Returns the method of a request that was sent.
+    pub(super) fn sent_method(&self, id: &str) -> Option<&str> {
+        self.sent.get(id).map(|sent| sent.method.as_str())
     }
 
     pub(super) fn channel_location(&self) -> Location {
@@ -344,7 +379,7 @@ impl ServerConnection {
     }
 
     pub(super) fn exited(&self) -> Option<Exited> {
-        if let Link::Pipes(pipes) = &self.link { pipes.exited() } else { None }
+        if let ConnectionTransport::Pipes(pipes) = &self.link { pipes.exited() } else { None }
     }
 
     pub(super) fn response_deadline(&self) -> Instant {
@@ -369,7 +404,7 @@ impl ServerConnection {
         if was_short && self.received.start.starts_with(BYTE_ORDER_MARK) {
             let detail = "the output begins with a byte order mark";
             let finding = Finding::new(&STDOUT_PURITY, Party::Server, self.channel_location(), detail);
-            self.recording.ledger().fail(finding.seen(&self.received.start));
+            self.recording.ledger().fail(finding.seen(&self.received.start, Fault::Whole));
         }
         let frames = self.recording.bytes_at(&self.channel, Stream::ToClient, bytes, *time);
         self.received.lines += frames.len();
@@ -389,7 +424,7 @@ impl ServerConnection {
     }
 
     fn record_stderr(&mut self) {
-        let Link::Pipes(pipes) = &self.link else { return };
+        let ConnectionTransport::Pipes(pipes) = &self.link else { return };
         for (time, line) in pipes.take_stderr() {
             self.recording.stderr(&self.channel, time, line);
         }
@@ -410,6 +445,17 @@ pub(super) fn modern_meta() -> [(&'static str, Value); 3] {
     ]
 }
 
+/// Keeps a request as evidence, and forgets all others if there are too many.
+fn remember(sent: &mut HashMap<String, SentMessage>, request: &Request<'_>, excerpt: &Excerpt) {
+    if sent.len() >= MAX_SENT {
+        sent.clear();
+    }
+    let message = SentMessage { method: request.method.to_name().into_owned(), excerpt: excerpt.clone() };
+    sent.insert(request.id.to_string(), message);
+}
+
+/// The maximum number of requests that are kept as evidence; more than a probe has in flight.
+const MAX_SENT: usize = 256;
 /// U+FEFF in UTF-8. The decoder of lines skips it at the start of a stream.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The maximum length of `ReceivedOutput::start`; enough to recognise another framing or encoding.

@@ -1,5 +1,5 @@
-//! Waits for responses: for a short time at first, so that a request without a response delays no other, and for as long
-//! as the user allows at the end.
+//! Waits for responses: for a short time at first, so that a request without a response delays no other, and for as
+//! long as the user allows at the end.
 
 use std::time::{Duration, Instant};
 
@@ -7,8 +7,8 @@ use barewire_proto::json::Kind;
 use barewire_proto::rpc::{self, Message, Parsed};
 use tokio::time::timeout_at;
 
-use super::{DeferredRequest, Link, ServerConnection};
-use crate::check::live::outcome::{RequestOutcome, is_response_to, outcome};
+use super::{ConnectionTransport, DeferredRequest, ServerConnection};
+use crate::check::live::outcome::{HttpRefusal, RequestOutcome, is_response_to, outcome};
 use crate::check::live::recording::LocatedFrame;
 
 impl ServerConnection {
@@ -108,23 +108,28 @@ impl ServerConnection {
 
     /// Whether no other request is in flight, and nothing was sent that a server cannot read.
     fn is_only_candidate(&self, id: &str) -> bool {
-        let is_pipe = matches!(self.link, Link::Pipes(_));
+        let is_pipe = matches!(self.link, ConnectionTransport::Pipes(_));
         is_pipe && !self.has_sent_garbage && self.unanswered.iter().all(|other| other == id)
     }
 
     /// Returns the outcome of a request without a response.
     fn missing(&mut self, id: &str) -> RequestOutcome {
-        if let Link::Http(client) = &mut self.link
+        self.given_up.insert(id.to_owned(), Instant::now());
+        let request = self.sent_request(id).map(Box::new);
+        if let ConnectionTransport::Http(client) = &mut self.link
             && let Some(refusal) = client.refusal(id)
         {
             client.claim(id);
-            return RequestOutcome::Refused(refusal);
+            return RequestOutcome::Refused(HttpRefusal { request, ..refusal });
         }
         // No finding is needed, because the exit of the process or the end of the run explains the missing response.
         if self.is_closed || self.is_over(self.run_deadline) {
             self.claim(id);
         }
-        if self.is_closed { RequestOutcome::Disconnected } else { RequestOutcome::NoResponse }
+        match self.is_closed {
+            true => RequestOutcome::Disconnected(request),
+            false => RequestOutcome::NoResponse(request),
+        }
     }
 
     /// Returns the next frame, or `None` at the deadline.
@@ -150,12 +155,12 @@ impl ServerConnection {
                 return None;
             }
             match &mut self.link {
-                Link::Pipes(pipes) => {
+                ConnectionTransport::Pipes(pipes) => {
                     let arrival = timeout_at(deadline.into(), pipes.arrivals.next()).await.ok()?;
                     self.handle_arrival(&arrival);
                 }
-                Link::Http(client) if !client.is_waiting(id) => return None,
-                Link::Http(client) => {
+                ConnectionTransport::Http(client) if !client.is_waiting(id) => return None,
+                ConnectionTransport::Http(client) => {
                     let frames = timeout_at(deadline.into(), client.next()).await.ok()?;
                     self.keep(frames);
                 }

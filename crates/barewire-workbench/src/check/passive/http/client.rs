@@ -21,7 +21,7 @@ impl FinishedExchange<'_> {
     pub(super) fn client(&mut self, posted: &PostedMessage, gives_sessions: bool) {
         let exchange = self.exchange;
         if !self.state.client_is_ours {
-            self.ledger.inspected(&HTTP_ACCEPT);
+            self.ledger.count(&HTTP_ACCEPT);
         }
         for wanted in ["application/json", "text/event-stream"] {
             if !self.accepts(wanted) {
@@ -47,7 +47,7 @@ impl FinishedExchange<'_> {
             self.by_client(&HTTP_SESSION, format!("{} is sent without Mcp-Session-Id", posted.shown()));
         }
         let Some(agreed) = posted.agreed.filter(|it| *it >= Revision::V2025_06_18) else { return };
-        self.ledger.inspected(&HTTP_PROTOCOL_VERSION);
+        self.ledger.count(&HTTP_PROTOCOL_VERSION);
         match exchange.request_header("mcp-protocol-version") {
             Some(version) if version == agreed.as_str() => {}
             Some(version) => {
@@ -71,7 +71,7 @@ impl FinishedExchange<'_> {
             return;
         }
         if !self.state.client_is_ours {
-            self.ledger.inspected(&HTTP_HEADER_MIRRORING);
+            self.ledger.count(&HTTP_HEADER_MIRRORING);
         }
         let pairs = [
             ("MCP-Protocol-Version", posted.version.as_deref()),

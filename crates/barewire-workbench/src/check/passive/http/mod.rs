@@ -14,6 +14,7 @@ use barewire_proto::transcript::{Event, Note, Stream, StreamClose};
 use super::tools::ToolChecks;
 use super::{MessageContext, ObservationState};
 use crate::check::catalogue::{Check, Rule};
+use crate::check::excerpt::Excerpt;
 use crate::check::finding::{Finding, Location, Party};
 use crate::check::ledger::Ledger;
 use crate::operations::{Handshake, HttpExchange, member};
@@ -208,7 +209,7 @@ impl FinishedExchange<'_> {
         }
         let location = self.messages.request.clone().unwrap_or_else(|| Location::channel(self.channel));
         let finding = Finding::new(check, Party::Client, location, detail);
-        self.ledger.fail(finding.seen(self.exchange.request.as_bytes()));
+        self.ledger.fail(finding.with_request(Some(self.request())));
     }
 
     /// Reports a violation of a named rule by the client.
@@ -216,21 +217,40 @@ impl FinishedExchange<'_> {
         if !self.state.client_is_ours {
             let location = self.messages.request.clone().unwrap_or_else(|| Location::channel(self.channel));
             let finding = Finding::new(check, Party::Client, location, detail).under(rule);
-            self.ledger.fail(finding.seen(self.exchange.request.as_bytes()));
+            self.ledger.fail(finding.with_request(Some(self.request())));
         }
     }
 
     fn by_server(&mut self, check: &'static Check, detail: impl Into<String>) {
         let location = self.messages.response.clone().unwrap_or_else(|| Location::channel(self.channel));
         let finding = Finding::new(check, Party::Server, location, detail);
-        self.ledger.fail(finding.seen(self.exchange.status.as_bytes()));
+        self.ledger.fail(self.with_heads(finding));
     }
 
     /// Reports a violation of a named rule by the server.
     fn by_server_under(&mut self, check: &'static Check, rule: &'static Rule, detail: impl Into<String>) {
         let location = self.messages.response.clone().unwrap_or_else(|| Location::channel(self.channel));
         let finding = Finding::new(check, Party::Server, location, detail).under(rule);
-        self.ledger.fail(finding.seen(self.exchange.status.as_bytes()));
+        self.ledger.fail(self.with_heads(finding));
+    }
+
+    /// Adds the heads of the request and of its response to a finding.
+    fn with_heads(&self, finding: Finding) -> Finding {
+        let location = self.messages.response.clone().unwrap_or_else(|| Location::channel(self.channel));
+        let lines = ["content-type", "www-authenticate"].map(|name| header(&self.exchange.response_headers, name));
+        let lines = std::iter::once(self.exchange.status.clone()).chain(lines.into_iter().flatten());
+        let lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
+        let response = Excerpt::of_lines(location, lines.iter().map(String::as_bytes));
+        finding.with_request(Some(self.request())).with_response(Some(response))
+    }
+
+    /// Returns the request line, and the headers that have rules.
+    fn request(&self) -> Excerpt {
+        let location = self.messages.request.clone().unwrap_or_else(|| Location::channel(self.channel));
+        let names = ["accept", "content-type", "mcp-protocol-version", "mcp-method", "mcp-name"];
+        let lines = names.map(|name| header(&self.exchange.request_headers, name)).into_iter().flatten();
+        let lines: Vec<String> = std::iter::once(self.exchange.request.clone()).chain(lines).collect();
+        Excerpt::of_lines(location, lines.iter().map(String::as_bytes))
     }
 
     fn accepts(&self, wanted: &str) -> bool {
@@ -241,6 +261,12 @@ impl FinishedExchange<'_> {
             range == wanted || range == "*/*" || range == format!("{kind}/*")
         })
     }
+}
+
+/// Returns the line of a header, if it is there.
+fn header(headers: &[(String, String)], wanted: &str) -> Option<String> {
+    let (name, value) = headers.iter().find(|(name, _)| name == wanted)?;
+    Some(format!("{name}: {value}"))
 }
 
 impl PostedMessage {

@@ -1,6 +1,7 @@
 //! Checks of the responses of a server to a message, to a GET and to a DELETE.
 
 use barewire_proto::http::{Media, challenge};
+use barewire_proto::mcp::Revision;
 
 use super::{FinishedExchange, PostedKind, PostedMessage};
 use crate::check::catalogue::http::{
@@ -20,7 +21,10 @@ impl FinishedExchange<'_> {
                 let detail = format!("the session id {session:?} is not visible ASCII");
                 self.by_server_under(&HTTP_SESSION, &SESSION_ID_TEXT, detail);
             }
-            if posted.version.is_some() && is_modern_server {
+            // A header of a legacy revision contradicts the body, and the server may go by the header.
+            let version = exchange.request_header("mcp-protocol-version").and_then(Revision::parse);
+            let is_modern = posted.version.is_some() && version.is_none_or(Revision::is_modern);
+            if is_modern && is_modern_server {
                 self.by_server(&HTTP_SESSION, "a modern request starts a session");
             }
         }
@@ -103,8 +107,8 @@ impl FinishedExchange<'_> {
             headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
         if self.exchange.response_header("www-authenticate").is_none() {
             self.by_server(&HTTP_UNAUTHORIZED, "the 401 has no WWW-Authenticate header");
-        } else if !challenge::parse(&headers[..]).iter().any(|it| it.is("bearer")) {
-            self.by_server(&HTTP_UNAUTHORIZED, "WWW-Authenticate has no Bearer challenge");
+        } else if !challenge::parse(&headers[..]).iter().any(|it| it.is("bearer") || it.is("dpop")) {
+            self.by_server(&HTTP_UNAUTHORIZED, "WWW-Authenticate has neither a Bearer nor a DPoP challenge");
         }
     }
 }

@@ -6,10 +6,19 @@
 
 use barewire_proto::transcript::Note;
 
-use super::script::ExitStatus;
+/// The exit status of a server process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ExitStatus {
+    /// The process exited with this code.
+    Code(i32),
+    /// The process was ended by this signal.
+    Signal(i32),
+}
 
+/// The events so far that say how a process ended.
 #[derive(Debug, Default)]
-pub(super) struct RecordedEnd {
+pub(crate) struct RecordedEnd {
     /// Whether the capture says which program was started, as the capture of a tap does.
     is_tapped: bool,
     exit: Option<ExitStatus>,
@@ -19,7 +28,7 @@ pub(super) struct RecordedEnd {
 
 impl RecordedEnd {
     /// Handles an event of the capture.
-    pub(super) fn handle_note(&mut self, note: &Note) {
+    pub(crate) fn handle_note(&mut self, note: &Note) {
         match note {
             Note::Open(_) => self.is_tapped = true,
             Note::Signal(signal) | Note::SignalReceived(signal) if is_request_to_end(*signal) => {
@@ -32,18 +41,18 @@ impl RecordedEnd {
     }
 
     /// Handles a frame of the client: a host that still talks to the server has not ended it.
-    pub(super) fn handle_client_frame(&mut self) {
+    pub(crate) fn handle_client_frame(&mut self) {
         self.is_signalled = false;
     }
 
     /// Returns the exit status, if the server ended by itself.
-    pub(super) fn own_exit(&self) -> Option<ExitStatus> {
+    pub(crate) fn own_exit(&self) -> Option<ExitStatus> {
         self.exit.filter(|_| !self.is_by_host())
     }
 
     /// Whether the host, not the server, ended the conversation. An answer that is not in the capture may then only
     /// have come too late.
-    pub(super) fn is_by_host(&self) -> bool {
+    pub(crate) fn is_by_host(&self) -> bool {
         self.is_signalled || self.exit.map_or(self.is_tapped, is_from_outside)
     }
 }
@@ -116,6 +125,6 @@ mod tests {
     #[test]
     fn a_capture_of_a_killed_tap_ends_without_an_exit() {
         assert!(end(&[Note::Open(b"server".to_vec())]).is_by_host());
-        assert!(!end(&[]).is_by_host(), "a capture that somebody wrote by hand");
+        assert!(!end(&[]).is_by_host(), "a capture that was written by hand");
     }
 }

@@ -1,0 +1,99 @@
+// The fragment of the URL <-> what the page shows. Everything that a user chooses is in the URL, so "back" works and a link
+// shows a colleague the same.
+
+/** @typedef {import("./types").View} View */
+
+const DEFAULTS = Object.freeze({ s: "", tab: "frames", c: "", q: "", f: 0, fold: true, x: "", t: "", a: "", b: "" });
+
+/** @type {View} */
+let current = { ...DEFAULTS };
+/** @type {((view: View, before: View) => void)[]} */
+const listeners = [];
+
+/**
+ * Returns the part of the URL that shows `view`.
+ * @param {View} view
+ */
+function fragment(view) {
+  const params = new URLSearchParams();
+  if (view.s) params.set("s", view.s);
+  if (view.tab !== DEFAULTS.tab) params.set("tab", view.tab);
+  for (const name of /** @type {const} */ (["c", "q", "x", "t", "a", "b"])) if (view[name]) params.set(name, view[name]);
+  if (view.f) params.set("f", String(view.f));
+  if (!view.fold) params.set("fold", "0");
+  return `#${params}`;
+}
+
+/**
+ * @param {string} text
+ * @returns {View}
+ */
+function parseFragment(text) {
+  const params = new URLSearchParams(text.replace(/^#/, ""));
+  const frame = Number(params.get("f"));
+  return {
+    s: params.get("s") ?? "",
+    tab: params.get("tab") ?? DEFAULTS.tab,
+    c: params.get("c") ?? "",
+    q: params.get("q") ?? "",
+    f: Number.isSafeInteger(frame) && frame > 0 ? frame : 0,
+    fold: params.get("fold") !== "0",
+    x: params.get("x") ?? "",
+    t: params.get("t") ?? "",
+    a: params.get("a") ?? "",
+    b: params.get("b") ?? "",
+  };
+}
+
+/** Returns what the page shows. */
+export function view() {
+  return current;
+}
+
+/**
+ * Returns the link that shows the current view with a change.
+ * @param {Partial<View>} change
+ */
+export function linkTo(change) {
+  return fragment({ ...current, ...change });
+}
+
+/**
+ * Changes what the page shows. A change of place can be undone with "back"; one that replaces the place cannot.
+ * @param {Partial<View>} change
+ * @param {{replace?: boolean}} [how]
+ */
+export function show(change, how) {
+  const next = { ...current, ...change };
+  const target = fragment(next);
+  if (target === fragment(current)) return;
+  if (how?.replace) history.replaceState(null, "", target);
+  else history.pushState(null, "", target);
+  become(next);
+}
+
+/**
+ * Calls `listener` after every change.
+ * @param {(view: View, before: View) => void} listener
+ */
+export function onView(listener) {
+  listeners.push(listener);
+}
+
+/** Reads the URL, and follows it from now on. Returns the token that was in it, which is removed from it. */
+export function startView() {
+  const params = new URLSearchParams(location.hash.slice(1));
+  const token = params.get("token");
+  current = parseFragment(location.hash);
+  history.replaceState(null, "", fragment(current));
+  // `hashchange` also comes after a link and after an edit of the address; `popstate` comes with both.
+  window.addEventListener("popstate", () => become(parseFragment(location.hash)));
+  return token;
+}
+
+/** @param {View} next */
+function become(next) {
+  const before = current;
+  current = next;
+  for (const listener of listeners) listener(next, before);
+}

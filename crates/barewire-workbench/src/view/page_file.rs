@@ -1,0 +1,173 @@
+//! A source -> one HTML file that shows it anywhere: the page, and its answers about the source.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use super::answer::{Answer, AnswerError};
+use super::query::ViewRequest;
+use super::sources::Source;
+use super::{View, inlined, routes};
+
+/// Returns the file with the rows that a filter selects. The source must be read whole.
+pub(super) fn page_file(view: &View, source: &Source, filter: &str) -> Result<String, AnswerError> {
+    let collected = CollectedAnswers { view, source, notes: Vec::new() };
+    Ok(inlined::page(&collected.data(filter)?))
+}
+
+/// Asks for everything that the page in the file may show.
+struct CollectedAnswers<'a> {
+    view: &'a View,
+    source: &'a Source,
+    /// What the file does not contain.
+    notes: Vec<String>,
+}
+
+impl CollectedAnswers<'_> {
+    fn data(mut self, filter: &str) -> Result<String, AnswerError> {
+        let rows = self.rows(filter)?;
+        let frames = self.frames(&rows);
+        let words = self.words(&rows);
+        let (timeline, stats, findings) =
+            (self.ask("timeline", "")?, self.ask("stats", "")?, self.ask("findings", "")?);
+        let mut source = self.source.json();
+        (source["state"], source["drivable"], source["progress"]) = (json!("complete"), json!(false), Value::Null);
+        let sources = json!({ "redacted": self.view.state().is_redacted, "sources": [source] });
+        let id = self.source.id().to_string();
+        let program = concat!("barewire ", env!("CARGO_PKG_VERSION"));
+        let facts = json!({
+            "format": 1, "program": program, "exported": null, "sources": sources, "source": id, "filter": filter,
+            "notes": self.notes, "rows": rows, "timeline": timeline, "stats": stats, "findings": findings, "words": words,
+        });
+        let mut data = facts.to_string();
+        // The frames are the largest part, and are text already.
+        data.pop();
+        let _ = write!(data, ",\"frames\":{frames}}}");
+        Ok(data)
+    }
+
+    /// Returns the answer to a request about the source, as the page would get it.
+    fn ask(&self, path: &str, query: &str) -> Result<Value, AnswerError> {
+        let path = format!("s/{}/{path}", self.source.id());
+        match routes::answer(self.view, &ViewRequest::new(false, &path, query, Vec::new()))? {
+            Answer::Json(text) => serde_json::from_str(&text).map_err(|error| AnswerError::new(500, error)),
+            Answer::Done | Answer::Download { .. } => Ok(Value::Null),
+        }
+    }
+
+    fn rows(&mut self, filter: &str) -> Result<Vec<Value>, AnswerError> {
+        let mut rows = Vec::new();
+        loop {
+            let query = format!("filter={}&from={}&count=500", encoded(filter), rows.len());
+            let mut answer = self.ask("rows", &query)?;
+            let (total, is_final) = (answer["total"].as_u64().unwrap_or(0), answer["final"] == true);
+            if let Value::Array(more) = answer["rows"].take() {
+                rows.extend(more);
+            }
+            if rows.len() >= MAX_ROWS {
+                rows.truncate(MAX_ROWS);
+                if total > MAX_ROWS as u64 {
+                    self.notes.push(format!("Only the first {MAX_ROWS} of {total} rows are in this file."));
+                }
+                return Ok(rows);
+            }
+            if is_final && rows.len() as u64 >= total {
+                return Ok(rows);
+            }
+        }
+    }
+
+    /// Returns the frames of the rows as the text of a JSON object, up to a total length.
+    fn frames(&mut self, rows: &[Value]) -> String {
+        let mut text = String::from("{");
+        let mut left_out = 0_u64;
+        let numbers: BTreeSet<u64> = rows.iter().filter_map(|row| row["frame"].as_u64()).collect();
+        for number in numbers {
+            if text.len() > MAX_LENGTH {
+                left_out += 1;
+                continue;
+            }
+            let Ok(mut frame) = self.ask(&format!("frame/{number}"), "") else { continue };
+            self.cut(number, &mut frame);
+            let frame = frame.to_string();
+            if frame.len() > MAX_FRAME_LENGTH {
+                left_out += 1;
+                continue;
+            }
+            let comma = if text.len() > 1 { "," } else { "" };
+            let _ = write!(text, "{comma}\"{number}\":{frame}");
+        }
+        text.push('}');
+        if left_out > 0 {
+            let frames = if left_out == 1 { "1 frame is".to_owned() } else { format!("{left_out} frames are") };
+            self.notes.push(format!("The content of {frames} not in this file, because it would be too large."));
+        }
+        text
+    }
+
+    /// Cuts the text of a frame, and adds the members below its outermost ones.
+    fn cut(&self, number: u64, frame: &mut Value) {
+        if let Some(text) = frame["text"].as_str()
+            && text.len() > MAX_TEXT
+        {
+            let end = (0..=MAX_TEXT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            let start = text[..end].to_owned();
+            (frame["text"], frame["text_complete"]) = (json!(start), json!(false));
+        }
+        let mut nodes = serde_json::Map::new();
+        let mut count = 0;
+        let is_small = frame["length"].as_u64().is_some_and(|length| length <= MAX_TREE_LENGTH);
+        let mut open: VecDeque<u64> = if is_small { containers(&frame["tree"]).into() } else { VecDeque::new() };
+        while let Some(at) = open.pop_front() {
+            if count >= MAX_NODES {
+                break;
+            }
+            let Ok(mut answer) = self.ask(&format!("frame/{number}/tree"), &format!("at={at}&count=200")) else {
+                break;
+            };
+            let below = answer["nodes"].take();
+            count += below.as_array().map_or(0, Vec::len);
+            open.extend(containers(&below));
+            nodes.insert(at.to_string(), below);
+        }
+        frame["nodes"] = Value::Object(nodes);
+    }
+
+    /// Returns the explanations of the methods in the rows.
+    fn words(&self, rows: &[Value]) -> Value {
+        let methods: BTreeSet<&str> = rows.iter().filter_map(|row| row["method"].as_str()).take(MAX_ROWS).collect();
+        let explain = &self.view.state().explain;
+        let words =
+            methods.into_iter().take(MAX_WORDS).filter_map(|word| Some((word.to_owned(), json!(explain(word)?))));
+        Value::Object(words.collect())
+    }
+}
+
+/// Returns the places of the objects and arrays in a list of members.
+fn containers(nodes: &Value) -> Vec<u64> {
+    let nodes = nodes.as_array().into_iter().flatten();
+    let is_container = |node: &&Value| matches!(node["kind"].as_str(), Some("object" | "array")) && node["count"] != 0;
+    nodes.filter(is_container).filter_map(|node| node["at"].as_u64()).collect()
+}
+
+/// Encodes a value for a query.
+fn encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut encoded, byte| {
+        let _ = write!(encoded, "%{byte:02X}");
+        encoded
+    })
+}
+
+/// The maximum number of rows in a file.
+const MAX_ROWS: usize = 20_000;
+/// The maximum length of the frames in a file together, and of one frame.
+const MAX_LENGTH: usize = 16 * 1024 * 1024;
+const MAX_FRAME_LENGTH: usize = 1024 * 1024;
+/// The maximum length of the text of a frame.
+const MAX_TEXT: usize = 16 * 1024;
+/// The maximum length of a frame whose members are in the file below the outermost ones, and their maximum number.
+const MAX_TREE_LENGTH: u64 = 1024 * 1024;
+const MAX_NODES: usize = 300;
+/// The maximum number of methods that are explained.
+const MAX_WORDS: usize = 500;

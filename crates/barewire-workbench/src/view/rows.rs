@@ -1,0 +1,193 @@
+//! The rows of a list, as the page shows them.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::answer::{Answer, AnswerError};
+use super::query::ViewRequest;
+use crate::index::{EntryKind, EntryRecord, Flags, IndexData, IndexedCapture, RowOutcome, Span, Time};
+use crate::rows::{MessageRelation, OperationFacts, Role};
+use crate::text::shown;
+
+/// `rows`: the rows that a filter selects, a page at a time.
+pub(super) fn rows(index: &IndexedCapture, request: &ViewRequest) -> Result<Answer, AnswerError> {
+    let query = request.selection()?;
+    let from = request.number("from")?.unwrap_or(0);
+    let count = request.number("count")?.unwrap_or(100).min(MAX_ROWS);
+    let selected = index.select(&query);
+    let rows = selected.rows(from, count);
+    let mut shown: Vec<(Value, Span)> = {
+        let data = index.data();
+        rows.iter().map(|it| row(&data, it.row, u8::from(it.is_child))).collect()
+    };
+    let rows: Vec<Value> = shown.iter_mut().map(|(value, text)| with_preview(index, value.take(), *text)).collect();
+    Answer::json(&json!({
+        "total": selected.total, "final": selected.is_final, "scanned": selected.scanned, "from": from, "rows": rows,
+    }))
+}
+
+/// `find`: the place of a frame in the list.
+pub(super) fn find(index: &IndexedCapture, request: &ViewRequest) -> Result<Answer, AnswerError> {
+    let query = request.selection()?;
+    let frame = request.number("frame")?.unwrap_or(0);
+    let selected = index.select(&query);
+    let data = index.data();
+    let Some(row) = data.frame(frame) else { return Answer::json(&json!({"index": null, "op": null})) };
+    let entry = &data.entries[row as usize];
+    let above = data.operation(entry.operation).map(|it| it.first);
+    let operation = entry.operation;
+    drop(data);
+    if let Some(place) = selected.place(row) {
+        return Answer::json(&json!({"index": place, "op": null}));
+    }
+    let place = above.filter(|_| query.is_folded).and_then(|above| selected.place(above));
+    Answer::json(&json!({"index": place, "op": place.map(|_| operation)}))
+}
+
+/// `near`: the place of the first row at or after a time.
+pub(super) fn near(index: &IndexedCapture, request: &ViewRequest) -> Result<Answer, AnswerError> {
+    let query = request.selection()?;
+    let time = request.seconds("time")?.unwrap_or(0.0);
+    let selected = index.select(&query);
+    let row = {
+        let data = index.data();
+        // Rows are in the order of their times, except for a few heads.
+        let (mut low, mut high) = (0, data.entries.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            let is_before = data.entries[middle].time.seconds().is_none_or(|it| it < time);
+            if is_before { low = middle + 1 } else { high = middle }
+        }
+        low
+    };
+    let place = selected.place_at(u32::try_from(row).unwrap_or(u32::MAX));
+    Answer::json(&json!({"index": (selected.total > 0).then_some(place)}))
+}
+
+/// Returns a row without its preview, and the place of the text that the preview is made of.
+pub(super) fn row(data: &IndexData, row: u32, depth: u8) -> (Value, Span) {
+    let entry = &data.entries[row as usize];
+    let name = |number| data.names.get(number);
+    let operation = data.operation(entry.operation);
+    let is_event = entry.kind == EntryKind::Event;
+    let is_batch = entry.kind == EntryKind::Batch;
+    let (own_method, detail) = (name(entry.method).filter(|_| !is_event), name(entry.detail));
+    let method = own_method.or_else(|| operation.and_then(|it| name(it.method)).filter(|_| !is_event));
+    let is_first = operation.is_some_and(|it| it.first == row);
+    let children =
+        if is_batch { u32::from(entry.elements) } else { operation.filter(|_| is_first).map_or(0, |it| it.children) };
+    let key = match (entry.frame, entry.element) {
+        (0, _) => format!("e{row}"),
+        (frame, 0) => format!("f{frame}"),
+        (frame, element) => format!("f{frame}.{element}"),
+    };
+    let findings: Vec<&str> = match entry.frame {
+        0 => Vec::new(),
+        frame => data.findings.of_frame(u64::from(frame)).take(MAX_FINDINGS).map(|it| it.finding.check.id).collect(),
+    };
+    let group = if is_batch { Some(-i64::from(entry.frame)) } else { operation.map(|_| i64::from(entry.operation)) };
+    let note = if is_event { None } else { Some(note(data, entry, detail)).filter(|note| !note.is_empty()) };
+    let value = json!({
+        "frame": (entry.frame > 0).then_some(entry.frame), "key": key,
+        "event": is_event.then(|| [name(entry.method), detail].into_iter().flatten().collect::<Vec<_>>().join(" ")),
+        "time": entry.time.seconds(), "dir": direction(entry.flags),
+        "kind": if is_event { name(entry.method).unwrap_or("event") } else { entry.kind.as_str() },
+        "id": data.ids.text(entry.id).map(|id| shown(id.as_bytes(), MAX_ID)),
+        "method": method, "name": operation.and_then(|it| name(it.name)).filter(|_| !is_event),
+        "size": entry.length, "latency": latency(data, entry),
+        "outcome": entry.outcome.as_str(), "note": note, "op": group,
+        "round": (entry.round > 0).then_some(entry.round), "role": role(entry.role),
+        "channel": name(entry.channel),
+        "conversation": data.conversations.get(entry.conversation as usize).map(|it| &it.name),
+        "children": children, "depth": depth, "bad": entry.flags.has(Flags::BAD) || entry.flags.has(Flags::FAILURE),
+        "findings": findings, "redacted": entry.flags.has(Flags::REDACTED),
+    });
+    (value, entry.text)
+}
+
+/// Adds the beginning of the text to a row.
+pub(super) fn with_preview(index: &IndexedCapture, mut value: Value, text: Span) -> Value {
+    let bytes = index.spool().read(text, 0, PREVIEW_BYTES);
+    value["preview"] = json!(shown(&bytes, PREVIEW));
+    value
+}
+
+/// Returns the words that `barewire read` prints after the size, without the latency, which has its own column.
+fn note(data: &IndexData, entry: &EntryRecord, detail: Option<&str>) -> String {
+    let operation = data.operation(entry.operation).map(|it| {
+        let name = |number| data.names.get(number);
+        let first = data.entries.get(it.first as usize);
+        let request = (entry.request as usize).checked_sub(1).and_then(|row| data.entries.get(row));
+        let request = request.filter(|_| entry.flags.has(Flags::OTHER_ID));
+        OperationFacts {
+            number: u64::from(entry.operation),
+            frame: first.map_or(0, |entry| u64::from(entry.frame)),
+            method: name(it.method).unwrap_or_default().to_owned(),
+            name: name(it.name).map(str::to_owned),
+            round: usize::from(entry.round),
+            request_id: request.and_then(|it| data.ids.text(it.id)).map(|id| shown(id.as_bytes(), MAX_ID)),
+            total: entry.time.since(it.start),
+        }
+    });
+    let relation = MessageRelation { role: entry.role, operation, latency: None };
+    let mut words = relation.words(true);
+    match entry.outcome {
+        RowOutcome::Error => {
+            words.insert(0, format!("{} {}", entry.code, detail.unwrap_or_default()).trim_end().to_owned())
+        }
+        RowOutcome::Invalid if entry.kind != EntryKind::Batch => words.insert(0, detail.unwrap_or_default().to_owned()),
+        _ => {}
+    }
+    words.join("  ")
+}
+
+/// Returns the time from the request of a response to the response, in seconds.
+pub(super) fn latency(data: &IndexData, entry: &EntryRecord) -> Option<f64> {
+    let request = data.entries.get((entry.request as usize).checked_sub(1)?)?;
+    entry.time.since(request.time).map(|latency| latency.as_secs_f64())
+}
+
+pub(super) fn direction(flags: Flags) -> Option<String> {
+    if flags.has(Flags::GUESSED) { None } else { flags.stream().map(|stream| stream.sigil().to_string()) }
+}
+
+pub(super) const fn role(role: Role) -> Option<&'static str> {
+    match role {
+        Role::None => None,
+        Role::Request { .. } => Some("request"),
+        Role::Response { .. } => Some("response"),
+        Role::Progress => Some("progress"),
+        Role::Cancellation => Some("cancel"),
+        Role::RefusesUnidentified => Some("refusal"),
+        Role::Duplicate => Some("duplicate"),
+        Role::Unsolicited => Some("unsolicited"),
+    }
+}
+
+/// The operations that have a row in a list, each with the first such row.
+pub(super) fn operations_of(data: &IndexData, rows: &[u32]) -> BTreeMap<u32, u32> {
+    let mut operations = BTreeMap::new();
+    for row in rows {
+        let operation = data.entries.get(*row as usize).map_or(0, |entry| entry.operation);
+        if operation > 0 {
+            operations.entry(operation).or_insert(*row);
+        }
+    }
+    operations
+}
+
+/// Returns a time as the page has it; `None` if it is unknown.
+pub(super) fn seconds(time: Option<Time>) -> Option<f64> {
+    time.and_then(Time::seconds)
+}
+
+/// The maximum number of rows in one answer.
+const MAX_ROWS: usize = 500;
+/// The maximum number of findings that a row names.
+const MAX_FINDINGS: usize = 20;
+/// The maximum width of an id.
+const MAX_ID: usize = 40;
+/// The maximum width of a preview, and the number of bytes that it is made of.
+const PREVIEW: usize = 200;
+const PREVIEW_BYTES: usize = 640;

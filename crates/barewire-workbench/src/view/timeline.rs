@@ -1,0 +1,126 @@
+//! Operations in a range of time -> bars, and sums of them if there are too many.
+
+use serde_json::{Value, json};
+
+use super::answer::{Answer, AnswerError};
+use super::frame::title;
+use super::query::ViewRequest;
+use super::rows::{operations_of, seconds};
+use crate::index::{IndexData, IndexedCapture, OperationRecord, OperationState};
+use crate::rows::Role;
+
+/// `timeline`: the operations in a range of time.
+pub(super) fn timeline(index: &IndexedCapture, request: &ViewRequest) -> Result<Answer, AnswerError> {
+    let query = request.selection()?;
+    let width = request.number("width")?.unwrap_or(1000_u32).clamp(10, 4000);
+    // A filter selects operations by their rows.
+    let selected = query.filter.is_set().then(|| index.select(&query).all());
+    let data = index.data();
+    let selected = selected.map(|rows| operations_of(&data, &rows));
+    let conversation = query.conversation.as_deref().map(|name| data.conversation(name));
+    let (first, last) = (seconds(data.totals.first).unwrap_or(0.0), seconds(data.totals.last).unwrap_or(0.0));
+    let from = request.seconds("from")?.unwrap_or(first);
+    let to = request.seconds("to")?.unwrap_or(last).max(from);
+    let mut shown: Vec<ShownOperation> = Vec::new();
+    for (number, operation) in (1..).zip(data.operations.from(0)) {
+        let Some(start) = operation.start.seconds() else { continue };
+        let end = operation.end.seconds();
+        let is_here = start <= to && end.unwrap_or(last) >= from;
+        let is_wanted = conversation.is_none_or(|wanted| wanted == Some(operation.conversation));
+        let is_selected = || selected.as_ref().is_none_or(|it| it.contains_key(&number));
+        if is_here && is_wanted && is_selected() {
+            shown.push(ShownOperation { number, start, end, length: end.unwrap_or(last) - start });
+        }
+    }
+    let slow = slow_limit(&shown);
+    let lanes = shown.iter().filter_map(|it| data.operation(it.number)).map(|it| it.lane + 1).max().unwrap_or(0);
+    let is_too_many = shown.len() > MAX_BARS;
+    let buckets = is_too_many.then(|| buckets(&data, &shown, from, to, width));
+    if is_too_many {
+        shown.sort_by(|a, b| b.length.total_cmp(&a.length));
+        shown.truncate(SLOWEST_BARS);
+        shown.sort_by_key(|it| it.number);
+    }
+    let bars: Vec<Value> = shown.iter().filter_map(|it| bar(&data, it, slow)).collect();
+    Answer::json(&json!({"from": from, "to": to, "lanes": lanes, "bars": bars, "buckets": buckets}))
+}
+
+struct ShownOperation {
+    number: u32,
+    start: f64,
+    end: Option<f64>,
+    length: f64,
+}
+
+fn bar(data: &IndexData, shown: &ShownOperation, slow: f64) -> Option<Value> {
+    let it = data.operation(shown.number)?;
+    let name = |number| data.names.get(number);
+    Some(json!({
+        "op": shown.number, "frame": data.entries.get(it.first as usize)?.frame, "title": title(data, shown.number),
+        "method": name(it.method).unwrap_or_default(), "name": name(it.name), "start": shown.start, "end": shown.end,
+        "lane": it.lane, "depth": it.depth, "parent": (it.parent > 0).then_some(it.parent),
+        "outcome": outcome(it), "rounds": rounds(data, shown.number, it),
+        "conversation": data.conversations.get(it.conversation as usize).map(|it| &it.name),
+        "slow": shown.length >= slow && it.state != OperationState::Listening,
+    }))
+}
+
+fn outcome(operation: &OperationRecord) -> Option<&'static str> {
+    if operation.state.is_open() && operation.state != OperationState::Suspended {
+        return None;
+    }
+    Some(operation.state.as_str())
+}
+
+/// Returns the time of each round, if there is more than one.
+fn rounds(data: &IndexData, number: u32, operation: &OperationRecord) -> Vec<Value> {
+    if operation.rounds < 2 {
+        return Vec::new();
+    }
+    let mut rounds: Vec<(f64, Option<f64>)> = Vec::new();
+    for row in data.rows_of(number) {
+        let entry = &data.entries[row as usize];
+        match (entry.role, entry.time.seconds(), rounds.last_mut()) {
+            (Role::Request { .. }, Some(time), _) => rounds.push((time, None)),
+            (Role::Response { .. }, Some(time), Some(round)) => round.1 = Some(time),
+            _ => {}
+        }
+    }
+    rounds.iter().take(MAX_ROUNDS).map(|(start, end)| json!({"start": start, "end": end})).collect()
+}
+
+/// Returns the length from which an operation is slow: three times the median, and at least a tenth of a second.
+fn slow_limit(shown: &[ShownOperation]) -> f64 {
+    let mut lengths: Vec<f64> = shown.iter().filter(|it| it.end.is_some()).map(|it| it.length).collect();
+    lengths.sort_by(f64::total_cmp);
+    lengths.get(lengths.len() / 2).map_or(f64::INFINITY, |median| (3.0 * median).max(SLOW))
+}
+
+fn buckets(data: &IndexData, shown: &[ShownOperation], from: f64, to: f64, width: u32) -> Vec<Value> {
+    let count = (width / 4).clamp(10, 1000);
+    let step = ((to - from) / f64::from(count)).max(1e-6);
+    let mut sums = vec![(0_u64, 0_u64, 0.0_f64); count as usize];
+    for it in shown {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number below `count`")]
+        let at = (((it.start - from) / step).max(0.0) as usize).min(sums.len() - 1);
+        let is_failure = data.operation(it.number).is_some_and(|it| it.state.is_failure());
+        sums[at].0 += 1;
+        sums[at].1 += u64::from(is_failure);
+        sums[at].2 = sums[at].2.max(it.length);
+    }
+    let start = |at: u32| from + f64::from(at) * step;
+    (0..)
+        .zip(sums)
+        .filter(|(_, (count, ..))| *count > 0)
+        .map(|(at, (count, errors, max))| {
+            json!({"from": start(at), "to": start(at + 1), "count": count, "errors": errors, "max": max})
+        })
+        .collect()
+}
+
+/// The maximum number of bars. Of more, only the slowest are shown, and sums of all.
+const MAX_BARS: usize = 3000;
+const SLOWEST_BARS: usize = 500;
+const MAX_ROUNDS: usize = 100;
+/// The shortest time, in seconds, that is called slow.
+const SLOW: f64 = 0.1;

@@ -1,0 +1,177 @@
+//! The rows of an index -> the entries of a transcript, for everything that reads transcripts.
+//!
+//! Texts are those of the index, so secrets are already replaced. White space between messages is not kept, nor are the
+//! ids of events in a stream.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use barewire_proto::transcript::{
+    Bytes, Channel, End, Entry, Event, Framing, Header, Marks, Note, Stream, Truncated, VERSION, Word, read_line,
+};
+
+use crate::index::{EntryKind, EntryRecord, Flags, IndexedCapture};
+
+/// Passes the entries of a conversation, or of all of them, to a function, until it returns `false`.
+pub(super) fn wire_entries(
+    index: &IndexedCapture,
+    conversation: Option<&str>,
+    take: &mut dyn FnMut(Entry) -> bool,
+) -> bool {
+    let mut writer = EntryWriter { index, channels: HashMap::new(), entries: Vec::new() };
+    let (wanted, started, count) = {
+        let data = index.data();
+        let wanted = conversation.map(|name| data.conversation(name).unwrap_or(u32::MAX));
+        (wanted, data.totals.started.clone(), data.entries.len())
+    };
+    let fact = started.and_then(|started| Some((Word::new("started")?, started.into_bytes())));
+    if !take(Entry::Header(Header { version: VERSION, facts: fact.into_iter().collect() })) {
+        return false;
+    }
+    for row in 0..count {
+        let (entry, channel, word) = {
+            let data = index.data();
+            let entry = data.entries[row].clone();
+            let name = |number| data.names.get(number).unwrap_or_default().to_owned();
+            let (channel, word) = (name(entry.channel), name(entry.method));
+            (entry, channel, word)
+        };
+        if entry.element > 0 || wanted.is_some_and(|wanted| wanted != entry.conversation) {
+            continue;
+        }
+        writer.row(&entry, &channel, &word);
+        if !writer.entries.drain(..).all(&mut *take) {
+            return false;
+        }
+    }
+    writer.finish();
+    writer.entries.drain(..).all(take)
+}
+
+/// Makes entries of rows.
+struct EntryWriter<'a> {
+    index: &'a IndexedCapture,
+    /// The HTTP exchange of each channel.
+    channels: HashMap<String, HttpChannel>,
+    entries: Vec<Entry>,
+}
+
+/// An HTTP exchange: how its bodies are framed, and the time of its last row.
+#[derive(Default)]
+struct HttpChannel {
+    is_stream: bool,
+    /// Whether the body of the request has ended.
+    is_sent: bool,
+    time: Option<Duration>,
+}
+
+impl EntryWriter<'_> {
+    fn row(&mut self, entry: &EntryRecord, channel: &str, word: &str) {
+        let time = entry.time.micros().map(Duration::from_micros);
+        let text = self.index.spool().whole(entry.text);
+        if let Some(http) = self.channels.get_mut(channel) {
+            http.time = time.or(http.time);
+        }
+        match (entry.kind, word, entry.flags.stream()) {
+            (EntryKind::Event, "http", Some(stream)) => self.head(channel, stream, time, &text),
+            (EntryKind::Event, "stderr", _) => self.bytes(channel, Stream::Stderr, time, text, End::Lf, None),
+            (EntryKind::Event, word, _) => self.note(channel, time, word, &text),
+            (_, _, stream) => self.frame(entry, channel, stream.unwrap_or(Stream::ToServer), time, text),
+        }
+    }
+
+    fn frame(&mut self, entry: &EntryRecord, channel: &str, stream: Stream, time: Option<Duration>, text: Vec<u8>) {
+        // A line break between the members of a message would end the line.
+        let text: Vec<u8> =
+            text.into_iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }).collect();
+        let is_cut = entry.kind == EntryKind::Cut;
+        let cut = is_cut.then(|| Truncated { length: entry.length, sha256: "0".repeat(64) });
+        let before = self.entries.len();
+        match self.channels.get(channel).map(|http| http.is_stream && stream == Stream::ToClient) {
+            None => self.bytes(channel, stream, time, text, End::Lf, cut),
+            Some(false) => {
+                // A body is one message, and ends with it.
+                self.bytes(channel, stream, time, text, End::None, cut);
+                self.end(channel, stream, time);
+            }
+            Some(true) => {
+                self.bytes(channel, stream, time, [b"data: ".as_slice(), &text].concat(), End::Lf, None);
+                self.bytes(channel, stream, time, Vec::new(), End::Lf, None);
+            }
+        }
+        for entry_of_frame in &mut self.entries[before..] {
+            if let Entry::Bytes(bytes) = entry_of_frame {
+                bytes.marks.redacted = entry.flags.has(Flags::REDACTED);
+            }
+        }
+    }
+
+    fn bytes(
+        &mut self,
+        channel: &str,
+        stream: Stream,
+        time: Option<Duration>,
+        payload: Vec<u8>,
+        end: End,
+        cut: Option<Truncated>,
+    ) {
+        let channel = Channel::new(channel).unwrap_or_default();
+        let mut marks = Marks::at(time);
+        marks.truncated = cut;
+        self.entries.push(Entry::Bytes(Bytes { stream, channel, payload, end, marks }));
+    }
+
+    fn event(&mut self, channel: &str, time: Option<Duration>, note: Note) {
+        let channel = Channel::new(channel).unwrap_or_default();
+        self.entries.push(Entry::Event(Event { channel, note, marks: Marks::at(time) }));
+    }
+
+    fn head(&mut self, channel: &str, stream: Stream, time: Option<Duration>, text: &[u8]) {
+        if stream == Stream::ToClient && self.channels.contains_key(channel) {
+            self.end(channel, Stream::ToServer, time);
+        }
+        for line in text.split(|byte| *byte == b'\n') {
+            self.event(channel, time, Note::Head(stream, line.to_vec()));
+        }
+        let lower = String::from_utf8_lossy(text).to_ascii_lowercase();
+        let is_stream =
+            lower.lines().any(|line| line.starts_with("content-type:") && line.contains("text/event-stream"));
+        let http = self.channels.entry(channel.to_owned()).or_default();
+        (http.is_stream, http.time) = (stream == Stream::ToClient && is_stream, time);
+        let framing = if http.is_stream { Framing::Sse } else { Framing::Body };
+        self.event(channel, time, Note::Framing(framing));
+    }
+
+    /// Appends an event, whose text is as in a transcript.
+    fn note(&mut self, channel: &str, time: Option<Duration>, word: &str, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        let line = if word == "note" { format!("@ {text}") } else { format!("@ {word} {text}") };
+        if let Ok(Entry::Event(event)) = read_line(line.trim_end().as_bytes(), 2) {
+            self.event(channel, time, event.note);
+        }
+    }
+
+    /// Ends the request or the response of an exchange.
+    fn end(&mut self, channel: &str, stream: Stream, time: Option<Duration>) {
+        let Some(http) = self.channels.get_mut(channel) else { return };
+        if stream == Stream::ToServer && std::mem::replace(&mut http.is_sent, true) {
+            return;
+        }
+        if stream == Stream::ToClient {
+            self.channels.remove(channel);
+        }
+        self.event(channel, time, Note::Eof(stream));
+    }
+
+    /// Ends the exchanges.
+    fn finish(&mut self) {
+        let mut channels: Vec<_> = std::mem::take(&mut self.channels).into_iter().collect();
+        channels.sort_by(|a, b| a.0.cmp(&b.0));
+        for (channel, http) in channels {
+            if !http.is_sent {
+                self.event(&channel, http.time, Note::Eof(Stream::ToServer));
+            }
+            self.event(&channel, http.time, Note::Eof(Stream::ToClient));
+        }
+    }
+}
