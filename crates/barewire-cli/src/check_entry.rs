@@ -2,7 +2,7 @@
 
 use std::io;
 
-use barewire_workbench::check::catalogue::{Check, Rule, RuleSource, Sentence};
+use barewire_workbench::check::catalogue::{Check, CheckPlace, Rule, RuleSource, Sentence};
 use serde_json::{Value, json};
 
 use crate::output::{Output, Tone, wrapped};
@@ -60,7 +60,7 @@ fn rule_text(rule: &Rule) -> String {
 /// Returns the facts about a check, each with its label. `link` formats the id of another check as a link.
 pub(crate) fn facts(check: &Check, link: fn(&str) -> String) -> Vec<(&'static str, String)> {
     let links = |ids: &[&str]| ids.iter().map(|id| link(id)).collect::<Vec<_>>().join(", ");
-    let places: Vec<_> = check.places.iter().map(|place| place.as_str()).collect();
+    let places = places(check);
     let hostile = if check.hostile { "; sends hostile input" } else { "" };
     let history: Vec<_> = check.history.iter().map(|(version, what)| format!("{version} ({what})")).collect();
     let facts = [
@@ -82,6 +82,10 @@ pub(crate) fn facts(check: &Check, link: fn(&str) -> String) -> Vec<(&'static st
     // The rules follow the severity and the level.
     facts.splice(2..2, check.rules.iter().map(|rule| ("Binds", rule_text(rule))));
     facts
+}
+
+fn places(check: &Check) -> Vec<&'static str> {
+    CheckPlace::ALL.into_iter().filter(|place| check.runs_on(*place)).map(CheckPlace::as_str).collect()
 }
 
 /// Returns a check as JSON.
@@ -108,7 +112,7 @@ pub(crate) fn value(check: &Check) -> Value {
         "taxon": check.category.as_str(),
         "version": check.version,
         "history": check.history.iter().map(|(version, what)| json!({"version": version, "what": what})).collect::<Vec<_>>(),
-        "places": check.places.iter().map(|place| place.as_str()).collect::<Vec<_>>(),
+        "places": places(check),
         "hostile": check.hostile,
         "needs": check.needs,
     })

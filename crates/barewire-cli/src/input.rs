@@ -15,6 +15,8 @@ pub(crate) enum InputFormat {
     Wire,
     Sse,
     ContentLength,
+    HostLog,
+    Har,
 }
 
 impl From<InputFormat> for Format {
@@ -25,6 +27,8 @@ impl From<InputFormat> for Format {
             InputFormat::Wire => Self::Wire,
             InputFormat::Sse => Self::Sse,
             InputFormat::ContentLength => Self::ContentLength,
+            InputFormat::HostLog => Self::HostLog,
+            InputFormat::Har => Self::Har,
         }
     }
 }

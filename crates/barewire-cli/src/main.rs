@@ -11,20 +11,24 @@ mod check;
 mod check_entry;
 mod completions;
 mod demo;
-mod excerpt;
 mod explain;
 mod failure;
 mod input;
+mod input_files;
 mod log;
+mod login;
 mod man;
 mod output;
 mod platform;
+mod probe;
+mod probe_folder;
 mod program_word;
 mod read;
 mod replay;
 mod serve;
 mod tap;
 mod url_headers;
+mod view;
 
 use std::io;
 use std::process::ExitCode;
@@ -50,10 +54,14 @@ enum Verb {
     Attach(attach::AttachArgs),
     Detach(attach::DetachArgs),
     Read(read::Args),
+    View(view::Args),
     Replay(replay::Args),
     Call(call::Args),
+    Login(Box<login::LoginArgs>),
+    Logout(login::LogoutArgs),
     Bench(bench::Args),
     Serve(serve::Args),
+    Probe(probe::Args),
     Explain(explain::Args),
     Demo(demo::Args),
     Completions(completions::Args),
@@ -77,27 +85,27 @@ const PROGRAM_HELP: &str = "\
 {about}
 
 {usage-heading} {usage}
-
 Start with:
   demo         Take a one-minute tour
   check        Find out what is wrong with a server, and how to fix it
   call         Call a tool of a server, or list what it offers
   tap          Record every byte between a client and its server
   read         Show a recording or a log, one line per frame
-
+  view         Show recordings in the browser
 Then:
+  login        Sign in to a server over HTTP, with OAuth
+  logout       Forget a sign-in
   attach       Make a host start one of its servers through tap
   detach       Undo attach
   replay       Send a recorded session to a server again, and compare
   bench        Measure a server under load
   serve        Run a small MCP server to test clients with
+  probe        Put a host to the test: be its server
   explain      Explain an error code, a rule, a method or a revision
   completions  Print a completion script for a shell
   man          Print the man page of barewire or of a command
-
 `barewire COMMAND --help` shows examples and options.
-Exit codes: 0 success, 1 problems were found, 2 the command could not run,
-3 some checks of barewire check could not run.";
+Exit codes: 0 success, 1 problems found, 2 could not run, 3 check incomplete.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -106,10 +114,12 @@ Examples:
   barewire call tools -- server        list the tools of a server
   barewire call echo a=1 -- server     call its tool echo
   barewire call tools --url URL        list the tools of a server over HTTP
+  barewire login URL                   sign in to a server over HTTP
   barewire tap --log stderr -- server  show the messages between a host and its server
   barewire attach vscode files         record what VS Code and its server files send each other
   barewire read server.log             show what is in a log, one line per frame
   barewire read --frame 3 server.log   show one frame, member by member
+  barewire view capture.wire           look at a capture in the browser
   barewire replay good.wire -- server  send a recorded session again, and compare the responses
   barewire bench -- server             measure how fast a server answers
   barewire explain -32601              explain an error code";
@@ -144,12 +154,16 @@ fn main() -> ExitCode {
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command()).exit());
     let mut output = Output::stdout();
     let done = match args.verb {
-        Verb::Read(args) => read::run(&args, &mut output),
+        Verb::Read(args) => read::run(&args, explain::plain_text, &mut output),
         Verb::Call(args) => call::run(&args, &mut output),
+        Verb::Login(args) => login::login(&args, &mut output),
+        Verb::Logout(args) => login::logout(&args, &mut output),
         Verb::Check(args) => check::run(&args, &mut output),
         Verb::Bench(args) => bench::run(&args, &mut output),
         Verb::Serve(args) => serve::run(&args),
+        Verb::Probe(args) => probe::run(&args),
         Verb::Tap(args) => tap::run(&args),
+        Verb::View(args) => view::run(&args, explain::plain_text, &mut output),
         Verb::Replay(args) => replay::run(&args, &mut output),
         Verb::Attach(args) => attach::attach(&args, &mut output),
         Verb::Detach(args) => attach::detach(&args, &mut output),

@@ -18,6 +18,8 @@ pub(crate) struct Output {
     text: TextWriter<Destination>,
     is_terminal: bool,
     width: usize,
+    /// The number of columns of the terminal, or of `COLUMNS`.
+    columns: Option<usize>,
 }
 
 /// Text that this program has written to an [`Output`], escaped and with its colours.
@@ -38,14 +40,15 @@ impl Output {
         let variable = || std::env::var("COLUMNS").ok()?.parse().ok();
         let columns = terminal_size::terminal_size_of(&stdout).map(|(width, _)| usize::from(width.0));
         // Lines of more than 100 characters are hard to read.
-        let width = columns.or_else(variable).unwrap_or(80).clamp(40, 100);
+        let columns = columns.or_else(variable);
+        let width = columns.unwrap_or(80).clamp(40, 100);
         let stdout = BufWriter::with_capacity(64 * 1024, stdout.lock());
         let destination = Destination { stdout, captured: None };
         let text = match is_coloured(is_terminal, |name| std::env::var_os(name)) {
             true => TextWriter::coloured(destination),
             false => TextWriter::new(destination),
         };
-        Self { text, is_terminal, width }
+        Self { text, is_terminal, width, columns }
     }
 
     pub(crate) fn is_terminal(&self) -> bool {
@@ -126,7 +129,14 @@ impl Style for Output {
     fn width(&self) -> usize {
         self.width
     }
+
+    fn line_width(&self) -> usize {
+        self.columns.map_or(FILE_LINE_WIDTH, |columns| columns.clamp(40, FILE_LINE_WIDTH))
+    }
 }
+
+/// The width of a line in a file, and the maximum width of a line that must not be wrapped.
+const FILE_LINE_WIDTH: usize = 177;
 
 impl Write for Destination {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

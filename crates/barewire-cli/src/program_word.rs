@@ -1,8 +1,8 @@
 //! The words of a command line -> the same words, with a `--` before the program that a verb starts.
 //!
-//! Launchers such as `mcp-proxy` and the Inspector remove a `--` from the command that they are given. So the `--` may be
-//! left out: the first word that is a program begins the program's command line, and all words after it belong to it. A
-//! word that already has a meaning keeps it.
+//! Launchers such as `mcp-proxy` and the Inspector remove a `--` from the command that they are given. So the `--` may
+//! be left out: the first word that is a program begins the program's command line, and all words after it belong to
+//! it. A word that already has a meaning keeps it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

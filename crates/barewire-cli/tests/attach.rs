@@ -11,6 +11,8 @@ mod files;
 mod hosts;
 #[path = "attach/place.rs"]
 mod place;
+#[path = "attach/probe.rs"]
+mod probe;
 #[path = "attach/shapes.rs"]
 mod shapes;
 #[path = "attach/shown.rs"]

@@ -168,7 +168,9 @@ fn a_stall_shows_in_all_requests_that_were_due() {
     // Of the 200 requests that were due in a second, 100 were due while it slept: the last tenth waited 400 ms and
     // more.
     assert!(number(&json["latency_us"]["p90"]) > 250_000.0, "{json}");
-    assert!((150.0..=201.0).contains(&number(&json["throughput"])), "{json}");
+    // The stall is part of the time, and so is whatever else a busy machine does in it.
+    let (throughput, seconds) = (number(&json["throughput"]), number(&json["seconds"]));
+    assert!(throughput <= 201.0 && (throughput * seconds - 200.0).abs() < 1.0, "{json}");
 
     // Also with one request in flight: requests that could not be sent waited too.
     let (json, _) = measured(&with(&[&at_a_rate[..], &["-n", "1"]].concat(), &server));

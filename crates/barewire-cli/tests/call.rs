@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use eventually::eventually;
-use program_output::{NOBODY, ProgramOutput};
+use program_output::{NO_SERVER, ProgramOutput};
 
 const ANSWER: &str = r#"read -r request; echo '{"jsonrpc":"2.0","id":1,"result":{"ok":true, "n":1.0}}'"#;
 
@@ -284,9 +284,10 @@ fn a_listener_can_be_called() {
     ProgramOutput::of(call(&["ping", "--connect", &address]).output().expect("it runs")).has(0, "[1]\n", "");
     server.join().expect("it answers");
 
-    let printed = ProgramOutput::of(call(&["ping", "--connect", &format!("tcp:{NOBODY}")]).output().expect("it runs"));
+    let printed =
+        ProgramOutput::of(call(&["ping", "--connect", &format!("tcp:{NO_SERVER}")]).output().expect("it runs"));
     assert_eq!((printed.code, &*printed.stdout), (Some(2), ""));
-    let expected = format!("barewire: cannot connect to tcp:{NOBODY}: Connection refused");
+    let expected = format!("barewire: cannot connect to tcp:{NO_SERVER}: Connection refused");
     assert!(printed.stderr.starts_with(&expected), "{}", printed.stderr);
     assert!(printed.stderr.ends_with("\nhint: is the server running?\n"), "{}", printed.stderr);
 }

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use checked::{catalogue, each_fault_is_found, faults, findings, fixture, with_status};
 use http_server::{HttpServer, PROGRAM, TOKEN};
@@ -23,14 +24,75 @@ fn faulty_server() -> PathBuf {
 struct Faulty {
     process: Child,
     url: String,
+    /// Tokens of each kind, if the server requires authorization.
+    tokens: Value,
 }
 
 impl Faulty {
     fn new(args: &[&str]) -> Self {
+        Self::started(args, false)
+    }
+
+    /// A server that requires authorization.
+    fn with_auth(args: &[&str]) -> Self {
+        Self::started(args, true)
+    }
+
+    fn started(args: &[&str], has_auth: bool) -> Self {
         let mut process = Command::new(faulty_server()).args(args).stdout(Stdio::piped()).spawn().expect("it runs");
-        let mut url = String::new();
-        BufReader::new(process.stdout.take().expect("piped")).read_line(&mut url).expect("a line");
-        Self { process, url: url.trim().to_owned() }
+        let mut lines = BufReader::new(process.stdout.take().expect("piped")).lines();
+        let mut line = || lines.next().expect("a line").expect("UTF-8");
+        let url = line();
+        let tokens = if has_auth { serde_json::from_str(&line()).expect("JSON") } else { Value::Null };
+        Self { process, url, tokens }
+    }
+
+    /// Checks the server with the valid token and all wrong ones.
+    fn check_with_tokens(&self, args: &[&str]) -> (Value, Output) {
+        let mut command = Command::new(PROGRAM);
+        command
+            .args(["check", "--json", "--quiet", "--url", &self.url, "--bearer-env", "VALID", "--call", "time={}"])
+            .args(args);
+        for kind in ["other-audience", "expired", "other-issuer", "no-scope"] {
+            let name = kind.to_uppercase().replace('-', "_");
+            command.args(["--wrong-token-env", &format!("{kind}={name}")]);
+            command.env(name, self.tokens[kind].as_str().expect("a token"));
+        }
+        reported(command.env("VALID", self.tokens["valid"].as_str().expect("a token")), args)
+    }
+
+    /// Signs in, so that the token is bound to a key, and checks the server.
+    fn check_signed_in(&self, args: &[&str]) -> (Value, Output) {
+        let home = Home::new();
+        let run = |args: &[&str]| {
+            let mut command = Command::new(PROGRAM);
+            command.args(args).env("XDG_STATE_HOME", &home.0).env("SECRET", "open-sesame");
+            command
+        };
+        let login =
+            ["login", &self.url, "--client-id", "checker", "--client-secret-env", "SECRET", "--client-credentials"];
+        let output = run(&login).output().expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        reported(run(&["check", "--json", "--quiet", "--url", &self.url]).args(args), args)
+    }
+}
+
+/// A folder for sign-ins, removed on drop.
+struct Home(PathBuf);
+
+impl Home {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("barewire-check-home-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        Self(folder)
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -42,9 +104,11 @@ impl Drop for Faulty {
 }
 
 fn check(args: &[&str]) -> (Value, Output) {
-    let mut command = Command::new(PROGRAM);
-    let output = command.args(["check", "--json", "--quiet"]).args(args).env(TOKEN, "sesame").output();
-    let output = output.expect("it runs");
+    reported(Command::new(PROGRAM).args(["check", "--json", "--quiet"]).args(args).env(TOKEN, "sesame"), args)
+}
+
+fn reported(command: &mut Command, args: &[&str]) -> (Value, Output) {
+    let output = command.output().expect("it runs");
     let report = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{args:?}: {error}: {}", String::from_utf8_lossy(&output.stderr)));
     (report, output)
@@ -53,11 +117,31 @@ fn check(args: &[&str]) -> (Value, Output) {
 #[test]
 fn every_fault_is_found_by_its_check_and_by_no_other() {
     each_fault_is_found(faults(&faulty_server()), 4, |fault, expected| {
+        if expected == "auth-dpop" {
+            return Faulty::with_auth(&["--fault", fault]).check_signed_in(&[]);
+        }
+        if expected.starts_with("auth-") {
+            return Faulty::with_auth(&["--fault", fault]).check_with_tokens(&[]);
+        }
         let server = Faulty::new(&["--fault", fault]);
         // Patience is used up only where a response is missing.
         let patience = if expected == "mute-server" { "0.5" } else { "5" };
         check(&["--hostile", "--patience", patience, "--url", &server.url])
     });
+}
+
+/// Some twenty requests get no response, and each would cost the patience. They are waited for at once.
+#[test]
+fn a_server_that_never_answers_errors_costs_the_patience_a_few_times() {
+    let server = Faulty::new(&["--no-errors"]);
+    let began = std::time::Instant::now();
+    let (report, _) = check(&["--patience", "2", "--url", &server.url]);
+    let took = began.elapsed();
+    let failed = with_status(&report, "fail");
+    for id in ["unknown-method", "invalid-params", "http-origin", "http-host", "http-header-mirroring"] {
+        assert!(failed.contains(id), "{id}: {report}");
+    }
+    assert!(took < std::time::Duration::from_secs(20), "{took:?}, with a patience of 2 s: {failed:?}");
 }
 
 #[test]
@@ -67,12 +151,12 @@ fn every_check_of_http_has_a_fault_that_it_finds() {
     for check in catalogue() {
         let id = check["id"].as_str().expect("an id");
         let places = check["places"].as_array().expect("places");
-        if id.starts_with("http-") && places.iter().any(|it| it == "live (HTTP)") {
+        if (id.starts_with("http-") || id.starts_with("auth-")) && places.iter().any(|it| it == "live (HTTP)") {
             count += 1;
             assert!(found.contains(id), "no fault of the fixture is found by {id}");
         }
     }
-    assert!(count >= 10, "{count} checks of HTTP are live");
+    assert!(count >= 23, "{count} checks of HTTP are live");
 }
 
 #[test]
@@ -123,15 +207,110 @@ fn a_loopback_url_needs_no_permission_for_hostile_input() {
     }
 }
 
+/// A server with a fixed token has no metadata, so a client that has no token cannot get one.
 #[test]
 fn a_401_gives_the_hint_to_send_a_token() {
     let server = HttpServer::new(&["--bearer-env", TOKEN]);
     let (report, output) = check(&["--url", &server.url]);
-    assert_eq!(output.status.code(), Some(3), "{report}");
-    assert_eq!(with_status(&report, "fail"), BTreeSet::new());
+    assert_eq!(output.status.code(), Some(1), "{report}");
+    assert_eq!(with_status(&report, "fail"), BTreeSet::from(["auth-resource-metadata"]));
     assert_eq!(with_status(&report, "incomplete"), BTreeSet::from(["jsonrpc-messages"]));
-    assert!(with_status(&report, "pass").contains("http-unauthorized"), "{report}");
+    assert!(with_status(&report, "pass").is_superset(&BTreeSet::from(["http-unauthorized", "auth-challenge"])));
     assert!(report.to_string().contains("--bearer-env"), "{report}");
+}
+
+/// The checks that need no token.
+const DISCOVERY: [&str; 8] = [
+    "auth-challenge",
+    "auth-resource-metadata",
+    "auth-offline-access",
+    "auth-server-metadata",
+    "auth-pkce",
+    "auth-response-iss",
+    "auth-client-registration",
+    "auth-invalid-token",
+];
+/// The checks of the tokens that the user gives.
+const WRONG_TOKENS: [&str; 4] = ["auth-audience", "auth-expiry", "auth-issuer", "auth-scope"];
+
+#[test]
+fn the_way_to_a_token_is_checked_without_a_token() {
+    let server = Faulty::with_auth(&["--auth"]);
+    let (report, output) = check(&["--url", &server.url]);
+    assert_eq!(output.status.code(), Some(3), "{report}");
+    assert_eq!(with_status(&report, "fail"), BTreeSet::new(), "{report}");
+    assert_eq!(with_status(&report, "incomplete"), BTreeSet::from(["jsonrpc-messages"]));
+    assert!(with_status(&report, "pass").is_superset(&DISCOVERY.into()), "{report}");
+    assert!(with_status(&report, "skip").is_superset(&WRONG_TOKENS.into()), "{report}");
+    let text = report.to_string();
+    assert!(text.contains("barewire login URL") && text.contains("--wrong-token-env"), "{text}");
+    // Without a token, another status than 401 is found too, and is not taken for another kind of server.
+    let server = Faulty::with_auth(&["--fault", "no-token-is-403"]);
+    let (report, _) = check(&["--url", &server.url]);
+    assert_eq!(with_status(&report, "fail"), BTreeSet::from(["auth-challenge"]), "{report}");
+}
+
+#[test]
+fn nothing_is_found_in_a_healthy_server_with_authorization() {
+    for era in [&["--auth"][..], &["--auth", "--legacy"], &["--auth", "--modern"]] {
+        let (report, output) = Faulty::with_auth(era).check_with_tokens(&[]);
+        assert!(findings(&report).is_empty(), "{era:?}: {:?}", findings(&report));
+        assert_eq!(output.status.code(), Some(0), "{era:?}");
+        let passed = with_status(&report, "pass");
+        let of_modern = ["auth-offline-access", "auth-response-iss"];
+        let is_expected = |id: &&str| !era.contains(&"--legacy") || !of_modern.contains(id);
+        for id in DISCOVERY.into_iter().chain(WRONG_TOKENS).filter(is_expected) {
+            assert!(passed.contains(id), "{era:?}: {id} is not among {passed:?}");
+        }
+    }
+    let (report, output) = Faulty::with_auth(&["--dpop"]).check_signed_in(&[]);
+    assert!(findings(&report).is_empty(), "{:?}", findings(&report));
+    assert_eq!(output.status.code(), Some(0));
+    assert!(with_status(&report, "pass").contains("auth-dpop"), "{report}");
+}
+
+#[test]
+fn a_server_without_authorization_is_not_judged() {
+    let server = Faulty::new(&[]);
+    let (report, _) = check(&["--url", &server.url]);
+    let skipped = with_status(&report, "skip");
+    for id in DISCOVERY.into_iter().chain(WRONG_TOKENS).chain(["auth-dpop"]) {
+        assert!(skipped.contains(id), "{id}: {report}");
+    }
+}
+
+/// A token that is given for a kind that it is not of is not judged: a correct server would be blamed.
+#[test]
+fn a_token_that_is_not_wrong_is_not_judged() {
+    let server = Faulty::with_auth(&["--auth"]);
+    let valid = server.tokens["valid"].as_str().expect("a token");
+    let mut command = Command::new(PROGRAM);
+    command.args(["check", "--json", "--quiet", "--url", &server.url, "--bearer-env", "VALID"]).env("VALID", valid);
+    for kind in ["other-audience", "expired", "other-issuer"] {
+        command.args(["--wrong-token-env", &format!("{kind}=VALID")]);
+    }
+    let (report, output) = reported(&mut command, &[]);
+    assert_eq!(output.status.code(), Some(3), "{report}");
+    assert_eq!(with_status(&report, "incomplete"), BTreeSet::from(["auth-audience", "auth-expiry", "auth-issuer"]));
+}
+
+#[test]
+fn tokens_are_neither_in_reports_nor_in_captures() {
+    for (fault, is_bound) in [("any-signature", false), ("any-audience", false), ("bound-token-as-bearer", true)] {
+        let server = Faulty::with_auth(&["--fault", fault]);
+        let file = File::new(&format!("check-http-tokens-{fault}"), "");
+        let args = ["--record", file.name(), "--sarif=/dev/null"];
+        let (report, output) = if is_bound { server.check_signed_in(&args) } else { server.check_with_tokens(&args) };
+        assert_eq!(output.status.code(), Some(1), "{fault}: {report}");
+        let capture = std::fs::read_to_string(&file.0).expect("the capture");
+        assert!(capture.contains("head > authorization: Bearer <redacted-"), "{fault}: {capture}");
+        let shown = format!("{capture}{report}{}", String::from_utf8_lossy(&output.stderr));
+        for token in server.tokens.as_object().expect("an object").values().filter_map(Value::as_str) {
+            // The claims, which changed copies of the token have too.
+            let claims = token.split('.').nth(1).expect("a JWT");
+            assert!(!shown.contains(token) && !shown.contains(claims), "{fault}: {shown}");
+        }
+    }
 }
 
 #[test]

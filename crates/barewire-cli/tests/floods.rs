@@ -21,6 +21,8 @@ const VERBS: &[(&str, &[&str], &[i32])] = &[
     // A check fails, or there is no server that speaks MCP.
     ("check", &["check", "--timeout", "1s", "--patience", "200ms"], &[1, 3]),
     ("replay", &["replay", "CAPTURE", "--notifications", "--timeout", "300ms"], &[1]),
+    // With many requests at once, and time for each to become long.
+    ("replay many", &["replay", "MANY", "--timeout", "5s"], &[1]),
     ("call", &["call", "echo", "x=1", "--timeout", "1s", "--quiet"], &[2]),
     ("raw", &["call", "--raw", "ping", "--timeout", "1s"], &[2]),
     ("bench", &["bench", "echo", "--duration", "300ms", "--warm-up", "100ms", "--timeout", "1s"], &[1, 2]),
@@ -41,6 +43,7 @@ const STDIO: &[(&str, &[(&str, usize)])] = &[
 const HTTP: &[(&str, &[&str])] = &[
     ("check", &["deaf", "chunks", "until-close", "informational", "pings", "events-later", "requests-later"]),
     ("replay", &["drip", "chunks-later", "until-close", "comments", "events", "requests-later", "responses-later", "resumed"]),
+    ("replay many", &["until-close-later", "event-later"]),
     ("call", &["deaf", "event-later", "comments-later", "progress-later", "pings", "resumed-later"]),
     ("bench", &["blank", "chunks-later", "requests", "trailers-later"]),
 ];
@@ -73,6 +76,13 @@ const RUNS_AT_ONCE: usize = 3;
 #[test]
 fn every_verb_ends_in_time_and_in_bounded_memory() {
     let capture = TemporaryFile::new("floods.wire", CAPTURE);
+    let call = |id| {
+        format!("> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"echo\"}}}}\n")
+    };
+    let response = |id| format!("< {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[]}}}}\n");
+    let many: String = (10..22).map(call).chain((10..22).map(response)).collect();
+    let many = TemporaryFile::new("many.wire", &format!("{CAPTURE}{many}"));
+    let captures = [("CAPTURE", capture.path()), ("MANY", many.path())];
     let stdio =
         STDIO.iter().flat_map(|(verb, floods)| floods.iter().map(move |(flood, after)| (verb, flood, Some(after))));
     let http = HTTP.iter().flat_map(|(verb, floods)| floods.iter().map(move |flood| (verb, flood, None)));
@@ -82,10 +92,10 @@ fn every_verb_ends_in_time_and_in_bounded_memory() {
         let mut failures = Vec::new();
         while let Some((verb, flood, after)) = next() {
             let failure = match after {
-                Some(after) => run(verb, &capture, &["--", &flooding_server(), flood, "--after", &after.to_string()]),
+                Some(after) => run(verb, &captures, &["--", &flooding_server(), flood, "--after", &after.to_string()]),
                 None => {
                     let server = HttpFlood::start(flood);
-                    run(verb, &capture, &["--url", &server.url])
+                    run(verb, &captures, &["--url", &server.url])
                 }
             };
             failures.extend(failure.map(|failure| format!("{verb}, {flood}, after {after:?}: {failure}")));
@@ -108,9 +118,10 @@ fn barewire() -> Command {
 }
 
 /// Runs a verb with a server. Returns the reason if it does not end as it should.
-fn run(verb: &str, capture: &TemporaryFile, target: &[&str]) -> Option<String> {
+fn run(verb: &str, captures: &[(&str, &str)], target: &[&str]) -> Option<String> {
     let (_, options, codes) = VERBS.iter().find(|(name, ..)| *name == verb).expect("a verb");
-    let options = options.iter().map(|option| if *option == "CAPTURE" { capture.path() } else { option });
+    let path = |option| captures.iter().find(|(name, _)| *name == option).map_or(option, |(_, path)| *path);
+    let options = options.iter().map(|option| path(*option));
     let mut command = barewire();
     // Like a shell, the output goes to a file, which never blocks the program.
     let said = TemporaryFile::new(&format!("{verb}-{:?}.txt", thread::current().id()), "");
@@ -142,8 +153,9 @@ fn run(verb: &str, capture: &TemporaryFile, target: &[&str]) -> Option<String> {
 /// A tap has no timeout: it passes everything on, in bounded memory, and ends when its host does.
 #[test]
 fn a_tap_ends_with_its_host() {
-    let record = TemporaryFile::new("tapped.wire", "");
     for flood in ["text", "line", "pings", "stderr", "deaf-notifications"] {
+        // An empty file is written to; a second tap would choose another name.
+        let record = TemporaryFile::new(&format!("{flood}.wire"), "");
         let mut command = barewire();
         command.args(["tap", "--record", record.path(), "--log", "/dev/null", "--", &flooding_server(), flood]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use http_server::{HttpServer, PROGRAM, TOKEN};
-use program_output::{NOBODY, ProgramOutput};
+use program_output::{NO_SERVER, ProgramOutput};
 use serde_json::Value;
 
 impl HttpServer {
@@ -58,6 +58,34 @@ fn the_url_and_how_to_reach_it_are_on_stderr() {
     assert!(!announcement.concat().contains("sesame"));
 }
 
+/// Sends a GET with a host and these headers, and returns the response.
+fn get(server: &HttpServer, path: &str, headers: &str) -> String {
+    let address = server.url.strip_prefix("http://").and_then(|url| url.strip_suffix("/mcp")).expect("a URL");
+    let mut stream = TcpStream::connect(address).expect("connected");
+    let request = format!("GET {path} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("a response");
+    response
+}
+
+#[test]
+fn health_is_for_anybody_and_metrics_are_for_those_with_the_token() {
+    let server = HttpServer::new(&["--bearer-env", TOKEN, "--metrics", "/metrics"]);
+    server.ask(&["echo", "text=x", "--bearer-env", TOKEN, "--revision", "2026-07-28"]).has(0, "x\n", "");
+    for path in ["/healthz", "/readyz"] {
+        let response = get(&server, path, "Host: balancer.example");
+        assert!(response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("\r\n\r\nok\n"), "{response}");
+    }
+    assert!(get(&server, "/metrics", "Host: localhost").starts_with("HTTP/1.1 401 "));
+    let response = get(&server, "/metrics", "Host: localhost\r\nAuthorization: Bearer sesame");
+    assert!(!response.contains("era=\"modern\",outcome=\"answered\"} 0\n"), "{response}");
+    assert!(response.contains("era=\"legacy\",outcome=\"answered\"} 0\n"), "{response}");
+    assert!(response.ends_with("# EOF\n"), "{response}");
+    // Without the option there is no such path.
+    assert!(get(&HttpServer::new(&[]), "/metrics", "Host: localhost").starts_with("HTTP/1.1 404 "));
+}
+
 #[test]
 fn requests_without_the_token_are_refused() {
     let server = HttpServer::new(&["--bearer-env", TOKEN]);
@@ -78,7 +106,7 @@ fn requests_without_the_token_are_refused() {
 
 #[test]
 fn a_bad_url_is_explained() {
-    let printed = ask(&["tools", "--url", &format!("http://{NOBODY}/mcp"), "--json"]);
+    let printed = ask(&["tools", "--url", &format!("http://{NO_SERVER}/mcp"), "--json"]);
     let json: Value = serde_json::from_str(&printed.stdout).expect("JSON");
     assert_eq!((printed.code, &json["reason"]), (Some(2), &"not-connected".into()));
     let server = HttpServer::new(&[]);

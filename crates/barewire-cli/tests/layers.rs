@@ -4,20 +4,36 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The verbs, each with its own file or folder.
-const VERBS: &[&str] =
-    &["attach", "bench", "call", "check", "completions", "demo", "explain", "man", "read", "replay", "serve", "tap"];
+const VERBS: &[&str] = &[
+    "attach",
+    "bench",
+    "call",
+    "check",
+    "completions",
+    "demo",
+    "explain",
+    "login",
+    "man",
+    "probe",
+    "read",
+    "replay",
+    "serve",
+    "tap",
+    "view",
+];
 
 /// The files and folders that verbs share.
 const SHARED: &[&str] = &[
     "ask",
     "check_entry",
-    "excerpt",
     "failure",
     "input",
+    "input_files",
     "log",
     "main",
     "output",
     "platform",
+    "probe_folder",
     "program_word",
     "url_headers",
 ];

@@ -61,7 +61,8 @@ fn every_link_leads_somewhere() {
             let file = if file.is_empty() { path.clone() } else { path.parent().expect("a folder").join(file) };
             let leads = match fs::read_to_string(&file) {
                 Ok(there) => anchor.is_empty() || anchors(&there).contains(anchor),
-                Err(_) => file.is_dir() && anchor.is_empty(),
+                // A folder, or a picture.
+                Err(_) => file.exists() && anchor.is_empty(),
             };
             if !leads {
                 broken.push(format!("{}: {target}", path.display()));
@@ -79,20 +80,47 @@ fn the_index_names_every_page() {
     let named = targets(&fs::read_to_string(docs.join("README.md")).expect("the index"));
     for page in fs::read_dir(&docs).expect("docs").map(|entry| entry.expect("an entry").file_name()) {
         let page = page.into_string().expect("UTF-8");
+        if page.ends_with(".png") {
+            continue;
+        }
         let is_named = named.iter().any(|target| target.split('#').next() == Some(&page));
         assert!(page == "README.md" || is_named, "docs/README.md does not name {page}");
     }
 }
 
-/// Whether a test exists: `CRATE/PATH: FUNCTION`, or the path of a transcript.
+/// Whether a test exists: `CRATE/PATH: FUNCTION`, or the path of a transcript. A function is one only with the attribute.
 fn is_test(root: &Path, name: &str) -> bool {
     match name.split_once(": ") {
         Some((file, function)) => {
-            let definition = format!("fn {function}(");
-            fs::read_to_string(root.join("crates").join(file)).is_ok_and(|text| text.contains(&definition))
+            let Ok(text) = fs::read_to_string(root.join("crates").join(file)) else { return false };
+            let Some((before, _)) = text.split_once(&format!("fn {function}(")) else { return false };
+            // The first piece is the beginning of the function's own line.
+            let mut above = before.rsplit('\n').skip(1).map(str::trim).take_while(|line| !line.is_empty());
+            above.any(|line| line.starts_with("#[") && line.contains("test"))
         }
         None => name.starts_with("testdata/") && root.join(name).is_file(),
     }
+}
+
+/// The rows of the tables of a page whose last column is "test", each with its cells. `all` requires that every table of
+/// the page is such a table.
+fn tested_rows(page: &str, all: bool) -> Vec<Vec<&str>> {
+    let (mut rows, mut is_tested, mut is_heading) = (Vec::new(), false, true);
+    for line in prose(page) {
+        if !line.starts_with('|') {
+            is_heading = true;
+            continue;
+        }
+        let cells: Vec<_> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        if is_heading {
+            is_tested = cells.last() == Some(&"test");
+            assert!(is_tested || !all, "a table without tests: {line}");
+            is_heading = false;
+        } else if is_tested && !line.starts_with("|---") {
+            rows.push(cells);
+        }
+    }
+    rows
 }
 
 /// The last column of each row of a table names the tests of the row. It is `-` if there is none, and never empty.
@@ -104,20 +132,45 @@ fn every_limit_names_a_test_that_exists() {
         name.is_some_and(|name| is_test(&root, name))
     };
     let (mut rows, mut wrong) = (0, Vec::new());
-    for name in ["limits.md", "security.md"] {
+    for (name, all) in [("limits.md", true), ("security.md", true), ("sign-in.md", false)] {
         let page = fs::read_to_string(root.join("docs").join(name)).expect("a page");
-        for row in prose(&page).filter(|line| line.starts_with('|') && !line.starts_with("|---")) {
-            let (_, tests) = row.strip_suffix('|').and_then(|row| row.rsplit_once('|')).expect("a row of a table");
-            match tests.trim() {
-                // The heading of the column.
-                "test" => continue,
-                "-" => {}
-                tests if tests.split(", ").all(is_named) => {}
-                tests => wrong.push(format!("{name}: {tests:?} in: {row}")),
+        for row in tested_rows(&page, all) {
+            let tests = row.last().expect("a column");
+            if *tests != "-" && !tests.split(", ").all(is_named) {
+                wrong.push(format!("{name}: {tests:?} in: {row:?}"));
             }
             rows += 1;
         }
     }
     assert!(wrong.is_empty(), "these are no tests:\n{}", wrong.join("\n"));
     assert!(rows > 100, "only {rows} rows were found");
+}
+
+/// The known attacks on a sign-in are all in the table, and each has a test.
+#[test]
+fn every_attack_on_a_sign_in_has_a_test() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("docs/security.md")).expect("a page");
+    let (_, section) = page.split_once("\n## Attacks on a sign-in\n").expect("the section");
+    let section = section.split("\n## ").next().expect("a section");
+    let rows = tested_rows(section, true);
+    for attack in [
+        "mix-up",
+        "code injection",
+        "CSRF",
+        "PKCE downgrade",
+        "open redirect",
+        "SSRF by metadata",
+        "JWKS confusion",
+        "token replay",
+        "proof replay",
+        "audience confusion",
+        "refresh theft",
+        "malicious resource server",
+        "log and capture leaks",
+    ] {
+        let row = rows.iter().find(|row| row[0].starts_with(&format!("{attack}: ")));
+        let row = row.unwrap_or_else(|| panic!("{attack} is not in the table"));
+        assert!(row.last().expect("a column").starts_with('`'), "{attack} has no test");
+    }
 }

@@ -1,4 +1,4 @@
-//! The memory that one message of a peer costs each verb: at most eight times the length of the message, whatever its
+//! The memory that each message of a peer costs each verb: at most eight times the length of the message, whatever its
 //! JSON is. As trees of values, the same messages would cost up to 290 times their length.
 
 #![cfg(target_os = "linux")]
@@ -125,13 +125,20 @@ fn check_all(cases: &[Case], frame: usize, verbs: &[&[&str]]) {
         for case in cases {
             let long = Run::new(&folder, *case, frame).peak(verb);
             let ratio = long.saturating_sub(short) as f64 / frame as f64;
-            is_right &= ratio <= MAX_MEMORY_FACTOR;
-            let (verb, mark) = (verb.join(" "), if ratio > MAX_MEMORY_FACTOR { " too much" } else { "" });
+            let max_ratio = MAX_MEMORY_FACTOR * messages_at_once(verb);
+            is_right &= ratio <= max_ratio;
+            let (verb, mark) = (verb.join(" "), if ratio > max_ratio { " too much" } else { "" });
             table += &format!("{verb:16} {:18} {:16} {:5} MiB {ratio:5.1}x{mark}\n", case.0, case.1, long >> 20);
         }
     }
     println!("{table}");
     assert!(is_right, "more than {MAX_MEMORY_FACTOR} times a message of {} MiB:\n{table}", frame >> 20);
+}
+
+/// Returns the number of messages of this length that a verb receives at once. `check` speaks to a server in both eras
+/// at once, and each time gets one; whether they arrive together depends on how busy the machine is.
+fn messages_at_once(verb: &[&str]) -> f64 {
+    if verb == ["check"] { 2.0 } else { 1.0 }
 }
 
 /// A folder for captures that is removed in the end.

@@ -367,6 +367,32 @@ fn columns_stay_aligned_when_channels_have_longer_names() {
     assert!(places[8..].iter().all(|place| *place == places[0] + 1), "{out}");
 }
 
+#[test]
+fn whole_values_are_shown_on_request() {
+    let file = std::env::temp_dir().join(format!("barewire-full-{}.ndjson", std::process::id()));
+    let (long, last) = ("x".repeat(10_000), "the last member");
+    let members: Vec<String> = (0..30).map(|number| format!("\"m{number}\":{number}")).collect();
+    let result = format!("{{\"a\":\"{long}\\u001b[31m\",{},\"z\":\"{last}\"}}", members.join(","));
+    let message = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{result}}}\nno \u{1b}[31mmessage {long}\n");
+    std::fs::write(&file, message).expect("it can be written");
+    let read = |args: &[&str]| {
+        let output = barewire().arg("read").args(args).arg(&file).output().expect("it runs");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let cut = read(&["--frame", "1"]);
+    assert!(!cut.contains(&long) && !cut.contains(last), "{cut}");
+    assert!(cut.contains("and 12 more") && cut.ends_with("To see them as a whole, add --full.\n"), "{cut}");
+    let full = read(&["--frame", "1", "--full"]);
+    assert!(full.contains(&format!("\"a\": \"{long}\\u001b[31m\"\n")) && full.contains(last), "{full}");
+    assert!(!full.contains('…') && !full.contains("--full"), "{full}");
+    let noise = read(&["--frame", "2", "--full"]);
+    assert!(noise.contains(&format!("no \\x1b[31mmessage {long}\n")), "{noise}");
+    // Without --frame there is nothing to show.
+    let output = barewire().args(["read", "--full"]).arg(&file).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    std::fs::remove_file(&file).expect("it is there");
+}
+
 /// `--frame` would ignore filters, so both together are refused.
 #[test]
 fn a_frame_and_a_filter_exclude_each_other() {

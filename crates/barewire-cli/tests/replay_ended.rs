@@ -38,8 +38,8 @@ enum HostEnd {
     Signal(Signal),
     /// Signals the process group, which it has made for the server.
     Group(Signal),
-    /// Signals the server itself, which it finds among the descendants of the process that it has started, and then that
-    /// process.
+    /// Signals the server itself, which it finds among the descendants of the process that it has started, and then
+    /// that process.
     Descendants(Signal),
 }
 

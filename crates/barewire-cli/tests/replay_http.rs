@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 
 use ends::{Client, PROGRAM, Served, Tap, server};
-use program_output::{NOBODY, ProgramOutput};
+use program_output::{NO_SERVER, ProgramOutput};
 
 const TOKEN: &str = "BAREWIRE_TEST_TOKEN";
 const SECRET: &str = "open-sesame-0815";
@@ -279,9 +279,9 @@ fn captures_of_check_can_be_replayed() {
 #[test]
 fn an_unreachable_url_is_reported() {
     let capture = written("nobody", "> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
-    let said = run(&["replay", &capture, "--url", &format!("http://{NOBODY}/mcp")]);
+    let said = run(&["replay", &capture, "--url", &format!("http://{NO_SERVER}/mcp")]);
     assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""));
-    let told = format!("barewire: cannot replay the capture to http://{NOBODY}: ");
+    let told = format!("barewire: cannot replay the capture to http://{NO_SERVER}: ");
     assert!(said.stderr.starts_with(&told), "{}", said.stderr);
     let said = run(&["replay", &capture, "--url", "no url"]);
     assert!(
@@ -418,7 +418,7 @@ fn connections_to_a_capture_beyond_the_limit_wait_for_another_to_end() {
     write!(last, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).expect("a socket");
     let mut first = [0; 12];
     last.set_read_timeout(Some(Duration::from_millis(500))).expect("a socket");
-    assert!(last.read(&mut first).is_err(), "nobody reads the request yet");
+    assert!(last.read(&mut first).is_err(), "the server does not read the request yet");
     drop(crowd.pop());
     last.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
     last.read_exact(&mut first).expect("a response");

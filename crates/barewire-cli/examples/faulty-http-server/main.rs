@@ -3,13 +3,19 @@
 //!
 //! The server prints its URL as the first line of stdout. Without `--fault` it has no fault, and no check fails.
 //! `--faults` lists the faults, each with the check that finds it. `--legacy` and `--modern` serve only that era.
+//! `--no-errors` never answers a request with an error.
+//!
+//! With `--auth`, and with each fault of authorization, the server requires access tokens, and is its own authorization
+//! server. Then the second line of stdout is a JSON object with a token of each kind. With `--dpop`, and with each fault
+//! of proofs, it issues tokens that are bound to a key, to the client `checker` with the secret `open-sesame`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the URL goes to stdout, and errors go to stderr")]
 
+mod authorization;
 mod message;
 mod wire;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{TcpListener, TcpStream};
 use std::process::exit;
 use std::sync::{Arc, Mutex};
@@ -44,18 +50,60 @@ const FAULTS: &[(&str, &str)] = &[
     ("bare-401", "http-unauthorized"),
     ("basic-401", "http-unauthorized"),
     ("breaks-in-a-call", "http-status"),
+    ("ends-a-list-without-it", "http-status"),
     ("says-nothing", "mute-server"),
     ("stumbles-over-junk", "parse-error-recovery"),
     ("wrong-code-for-method", "unknown-method"),
     ("no-result-type", "result-type"),
     ("serves-what-is-gone", "modern-removed-methods"),
     ("echoes-version", "version-negotiation"),
+    ("no-token-is-403", "auth-challenge"),
+    ("no-token-is-302", "auth-challenge"),
+    ("no-token-is-served", "auth-challenge"),
+    ("no-resource-metadata", "auth-resource-metadata"),
+    ("challenge-leads-nowhere", "auth-resource-metadata"),
+    ("resource-metadata-is-html", "auth-resource-metadata"),
+    ("resource-metadata-is-text", "auth-resource-metadata"),
+    ("other-resource", "auth-resource-metadata"),
+    ("resource-is-origin", "auth-resource-metadata"),
+    ("no-authorization-servers", "auth-resource-metadata"),
+    ("plain-http-issuer", "auth-resource-metadata"),
+    ("two-resource-metadata", "auth-resource-metadata"),
+    ("challenge-with-offline-access", "auth-offline-access"),
+    ("metadata-with-offline-access", "auth-offline-access"),
+    ("no-server-metadata", "auth-server-metadata"),
+    ("other-issuer-in-metadata", "auth-server-metadata"),
+    ("plain-http-token-endpoint", "auth-server-metadata"),
+    ("no-token-endpoint", "auth-server-metadata"),
+    ("no-pkce", "auth-pkce"),
+    ("plain-pkce", "auth-pkce"),
+    ("no-response-iss", "auth-response-iss"),
+    ("no-registration", "auth-client-registration"),
+    ("any-opaque-token", "auth-invalid-token"),
+    ("invalid-token-is-403", "auth-invalid-token"),
+    ("any-signature", "auth-invalid-token"),
+    ("unsigned-tokens", "auth-invalid-token"),
+    ("any-audience", "auth-audience"),
+    ("any-expiry", "auth-expiry"),
+    ("any-issuer", "auth-issuer"),
+    ("any-scope", "auth-scope"),
+    ("scope-is-401", "auth-scope"),
+    ("scope-without-name", "auth-scope"),
+    ("bound-token-as-bearer", "auth-dpop"),
+    ("proof-for-any-method", "auth-dpop"),
+    ("proof-for-any-url", "auth-dpop"),
+    ("proof-as-often-as-you-like", "auth-dpop"),
 ];
 
 struct Server {
     fault: String,
     has_legacy: bool,
     has_modern: bool,
+    has_errors: bool,
+    /// Whether access tokens are required.
+    has_auth: bool,
+    /// Whether tokens are bound to a key.
+    has_dpop: bool,
     port: u16,
     state: Mutex<ServerState>,
 }
@@ -67,6 +115,8 @@ struct ServerState {
     sessions_given: u64,
     /// Whether the next POST request gets status 500.
     fails_next: bool,
+    /// The ids of the proofs so far.
+    proofs: HashSet<String>,
 }
 
 impl Server {
@@ -94,8 +144,15 @@ fn main() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     println!("http://127.0.0.1:{port}/mcp");
-    let server =
-        Server { fault, has_legacy: !has("--modern"), has_modern: !has("--legacy"), port, state: Mutex::default() };
+    let (has_legacy, has_modern, has_errors) = (!has("--modern"), !has("--legacy"), !has("--no-errors"));
+    let check = FAULTS.iter().find(|(name, _)| *name == fault).map_or("", |(_, check)| *check);
+    let has_dpop = has("--dpop") || check == "auth-dpop";
+    let has_auth = has("--auth") || has_dpop || check.starts_with("auth-");
+    let state = Mutex::default();
+    let server = Server { fault, has_legacy, has_modern, has_errors, has_auth, has_dpop, port, state };
+    if has_auth {
+        println!("{}", server.tokens());
+    }
     let server = Arc::new(server);
     for stream in listener.incoming().flatten() {
         let server = Arc::clone(&server);
@@ -110,11 +167,19 @@ impl Server {
             std::thread::sleep(std::time::Duration::from_secs(120));
             return;
         }
-        self.answer(&request).write(&mut stream);
+        let response = self.answer(&request);
+        if response.is_error() && !self.has_errors {
+            std::thread::sleep(std::time::Duration::from_secs(120));
+            return;
+        }
+        response.write(&mut stream);
     }
 
     fn answer(&self, request: &Request) -> Response {
-        if let Some(refused) = self.admit(request) {
+        if let Some(document) = self.document(request) {
+            return document;
+        }
+        if let Some(refused) = self.admit(request).or_else(|| self.authorize(request)) {
             return refused;
         }
         match request.verb.as_str() {
@@ -163,6 +228,10 @@ impl Server {
         let has_arguments = message["params"]["arguments"].as_object().is_some_and(|it| !it.is_empty());
         if self.has("breaks-in-a-call") && message["method"] == json!("tools/call") && has_arguments {
             return Response::new(500);
+        }
+        let has_cursor = message["params"].get("cursor").is_some();
+        if self.has("ends-a-list-without-it") && message["method"] == json!("tools/list") && !has_cursor {
+            return Response::new(200).header("Content-Type", "text/event-stream");
         }
         let meta = message["params"]["_meta"].get(message::VERSION_KEY);
         let is_modern = meta.is_some() || request.header("mcp-protocol-version") == Some("2026-07-28");

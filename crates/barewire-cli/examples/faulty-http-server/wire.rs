@@ -7,6 +7,8 @@ use serde_json::Value;
 
 pub(crate) struct Request {
     pub(crate) verb: String,
+    /// The path, with the query.
+    pub(crate) path: String,
     headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
@@ -16,7 +18,8 @@ impl Request {
         let mut reader = BufReader::new(stream);
         let mut line = String::new();
         reader.read_line(&mut line).ok().filter(|count| *count > 0)?;
-        let verb = line.split(' ').next()?.to_owned();
+        let mut words = line.split(' ');
+        let (verb, path) = (words.next()?.to_owned(), words.next()?.to_owned());
         let mut headers = Vec::new();
         loop {
             line.clear();
@@ -24,7 +27,7 @@ impl Request {
             let Some((name, value)) = line.trim_end().split_once(':') else { break };
             headers.push((name.trim().to_ascii_lowercase(), value.trim().to_owned()));
         }
-        let mut request = Self { verb, headers, body: Vec::new() };
+        let mut request = Self { verb, path, headers, body: Vec::new() };
         let length = request.header("content-length").and_then(|it| it.parse().ok()).unwrap_or(0);
         request.body = vec![0; length];
         reader.read_exact(&mut request.body).ok()?;
@@ -59,9 +62,19 @@ impl Response {
         self.header("Content-Type", "application/json")
     }
 
+    /// Sets a body of any type.
+    pub(crate) fn page(mut self, body: &str, content_type: &str) -> Self {
+        self.body = body.to_owned();
+        self.header("Content-Type", content_type)
+    }
+
     pub(crate) fn events(mut self, message: &Value) -> Self {
         self.body = format!("event: message\ndata: {message}\n\n");
         self.header("Content-Type", "text/event-stream")
+    }
+
+    pub(crate) fn is_error(&self) -> bool {
+        self.status >= 400 || self.body.contains("\"error\"")
     }
 
     /// Writes the response. An error is ignored, because the client may have disconnected.

@@ -55,6 +55,9 @@ impl Server {
             }
             _ if !is_open => Reply::Now(error(-32600, "not before initialize")),
             "logging/setLevel" if self.has("dies-in-between") => std::process::exit(1),
+            "resources/subscribe" | "resources/unsubscribe" if self.has("no-subscriptions") => {
+                Reply::Now(error(-32601, "Method not found"))
+            }
             "resources/unsubscribe" if self.has("ignores-unsubscribe") => Reply::Later,
             "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => Reply::Now(Ok(json!({}))),
             _ => self.serve(&ServerRequest { id, method, params, is_modern: false }),
@@ -75,6 +78,9 @@ impl Server {
             "capabilities": self.capabilities(false),
             "serverInfo": surface::info(),
         });
+        if let Some(instructions) = self.instructions() {
+            result["instructions"] = instructions;
+        }
         if self.has("no-server-info-in-initialize") {
             result.as_object_mut().expect("an object").remove("serverInfo");
         }

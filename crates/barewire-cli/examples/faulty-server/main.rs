@@ -1,14 +1,17 @@
 //! A small hand-written MCP server of both eras, with a switch for each fault that `barewire check` must find.
 //!
 //! Without `--fault` it has no fault, and no check fails. `--faults` lists the faults, each with the check that
-//! finds it. `--legacy` and `--modern` serve only that era. `--no-errors` sends no error responses.
+//! finds it. `--legacy` and `--modern` serve only that era. `--no-errors` sends no error responses. `--tasks` adds a tool
+//! that runs as a task; the faults of tasks do so too.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the messages on stdout are written by hand")]
 
+mod definitions;
 mod faults;
 mod legacy;
 mod modern;
 mod surface;
+mod tasks;
 mod wire;
 
 use std::io::Read;
@@ -32,6 +35,8 @@ pub(crate) struct Server {
     was_discovered: bool,
     /// Whether a modern `prompts/list` was received.
     has_listed_prompts: bool,
+    /// The tasks; `None` if the server has none.
+    tasks: Option<tasks::Tasks>,
     /// Responses that are held back until all requests of a read are handled.
     held: Option<Vec<Value>>,
 }
@@ -59,7 +64,9 @@ fn main() {
         eprintln!("unknown fault {fault}");
         exit(2);
     }
+    let is_task_fault = FAULTS.iter().any(|known| known.name == fault && known.check.starts_with("task-"));
     let mut server = Server {
+        tasks: (has("--tasks") || is_task_fault).then(tasks::Tasks::default),
         has_legacy: !has("--modern"),
         has_modern: !has("--legacy"),
         wire: Wire { framing: framing(&fault), has_errors: !has("--no-errors"), ..Wire::default() },

@@ -21,6 +21,9 @@ impl Server {
                     "supportedVersions": ["2026-07-28"],
                     "capabilities": self.capabilities(true),
                 });
+                if let Some(instructions) = self.instructions() {
+                    result["instructions"] = instructions;
+                }
                 if self.has("no-supported-versions") {
                     result.as_object_mut().expect("an object").remove("supportedVersions");
                 }
@@ -51,7 +54,8 @@ impl Server {
             if self.has("wrong-code-for-version") {
                 return error(-32602, "Unsupported protocol version");
             }
-            let data = json!({"supported": ["2026-07-28"], "requested": version});
+            let supported = if self.has("supports-another-version") { "2027-07-28" } else { "2026-07-28" };
+            let data = json!({"supported": [supported], "requested": version});
             let data = (!self.has("version-without-data")).then_some(data);
             return Err((-32022, "Unsupported protocol version".to_owned(), data));
         }
@@ -72,7 +76,7 @@ impl Server {
         }
         let is_cacheable = method.ends_with("/list") || matches!(method, "server/discover" | "resources/read");
         if is_cacheable && !self.has("no-hints") {
-            result["ttlMs"] = json!(0);
+            result["ttlMs"] = json!(if self.has("fresh-but-changed") { 60_000 } else { 0 });
             result["cacheScope"] = json!("private");
         }
         if !self.has("no-server-info") {
@@ -87,8 +91,14 @@ impl Server {
             let params = json!({"notifications": params["notifications"]});
             self.wire.notify("notifications/subscriptions/acknowledged", &params);
         } else if !self.has("no-acknowledgement") {
-            let params = json!({"_meta": meta, "notifications": params["notifications"]});
+            let mut params = json!({"_meta": meta, "notifications": params["notifications"]});
+            if self.has("acknowledges-more") {
+                params["notifications"]["promptsListChanged"] = json!(true);
+            }
             self.wire.notify("notifications/subscriptions/acknowledged", &params);
+        }
+        if self.has("ends-listening-untagged") {
+            return Reply::Now(Ok(json!({"resultType": "complete"})));
         }
         if self.has("untagged-change") {
             self.wire.notify("notifications/tools/list_changed", &json!({}));

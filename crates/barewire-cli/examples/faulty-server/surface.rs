@@ -28,6 +28,7 @@ impl Server {
             "completions": {},
             "logging": {},
         });
+        self.declare_tasks(&mut capabilities, is_modern);
         let members = capabilities.as_object_mut().expect("an object");
         if self.has("undeclared-prompts") {
             members.remove("prompts");
@@ -41,11 +42,15 @@ impl Server {
     pub(crate) fn serve(&mut self, request: &ServerRequest<'_>) -> Reply {
         let params = request.params;
         Reply::Now(match request.method {
-            "tools/list" => self.tools(params),
+            _ if self.is_about_tasks(request) => self.task_method(request),
+            "tools/list" => self.tools(params, request.is_modern),
             "tools/call" => return self.call(request),
             "resources/list" => self.page(params, json!({"resources": [{"uri": "fixture://about", "name": "about"}]})),
             "resources/templates/list" if self.has("ignores-templates") => return Reply::Later,
             "resources/templates/list" => self.page(params, json!({"resourceTemplates": []})),
+            "resources/read" if params["uri"] == json!("fixture://about") && self.has("read-without-contents") => {
+                Ok(json!({"text": "a fixture"}))
+            }
             "resources/read" if params["uri"] == json!("fixture://about") => {
                 Ok(json!({"contents": [{"uri": "fixture://about", "text": "a fixture"}]}))
             }
@@ -56,10 +61,18 @@ impl Server {
             }
             "prompts/list" if self.has("prompt-without-name") => Ok(json!({"prompts": [{"title": "Nobody"}]})),
             "prompts/list" => {
+                if self.has("log-level-of-its-own") && !request.is_modern {
+                    self.wire.notify("notifications/message", &json!({"level": "warn", "data": "careful"}));
+                }
                 if self.has("modern-notification") && !request.is_modern {
                     self.wire.notify("notifications/subscriptions/acknowledged", &json!({}));
                 }
-                self.page(params, json!({"prompts": [{"name": "greet"}]}))
+                let mut prompts = json!([{"name": "greet"}]);
+                self.change_prompts(&mut prompts);
+                self.page(params, json!({"prompts": prompts}))
+            }
+            "prompts/get" if params["name"] == json!("greet") && self.has("prompt-as-text") => {
+                Ok(json!({"messages": [{"role": "user", "content": "Hello"}]}))
             }
             "prompts/get" if params["name"] == json!("greet") => {
                 Ok(json!({"messages": [{"role": "user", "content": {"type": "text", "text": "Hello"}}]}))
@@ -79,13 +92,17 @@ impl Server {
     }
 
     /// Lists the tools, in two pages.
-    fn tools(&mut self, params: &Value) -> Outcome {
+    fn tools(&mut self, params: &Value, is_modern: bool) -> Outcome {
         if params.get("cursor").is_none() {
             self.lists += 1;
         }
         let mut tools = tools();
+        tools.extend(self.task_tool(is_modern));
         if self.has("bad-schema") {
             tools[0]["inputSchema"]["properties"]["text"]["type"] = json!("strng");
+        }
+        if self.has("null-description") {
+            tools[1]["description"] = Value::Null;
         }
         if self.has("schema-of-an-array") {
             tools[0]["inputSchema"] = json!({"type": "array"});
@@ -96,6 +113,7 @@ impl Server {
         if self.has("name-with-spaces") {
             tools[2]["name"] = json!("slow and steady");
         }
+        self.change_tools(&mut tools, is_modern);
         if self.has("lists-by-history") && self.has_listed_prompts {
             tools.remove(1);
         }
@@ -120,6 +138,7 @@ impl Server {
             Some("echo") => Reply::Now(self.echo(request, arguments)),
             Some("count") => Reply::Now(self.count(request)),
             Some("slow") => self.slow(request, arguments),
+            Some("job") if self.tasks.is_some() => Reply::Now(self.job(request)),
             Some("write") => Reply::Now(Ok(text_result("written"))),
             Some(name) if self.has("unknown-tool-is-a-result") => {
                 Reply::Now(Ok(error_result(&format!("unknown tool {name}"))))
@@ -264,7 +283,7 @@ impl SlowCall {
     }
 }
 
-fn text_result(text: &str) -> Value {
+pub(crate) fn text_result(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}]})
 }
 

@@ -44,7 +44,7 @@ pub(crate) const FLOODS: &[Flood] = &[
     flood("invalid", "{\"jsonrpc\":\"2.0\",\"id\":[1]}\n"),
     flood("batches", "[{\"jsonrpc\":\"2.0\",\"id\":\"b\",\"method\":\"ping\"},{\"jsonrpc\":\"2.0\",\"method\":\"n\"},1]\n"),
     flood("cancels", "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":ID}}\n"),
-    Flood { to_stderr: true, ..flood("stderr", "a line of a log that nobody will read\n") },
+    Flood { to_stderr: true, ..flood("stderr", "one more line of a log that is too long\n") },
     Flood { to_stderr: true, ..flood("stderr-line", "aaaaaaaaaaaaaaaa") },
     Flood { is_reading: false, ..flood("deaf", "") },
     Flood { is_reading: false, ..flood("deaf-pings", "{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n") },
@@ -52,7 +52,7 @@ pub(crate) const FLOODS: &[Flood] = &[
     Flood { is_reading: false, ..flood("deaf-notifications", "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n") },
 ];
 
-/// Floods stdout or stderr until nobody reads it. Returns false if there is no flood with this name.
+/// Floods stdout or stderr until its reader closes it. Returns false if there is no flood with this name.
 pub(crate) fn serve(name: &str, after: usize) -> bool {
     if name == "pages" {
         answer(usize::MAX, PAGE_TIME);

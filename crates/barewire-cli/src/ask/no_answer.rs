@@ -6,12 +6,13 @@ use std::io;
 use std::time::Duration;
 
 use barewire::client::ClientError;
-use barewire::client::http::HttpFailure;
+use barewire::client::http::{FetchError, HttpFailure};
 use barewire::peer::{ConnectionEnd, EndReason};
 use barewire::transport::SpawnError;
 use barewire_proto::mcp::Revision;
 
 use crate::Failure;
+use crate::failure::sign_in_hint;
 use crate::output::shown;
 use crate::platform::Signals;
 
@@ -126,11 +127,14 @@ impl NoAnswer {
                 let what = format!("{origin} requires authentication (401 Unauthorized){challenge}");
                 let hint = match context.with_bearer {
                     true => "the server does not accept the token of --bearer-env",
-                    false => "--bearer-env NAME sends the token in $NAME",
+                    false => "barewire login URL signs in with OAuth; --bearer-env NAME sends the token in $NAME",
                 };
                 Self::new(Reason::Unauthorized, what, Some(hint))
             }
             HttpFailure::Forbidden { .. } => Self::new(Reason::Unauthorized, what, None),
+            HttpFailure::Fetch(FetchError::SignIn(error)) => {
+                Self { reason: Reason::Unauthorized, what, hint: sign_in_hint(error).map(Cow::Owned) }
+            }
             HttpFailure::Fetch(error) if !error.may_have_been_sent() => Self::new(Reason::NotConnected, what, None),
             _ => Self::new(Reason::Http, what, None),
         }

@@ -9,9 +9,9 @@ use barewire_proto::json::{Json, Kind};
 use serde_json::value::RawValue;
 
 use crate::Failure;
-use crate::excerpt::Excerpt;
 use crate::output::{shown, stderr};
 use crate::platform;
+use barewire_workbench::rows::CaretLine;
 
 /// Reads params that are given as JSON, as `@FILE`, or as `-` for stdin.
 pub(crate) fn read(argument: &OsStr) -> Result<Box<RawValue>, Failure> {
@@ -61,7 +61,7 @@ fn check(name: &str, text: &[u8]) -> Result<Box<RawValue>, Failure> {
 pub(crate) fn syntax_failure(name: &str, text: &[u8], at: usize, what: impl fmt::Display) -> Failure {
     let start = text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
     let line = text[start..].split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let Excerpt { line, column } = Excerpt::around(line.trim_ascii_end(), at - start);
+    let CaretLine { line, column, .. } = CaretLine::around(line.trim_ascii_end(), at - start);
     Failure::new(format!("{name}: {what} at byte {at}\n  {line}\n  {:column$}^", ""))
 }
 

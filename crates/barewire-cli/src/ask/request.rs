@@ -37,6 +37,8 @@ pub(crate) enum PlannedRequest {
     Prompt { name: String, given: GivenArguments },
     /// Calls a tool.
     Tool { name: String, given: GivenArguments },
+    /// Waits for the result of a task.
+    Task { id: String },
     /// Sends any other method.
     Method { method: String, given: GivenArguments },
 }
@@ -49,6 +51,8 @@ pub(crate) struct PreparedRequest {
     pub(crate) names: Vec<String>,
     /// Notes for the user about unusual arguments.
     pub(crate) notes: Vec<String>,
+    /// The id of the task whose result is wanted. Nothing else is sent then.
+    pub(crate) task: Option<String>,
 }
 
 /// Maps each command-line word for a list to its method.
@@ -76,6 +80,8 @@ impl PlannedRequest {
                 ("prompt", [name, words @ ..]) => {
                     return Ok(Self::Prompt { name: text(name)?, given: GivenArguments::read(words)? });
                 }
+                ("task", [id]) => return Ok(Self::Task { id: text(id)? }),
+                ("task", _) => return Err(usage(what, "ID")),
                 ("prompt", []) => return Err(usage(what, "NAME key=value…")),
                 _ => {}
             }
@@ -92,6 +98,8 @@ impl PlannedRequest {
         match self {
             Self::List { method, names } => Ok(PreparedRequest { names, ..PreparedRequest::new(method, None) }),
             Self::Read { uri } => Ok(PreparedRequest::new("resources/read", Some(raw(&json!({ "uri": uri }))))),
+            // A task has the result of a tool.
+            Self::Task { id } => Ok(PreparedRequest { task: Some(id), ..PreparedRequest::new("tools/call", None) }),
             Self::Method { method, given } => {
                 let (params, notes) = match given {
                     GivenArguments::Nothing => (None, Vec::new()),
@@ -125,7 +133,7 @@ impl PlannedRequest {
 
 impl PreparedRequest {
     fn new(method: impl Into<String>, params: Option<Box<RawValue>>) -> Self {
-        Self { method: method.into(), params, names: Vec::new(), notes: Vec::new() }
+        Self { method: method.into(), params, names: Vec::new(), notes: Vec::new(), task: None }
     }
 
     fn named(method: &str, name: &str, arguments: Option<Box<RawValue>>) -> Self {
@@ -158,6 +166,12 @@ impl PreparedRequest {
     /// Returns the params with the members of `meta` added to their `_meta`. Existing members of `_meta` are kept.
     pub(crate) fn with_meta(&self, meta: &Value) -> Result<Option<Box<RawValue>>, ClientError> {
         with_meta(self.params.as_deref(), meta)
+    }
+
+    /// Returns the arguments of the tool or prompt.
+    pub(crate) fn arguments(&self) -> Option<Box<RawValue>> {
+        let json = barewire_proto::json::Json::parse(self.params.as_ref()?.get().as_bytes()).ok()?;
+        json.members().find(|member| member.name == "arguments")?.value.to().ok()
     }
 
     /// Returns the tool or prompt that the request names.

@@ -110,7 +110,7 @@ impl Attempts {
 }
 
 /// The lock on the folder of a configuration file.
-struct Lock {
+pub(super) struct Lock {
     folder: PathBuf,
     /// `None` if the file system has no locks. Changes of other programs are noticed even then.
     _held: Option<FolderLock>,
@@ -118,7 +118,7 @@ struct Lock {
 
 impl Lock {
     /// Waits until no other process holds the lock, and removes the temporary files of killed processes.
-    fn take(folder: &Path) -> Result<Self, Failure> {
+    pub(super) fn take(folder: &Path) -> Result<Self, Failure> {
         let start = Instant::now();
         let held = loop {
             match platform::try_lock_folder(folder) {

@@ -8,16 +8,16 @@ use super::servers::{self, Server};
 use super::{toml, yaml};
 
 /// A text with one configuration.
-pub(super) struct Document<'a> {
+pub(super) struct ConfigDocument<'a> {
     pub(super) text: &'a str,
     pub(super) syntax: Syntax,
     pub(super) servers: Vec<Server>,
 }
 
-impl<'a> Document<'a> {
+impl<'a> ConfigDocument<'a> {
     pub(super) fn parse(text: &'a str, syntax: Syntax) -> Result<Self, ParseError> {
         let servers = match syntax {
-            Syntax::Json => servers::servers(&jsonc::Document::parse(text)?),
+            Syntax::Json => servers::servers(&jsonc::JsoncDocument::parse(text)?),
             Syntax::Toml => toml::servers(text)?,
             Syntax::Yaml => yaml::servers(text)?,
         };

@@ -5,11 +5,11 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::Failure;
-use crate::excerpt::Excerpt;
 use crate::output::shown;
 use crate::platform;
+use barewire_workbench::rows::CaretLine;
 
-use super::document::Document;
+use super::document::ConfigDocument;
 use super::jsonc::ParseError;
 use super::node::Syntax;
 
@@ -48,11 +48,11 @@ impl Config {
         Ok(Some(Self { path, text, syntax, metadata }))
     }
 
-    pub(super) fn document(&self) -> Result<Document<'_>, Failure> {
+    pub(super) fn document(&self) -> Result<ConfigDocument<'_>, Failure> {
         if self.text.trim_start_matches('\u{feff}').trim().is_empty() {
             return Err(Failure::new(format!("{} is empty", name(&self.path))));
         }
-        Document::parse(&self.text, self.syntax)
+        ConfigDocument::parse(&self.text, self.syntax)
             .map_err(|error| syntax_failure(&self.path, self.text.as_bytes(), self.syntax, &error))
     }
 
@@ -82,7 +82,7 @@ fn syntax_failure(path: &Path, text: &[u8], syntax: Syntax, error: &ParseError) 
     // The display width of a tab is unknown, so a tab is shown as a space.
     let line: Vec<u8> = text[start..end].iter().map(|b| if *b == b'\t' { b' ' } else { *b }).collect();
     let line = line.strip_suffix(b"\r").unwrap_or(&line);
-    let excerpt = Excerpt::around(line, error.at - start);
+    let excerpt = CaretLine::around(line, error.at - start);
     let margin = number.to_string();
     let space = " ".repeat(margin.len());
     Failure::new(format!(

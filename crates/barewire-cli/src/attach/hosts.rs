@@ -11,7 +11,7 @@ pub(super) struct Host {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     /// The places of its files. A server in an earlier file has priority over one in a later file.
-    places: &'static [Place],
+    places: &'static [ConfigPlace],
     /// The paths under which the host lists servers in its files.
     pub(super) server_paths: &'static [&'static [&'static str]],
     /// Tells the user how to make the host read its changed configuration.
@@ -20,7 +20,7 @@ pub(super) struct Host {
 
 /// The place of a configuration file.
 #[derive(Debug)]
-struct Place {
+struct ConfigPlace {
     folder: Folder,
     /// The path in the folder. A `*` as the name of a folder, or before the extension, stands for all of them.
     path: &'static str,
@@ -33,7 +33,7 @@ impl Host {
 
     /// Returns the host that uses a configuration file, judging by the file's path.
     pub(super) fn of_file(path: &Path) -> Option<&'static Self> {
-        let uses = |place: &Place| {
+        let uses = |place: &ConfigPlace| {
             let file = Path::new(place.path);
             let Some(name) = file.file_name().and_then(|name| name.to_str()) else { return false };
             match file.parent().and_then(Path::file_name) {
@@ -59,7 +59,7 @@ impl Host {
     }
 }
 
-impl Place {
+impl ConfigPlace {
     fn files(&self, folders: &Folders) -> Vec<PathBuf> {
         match (self.folder, folders.path(self.folder)) {
             (_, None) => Vec::new(),
@@ -100,8 +100,8 @@ fn matching(folder: &Path, path: &str) -> Vec<PathBuf> {
     found
 }
 
-const fn at(folder: Folder, path: &'static str) -> Place {
-    Place { folder, path }
+const fn at(folder: Folder, path: &'static str) -> ConfigPlace {
+    ConfigPlace { folder, path }
 }
 
 use Folder::{AppSettings, Config, File, Home, LocalAppData, Project, System, VariableOr};

@@ -7,7 +7,7 @@ use barewire_proto::json::{Json, Text};
 use super::node::{ListNode, Member, Node, NodeKind, TableNode};
 
 /// A text with one JSON value. As in many editors, comments, trailing commas and a byte order mark are allowed.
-pub(super) struct Document {
+pub(super) struct JsoncDocument {
     /// The text as plain JSON: spaces replace a byte order mark, comments and trailing commas. All other bytes have the
     /// same offsets as in the text.
     plain: Vec<u8>,
@@ -31,7 +31,7 @@ pub(super) struct ParseError {
     pub(super) message: String,
 }
 
-impl Document {
+impl JsoncDocument {
     pub(super) fn parse(text: &str) -> Result<Self, ParseError> {
         let (plain, trailing_commas) = plain_json(text);
         let mut document = Self { plain, trailing_commas, root: 0..0 };
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     fn bad(text: &str) -> (usize, String) {
-        let error = Document::parse(text).map(|_| ()).expect_err(text);
+        let error = JsoncDocument::parse(text).map(|_| ()).expect_err(text);
         (error.at, error.message)
     }
 
@@ -195,7 +195,7 @@ mod tests {
         let liberal =
             ["\u{feff}{}", "{\"a\":1,}", "[1,2,]", "[[],{},]", "[\"//\",/*,*/]", "// c\n{/**/\"a\"//x\r:/* */1}//"];
         for good in strict.into_iter().chain(liberal) {
-            assert!(Document::parse(good).is_ok(), "{good}");
+            assert!(JsoncDocument::parse(good).is_ok(), "{good}");
         }
         for (text, at, message) in [
             ("", 0, "expected a value"),
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn children_have_their_places() {
         let text = "{ \"a\": [1, {\"b\": 2},], /*c*/ \"d\" : \"x\", \"a\": null }";
-        let document = Document::parse(text).expect("it is good");
+        let document = JsoncDocument::parse(text).expect("it is good");
         let members = document.children(&document.root);
         let shown: Vec<_> = members.iter().map(|it| (&text[it.key.clone()], &text[it.value.clone()])).collect();
         assert_eq!(shown, [("\"a\"", "[1, {\"b\": 2},]"), ("\"d\"", "\"x\""), ("\"a\"", "null")]);
@@ -242,13 +242,13 @@ mod tests {
     fn no_depth_is_too_deep() {
         let deep = 1_000_000;
         let text = format!("{{\"a\":{}{}}}", "[".repeat(deep), "]".repeat(deep));
-        let document = Document::parse(&text).expect("it is good");
+        let document = JsoncDocument::parse(&text).expect("it is good");
         assert_eq!(document.children(&document.root).len(), 1);
         assert_eq!(bad(&"[".repeat(deep)), (deep, "expected a value".to_owned()));
         assert_eq!(bad(&"{\"a\":".repeat(deep)).1, "expected a value");
     }
 
-    /// `Document` accepts every text that `serde_json` accepts. Of the texts that `serde_json` refuses, it accepts only
+    /// `JsoncDocument` accepts every text that `serde_json` accepts. Of the texts that `serde_json` refuses, it accepts only
     /// those with a trailing comma.
     #[test]
     fn plain_json_is_judged_as_serde_does() {
@@ -266,7 +266,7 @@ mod tests {
             }
             seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let theirs = serde_json::from_str::<serde_json::Value>(&text).is_ok();
-            let ours = Document::parse(&text).is_ok();
+            let ours = JsoncDocument::parse(&text).is_ok();
             let is_liberal = text.contains(",}") || text.contains(",]") || text.contains(", ");
             assert!(ours == theirs || ours && is_liberal, "{text}: {ours}, serde_json {theirs}");
             good += u32::from(theirs);

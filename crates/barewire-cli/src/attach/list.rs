@@ -6,7 +6,7 @@ use crate::failure::report;
 use crate::output::{Output, Tone, shown, stderr};
 use crate::{Exit, Failure};
 
-use super::document::Document;
+use super::document::ConfigDocument;
 use super::entry::Entry;
 use super::file::{Config, name};
 use super::hosts::{HOSTS, Host};
@@ -72,7 +72,7 @@ pub(super) fn list_all(all: &[(&Host, Lookup)], output: &mut Output) -> Result<E
     })
 }
 
-fn list_file(config: &Config, document: &Document<'_>, output: &mut Output) -> Result<(), Failure> {
+fn list_file(config: &Config, document: &ConfigDocument<'_>, output: &mut Output) -> Result<(), Failure> {
     writeln!(output, "{}", output.paint(Tone::Strong, name(&config.path)))?;
     let names: Vec<String> = document.servers.iter().map(|server| shown(server.name.as_bytes(), 40)).collect();
     let widest = names.iter().map(|name| name.width()).max().unwrap_or_default();

@@ -90,6 +90,11 @@ impl Lookup {
         (lookup, files)
     }
 
+    /// Returns the host that the files belong to, if known.
+    pub(super) fn host(&self) -> Option<&'static Host> {
+        self.host
+    }
+
     pub(super) fn find(&self, wanted: &Wanted) -> Result<FoundServer<'_>, Failure> {
         let (path, name, scope, place) = match wanted {
             Wanted::Named(name) => return self.find_named(name),

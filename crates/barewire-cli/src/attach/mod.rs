@@ -1,5 +1,6 @@
 //! `barewire attach` and `detach`: a server in a host's configuration <-> the same server, through `barewire tap`.
 
+mod added;
 mod capture_path;
 mod change;
 mod diff;
@@ -13,6 +14,7 @@ mod jsonc;
 mod list;
 mod lookup;
 mod node;
+mod probe_entry;
 mod replace;
 #[cfg(test)]
 mod roundtrip;
@@ -29,17 +31,18 @@ use crate::output::{Output, shown, stderr};
 use crate::{Exit, Failure};
 use capture_path::CapturePath;
 use change::{Change, Plan, change};
-use document::Document;
+use document::ConfigDocument;
 use entry::{Edit, Entry, edited};
 use file::{Config, name};
 use lookup::{FoundServer, Lookup, Wanted};
+use probe_entry::ProbeChange;
 use servers::Server;
 
 /// Make a host start one of its servers through barewire tap, which records the messages between them.
 ///
 /// Changes the command and the arguments of one entry in the host's configuration and nothing else: comments, order and
-/// formatting are kept. barewire detach restores the entry exactly. Without SERVER, lists the servers. Knows the files of
-/// Claude Desktop, Claude Code, VS Code, Cursor, Windsurf, Gemini CLI, Codex, opencode, Zed, Cline and Continue.
+/// formatting are kept. barewire detach restores the entry exactly. Without SERVER, lists the servers. Knows the files
+/// of Claude Desktop, Claude Code, VS Code, Cursor, Windsurf, Gemini CLI, Codex, opencode, Zed, Cline and Continue.
 #[derive(clap::Args)]
 #[command(before_help = ATTACH_EXAMPLES, after_help = ATTACH_NOTES, override_usage = ATTACH_USAGE)]
 pub(crate) struct AttachArgs {
@@ -47,13 +50,13 @@ pub(crate) struct AttachArgs {
     entry: EntryArgs,
     /// The file for captures; in its name, %t is the start time and %p the process id. Default: a new file for every
     /// start
-    #[arg(long, value_name = "FILE", requires = "chosen", conflicts_with = "all")]
+    #[arg(long, value_name = "FILE", requires = "chosen", conflicts_with_all = ["all", "probe"])]
     record: Option<PathBuf>,
     /// The barewire program for the host to start, instead of this one
     #[arg(long, value_name = "PATH", requires = "chosen")]
     barewire: Option<String>,
     /// More options for barewire tap
-    #[arg(last = true, value_name = "TAP-OPTION", requires = "chosen")]
+    #[arg(last = true, value_name = "TAP-OPTION", requires = "chosen", conflicts_with = "probe")]
     options: Vec<String>,
 }
 
@@ -81,6 +84,9 @@ struct EntryArgs {
     /// Change every server of the host that is started as a program
     #[arg(long, group = "chosen", requires = "config")]
     all: bool,
+    /// Add barewire probe to the servers of the host, as barewire-probe, or remove it: it puts the host to the test
+    #[arg(long, group = "chosen", requires = "config")]
+    probe: bool,
     /// List the servers of every host on this machine
     #[arg(long, conflicts_with_all = ["config", "chosen"])]
     list: bool,
@@ -94,6 +100,7 @@ struct EntryArgs {
 
 const ATTACH_USAGE: &str = "\
 barewire attach [OPTIONS] <HOST-CONFIG> [SERVER|--all] [-- <TAP-OPTION>...]
+       barewire attach [OPTIONS] --probe <HOST-CONFIG>
        barewire attach --list";
 
 const ATTACH_EXAMPLES: &str = "\
@@ -105,6 +112,7 @@ Examples:
   barewire attach .vscode/mcp.json files --dry-run  show the changes
   barewire attach vscode files --record /tmp/files-%t.wire
   barewire attach vscode files -- --log unix:/tmp/files.sock
+  barewire attach --probe cursor                    add a server that puts Cursor to the test
   barewire detach claude-desktop files              undo it";
 
 const ATTACH_NOTES: &str = "\
@@ -123,12 +131,14 @@ Exit codes: 0 the server is attached, or already was, or servers are listed; 1 t
 
 const DETACH_USAGE: &str = "\
 barewire detach [OPTIONS] <HOST-CONFIG> [SERVER|--all]
+       barewire detach [OPTIONS] --probe <HOST-CONFIG>
        barewire detach --list";
 
 const DETACH_EXAMPLES: &str = "\
 Examples:
   barewire detach claude-desktop files             undo barewire attach
   barewire detach .vscode/mcp.json files --dry-run show the changes
+  barewire detach --probe cursor                   remove the entry that attach --probe has added
   barewire detach claude-code                      list servers, and which are attached";
 
 const DETACH_NOTES: &str = "\
@@ -138,14 +148,27 @@ Exit codes: 0 the server is detached, or already was, or servers are listed; 1 t
 2 it could not be detached.";
 
 pub(crate) fn attach(args: &AttachArgs, output: &mut Output) -> Result<Exit, Failure> {
+    if args.entry.probe {
+        let barewire = args.barewire.clone().map_or_else(own_path, Ok)?;
+        return args.entry.change_probe(ProbeChange::Add(&barewire), output);
+    }
     args.entry.run(output, every::is_attachable, |found, server| plan_attach(args, found, server))
 }
 
 pub(crate) fn detach(args: &DetachArgs, output: &mut Output) -> Result<Exit, Failure> {
+    if args.entry.probe || args.entry.server.as_deref() == Some(added::PROBE_NAME) {
+        return args.entry.change_probe(ProbeChange::Remove, output);
+    }
     args.entry.run(output, every::is_attached, plan_detach)
 }
 
 impl EntryArgs {
+    /// Adds or removes the entry for the probe.
+    fn change_probe(&self, change: ProbeChange<'_>, output: &mut Output) -> Result<Exit, Failure> {
+        let config = self.config.clone().unwrap_or_default();
+        probe_entry::run(|| Lookup::new(&config, self.project.as_deref()), change, self.dry_run, output)
+    }
+
     fn run(
         &self,
         output: &mut Output,
@@ -221,7 +244,7 @@ fn plan_detach(found: &FoundServer<'_>, server: &str) -> Result<Plan, Failure> {
     };
     let edits = attached.detach(document.text);
     let text = edited(document.text, &edits);
-    if Document::parse(&text, document.syntax).is_err() {
+    if ConfigDocument::parse(&text, document.syntax).is_err() {
         let why = format!("{title} in {} was changed and cannot be restored", name(&found.config.path));
         return Err(Failure::new(why).with_hint("edit it by hand: the program and its arguments follow the -- in args"));
     }
@@ -236,7 +259,7 @@ fn plan_detach(found: &FoundServer<'_>, server: &str) -> Result<Plan, Failure> {
 
 /// Returns the text after detaching the server, or `None` if the server is not attached in it.
 fn restored(text: &str, found: &FoundServer<'_>) -> Option<String> {
-    let document = Document::parse(text, found.config.syntax).ok()?;
+    let document = ConfigDocument::parse(text, found.config.syntax).ok()?;
     let is_same = |server: &Server| {
         let Server { name, scope, place, .. } = &found.server;
         (&server.name, &server.scope, &server.place) == (name, scope, place)

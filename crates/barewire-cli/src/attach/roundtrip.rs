@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::entry::{Entry, edited};
-use super::jsonc::Document;
+use super::jsonc::JsoncDocument;
 use super::node::{Node, NodeKind, Syntax};
 use super::servers::{Server, servers};
 
@@ -126,8 +126,8 @@ fn made(choices: &[u8], is_strict: bool) -> String {
     writer.out
 }
 
-fn document(text: &str) -> Document {
-    Document::parse(text).unwrap_or_else(|bad| panic!("{bad:?} in {text}"))
+fn document(text: &str) -> JsoncDocument {
+    JsoncDocument::parse(text).unwrap_or_else(|bad| panic!("{bad:?} in {text}"))
 }
 
 fn same<'a>(all: &'a [Server], server: &Server) -> &'a Server {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
-use super::jsonc::Document;
+use super::jsonc::JsoncDocument;
 use super::node::{Node, NodeKind};
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) enum Scope {
 }
 
 /// Returns all servers: those of each path in `SERVER_PATHS`, then those of each project.
-pub(super) fn servers(document: &Document) -> Vec<Server> {
+pub(super) fn servers(document: &JsoncDocument) -> Vec<Server> {
     let root = || NamedMember { name: String::new(), value: document.root.clone(), duplicate: None };
     let mut all = Vec::new();
     for path in SERVER_PATHS {
@@ -41,7 +41,12 @@ pub(super) fn servers(document: &Document) -> Vec<Server> {
     all
 }
 
-fn servers_at(document: &Document, start: NamedMember, path: &'static [&'static str], scope: &Scope) -> Vec<Server> {
+fn servers_at(
+    document: &JsoncDocument,
+    start: NamedMember,
+    path: &'static [&'static str],
+    scope: &Scope,
+) -> Vec<Server> {
     let server = |member: NamedMember| {
         let NamedMember { name, value, duplicate } = member;
         Server { name, entry: document.node(&value, ENTRY_DEPTH), scope: scope.clone(), place: path, duplicate }
@@ -67,7 +72,7 @@ struct NamedMember {
     duplicate: Option<String>,
 }
 
-fn member_at(document: &Document, start: NamedMember, path: &[&str]) -> Option<NamedMember> {
+fn member_at(document: &JsoncDocument, start: NamedMember, path: &[&str]) -> Option<NamedMember> {
     path.iter().try_fold(start, |object, name| {
         let duplicate =
             object.duplicate.or_else(|| document.has_several(&object.value, name).then(|| (*name).to_owned()));
@@ -78,7 +83,7 @@ fn member_at(document: &Document, start: NamedMember, path: &[&str]) -> Option<N
 
 /// Returns the members of an object. If a name occurs more than once, only the last value is returned. Names that are
 /// not valid Unicode are skipped, because a user cannot type them.
-fn members(document: &Document, object: &NamedMember) -> Vec<NamedMember> {
+fn members(document: &JsoncDocument, object: &NamedMember) -> Vec<NamedMember> {
     let mut all: Vec<NamedMember> = Vec::new();
     if !document.is_object(&object.value) {
         return all;
@@ -103,7 +108,7 @@ fn members(document: &Document, object: &NamedMember) -> Vec<NamedMember> {
 
 /// The paths under which hosts list servers. In this order: Claude Desktop, Claude Code and most other hosts; VS Code;
 /// VS Code's settings, in two spellings; Zed; opencode.
-const SERVER_PATHS: &[&[&str]] =
+pub(super) const SERVER_PATHS: &[&[&str]] =
     &[&["mcpServers"], &["servers"], &["mcp", "servers"], &["mcp.servers"], &["context_servers"], MIXED_PATH];
 /// The path under which opencode lists servers.
 const MIXED_PATH: &[&str] = &["mcp"];
@@ -126,7 +131,7 @@ mod tests {
             "projects": {"/a": {"mcpServers": {"one": {}, "one": {"command": "x"}}}, "/b": {}, "/c": 1},
             "mcpServers": {"one": {}, "tw\u006f": {}, "odd": 1}
         }"#;
-        let document = Document::parse(text).expect("valid");
+        let document = JsoncDocument::parse(text).expect("valid");
         let all = servers(&document);
         let names: Vec<_> =
             all.iter().map(|it| (&it.name[..], &text[it.entry.span.clone()], it.duplicate.as_deref())).collect();
@@ -143,11 +148,11 @@ mod tests {
         );
         assert!(all[5].scope == Scope::Project("/a".into()));
         let text = r#"{"projects": {"/a": {"mcpServers": {"s": 1}}, "/a": {"mcpServers": {"s": 2}}}}"#;
-        let all = servers(&Document::parse(text).expect("valid"));
+        let all = servers(&JsoncDocument::parse(text).expect("valid"));
         let found: Vec<_> = all.iter().map(|it| (&text[it.entry.span.clone()], it.duplicate.as_deref())).collect();
         assert_eq!(found, [("2", Some("/a"))]);
         for none in ["1", "[]", "{}", "{\"mcpServers\":[]}", "{\"mcpServers\":null,\"projects\":[{}]}"] {
-            assert!(servers(&Document::parse(none).expect("valid")).is_empty(), "{none}");
+            assert!(servers(&JsoncDocument::parse(none).expect("valid")).is_empty(), "{none}");
         }
     }
 }

@@ -220,7 +220,8 @@ fn read_flow_list(text: &str, start: usize) -> NodeKind {
     NodeKind::List(ListNode { elements, trailing_comma, has_dashes: false })
 }
 
-/// Returns the offset of the comma after the element that begins at `from`, or the end. `None` if a quote is not closed.
+/// Returns the offset of the comma after the element that begins at `from`, or the end. `None` if a quote is not
+/// closed.
 fn element_end(text: &str, from: usize) -> Option<usize> {
     let (mut quote, mut is_escaped) = (None, false);
     for (at, c) in text[from..].char_indices() {

@@ -44,8 +44,8 @@ pub(crate) struct Args {
     /// stdin
     #[arg(value_name = "ARGUMENT")]
     arguments: Vec<OsString>,
-    /// The program to start, and its arguments; the -- before it can be left out, unless a word before it is also the name
-    /// of a program
+    /// The program to start, and its arguments; the -- before it can be left out, unless a word before it is also the
+    /// name of a program
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
     /// Load the server at this URL, over HTTP

@@ -52,6 +52,8 @@ impl RequestPlan<'_> {
             Some(PlannedRequest::List { names, .. }) if !names.is_empty() => {
                 Err(Failure::new("bench can only request a whole list").with_hint("leave the names out"))
             }
+            Some(PlannedRequest::Task { .. }) => Err(Failure::new("a task has one result")
+                .with_hint("bench the call of the tool, or --tool for a tool named task")),
             Some(PlannedRequest::Method { method, .. })
                 if ["initialize", "subscriptions/listen"].contains(&&**method) =>
             {

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use barewire::client::{Builder, Client, ClientError, ListenEnd};
+use barewire::client::{Builder, Client, ClientError, ListenEnd, StartedTool};
 use barewire::peer::Raw;
-use barewire_proto::mcp::{Implementation, Root, SubscriptionParams};
+use barewire_proto::mcp::{Implementation, Root, SubscriptionParams, Task};
 use barewire_proto::rpc::{Code, ErrorObject};
 use serde_json::{Map, Value};
 
@@ -25,15 +25,25 @@ use crate::ask::no_answer::{NoAnswer, unless_signalled};
 use crate::ask::request::{self, PlannedRequest, PreparedRequest};
 use crate::ask::schema::Field;
 use crate::failure::runtime_failure;
-use crate::output::Output;
+use crate::output::{Output, shown};
 use crate::platform::Signals;
 use crate::{Exit, Failure, log};
 
-/// The outcome of a request; `Sent` for a notification, which gets no response.
+/// The outcome of a request: `Sent` for a notification, which gets no response.
 pub(super) enum CallOutcome {
-    Result { request: PreparedRequest, result: Raw },
-    Refused { error: ErrorObject, hint: Option<String> },
+    Result {
+        request: PreparedRequest,
+        result: Raw,
+    },
+    Refused {
+        error: ErrorObject,
+        hint: Option<String>,
+    },
     Sent,
+    /// The server runs the call as a task with this id, and the program does not wait for its result.
+    Detached {
+        id: String,
+    },
 }
 
 /// A request given on the command line, with its form answers, roots and `_meta`.
@@ -118,6 +128,8 @@ impl McpCall {
         };
         // Dropping an unfinished call sends a cancel to the server.
         drop(work);
+        // The cancel of a task is a request of its own, which must be on its way before the connection is closed.
+        tokio::task::yield_now().await;
         console.clear();
         // The answer is printed before the program has exited, so that the user does not wait for its exit.
         let mut printer = Printer { output, format, elapsed: started.elapsed(), server: Some(&server) };
@@ -184,7 +196,18 @@ async fn answer(
     for note in &request.notes {
         console.line(format!("barewire: {note}"));
     }
-    match send(client, args, &request, meta, console).await {
+    let sent = match args.detach {
+        true => match detach(client, &request, meta).await {
+            Ok(StartedTool::Task(task)) => return Ok(CallOutcome::Detached { id: task.id().to_owned() }),
+            Ok(StartedTool::Result(result)) => {
+                console.line("barewire: the server does not run this call as a task".to_owned());
+                Ok(Some(Raw::of(&result).expect("a result is JSON")))
+            }
+            Err(error) => Err(error),
+        },
+        false => send(client, args, &request, meta, console).await,
+    };
+    match sent {
         Ok(Some(result)) => Ok(CallOutcome::Result { request, result }),
         Ok(None) => Ok(CallOutcome::Sent),
         Err(ClientError::Refused { error, .. }) => {
@@ -194,6 +217,23 @@ async fn answer(
         }
         Err(error) => Err(NoAnswer::from_client(&error, &args.context())),
     }
+}
+
+/// Starts a tool call without waiting for the result of its task.
+async fn detach(client: &Client, request: &PreparedRequest, meta: &Value) -> Result<StartedTool, ClientError> {
+    let Some(name) = request.name().filter(|_| request.method == "tools/call") else {
+        return Err(ClientError::Params("--detach is only for the call of a tool".to_owned()));
+    };
+    client.call_tool(name, request.arguments()).meta(meta).start().await
+}
+
+/// Returns a line such as `task working: reading (3/12)`.
+fn task_line(task: &Task) -> String {
+    let message = task
+        .status_message
+        .as_deref()
+        .map_or(String::new(), |message| format!(": {}", shown(message.as_bytes(), MAX_STATUS_MESSAGE)));
+    format!("task {}{message}", task.status.as_str())
 }
 
 /// Sends a request and returns its result; `None` for a notification.
@@ -214,7 +254,18 @@ async fn send(
     if request.method == LISTEN {
         return listen(client, request).await.map(Some);
     }
-    let mut call = client.request(request.method.clone(), &request.params).meta(meta);
+    let status = {
+        let (console, quiet) = (Arc::clone(console), args.quiet);
+        move |task: &Task| {
+            if !quiet && !task.status.is_over() {
+                console.status(task_line(task));
+            }
+        }
+    };
+    if let Some(id) = &request.task {
+        return client.task(id).wait_raw(status).await.map(Some);
+    }
+    let mut call = client.request(request.method.clone(), &request.params).meta(meta).on_task(status);
     if !args.quiet {
         let (console, with_bar) = (Arc::clone(console), console.is_terminal);
         call = call.on_progress(move |it| console.status(progress::line(&it, with_bar)));
@@ -268,6 +319,9 @@ fn root(path: &Path) -> Result<Root, Failure> {
 }
 
 const LISTEN: &str = "subscriptions/listen";
+
+/// The maximum number of characters of a task's status message to show.
+const MAX_STATUS_MESSAGE: usize = 200;
 
 /// The maximum number of characters of a path shown in a message.
 const MAX_PATH: usize = 80;

@@ -45,14 +45,14 @@ use target::{Address, CallTarget};
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, after_help = NOTES, override_usage = USAGE)]
 pub(crate) struct Args {
-    /// The request: tools, resources, templates or prompts for a list; read URI; prompt NAME; a method such as
-    /// tools/list; or the name of a tool
+    /// The request: tools, resources, templates or prompts for a list; read URI; prompt NAME; task ID to wait for a
+    /// task; a method such as tools/list; or the name of a tool
     what: String,
     /// The arguments: key=value, or one JSON object; @FILE reads the object from a file, - from stdin
     #[arg(value_name = "ARGUMENT")]
     arguments: Vec<OsString>,
-    /// The program to start, and its arguments; the -- before it can be left out, unless a word before it is also the name
-    /// of a program
+    /// The program to start, and its arguments; the -- before it can be left out, unless a word before it is also the
+    /// name of a program
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
     /// Connect to this address instead of starting a program: unix:PATH or tcp:HOST:PORT
@@ -84,6 +84,9 @@ pub(crate) struct Args {
     /// Add this member to the _meta of the request; can be given several times
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "raw")]
     meta: Vec<String>,
+    /// If the server runs the call as a task, print the id of the task, and do not wait for its result
+    #[arg(long, conflicts_with = "raw")]
+    detach: bool,
     /// Write images, audio and resources to files in this folder
     #[arg(long, value_name = "DIR", conflicts_with_all = ["raw", "json", "pretty"])]
     save: Option<PathBuf>,
@@ -131,6 +134,8 @@ const EXAMPLES: &str = r#"Examples:
   barewire call tools --connect tcp:localhost:4000    connect to an address; or unix:/run/my.sock
   barewire call tools --url https://example.com/mcp   connect over HTTP
   barewire call tools --url https://example.com/mcp --bearer-env TOKEN
+  barewire call report --detach --url https://example.com/mcp    start a task, and print its id
+  barewire call task ID --url https://example.com/mcp            wait for its result
   barewire call echo text=hello --json -- my-server   print JSON for scripts
   barewire call --raw add @params.json -- my-server   send plain JSON-RPC, without MCP"#;
 
@@ -140,12 +145,13 @@ value as JSON, and key=@FILE reads it from a file. If the schema allows several 
 type that fits is used, in this order: null, boolean, number, array, object, string.
 
 With --json the object has:
-  kind             result, error, sent (a notification), or failed (no answer)
+  kind             result, error, sent (a notification), task (--detach), or failed (no answer)
   elapsed          seconds since the program was started or the connection was opened
 and, depending on the outcome:
   revision, era    the revision in use, and its era: legacy or modern
   server           the name and version of the server
   result, error    the response of the server; the pages of a list are joined into one result
+  task             its taskId
   reason           not-started, not-connected, unauthorized, http, no-handshake, no-revision,
                    closed, content-length, bad-answer, timed-out, cancelled, not-offered,
                    not-in-revision, no-such-name or bad-arguments
@@ -154,6 +160,9 @@ and, depending on the outcome:
 If the server asks for user input, its questions are shown on the terminal: Enter accepts the value
 in brackets, Ctrl-D or !decline declines, !cancel cancels. Without a terminal a question is
 cancelled, unless --answer gives all required values.
+
+If the server runs the call as a task, barewire waits for its result, within --timeout, and shows
+the status on stderr. barewire call task ID does the same for a task that was started earlier.
 
 Ctrl-C and SIGTERM cancel the call with notifications/cancelled (with --raw, $/cancelRequest), and
 end the program; that counts as no answer. After a second signal, barewire exits without waiting

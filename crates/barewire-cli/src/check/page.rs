@@ -48,20 +48,23 @@ fn capitalized(text: &str) -> String {
 const INTRODUCTION: &str = "\
 # Checks
 
-Generated from the catalogue in `crates/barewire-workbench/src/check/catalogue`; `BLESS=1 cargo test -p barewire-cli --test all check::` \
-regenerates it. `barewire check --list` and `barewire check --explain ID` show the same.
+Generated from the catalogue in `crates/barewire-workbench/src/check/catalogue`; `BLESS=1 cargo test -p barewire-cli \
+--test all check::` regenerates it. `barewire check --list` and `barewire check --explain ID` show the same.
 
-The same checks run in three places: on a live server (`barewire check -- PROGRAM…` or `barewire check --url URL`), on a capture \
-(`barewire check FILE.wire`), and on traffic as it passes (`barewire tap`). Checks that send their own input run only on a live \
-server. Each finding names the party at fault (client, server or carrier), the frame and the byte, and quotes the bytes there.
+The same checks run in four places: on a live server (`barewire check -- PROGRAM…` or `barewire check --url URL`), \
+on a capture (`barewire check FILE.wire`), on traffic as it passes (`barewire tap`), and on a host that uses a probe \
+as its server (`barewire check --host`, see [probe.md](probe.md)). Checks that send their own input run only on a live \
+server or a host. Each finding names the party at fault (client, server or carrier), the frame and the byte, and shows \
+the request and the response with the fault marked.
 
-The checks see only the messages, stderr and the process. They do not see the source code, so they cannot tell how a server stores \
-its secrets, whether a tool does what its description says, whether input is used unsafely, or which versions of which libraries the \
-server uses. A server without findings follows the protocol; that does not make it safe.
+The checks see only the messages, stderr and the process. They do not see the source code, so they cannot tell how a \
+server stores its secrets, whether a tool does what its description says, whether input is used unsafely, or which \
+versions of which libraries the server uses. A server without findings follows the protocol; that does not make it safe.
 
-A check that depends on a failed check is skipped, so that the report names the cause and not its consequences. A tool is called \
-only if it declares that it is read-only (`readOnlyHint`), if `--call` names it, or with `--allow-calls`. A check that is skipped \
-for lack of such a permission does not make the run incomplete. Hostile input is sent to programs that barewire has started itself \
-and to loopback URLs, and to another machine only with `--hostile`. The same applies to requests that look like an attack over HTTP (a foreign Origin or Host, a \
-wrong Content-Type).
+A check that depends on a failed check is skipped, so that the report names the cause and not its consequences. A \
+tool is called only if it declares that it is read-only (`readOnlyHint`), if `--call` names it, or with \
+`--allow-calls`. A check that is skipped for lack of such a permission does not make the run incomplete. Hostile \
+input is sent to programs that barewire has started itself \
+and to loopback URLs, and to another machine only with `--hostile`. The same applies to requests that look like an \
+attack over HTTP (a foreign Origin or Host, a wrong Content-Type, a token with a proof of another request).
 ";

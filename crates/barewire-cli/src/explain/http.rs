@@ -145,8 +145,8 @@ pub(super) const HTTP_TOPICS: &[Topic] = &[
         "if nothing is resumed, check whether the events have ids",
         "MCP 2025-11-25, basic/transports, Resumability and Redelivery"),
     status(&["Accept"], "the types that a client reads (HTTP)",
-        "Every POST must list application/json and text/event-stream, from 2025-03-26 on, because the server chooses. A \
-            GET must list text/event-stream.",
+        "Every POST must list application/json and text/event-stream, from 2025-03-26 on, because the server chooses. \
+            A GET must list text/event-stream.",
         "the client: many servers answer 406",
         "send Accept: application/json, text/event-stream",
         "MCP 2025-11-25, basic/transports, Sending Messages to the Server; barewire explain http-accept"),
@@ -170,8 +170,8 @@ pub(super) const HTTP_TOPICS: &[Topic] = &[
         "send WWW-Authenticate: Bearer resource_metadata=\"https://…/.well-known/oauth-protected-resource\"",
         "MCP 2025-11-25, basic/authorization, Protected Resource Metadata Discovery Requirements; RFC 9728"),
     status(&["Authorization"], "the token of the client (HTTP)",
-        "Bearer and an access token, with every request, from 2025-03-26 on; never in the URL. stdio has no such header: \
-            there, secrets are in the environment.",
+        "Bearer and an access token, with every request, from 2025-03-26 on; never in the URL. stdio has no such \
+            header: there, secrets are in the environment.",
         "the client, if it is missing: 401",
         "pass it with --header, or sign in with the host",
         "MCP 2025-11-25, basic/authorization, Token Requirements"),

@@ -3,6 +3,7 @@
 
 mod http;
 mod methods;
+mod plain;
 mod revisions;
 mod topics;
 
@@ -17,14 +18,15 @@ use crate::{Exit, Failure, check_entry};
 use barewire_workbench::check::catalogue;
 use barewire_workbench::text::nearest;
 use http::HTTP_TOPICS;
+pub(crate) use plain::plain_text;
 use topics::{TOPICS, Topic, code_topic};
 
 /// Explain an error code, an HTTP status or header, a message shape, a rule, a method, a revision or a check.
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
-    /// An error code, an HTTP status or header, a message shape, a rule that `barewire read` names, a method, a revision,
-    /// or the id of a check
+    /// An error code, an HTTP status or header, a message shape, a rule that `barewire read` names, a method, a
+    /// revision, or the id of a check
     #[arg(value_name = "CODE|METHOD|SHAPE", allow_hyphen_values = true, required_unless_present = "list")]
     what: Option<String>,
     /// List all topics

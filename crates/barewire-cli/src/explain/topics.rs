@@ -107,19 +107,19 @@ pub(super) const TOPICS: &[Topic] = &[
     },
     Topic {
         names: &["-32000", "connection-closed"], title: "a code of the SDK: connection closed, or a bad HTTP request",
-        what: "MCP does not define it. In clients on the TypeScript SDK 1.x and on the Python SDK: the connection was closed \
-            before the response; the SDK makes this error itself, and it is never on the wire (\"Connection closed\" in \
-            Claude Code and Cursor: the server has exited). The TypeScript SDK 2.x has the name CONNECTION_CLOSED \
-            instead. On the wire, servers on the TypeScript SDK and on the C# SDK send it in the body of an HTTP error: \
-            400 (no session, unknown version), 403 (Host or Origin), 405, 406, 409, 415.",
+        what: "MCP does not define it. In clients on the TypeScript SDK 1.x and on the Python SDK: the connection was \
+            closed before the response; the SDK makes this error itself, and it is never on the wire (\"Connection \
+            closed\" in Claude Code and Cursor: the server has exited). The TypeScript SDK 2.x has the name \
+            CONNECTION_CLOSED instead. On the wire, servers on the TypeScript SDK and on the C# SDK send it in the \
+            body of an HTTP error: 400 (no session, unknown version), 403 (Host or Origin), 405, 406, 409, 415.",
         fault: "the server, if the connection was closed; the client, if it is in the body of a 4xx",
         fix: "run the server in a terminal and read its stderr; over HTTP, read the message and the status",
         see: "MCP 2026-07-28, basic, Error Codes; barewire explain early-exit; barewire explain 400",
     },
     Topic {
         names: &["-32001", "request-timeout"], title: "a code of the SDK: request timed out, or session not found",
-        what: "MCP does not define it. In clients on the TypeScript SDK 1.x (after 60 seconds) and on the Python SDK 2.x: no \
-            response came in time; the SDK makes this error itself (the Python SDK 1.x uses 408, the TypeScript SDK 2.x \
+        what: "MCP does not define it. In clients on the TypeScript SDK 1.x (after 60 seconds) and on the Python SDK \
+            2.x: no response came in time; the SDK makes this error itself (the Python SDK 1.x uses 408, the TypeScript SDK 2.x \
             the name REQUEST_TIMEOUT). On the wire, with HTTP status 404: \"Session not found\", from servers on the \
             TypeScript SDK and on the C# SDK. The Go SDK has it for an unknown error. Drafts of 2026-07-28 used it for \
             what is now -32020.",
@@ -129,9 +129,9 @@ pub(super) const TOPICS: &[Topic] = &[
     },
     Topic {
         names: &["-32002", "resource-not-found"], title: "Resource not found (MCP up to 2025-11-25)",
-        what: "The uri of a resources/read names no resource. From 2026-07-28 on, the code is -32602 with data.uri, and a \
-            server must not send -32002. The C# SDK and rmcp choose by the revision; the Go SDK and the TypeScript SDK \
-            2.x send only -32602, and the TypeScript SDK 2.x still accepts -32002.",
+        what: "The uri of a resources/read names no resource. From 2026-07-28 on, the code is -32602 with data.uri, \
+            and a server must not send -32002. The C# SDK and rmcp choose by the revision; the Go SDK and the \
+            TypeScript SDK 2.x send only -32602, and the TypeScript SDK 2.x still accepts -32002.",
         fault: "the caller, or a list of resources that is out of date",
         fix: "list the resources with resources/list and resources/templates/list",
         see: "MCP 2025-11-25, server resources, error handling",
@@ -162,8 +162,8 @@ pub(super) const TOPICS: &[Topic] = &[
     },
     Topic {
         names: &["-32042", "url-elicitation-required"], title: "URL elicitation required (MCP 2025-11-25)",
-        what: "The user has to open the URLs in data.elicitations before the request can succeed. Only 2025-11-25 has it; \
-            2026-07-28 reserves it, forbids to send it, and asks with a result of resultType input_required. The \
+        what: "The user has to open the URLs in data.elicitations before the request can succeed. Only 2025-11-25 has \
+            it; 2026-07-28 reserves it, forbids to send it, and asks with a result of resultType input_required. The \
             TypeScript SDK (UrlElicitationRequired), Python, Go and C# have it.",
         fault: "neither side",
         fix: "let the user open the URLs, then send the request again",
@@ -342,4 +342,18 @@ pub(super) const TOPICS: &[Topic] = &[
         "It must be an object with an integer code and a string message, each exactly once.",
         "write {\"code\":-32603,\"message\":\"…\"}; a failed tool is a result with isError instead",
         "JSON-RPC 2.0, section 5.1"),
+    Topic {
+        names: &["task", "tasks", "io.modelcontextprotocol/tasks"],
+        title: "a call that is answered later",
+        what: "The server answers a tools/call with the id of a task, and the client fetches the result later. A task \
+            is working, input_required, completed, failed or cancelled; the last three never change. In the extension \
+            io.modelcontextprotocol/tasks of 2026-07-28 the server decides, if the client has declared the extension \
+            in the request: the result has resultType task, tasks/get has the outcome and the questions, tasks/update answers \
+            them. In 2025-11-25 the client decides, with task in its params; tasks/result waits for the outcome, and \
+            questions are requests of the server in the meantime. failed is an error of JSON-RPC; in 2025-11-25 also a \
+            result with isError.",
+        fault: "no side. An unknown id is -32602: the task has expired, or belongs to another client",
+        fix: "barewire call waits for tasks; --detach prints the id, and barewire call task ID goes on",
+        see: "MCP 2025-11-25, basic/utilities/tasks; SEP-2663; barewire explain tasks/get",
+    },
 ];

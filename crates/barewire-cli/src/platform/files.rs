@@ -97,7 +97,7 @@ pub(crate) fn exchange(_one: &Path, _other: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Whether there is a file at this path that somebody may execute.
+/// Whether there is a file at this path that some user may execute.
 pub(crate) fn is_executable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.mode() & 0o111 != 0)
 }

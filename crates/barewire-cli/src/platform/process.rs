@@ -22,6 +22,16 @@ pub(crate) fn take_stdio() -> io::Result<HostFiles> {
     Ok(files)
 }
 
+/// Waits until stdin ends, on a thread of its own. What comes before the end is ignored.
+pub(crate) fn stdin_ended() -> tokio::sync::oneshot::Receiver<()> {
+    let (ended, waiting) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        let _ = ended.send(());
+    });
+    waiting
+}
+
 pub(crate) fn is_stdout(metadata: &Metadata) -> bool {
     let ours = rustix::io::dup(stdout()).map_err(io::Error::from).and_then(|it| File::from(it).metadata());
     ours.is_ok_and(|ours| is_same_file(&ours, metadata))

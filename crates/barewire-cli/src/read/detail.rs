@@ -1,17 +1,27 @@
 //! One frame in detail: each member, with its meaning.
 
+use std::cell::Cell;
+use std::fmt::{self, Display};
 use std::io;
 
-use barewire_proto::json::{Json, Kind, Member, Text};
-use barewire_proto::mcp::Method;
-use barewire_proto::rpc::{MemberName, Message, Parsed, Response, Rule, Shape};
+use barewire_proto::json::{Json, Kind, Member};
+use barewire_proto::rpc::{MemberName, Parsed};
+use barewire_proto::transcript::escape;
 
-use super::link::Link;
 use super::text;
 use crate::output::{Output, Tone, shown, size};
 use barewire_workbench::frames::{FrameFacts, WireFrame};
+use barewire_workbench::rows::{Consequence, MessageRelation, consequence, member_meaning};
+use barewire_workbench::text::SafeJson;
 
-pub(super) fn show(output: &mut Output, frame: &WireFrame<'_>, links: &[Link]) -> io::Result<()> {
+/// Shows a frame. With `full`, all of its bytes are shown.
+pub(super) fn show(
+    output: &mut Output,
+    frame: &WireFrame<'_>,
+    links: &[MessageRelation],
+    full: bool,
+) -> io::Result<()> {
+    let view = DetailView { full, is_cut: Cell::new(false) };
     let facts = frame.facts();
     let title = output.paint(Tone::Strong, format_args!("frame {}: {}", frame.number, facts.kind));
     writeln!(output, "{title}, {} at byte {}", size(frame.length), frame.offset)?;
@@ -28,15 +38,74 @@ pub(super) fn show(output: &mut Output, frame: &WireFrame<'_>, links: &[Link]) -
     }
     text::details(output, frame, &facts, links)?;
     if let Some(part) = MessageDetail::frame(frame) {
-        members(output, &part)?;
+        members(output, &part, &view)?;
     }
-    for (index, (element, text)) in (1..).zip(frame.elements()).take(MAX_ELEMENTS) {
+    if let (true, Parsed::Invalid(_), Some(bytes)) = (full, &frame.parsed, frame.bytes) {
+        // The text may not be JSON, so that it has no members.
+        writeln!(output)?;
+        for chunk in bytes.utf8_chunks() {
+            write!(output, "{}{}", chunk.valid(), escape(chunk.invalid()))?;
+        }
+        writeln!(output)?;
+    }
+    for (index, (element, text)) in (1..).zip(frame.elements()) {
+        if index > MAX_ELEMENTS && !full {
+            view.is_cut.set(true);
+            break;
+        }
         let part = MessageDetail::element(frame, FrameFacts::element(&element, text).kind, text);
         let title = output.paint(Tone::Strong, format_args!("[{index}] {}", part.kind));
         writeln!(output, "\n{title}")?;
-        members(output, &part)?;
+        members(output, &part, &view)?;
     }
-    writeln!(output, "\n{}", consequence(frame))
+    let Consequence { text, topic, .. } = consequence(frame);
+    let more = topic.map(|topic| format!("More: barewire explain {topic}"));
+    let gap = if let Parsed::Invalid(_) = frame.parsed { '\n' } else { ' ' };
+    writeln!(output, "\n{text}{}", more.map_or(String::new(), |more| format!("{gap}{more}")))?;
+    if view.is_cut.get() {
+        writeln!(output, "Some values are cut. To see them as a whole, add --full.")?;
+    }
+    Ok(())
+}
+
+/// How much of the values is shown.
+struct DetailView {
+    full: bool,
+    /// Whether a value was not shown as a whole.
+    is_cut: Cell<bool>,
+}
+
+impl DetailView {
+    /// Returns a value if it is short, otherwise its kind, size and start; with `full`, always the value.
+    fn value<'a>(&self, value: Json<'a>, most: usize) -> ShownValue<'a> {
+        let bytes = value.as_bytes();
+        if self.full {
+            return ShownValue::Whole(value);
+        }
+        let short = shown(bytes, most);
+        self.is_cut.set(self.is_cut.get() || short.ends_with('…') && !bytes.ends_with("…".as_bytes()));
+        ShownValue::Cut(match value.kind() {
+            Kind::Object | Kind::Array if bytes.len() > most => {
+                format!("{} of {}: {short}", value.kind(), size(bytes.len() as u64))
+            }
+            _ => short,
+        })
+    }
+}
+
+/// A value as it is shown. A whole value may be as long as a message, so it is not copied.
+enum ShownValue<'a> {
+    Whole(Json<'a>),
+    Cut(String),
+}
+
+impl Display for ShownValue<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(value) => SafeJson(value.as_str()).fmt(f),
+            Self::Cut(text) => f.write_str(text),
+        }
+    }
 }
 
 /// The text of one message: a frame, or an element of a batch.
@@ -70,7 +139,7 @@ impl<'a> MessageDetail<'a> {
             let meaning = match MemberName::of(member.name) {
                 None => "not a member of JSON-RPC: ignored".into(),
                 Some(name) if count[name as usize] > 1 => "duplicate: JSON does not define which one is used".into(),
-                Some(name) => meaning(self.kind, name, member.value),
+                Some(name) => member_meaning(self.kind, name, member.value),
             };
             (member, self.at + before + member.value_at, meaning)
         };
@@ -78,112 +147,42 @@ impl<'a> MessageDetail<'a> {
     }
 }
 
-fn members(output: &mut Output, part: &MessageDetail<'_>) -> io::Result<()> {
+fn members(output: &mut Output, part: &MessageDetail<'_>, view: &DetailView) -> io::Result<()> {
     for (index, (member, at, meaning)) in part.members().into_iter().enumerate() {
         if index == 0 {
             writeln!(output)?;
         }
+        let has_parts =
+            matches!(MemberName::of(member.name), Some(MemberName::Params | MemberName::Result | MemberName::Error))
+                && member.value.kind() == Kind::Object;
         let name = format!("{:<10}", shown(member.name.raw().as_bytes(), 24));
         let (name, at) = (output.paint(Tone::Strong, name), output.paint(Tone::Faint, format_args!("@{at:<5}")));
-        writeln!(output, "  {name} {at} {}", summary(member.value, 60))?;
+        // The lines below have the parts of the value as a whole.
+        let value = match view.full && has_parts && member.value.as_bytes().len() > SHORT_VALUE {
+            true => ShownValue::Cut(format!("{} of {}", Kind::Object, size(member.value.as_bytes().len() as u64))),
+            false => view.value(member.value, SHORT_VALUE),
+        };
+        writeln!(output, "  {name} {at} {value}")?;
         writeln!(output, "  {:<17} {meaning}", "")?;
-        if let Some(MemberName::Params | MemberName::Result | MemberName::Error) = MemberName::of(member.name) {
-            for inner in member.value.members().take(MAX_INNER) {
-                let name = shown(inner.name.raw().as_bytes(), 30);
-                writeln!(output, "  {:<19} {name}: {}", "", summary(inner.value, 50))?;
-            }
-            let more = member.value.members().skip(MAX_INNER).count();
-            if more > 0 {
-                writeln!(output, "  {:<19} and {more} more", "")?;
-            }
+        if !has_parts {
+            continue;
+        }
+        let shown_parts = if view.full { usize::MAX } else { MAX_INNER };
+        for inner in member.value.members().take(shown_parts) {
+            let name = if view.full { inner.name.raw().to_owned() } else { shown(inner.name.raw().as_bytes(), 30) };
+            writeln!(output, "  {:<19} {name}: {}", "", view.value(inner.value, 50))?;
+        }
+        let more = member.value.members().skip(shown_parts).count();
+        if more > 0 {
+            view.is_cut.set(true);
+            writeln!(output, "  {:<19} and {more} more", "")?;
         }
     }
     Ok(())
 }
 
-fn meaning(kind: &str, name: MemberName, value: Json<'_>) -> String {
-    match (name, value.kind()) {
-        (MemberName::Jsonrpc, _) if Text::from_json(value).is_some_and(|text| text == "2.0") => {
-            "the version of JSON-RPC: always this string, in every message".into()
-        }
-        (MemberName::Jsonrpc, _) => "must be the string \"2.0\"".into(),
-        (MemberName::Id, Kind::Number | Kind::String) => match kind {
-            "result" | "error" => "the id of the request that this answers".into(),
-            _ => "the response repeats it, byte for byte".into(),
-        },
-        (MemberName::Id, Kind::Null) => match kind {
-            "error" => "the sender could not read the id of the request".into(),
-            _ => "null is not an id: leave it out for a notification".into(),
-        },
-        (MemberName::Id, kind) => format!("must be a string or a number, is {kind}"),
-        (MemberName::Method, Kind::String) => {
-            let known = Text::from_json(value).and_then(Text::to_str).and_then(|name| Method::find(&name));
-            known.map_or("the method to call", |method| method.summary).to_owned()
-        }
-        (MemberName::Method, kind) => format!("must be a string, is {kind}"),
-        (MemberName::Params, Kind::Object) => "the parameters, by name".into(),
-        (MemberName::Params, Kind::Array) => "the parameters, by position".into(),
-        (MemberName::Params, kind) => {
-            format!("must be an object or an array, is {kind}: leave it out if there are none")
-        }
-        (MemberName::Result, _) => "the request succeeded with this result".into(),
-        (MemberName::Error, Kind::Object) => "the request failed: code, message, perhaps data".into(),
-        (MemberName::Error, kind) => format!("must be an object with code and message, is {kind}"),
-    }
-}
-
-/// Explains which response the frame gets, if any.
-fn consequence(frame: &WireFrame<'_>) -> String {
-    let invalid = match &frame.parsed {
-        Parsed::Message(Message::Request(request)) => {
-            let id = shown(request.id.as_str().as_bytes(), 40);
-            return format!("Its sender expects one response, a result or an error, with the id {id}.");
-        }
-        Parsed::Message(Message::Notification(_)) => return "It gets no response, not even if it fails.".to_owned(),
-        Parsed::Message(Message::Response(Response { outcome: Ok(_), .. })) => {
-            return "It completes its request, and gets no response itself.".to_owned();
-        }
-        Parsed::Message(Message::Response(Response { outcome: Err(error), .. }) | Message::OrphanError(error)) => {
-            return format!("It gets no response. More: barewire explain {}", error.code);
-        }
-        Parsed::Batch(_) => {
-            return "Its responses come in one array, in any order. Where batches are not allowed, the batch is refused."
-                .to_owned();
-        }
-        Parsed::Invalid(invalid) => invalid,
-    };
-    let effect = match (reply(frame), invalid.rule, invalid.shape) {
-        (Some(reply), ..) => format!("A server answers:\n  {}", shown(reply.as_bytes(), 400)),
-        (None, Rule::Truncated, _) => "The rest of the frame is missing, so it cannot be checked.".to_owned(),
-        (None, _, Shape::Notification) => "It gets no response: it has the shape of a notification.".to_owned(),
-        (None, ..) => "It gets no response: it has the shape of a response.".to_owned(),
-    };
-    format!("{effect}\nMore: barewire explain {}", invalid.rule.name())
-}
-
-pub(super) fn reply(frame: &WireFrame<'_>) -> Option<String> {
-    let Parsed::Invalid(invalid) = &frame.parsed else { return None };
-    if invalid.rule == Rule::Truncated {
-        return None;
-    }
-    let mut reply = Vec::new();
-    invalid.reply()?.error(&mut reply, &invalid.error());
-    String::from_utf8(reply).ok()
-}
-
-/// Returns a value if it is short, otherwise its kind, size and start.
-fn summary(value: Json<'_>, most: usize) -> String {
-    let bytes = value.as_bytes();
-    let short = shown(bytes, most);
-    match value.kind() {
-        Kind::Object | Kind::Array if bytes.len() > most => {
-            let what = value.kind();
-            format!("{what} of {}: {short}", size(bytes.len() as u64))
-        }
-        _ => short,
-    }
-}
-
+/// The width of a value that is shown as a whole without `full`, in columns.
+const SHORT_VALUE: usize = 60;
 /// The maximum number of members of params, a result or an error to show.
 const MAX_INNER: usize = 20;
 /// The maximum number of batch elements to show.

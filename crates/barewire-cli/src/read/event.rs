@@ -4,14 +4,15 @@ use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
-use barewire_proto::transcript::{Bytes, Event, Note, Stream};
+use barewire_proto::transcript::{Bytes, Event, Stream};
 use serde_json::Value;
 
-use super::filter::Filter;
-use super::json::write_place;
+use super::json::{begin, write_place};
 use super::text::DirectionColumn;
 use crate::output::{Output, Tone, safe_json, shown};
+use barewire_workbench::filter::Filter;
 use barewire_workbench::frames::WireItem;
+use barewire_workbench::rows::{event_parts, status};
 
 /// An item of a transcript that is not a frame.
 pub(super) struct EventLine<'a> {
@@ -34,7 +35,7 @@ impl<'a> EventLine<'a> {
                 Some(Self { channel, time, stream: Some(Stream::Stderr), word: "stderr", text: payload.into() })
             }
             WireItem::Event(Event { channel, note, marks }) => {
-                let (stream, word, text) = parts(note)?;
+                let (stream, word, text) = event_parts(note)?;
                 let text = Cow::Owned(text.into_bytes());
                 Some(Self { channel: channel.as_str(), time: marks.time, stream, word, text })
             }
@@ -42,7 +43,7 @@ impl<'a> EventLine<'a> {
     }
 
     pub(super) fn is_wanted(&self, filter: &Filter) -> bool {
-        filter.wants_event(self.stream, &self.text, self.is_failure())
+        filter.matches_event(self.stream, &self.text, self.is_failure())
     }
 
     /// Whether the event is a failed exit of the program, or an HTTP status of 400 or more.
@@ -67,8 +68,9 @@ impl<'a> EventLine<'a> {
         writeln!(output, "{:>17}{time}{}{text}", "", directions.cell(sigil, self.channel))
     }
 
-    pub(super) fn json(&self, output: &mut Output) -> io::Result<()> {
-        write!(output, "{{\"event\":\"{}\"", self.word)?;
+    pub(super) fn json(&self, output: &mut Output, file: Option<&str>) -> io::Result<()> {
+        begin(output, file)?;
+        write!(output, "\"event\":\"{}\"", self.word)?;
         let stream = self.stream.filter(|stream| *stream != Stream::Stderr);
         write_place(output, stream, self.channel, self.time)?;
         if !self.text.is_empty() {
@@ -77,28 +79,6 @@ impl<'a> EventLine<'a> {
         }
         writeln!(output, "}}")
     }
-}
-
-/// Returns the stream of an event, its first word, and the rest of its text.
-fn parts(note: &Note) -> Option<(Option<Stream>, &'static str, String)> {
-    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Some(match note {
-        Note::Framing(_) | Note::Read(_) => return None,
-        Note::Open(argv) => (None, "open", lossy(argv)),
-        Note::Head(stream, line) => (Some(*stream), "head", format!("{} {}", stream.sigil(), lossy(line))),
-        Note::Gap(stream, missing) => (Some(*stream), "gap", format!("{} {missing}", stream.sigil())),
-        Note::Eof(stream) => (Some(*stream), "eof", stream.sigil().to_string()),
-        Note::ExitCode(code) => (None, "exit", format!("code {code}")),
-        Note::ExitSignal(signal) => (None, "exit", format!("signal {signal}")),
-        note => (None, "note", lossy(&note.text())),
-    })
-}
-
-/// Returns the status code of an HTTP status line, which may start with its direction.
-pub(super) fn status(line: &[u8]) -> Option<u16> {
-    let line = std::str::from_utf8(line).ok()?;
-    let line = line.strip_prefix("< ").unwrap_or(line);
-    line.starts_with("HTTP/").then(|| line.split(' ').nth(1)?.parse().ok())?
 }
 
 /// The maximum number of characters of a text to show.

@@ -7,14 +7,22 @@ use barewire_proto::rpc::Parsed;
 use barewire_proto::transcript::Stream;
 use serde_json::Value;
 
-use super::detail::{self, MessageDetail};
-use super::link::{Link, OperationFacts, Role};
+use super::detail::MessageDetail;
 use crate::output::{Output, safe_json};
 use barewire_workbench::frames::{FrameFacts, WireFrame};
+use barewire_workbench::rows::{MessageRelation, OperationFacts, Role, reply};
 
-/// Writes a frame as an object. `with_members` adds details about each member.
-pub(super) fn write(output: &mut Output, frame: &WireFrame<'_>, links: &[Link], with_members: bool) -> io::Result<()> {
-    write!(output, "{{\"frame\":{},\"offset\":{},\"length\":{}", frame.number, frame.offset, frame.length)?;
+/// Writes a frame as an object. `file` is the name of its file, if the output has to say it. `with_members` adds
+/// details about each member.
+pub(super) fn write(
+    output: &mut Output,
+    file: Option<&str>,
+    frame: &WireFrame<'_>,
+    links: &[MessageRelation],
+    with_members: bool,
+) -> io::Result<()> {
+    begin(output, file)?;
+    write!(output, "\"frame\":{},\"offset\":{},\"length\":{}", frame.number, frame.offset, frame.length)?;
     if let Some(place) = frame.place {
         write_place(output, Some(place.stream), place.channel, place.time)?;
         if place.redacted {
@@ -47,10 +55,16 @@ pub(super) fn write(output: &mut Output, frame: &WireFrame<'_>, links: &[Link], 
     if let Some(deep) = frame.too_deep {
         write!(output, ",\"note\":\"nested deeper than {} levels\",\"deep_at\":{}", deep.limit, deep.at)?;
     }
-    if let (true, Some(answer)) = (with_members, detail::reply(frame)) {
+    if let (true, Some(answer)) = (with_members, reply(frame)) {
         write!(output, ",\"answer\":{}", safe_json(&answer))?;
     }
     writeln!(output, "}}")
+}
+
+/// Begins an object, with the name of the file if there is one.
+pub(super) fn begin(output: &mut Output, file: Option<&str>) -> io::Result<()> {
+    write!(output, "{{")?;
+    file.map_or(Ok(()), |file| write!(output, "\"file\":{},", safe_json(&text(file).to_string())))
 }
 
 /// Writes the stream, channel and time of a frame or event in a transcript.
@@ -90,7 +104,7 @@ fn facts(output: &mut Output, facts: &FrameFacts<'_>) -> io::Result<()> {
     Ok(())
 }
 
-fn relation(output: &mut Output, link: &Link) -> io::Result<()> {
+fn relation(output: &mut Output, link: &MessageRelation) -> io::Result<()> {
     let tie = match link.role {
         Role::None => return Ok(()),
         Role::Request { .. } => "asks",

@@ -3,23 +3,27 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use super::direction::DirectionGuess;
 use super::event::EventLine;
-use super::link::{Link, Role, title};
+use super::filter::refuse_plain_stream;
 use super::text::DirectionColumn;
 use super::{Args, detail, json, plural, text};
 use crate::output::{Output, WrittenText, stderr};
 use crate::{Exit, Failure};
+use barewire_workbench::filter::Filter;
 use barewire_workbench::frames::{Sink, WireFrame, WireItem};
 use barewire_workbench::operations::{OperationTracker, TrackedMessage};
+use barewire_workbench::rows::{DirectionGuess, MessageRelation, Role, title};
 
 pub(super) struct Listing<'a> {
     args: &'a Args,
+    filter: &'a Filter,
     output: &'a mut Output,
+    /// The name of the file, if the output has to say it.
+    file: Option<&'a str>,
     tracker: OperationTracker,
     guess: DirectionGuess,
     /// The relations of the current frame's messages to other messages.
-    links: Vec<Link>,
+    links: Vec<MessageRelation>,
     pending: PendingLines,
     counts: FrameCounts,
     directions: DirectionColumn,
@@ -31,6 +35,8 @@ struct FrameCounts {
     shown: u64,
     /// The number of shown frames that are not well formed.
     bad: u64,
+    /// The number of shown frames of which the input contains only the beginning.
+    cut: u64,
 }
 
 impl Sink for Listing<'_> {
@@ -41,10 +47,10 @@ impl Sink for Listing<'_> {
         self.tracker.take(item, &mut |_| {});
         if self.args.events
             && let Some(event) = EventLine::of(item)
-            && event.is_wanted(&self.args.filter)
+            && event.is_wanted(self.filter)
         {
-            let Self { output, directions, .. } = self;
-            if self.args.json { event.json(output)? } else { event.line(output, directions)? }
+            let Self { output, directions, file, .. } = self;
+            if self.args.json { event.json(output, *file)? } else { event.line(output, directions)? }
         }
         Ok(true)
     }
@@ -64,11 +70,11 @@ impl Sink for Listing<'_> {
 }
 
 impl<'a> Listing<'a> {
-    pub(super) fn new(args: &'a Args, output: &'a mut Output) -> Self {
+    pub(super) fn new(args: &'a Args, filter: &'a Filter, file: Option<&'a str>, output: &'a mut Output) -> Self {
         let (tracker, guess, directions) =
             (OperationTracker::new(), DirectionGuess::default(), DirectionColumn::default());
         let (pending, counts) = (PendingLines::default(), FrameCounts::default());
-        Self { args, output, tracker, guess, links: Vec::new(), pending, counts, directions }
+        Self { args, filter, output, file, tracker, guess, links: Vec::new(), pending, counts, directions }
     }
 
     fn frame(&mut self, item: &WireItem<'_>, frame: &WireFrame<'_>) -> Result<bool, Failure> {
@@ -76,42 +82,41 @@ impl<'a> Listing<'a> {
         let wanted = self.track(item, frame)?;
         if let Some(number) = self.args.frame {
             if number == frame.number {
-                self.counts.add_shown(!frame.is_well_formed());
+                self.counts.add_shown(FrameState::of(frame));
                 let (output, links) = (&mut *self.output, &self.links);
                 if self.args.json {
-                    json::write(output, frame, links, true)?;
+                    json::write(output, self.file, frame, links, true)?;
                 } else {
-                    detail::show(output, frame, links)?;
+                    detail::show(output, frame, links, self.args.full)?;
                 }
             }
             return Ok(number != frame.number);
         }
-        if self.args.filter.unanswered {
+        if self.filter.unanswered {
             self.defer(frame, wanted)?;
         } else if wanted {
-            self.counts.add_shown(!frame.is_well_formed());
-            let Self { args, output, directions, links, .. } = self;
-            line(args, output, directions, frame, links)?;
+            self.counts.add_shown(FrameState::of(frame));
+            let Self { args, output, file, directions, links, .. } = self;
+            line(args, output, *file, directions, frame, links)?;
         }
         Ok(true)
     }
 
     /// Sets `links` for the frame. Returns whether the filters select the frame.
     fn track(&mut self, item: &WireItem<'_>, frame: &WireFrame<'_>) -> Result<bool, Failure> {
-        let Self { args, tracker, guess, links, .. } = self;
+        let Self { filter, tracker, guess, links, .. } = self;
         links.clear();
-        let filter = &args.filter;
         let mut wanted = !filter.is_set();
         let mut each = |tracked: &TrackedMessage<'_>| {
-            wanted = wanted || filter.wants(tracked);
+            wanted = wanted || filter.matches(tracked);
             if links.len() < MAX_LINKS {
-                links.push(Link::of(tracked));
+                links.push(MessageRelation::of(tracked));
             }
         };
         if frame.place.is_some() {
             tracker.take(item, &mut each);
         } else if filter.is_set() {
-            filter.refuse_plain_stream()?;
+            refuse_plain_stream(filter)?;
             // If directions are guessed, relations are used only by filters and are not shown.
             tracker.take(&WireItem::Frame(&guess.place(frame)), &mut each);
             if !filter.unanswered {
@@ -131,13 +136,12 @@ impl<'a> Listing<'a> {
         if !wanted {
             return Ok(());
         }
-        let Self { args, output, directions, links, .. } = self;
-        let shown: &[Link] = if frame.place.is_some() { links } else { &[] };
-        let text = output.capture(|output| line(args, output, directions, frame, shown))?;
+        let Self { args, output, file, directions, links, .. } = self;
+        let shown: &[MessageRelation] = if frame.place.is_some() { links } else { &[] };
+        let text = output.capture(|output| line(args, output, *file, directions, frame, shown))?;
         let requests = links.iter().filter(|link| matches!(link.role, Role::Request { .. }));
         let open = requests.filter_map(|link| Some(link.operation.as_ref()?.number)).collect();
-        let bad = !frame.is_well_formed();
-        self.pending.insert(frame.number, PendingLine { text, bad, open });
+        self.pending.insert(frame.number, PendingLine { text, state: FrameState::of(frame), open });
         self.print_pending(PendingLines::is_too_much)
     }
 
@@ -147,7 +151,7 @@ impl<'a> Listing<'a> {
             && let Some(line) = self.pending.pop_first()
         {
             self.output.print(&line.text)?;
-            self.counts.add_shown(line.bad);
+            self.counts.add_shown(line.state);
         }
         Ok(())
     }
@@ -155,7 +159,7 @@ impl<'a> Listing<'a> {
     /// Prints the pending lines, and a line on stderr that sums up the list.
     pub(super) fn finish(mut self) -> Result<Exit, Failure> {
         self.print_pending(|pending| !pending.lines.is_empty())?;
-        let Self { args, output, counts, tracker, .. } = self;
+        let Self { args, filter, output, file, counts, tracker, .. } = self;
         output.flush()?;
         if let (Some(wanted), 0) = (args.frame, counts.shown) {
             let have = plural(counts.frames, "frame");
@@ -163,37 +167,73 @@ impl<'a> Listing<'a> {
                 .with_hint("barewire read without --frame lists them"));
         }
         if args.frame.is_none() && !args.json {
-            let _ = conclude(args, &counts, &tracker);
+            let _ = conclude(filter, file, &counts, &tracker);
         }
         Ok(if counts.bad == 0 { Exit::Clean } else { Exit::No })
     }
 }
 
 impl FrameCounts {
-    fn add_shown(&mut self, bad: bool) {
+    fn add_shown(&mut self, state: FrameState) {
         self.shown += 1;
-        self.bad += u64::from(bad);
+        self.bad += u64::from(state == FrameState::Bad);
+        self.cut += u64::from(state == FrameState::Cut);
+    }
+
+    /// Returns the words about frames that are not well formed.
+    fn words(&self) -> String {
+        match (self.bad, self.cut) {
+            (0, 0) => "all well formed".to_owned(),
+            (bad, 0) => format!("{bad} bad"),
+            (0, cut) => format!("{cut} cut, all others well formed"),
+            (bad, cut) => format!("{bad} bad, {cut} cut"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum FrameState {
+    WellFormed,
+    /// Only the beginning is known, which is not a fault of the sender.
+    Cut,
+    Bad,
+}
+
+impl FrameState {
+    fn of(frame: &WireFrame<'_>) -> Self {
+        match frame.is_well_formed() {
+            true => Self::WellFormed,
+            false if frame.is_cut() => Self::Cut,
+            false => Self::Bad,
+        }
     }
 }
 
 fn line(
     args: &Args,
     output: &mut Output,
+    file: Option<&str>,
     directions: &mut DirectionColumn,
     frame: &WireFrame<'_>,
-    links: &[Link],
+    links: &[MessageRelation],
 ) -> io::Result<()> {
-    if args.json { json::write(output, frame, links, false) } else { text::line(output, directions, frame, links) }
+    match args.json {
+        true => json::write(output, file, frame, links, false),
+        false => text::line(output, directions, frame, links),
+    }
 }
 
 /// Writes the number of frames and the unanswered requests to stderr.
-fn conclude(args: &Args, counts: &FrameCounts, tracker: &OperationTracker) -> io::Result<()> {
+fn conclude(filter: &Filter, file: Option<&str>, counts: &FrameCounts, tracker: &OperationTracker) -> io::Result<()> {
     let mut stderr = stderr();
+    if let Some(file) = file {
+        write!(stderr, "{file}: ")?;
+    }
     if counts.frames == 0 {
         return writeln!(stderr, "the input has no frames");
     }
-    let bad = if counts.bad == 0 { "all well formed".into() } else { format!("{} bad", counts.bad) };
-    if args.filter.is_set() {
+    let bad = counts.words();
+    if filter.is_set() {
         let of = plural(counts.frames, "frame");
         return match counts.shown {
             0 => writeln!(stderr, "none of {of} matches the filters"),
@@ -227,7 +267,7 @@ struct PendingLines {
 
 struct PendingLine {
     text: WrittenText,
-    bad: bool,
+    state: FrameState,
     /// The operations of the line's requests without a response. A batch can have several.
     open: Vec<u64>,
 }

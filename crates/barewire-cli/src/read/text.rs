@@ -2,10 +2,9 @@
 
 use std::io;
 
-use super::link::{Link, OperationFacts, Role};
-use crate::excerpt::Excerpt;
 use crate::output::{Output, Tone, pad, shown, size};
 use barewire_workbench::frames::{FrameFacts, WireFrame};
+use barewire_workbench::rows::{CaretLine, MessageRelation, OperationFacts, Role};
 
 /// The column with the direction and the channel. It is as wide as the widest cell so far, because later frames are not
 /// known yet.
@@ -33,7 +32,7 @@ pub(super) fn line(
     output: &mut Output,
     directions: &mut DirectionColumn,
     frame: &WireFrame<'_>,
-    links: &[Link],
+    links: &[MessageRelation],
 ) -> io::Result<()> {
     let facts = frame.facts();
     let number = output.paint(Tone::Faint, format_args!("{:>5}", frame.number));
@@ -53,11 +52,14 @@ pub(super) fn line(
 }
 
 /// Returns the columns about the message itself: kind, id, and method or error code.
-fn columns(output: &Output, facts: &FrameFacts<'_>, link: Option<&Link>) -> String {
+fn columns(output: &Output, facts: &FrameFacts<'_>, link: Option<&MessageRelation>) -> String {
     let kind = output.paint(tone(facts.kind), format_args!("{:<12}", facts.kind));
     let id = pad(&facts.id.as_deref().map_or(String::new(), |id| shown(id.as_bytes(), 20)), 10);
     let method = facts.method.map(|method| shown(unquoted(method).as_bytes(), 40));
     let what = match (facts.invalid, facts.error, method) {
+        (Some(_), _, method) if facts.kind == "cut" => {
+            method.or_else(|| link.and_then(MessageRelation::request_title)).unwrap_or_default()
+        }
         (Some(invalid), _, None) => invalid.rule.name().to_owned(),
         (Some(invalid), _, Some(method)) => format!("{}: {method}", invalid.rule.name()),
         (None, Some(error), _) => {
@@ -67,7 +69,7 @@ fn columns(output: &Output, facts: &FrameFacts<'_>, link: Option<&Link>) -> Stri
             Some(operation @ OperationFacts { name: Some(_), .. }) if facts.kind == "request" => operation.title(),
             _ => method,
         },
-        (None, None, None) => link.and_then(Link::request_title).unwrap_or_default(),
+        (None, None, None) => link.and_then(MessageRelation::request_title).unwrap_or_default(),
     };
     format!("{kind}  {id}  {}", pad(&what, 30))
 }
@@ -77,7 +79,7 @@ pub(super) fn details(
     output: &mut Output,
     frame: &WireFrame<'_>,
     facts: &FrameFacts<'_>,
-    links: &[Link],
+    links: &[MessageRelation],
 ) -> io::Result<()> {
     let mut left_out = (0, 0);
     for (index, (element, text)) in (1u64..).zip(frame.elements()) {
@@ -105,6 +107,11 @@ pub(super) fn details(
         writeln!(output, "{MARGIN}note: {note} from byte {} on", deep.at)?;
     }
     match (facts.invalid, frame.bytes) {
+        (Some(_), Some(bytes)) if frame.is_cut() => {
+            let note = output.paint(Tone::Noted, "the rest of the frame is missing");
+            writeln!(output, "{MARGIN}note: {note} in the recording")?;
+            writeln!(output, "{MARGIN}{}", CaretLine::around(bytes, bytes.len()).line)
+        }
         (Some(invalid), Some(bytes)) => fault(output, &invalid.to_string(), bytes, invalid.at),
         (Some(invalid), None) => writeln!(output, "{MARGIN}{}", output.paint(Tone::Bad, invalid.rule)),
         (None, _) => Ok(()),
@@ -112,21 +119,21 @@ pub(super) fn details(
 }
 
 /// Returns the words about a message's relation to other messages, in colour.
-pub(super) fn words(output: &Output, link: Option<&Link>, facts: &FrameFacts<'_>) -> String {
+pub(super) fn words(output: &Output, link: Option<&MessageRelation>, facts: &FrameFacts<'_>) -> String {
     let Some(link) = link else { return String::new() };
     let tone = match link.role {
         Role::Unsolicited | Role::Duplicate | Role::Request { id_in_use: true } => Tone::Bad,
         Role::Response { late: true, .. } | Role::Response { is_error: true, .. } => Tone::Noted,
         _ => Tone::Faint,
     };
-    let words = link.words(facts.kind == "result");
+    let words = link.words(matches!(facts.kind, "result" | "cut"));
     if words.is_empty() { String::new() } else { output.paint(tone, words.join("  ")) }
 }
 
 /// Writes the error, the part of the frame around it, and a caret below its position.
 fn fault(output: &mut Output, what: &str, bytes: &[u8], at: usize) -> io::Result<()> {
     writeln!(output, "{MARGIN}{}", output.paint(Tone::Bad, what))?;
-    let Excerpt { line, column } = Excerpt::around(bytes, at);
+    let CaretLine { line, column, .. } = CaretLine::around(bytes, at);
     writeln!(output, "{MARGIN}{line}")?;
     writeln!(output, "{MARGIN}{:column$}{}", "", output.paint(Tone::Bad, "^"))
 }
@@ -138,6 +145,7 @@ fn tone(kind: &str) -> Tone {
         "result" => Tone::Good,
         "error" => Tone::Noted,
         "invalid" => Tone::Bad,
+        "cut" => Tone::Noted,
         _ => Tone::Strong,
     }
 }

@@ -8,7 +8,6 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use barewire::client::http::{Dialer, Endpoint, FetchError};
 use barewire::transport::{Child, Stderr};
 use barewire_proto::frame::DEFAULT_LIMIT;
 use barewire_workbench::replay::{
@@ -163,6 +162,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         return Err(Failure::new("no server to replay to: give a program or --url")
             .with_hint("barewire replay FILE -- PROGRAM ARGS…, or --serve"));
     }
+    let dialer = |url| args.url_headers.dialer(url, "replay the capture");
     let dialer = args.url.as_deref().map(dialer).transpose()?;
     let headers = args.url_headers.headers()?;
     let runtime = Builder::new_current_thread().enable_all().build();
@@ -217,13 +217,6 @@ impl Args {
         options.max_frame = self.max_frame;
         options
     }
-}
-
-fn dialer(url: &str) -> Result<Dialer, Failure> {
-    Dialer::new(&Endpoint::new(url)).map_err(|error| match error {
-        FetchError::Url(what) => Failure::new(format!("cannot replay the capture: the URL {what}")),
-        error => Failure::new(format!("cannot replay the capture: {error}")),
-    })
 }
 
 /// Returns a writer for the program's stderr, which escapes it on a terminal and passes it on unchanged otherwise.

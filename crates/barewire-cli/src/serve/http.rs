@@ -4,7 +4,8 @@ use std::io;
 use std::pin::pin;
 
 use barewire::Server;
-use barewire::server::http::{BearerTokens, HttpBuilder, HttpError, HttpListener, Principal};
+use barewire::server::http::{AccessTokens, BearerTokens, HttpBuilder, HttpError, HttpListener, Principal};
+use barewire_redis::Redis;
 use tokio::runtime::Builder;
 
 use super::server::tick;
@@ -29,24 +30,83 @@ pub(super) struct ServeHttpArgs {
     /// Accept only requests with the token in this environment variable
     #[arg(long, value_name = "NAME", requires = "http")]
     bearer_env: Option<String>,
+    /// Accept only requests with an access token (JWT) of this OAuth issuer
+    #[arg(long, value_name = "URL", requires = "http", requires = "audience", conflicts_with = "bearer_env")]
+    issuer: Option<String>,
+    /// The server that access tokens must be issued for: its URL, as clients use it
+    #[arg(long, value_name = "URL", requires = "issuer")]
+    audience: Option<String>,
+    /// The scopes that access tokens must have, separated by commas
+    #[arg(long, value_name = "SCOPE", value_delimiter = ',', requires = "issuer")]
+    scope: Vec<String>,
     /// Also accept connections without HTTP: one message per line, or with Content-Length headers
     #[arg(long, requires = "http")]
     every_framing: bool,
+    /// Serve metrics (OpenMetrics) at this path, such as /metrics
+    #[arg(long, value_name = "PATH", requires = "http")]
+    metrics: Option<String>,
+    /// Share sessions with the other servers that use this Redis or Valkey, such as redis://127.0.0.1
+    #[arg(long, value_name = "URL", requires = "http")]
+    redis: Option<String>,
+    /// Take the URL of --redis from this environment variable, so that its password is not on the command line
+    #[arg(long, value_name = "NAME", requires = "http", conflicts_with = "redis")]
+    redis_env: Option<String>,
+    /// Share sessions only with servers that have the same prefix [default: barewire]
+    #[arg(long, value_name = "TEXT", requires = "http")]
+    redis_prefix: Option<String>,
 }
 
 pub(super) fn run(server: &Server, addr: &str, args: &ServeHttpArgs) -> Result<Exit, Failure> {
-    let mut http = server.http().hosts(&args.host).origins(&args.origin);
+    let mut http = server.http().hosts(&args.host).origins(&args.origin).health();
     if let Some(name) = &args.bearer_env {
         http = http.authenticate(BearerTokens::new().token(bearer_token(name)?, Principal::new("bearer")));
+    }
+    if let (Some(issuer), Some(audience)) = (&args.issuer, &args.audience) {
+        http = http
+            .authenticate(AccessTokens::jwt(issuer.as_str(), audience.as_str()).require(args.scope.iter().cloned()));
+        // This server has no TLS, so a proxy in front of it does. A DPoP proof has the URL that the client uses.
+        if audience.starts_with("https://") {
+            http = http.behind_tls();
+        }
     }
     if args.every_framing {
         http = http.every_framing();
     }
+    if let Some(path) = &args.metrics {
+        http = http.metrics(path);
+    }
     let runtime = Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(format!("cannot start the runtime: {error}")))?;
-    let served = runtime.block_on(serve(server, http, addr, args));
+    let served = runtime.block_on(async {
+        let http = match redis_url(args)? {
+            Some(url) => http.cluster(connect(&url, args.redis_prefix.as_deref()).await?),
+            None => http,
+        };
+        serve(server, http, addr, args).await
+    });
     runtime.shutdown_background();
     served
+}
+
+/// Returns the URL of Redis, if there is one.
+fn redis_url(args: &ServeHttpArgs) -> Result<Option<String>, Failure> {
+    match (&args.redis, &args.redis_env) {
+        (Some(url), _) => Ok(Some(url.clone())),
+        (None, Some(name)) => std::env::var(name).map(Some).map_err(|_| {
+            Failure::new(format!("the environment variable {name} is not set"))
+                .with_hint("--redis-env takes the name of a variable that has a URL such as redis://127.0.0.1")
+        }),
+        (None, None) => Ok(None),
+    }
+}
+
+async fn connect(url: &str, prefix: Option<&str>) -> Result<Redis, Failure> {
+    let mut builder = Redis::builder();
+    if let Some(prefix) = prefix {
+        builder = builder.prefix(prefix);
+    }
+    let connected = builder.connect(url).await;
+    connected.map_err(|error| Failure::new(format!("cannot share sessions: {error}")))
 }
 
 async fn serve(server: &Server, http: HttpBuilder, addr: &str, args: &ServeHttpArgs) -> Result<Exit, Failure> {
@@ -54,6 +114,8 @@ async fn serve(server: &Server, http: HttpBuilder, addr: &str, args: &ServeHttpA
         let failure = Failure::new(format!("cannot serve at {addr}: {error}"));
         match error {
             HttpError::NoHosts(_) => failure.with_hint("--host NAME sets the host name that clients use"),
+            HttpError::Authentication(_) => failure.with_hint("--issuer and --audience are URLs"),
+            HttpError::MonitoringPath(_) => failure.with_hint("--metrics takes a path such as /metrics"),
             _ => failure,
         }
     })?;
@@ -84,7 +146,9 @@ fn announce(listener: &HttpListener, args: &ServeHttpArgs) -> io::Result<()> {
         _ => "other machines too",
     };
     writeln!(stderr, "barewire: serving {url}, reachable from {reach}; stop with Ctrl-C")?;
-    let (header, entry) = match &args.bearer_env {
+    // A token of an issuer can be in any variable.
+    let variable = args.bearer_env.as_deref().or(args.issuer.as_ref().map(|_| "TOKEN"));
+    let (header, entry) = match variable {
         Some(name) => (
             format!(" --bearer-env {name}"),
             format!(r#""url": "{url}", "headers": {{ "Authorization": "Bearer ${{{name}}}" }}"#),
@@ -92,5 +156,12 @@ fn announce(listener: &HttpListener, args: &ServeHttpArgs) -> io::Result<()> {
         None => (String::new(), format!(r#""url": "{url}""#)),
     };
     writeln!(stderr, "barewire: try it:   barewire call tools --url {url}{header}")?;
-    writeln!(stderr, r#"barewire: a host:   {{ "mcpServers": {{ "barewire": {{ "type": "http", {entry} }} }} }}"#)
+    writeln!(stderr, r#"barewire: a host:   {{ "mcpServers": {{ "barewire": {{ "type": "http", {entry} }} }} }}"#)?;
+    if let (Some(path), Ok(addr)) = (&args.metrics, listener.local_addr()) {
+        writeln!(stderr, "barewire: metrics:  http://{addr}{path}")?;
+    }
+    if args.redis.is_some() || args.redis_env.is_some() {
+        writeln!(stderr, "barewire: sessions are shared through Redis: start more servers with the same URL")?;
+    }
+    Ok(())
 }

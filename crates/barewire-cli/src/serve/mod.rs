@@ -14,7 +14,8 @@ use crate::{Exit, Failure, log};
 ///
 /// The server speaks every revision from 2024-11-05 to 2026-07-28. It has tools that echo, add, sleep with progress,
 /// fail, ask the user and draw; resources, one of which changes every second; and a prompt with completion. On stdio it
-/// stops at the end of its stdin, over HTTP on Ctrl-C or SIGTERM.
+/// stops at the end of its stdin, over HTTP on Ctrl-C or SIGTERM. Over HTTP it also answers at /healthz and /readyz, for
+/// load balancers.
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
@@ -34,7 +35,12 @@ Examples:
   barewire call echo text=hello -- barewire serve               call a tool
   barewire call greet -- barewire serve --revision 2025-06-18   speak one revision only
   barewire serve --http 127.0.0.1:8808                          serve over HTTP
-  barewire serve --http 127.0.0.1:8808 --bearer-env TOKEN       require the token in $TOKEN";
+  barewire serve --http 127.0.0.1:8808 --bearer-env TOKEN       require the token in $TOKEN
+  barewire serve --http 127.0.0.1:8808 --issuer URL --audience URL
+                                                                require access tokens of an issuer
+  barewire serve --http 127.0.0.1:8808 --metrics /metrics       count requests, sessions and streams
+  barewire serve --http 127.0.0.1:8808 --redis redis://127.0.0.1
+                                                                share sessions with other servers";
 
 const NOTES: &str = r#"In a host's configuration:
   { "mcpServers": { "barewire": { "command": "barewire", "args": ["serve"] } } }

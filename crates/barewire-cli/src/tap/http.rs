@@ -2,16 +2,19 @@
 
 use std::net::SocketAddr;
 
-use barewire::client::http::{Dialer, Endpoint, FetchError};
+use barewire::client::http::{Dialer, Endpoint};
 use barewire_proto::transcript::Note;
 use barewire_workbench::capture::{CaptureClock, CaptureWriter, Redactor};
+use barewire_workbench::relay::RelayCopies;
 use barewire_workbench::relay::http::{HttpRelay, HttpRelaySettings, ListenError, is_loopback};
+use barewire_workbench::relay::live::RelayKind;
 use tokio::runtime::Builder;
 
 use super::outlet::{LogTarget, Outlet, first_line};
 use super::{Args, observe, say};
 use crate::output::shown;
 use crate::platform::Signals;
+use crate::url_headers::{dialer, dialer_with_sign_in};
 use crate::{Exit, Failure};
 
 /// The options for HTTP.
@@ -29,16 +32,20 @@ pub(super) struct HttpArgs {
     /// Request uncompressed bodies from the server, even if the client accepts compression
     #[arg(long, requires = "http", conflicts_with = "program")]
     uncompressed: bool,
+    /// Do not send the stored sign-in (barewire login) with requests that have no Authorization header
+    #[arg(long, requires = "http", conflicts_with = "program")]
+    no_sign_in: bool,
 }
 
 impl HttpArgs {
-    /// Creates the dialer for the server. It does not connect yet.
-    fn dial(&self) -> Result<Dialer, Failure> {
+    /// Creates the dialer for the server, and returns whether it has the stored sign-in. It does not connect yet.
+    fn dial(&self) -> Result<(Dialer, bool), Failure> {
         let url = self.url.as_deref().unwrap_or_default();
-        Dialer::new(&Endpoint::new(url)).map_err(|error| match error {
-            FetchError::Url(what) => Failure::new(format!("cannot tap the server: the URL of --url {what}")),
-            error => Failure::new(format!("cannot tap the server: {error}")),
-        })
+        // Other machines must not act as this user.
+        if self.no_sign_in || !self.host.is_empty() {
+            return Ok((dialer(&Endpoint::new(url), PURPOSE)?, false));
+        }
+        dialer_with_sign_in(url, PURPOSE)
     }
 
     /// Listens for clients, whose requests go to the server of `dialer`.
@@ -82,8 +89,8 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(format!("cannot listen: {error}")))?;
+    let (dialer, has_sign_in) = args.http.dial()?;
     runtime.block_on(async {
-        let dialer = args.http.dial()?;
         let relay = args.http.listen(dialer.clone()).await?;
         let mut signals =
             Signals::catch().map_err(|error| Failure::new(format!("cannot wait for signals: {error}")))?;
@@ -93,9 +100,18 @@ pub(super) fn run(
             outlet.line(&first_line(&clock.started(), &dialer.origin()));
             outlet.flush();
         }
+        let mut redactor = redactor;
+        let path = dialer.path_and_query();
+        let server = format!("{}{}", dialer.origin(), path.split('?').next().unwrap_or_default());
+        let server = (RelayKind::Http, redactor.text(&server));
+        let announcement = super::announce(args, clock, capture.as_ref(), server, Vec::new());
         let observation = observe(clock, capture, outlet, redactor, false);
+        let viewer = super::start_viewer(args, announcement.as_ref());
         let addr = relay.local_addr().map_err(|error| Failure::new(format!("cannot listen: {error}")))?;
         announce(addr, &dialer);
+        if has_sign_in {
+            say("requests without an Authorization header get your sign-in; --no-sign-in passes them on as they are");
+        }
         let warn = move |exchange: u64, note: &Note| {
             if !to_stderr {
                 say(&format!("exchange {exchange}: {}", shown(&note.text(), 300)));
@@ -104,10 +120,15 @@ pub(super) fn run(
         let stop = async {
             signals.next().await;
         };
-        relay.run(observation.as_ref(), stop, warn).await;
+        let copies = RelayCopies::from(observation.as_ref()).announced(announcement.as_ref());
+        relay.run(copies, stop, warn).await;
         if let Some(observation) = observation {
             observation.finish();
         }
+        if let Some(announcement) = announcement {
+            announcement.finish();
+        }
+        drop(viewer);
         Ok(Exit::Clean)
     })
 }
@@ -120,3 +141,5 @@ fn announce(addr: SocketAddr, dial: &Dialer) {
     let reach = if is_loopback(&addr) { "this machine" } else { "other machines too" };
     say(&format!("tapping {}{path}{query} at http://{addr}{path}{query}, for {reach}; Ctrl-C stops it", dial.origin()));
 }
+
+const PURPOSE: &str = "tap the server";

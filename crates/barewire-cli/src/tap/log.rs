@@ -118,8 +118,9 @@ impl Log {
     /// Writes the findings since the last call.
     fn put_findings(&mut self) {
         for finding in self.inspector.take_findings() {
-            let line = findings::line(&finding, &mut self.redactor);
-            self.put(&line);
+            for line in findings::lines(finding, &mut self.redactor) {
+                self.put(&line);
+            }
         }
     }
 
@@ -232,7 +233,7 @@ fn answer(operation: &Operation, latency: Option<Duration>, late: bool, redactor
             let _ = write!(note, ", {code} {}", redactor.shown(message.as_bytes(), 60));
         }
         Some(ResponseOutcome::Unreadable) => note.push_str(", not readable"),
-        Some(ResponseOutcome::Result) | None => {}
+        Some(ResponseOutcome::Result | ResponseOutcome::Cut) | None => {}
     }
     if let Some(asked) = operation.rounds.last().filter(|round| round.other_id().is_some()) {
         let _ = write!(note, ", the request has the id {}", redactor.shown(asked.id.as_str().as_bytes(), 20));

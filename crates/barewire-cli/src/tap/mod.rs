@@ -7,6 +7,7 @@ mod findings;
 mod http;
 mod log;
 mod outlet;
+mod viewer;
 
 use std::ffi::OsString;
 use std::fs;
@@ -17,7 +18,8 @@ use barewire_workbench::capture::{CaptureClock, CaptureWriter, ExistingCapture, 
 use barewire_workbench::fault::{FaultInjector, FaultSpec};
 use barewire_workbench::pipeline::Observer;
 use barewire_workbench::platform::Signals;
-use barewire_workbench::relay::{self, Observation, Program, STILL_RELAYED};
+use barewire_workbench::relay::live::{Announcement, RelayIdentity, RelayKind};
+use barewire_workbench::relay::{self, Observation, Program, RelayCopies, STILL_RELAYED};
 
 use crate::failure::report;
 use crate::output::stderr;
@@ -56,6 +58,15 @@ pub(crate) struct Args {
     /// The seed for random choices in faults; the same seed makes the same choices
     #[arg(long, value_name = "N", requires = "fault")]
     seed: Option<u64>,
+    /// Open a page that shows the messages as they pass, in a viewer that ends with the tap; its URL goes to stderr
+    #[arg(long)]
+    view: bool,
+    /// Do not open the browser
+    #[arg(long, requires = "view")]
+    no_open: bool,
+    /// Do not let barewire view find this tap
+    #[arg(long, hide = true, conflicts_with = "view")]
+    no_announce: bool,
     #[command(flatten)]
     http: http::HttpArgs,
     /// The program to start, and its arguments; the -- before it can be left out
@@ -72,11 +83,15 @@ Examples:
   barewire tap --log stderr -- my-server              a line per message, in the host's log
   barewire tap --log unix:/tmp/tap.sock -- my-server  log to the command nc -lkU /tmp/tap.sock
   barewire tap --record 'logs/%t-%p.wire' -- server   a new file every time it is started
+  barewire tap --view -- my-server                    show the messages on a page, as they pass
   barewire tap --fault '<:drop@3' -- my-server        drop the third message to the client
   barewire tap --http 127.0.0.1:8900 --url https://example.com/mcp --record s.wire
                                                       for a server at a URL";
 
 const NOTES: &str = "\
+barewire view shows every running tap of the user. A tap that nobody looks at copies only the first
+64 KiB, so that a later viewer knows the two sides.
+
 The log also has the findings of the passive checks, on lines with a *; barewire check --list
 names these checks.
 
@@ -207,17 +222,25 @@ fn tap(
         }
     };
     let with_stderr = !matches!(args.log, Some(LogTarget::Stderr));
+    let server = String::from_utf8_lossy(&redactor.argv(argv()).0).into_owned();
+    let announcement = announce(args, clock, capture.as_ref(), (RelayKind::Stdio, server), args.program.clone());
     let observation = observe(clock, capture, outlet, redactor, with_stderr);
+    let viewer = start_viewer(args, announcement.as_ref());
     let faults = FaultInjector::by_direction(&args.fault, args.seed);
     if let (Some(seed), None) = (faults.seed, args.seed) {
         say(&format!("the seed of the faults is {seed}; use --seed {seed} to repeat them"));
     }
+    let copies = RelayCopies::from(observation.as_ref()).announced(announcement.as_ref());
     let status = platform::take_stdio()
-        .and_then(|host| program.relay(host, faults, signals, observation.as_ref(), say))
+        .and_then(|host| program.relay(host, faults, signals, copies, say))
         .map_err(|error| Failure::new(format!("cannot relay: {error}")))?;
     if let Some(observation) = observation {
         observation.finish();
     }
+    if let Some(announcement) = announcement {
+        announcement.finish();
+    }
+    drop(viewer);
     platform::end_like(status)
 }
 
@@ -232,6 +255,32 @@ fn observe(
     let log = outlet.map(|outlet| Box::new(Log::new(outlet, redactor, with_stderr)) as Box<dyn Observer + Send>);
     let is_observed = capture.is_some() || log.is_some();
     is_observed.then(|| Observation::start(clock, capture, log.into_iter().collect(), report))
+}
+
+/// Lets `barewire view` find this tap.
+fn announce(
+    args: &Args,
+    clock: CaptureClock,
+    capture: Option<&CaptureWriter>,
+    (kind, server): (RelayKind, String),
+    argv: Vec<OsString>,
+) -> Option<Announcement> {
+    if args.no_announce {
+        return None;
+    }
+    let mut identity = RelayIdentity::new(kind, clock.started(), server);
+    // A viewer reads the capture itself, if it is a file.
+    let path = capture.map(CaptureWriter::path).and_then(|path| fs::canonicalize(path).ok());
+    let path = path.filter(|path| fs::metadata(path).is_ok_and(|it| it.is_file()));
+    identity.recording = path.and_then(|path| path.into_os_string().into_string().ok());
+    identity.redacted = !args.no_redact;
+    Some(Announcement::start(clock, identity, argv))
+}
+
+/// Starts the viewer of `--view`, which ends when the returned value is dropped. Everything is relayed without it too.
+fn start_viewer(args: &Args, announcement: Option<&Announcement>) -> Option<viewer::Viewer> {
+    let announcement = announcement.filter(|_| args.view)?;
+    or_without(viewer::Viewer::start(announcement, args.no_open))
 }
 
 /// Tells the path of the capture, if it is not the path that was given.

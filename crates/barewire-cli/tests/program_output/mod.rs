@@ -2,9 +2,10 @@
 
 use std::process::Output;
 
-/// An address at which nobody listens. A port that was free a moment ago may belong to another process now.
-pub(super) const NOBODY: &str = "127.0.0.1:1";
+/// An address at which no server listens. A port that was free a moment ago may belong to another process now.
+pub(super) const NO_SERVER: &str = "127.0.0.1:1";
 
+#[derive(Debug)]
 pub(super) struct ProgramOutput {
     pub(super) code: Option<i32>,
     pub(super) stdout: String,

@@ -33,10 +33,16 @@ impl Tap {
     }
 
     pub(crate) fn with(url: &str, name: &str, options: &[&str]) -> Self {
+        Self::as_user(url, name, options, None)
+    }
+
+    /// One of the user whose sign-ins are below this folder.
+    pub(crate) fn as_user(url: &str, name: &str, options: &[&str], state: Option<&std::path::Path>) -> Self {
         let record = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("tap-http-{name}.wire"));
         let _ = fs::remove_file(&record);
         let mut command = Command::new(PROGRAM);
         command.args(["tap", "--http", "127.0.0.1:0", "--to", url, "--record"]).arg(&record).args(options);
+        command.envs(state.map(|state| ("XDG_STATE_HOME", state)));
         let mut process =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it runs");
         let mut stderr = BufReader::new(process.stderr.take().expect("piped"));

@@ -6,17 +6,17 @@ use std::thread;
 use std::time::Duration;
 
 use super::ends::{PROGRAM, Tap, server};
-use super::program_output::{NOBODY, ProgramOutput};
+use super::program_output::{NO_SERVER, ProgramOutput};
 
 #[test]
 fn a_server_that_is_not_there_is_a_bad_gateway() {
-    let tap = Tap::to(&format!("http://{NOBODY}/mcp"), "down");
+    let tap = Tap::to(&format!("http://{NO_SERVER}/mcp"), "down");
     let mut client = tap.connect();
     client.send(format!("GET /mcp HTTP/1.1\r\nHost: {}\r\n\r\n", tap.at));
     let head = client.head();
     assert!(head.starts_with("HTTP/1.1 502 Bad Gateway\r\n"), "{head}");
     let text = String::from_utf8(client.rest()).expect("text");
-    let why = format!("barewire tap: the request was not passed on: cannot connect to http://{NOBODY}");
+    let why = format!("barewire tap: the request was not passed on: cannot connect to http://{NO_SERVER}");
     assert!(text.starts_with(&why), "{text}");
     tap.says("502 Bad Gateway");
     let record = tap.end();

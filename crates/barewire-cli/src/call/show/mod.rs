@@ -140,6 +140,16 @@ pub(super) fn print(
             printer.output.flush()?;
             Ok(Exit::Clean)
         }
+        Ok(CallOutcome::Detached { id }) => {
+            match printer.format {
+                ResultFormat::Plain => writeln!(printer.output, "{}", shown(id.as_bytes(), MAX_TASK_ID))?,
+                ResultFormat::Pretty | ResultFormat::Json => {
+                    printer.json("task", &serde_json::json!({ "taskId": id }).to_string())?;
+                }
+            }
+            printer.output.flush()?;
+            Ok(Exit::Clean)
+        }
         Err(no_answer) => printer.no_answer(no_answer, None),
     }
 }
@@ -233,3 +243,6 @@ fn refused(error: &ErrorObject, hint: Option<String>) -> Failure {
 
 /// The maximum number of characters of a message, its data or a cursor to show. `--json` prints all of it.
 const MAX_TEXT: usize = 500;
+
+/// The maximum number of characters of a task's id on stdout. Ids of servers have about 40; `--json` prints any id.
+const MAX_TASK_ID: usize = 4096;

@@ -7,13 +7,13 @@ use barewire_proto::mcp::Era;
 use barewire_proto::transcript::{Note, Stream};
 
 use super::figures::{FailureKey, FailureKind, MAX_NAMED, Summary};
-use crate::read::event::status;
 use barewire_workbench::frames::{FrameFacts, WireFrame, WireItem};
 use barewire_workbench::operations::{
     Conversation, MessagePosition, Operation, OperationTracker, Participant, Relation, ResponseOutcome, Round,
     TrackedMessage,
 };
 use barewire_workbench::pipeline::Observer;
+use barewire_workbench::rows::status;
 
 #[derive(Default)]
 pub(super) struct SummaryCollector {
@@ -54,8 +54,10 @@ impl Observer for SummaryCollector {
                 }
             }
             WireItem::Header(header) => {
-                let started = header.facts.iter().find(|(key, _)| key.as_str() == "started");
-                self.summary.started = started.map(|(_, value)| String::from_utf8_lossy(value).into_owned());
+                let fact = |name| header.facts.iter().find(|(key, _)| key.as_str() == name);
+                let text = |(_, value): &(_, Vec<u8>)| String::from_utf8_lossy(value).into_owned();
+                let local = || fact("started-local").map(|fact| format!("{} local time", text(fact)));
+                self.summary.started = fact("started").map(text).or_else(local);
             }
             WireItem::Stderr(bytes) => {
                 self.time(bytes.marks.time);
@@ -163,7 +165,7 @@ fn answered(summary: &mut Summary, operation: &Operation) {
     let failed = match &answer.outcome {
         // The operation continues with another round.
         ResponseOutcome::InputRequired => return,
-        ResponseOutcome::Result => None,
+        ResponseOutcome::Result | ResponseOutcome::Cut => None,
         ResponseOutcome::ToolFailed => Some((FailureKind::IsError, None)),
         ResponseOutcome::Error { code, message } => Some((FailureKind::Code(*code), Some(message.clone()))),
         ResponseOutcome::Unreadable => Some((FailureKind::Unreadable, None)),

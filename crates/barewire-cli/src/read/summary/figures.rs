@@ -92,7 +92,16 @@ pub(super) struct FailureFigures {
 
 impl Summary {
     pub(super) fn invalid(&self) -> u64 {
-        self.directions.iter().filter_map(|direction| direction.kinds.get("invalid")).sum()
+        self.of_kind("invalid")
+    }
+
+    /// Returns the number of messages of which the input contains only the beginning.
+    pub(super) fn cut(&self) -> u64 {
+        self.of_kind("cut")
+    }
+
+    fn of_kind(&self, kind: &str) -> u64 {
+        self.directions.iter().filter_map(|direction| direction.kinds.get(kind)).sum()
     }
 
     pub(super) fn method(&mut self, method: &str) -> &mut MethodFigures {

@@ -10,8 +10,13 @@ use super::figures::{DirectionFigures, FailureKind, MethodFigures, Summary};
 use crate::output::{Output, safe_json};
 use barewire_workbench::operations::{Operation, Participant};
 
-pub(super) fn write(output: &mut Output, summary: &Summary) -> io::Result<()> {
-    writeln!(output, "{}", safe_json(&value(summary).to_string()))
+/// Writes the summary as an object. `file` is the name of the file, if the output has to say it.
+pub(super) fn write(output: &mut Output, summary: &Summary, file: Option<&str>) -> io::Result<()> {
+    let mut value = value(summary);
+    if let Some(file) = file {
+        value["file"] = Value::String(file.to_owned());
+    }
+    writeln!(output, "{}", safe_json(&value.to_string()))
 }
 
 fn value(summary: &Summary) -> Value {
@@ -52,6 +57,7 @@ fn value(summary: &Summary) -> Value {
         "to_nobody": summary.unsolicited,
         "ids_in_use": summary.ids_in_use,
         "invalid": summary.invalid(),
+        "cut": summary.cut(),
         "methods": methods(summary),
         "slowest": slowest(summary),
         "failures": failures(summary),

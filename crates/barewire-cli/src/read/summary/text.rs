@@ -8,9 +8,9 @@ use unicode_width::UnicodeWidthStr;
 use super::collect::last_request;
 use super::figures::{FailureKind, MethodFigures, Summary};
 use crate::output::{Output, Tone, shown, size, took};
-use crate::read::link::title;
 use crate::read::plural;
 use barewire_workbench::operations::Participant;
+use barewire_workbench::rows::title;
 
 pub(super) fn write(output: &mut Output, summary: &Summary) -> io::Result<()> {
     participants(output, summary)?;
@@ -64,7 +64,8 @@ fn traffic(output: &mut Output, summary: &Summary) -> io::Result<()> {
     if summary.has_directions {
         for (name, figures) in ["to server", "to client"].iter().zip(&summary.directions) {
             let kinds: Vec<_> = figures.kinds.iter().map(|(kind, count)| plural(*count, kind)).collect();
-            let kinds = kinds.join(", ").replace("batchs", "batches").replace("invalids", "invalid");
+            let kinds =
+                kinds.join(", ").replace("batchs", "batches").replace("invalids", "invalid").replace("cuts", "cut");
             let frames = plural(figures.frames.count, "frame");
             fact(output, name, &format!("{frames}, {}: {kinds}", size(figures.frames.bytes)))?;
         }
@@ -100,6 +101,7 @@ fn operations(output: &mut Output, summary: &Summary) -> io::Result<()> {
         (summary.unsolicited, "unsolicited"),
         (summary.ids_in_use, "with an id in use"),
         (summary.invalid(), "invalid"),
+        (summary.cut(), "cut"),
         (summary.progress, "progress"),
     ];
     let counts: Vec<_> =

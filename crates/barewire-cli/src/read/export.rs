@@ -1,0 +1,92 @@
+//! All messages of a wire -> a file for other programs: HAR, OTLP, or a web page.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use super::{Explain, plural};
+use crate::output::{Output, stderr};
+use crate::{Exit, Failure};
+use barewire_workbench::capture::Redactor;
+use barewire_workbench::export::{HarExporter, OtlpExporter};
+use barewire_workbench::frames::{FrameReader, Sink, WireItem};
+use barewire_workbench::index::{IndexedCapture, read_file};
+use barewire_workbench::pipeline::{Observer, ObserverSink};
+use barewire_workbench::view::{Source, SourceKind, SourceState, View};
+
+/// `--har`: prints a HAR 1.2 file.
+pub(super) fn har(reading: &FrameReader<'_>, redactor: Redactor, output: &mut Output) -> Result<Exit, Failure> {
+    let exporter = export("--har", reading, HarExporter::new(ExportOutput(output), redactor))?;
+    let entries = exporter.finish()?;
+    let _ =
+        writeln!(stderr(), "{} exported", if entries == 1 { "1 entry".into() } else { format!("{entries} entries") });
+    Ok(Exit::Clean)
+}
+
+/// `--otlp`: prints OTLP/JSON traces.
+pub(super) fn otlp(reading: &FrameReader<'_>, redactor: Redactor, output: &mut Output) -> Result<Exit, Failure> {
+    let exporter = export("--otlp", reading, OtlpExporter::new(ExportOutput(output), redactor))?;
+    let spans = exporter.finish()?;
+    let _ = writeln!(stderr(), "{} exported", plural(spans, "span"));
+    Ok(Exit::Clean)
+}
+
+/// `--html`: prints a page that shows the messages.
+pub(super) fn html(
+    reading: &FrameReader<'_>,
+    redactor: Redactor,
+    explain: Explain,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let index = Arc::new(IndexedCapture::new());
+    let is_redacted = !redactor.is_off();
+    read_file(reading, &index, redactor, &mut |_| {})?;
+    let name = reading.file.map_or("stdin".to_owned(), |file| file.display().to_string());
+    let view = View::new(is_redacted, explain);
+    let source = view.add(Source::new(SourceKind::File, name, SourceState::Complete, index));
+    let page = view.page_file(&source, "").map_err(|error| Failure::new(error.error))?;
+    output.write_result(&page)?;
+    output.flush()?;
+    Ok(Exit::Clean)
+}
+
+fn export<O: Observer>(option: &'static str, reading: &FrameReader<'_>, exporter: O) -> Result<O, Failure> {
+    let mut sink = ExportSink { option, observed: ObserverSink::new(exporter) };
+    reading.each(&mut sink)?;
+    Ok(sink.observed.finish())
+}
+
+/// Passes everything to an exporter, unless the input has no directions.
+struct ExportSink<O> {
+    option: &'static str,
+    observed: ObserverSink<O>,
+}
+
+impl<O: Observer> Sink for ExportSink<O> {
+    fn take(&mut self, item: &WireItem<'_>) -> Result<bool, Failure> {
+        match item {
+            WireItem::Frame(frame) if frame.place.is_none() => {
+                let option = self.option;
+                Err(Failure::new(format!("{option} needs a transcript: this input has neither directions nor times"))
+                    .with_hint("barewire tap --record writes a transcript; docs/wire-format.md describes the format"))
+            }
+            item => self.observed.take(item),
+        }
+    }
+}
+
+/// The exported file on stdout: unchanged for another program, escaped for a terminal.
+struct ExportOutput<'a>(&'a mut Output);
+
+impl Write for ExportOutput<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.data() {
+            Some(data) => data.write_all(bytes)?,
+            None => write!(self.0, "{}", String::from_utf8_lossy(bytes))?,
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}

@@ -1,0 +1,60 @@
+//! The taps that run on this machine -> a source for each, as long as it runs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use barewire_workbench::capture::Redactor;
+use barewire_workbench::index::{IndexWriter, IndexedCapture};
+use barewire_workbench::view::taps::{RunningTap, TapEnd, TapFinder};
+use barewire_workbench::view::{Source, SourceKind, SourceState, View};
+
+/// The thread that looks for taps.
+pub(super) struct TapWatch(Arc<AtomicBool>);
+
+impl TapWatch {
+    /// Starts to look for all taps, or for the one with this socket.
+    pub(super) fn start(view: &View, only: Option<PathBuf>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (view, stopped) = (view.clone(), Arc::clone(&stop));
+        thread::spawn(move || {
+            let mut finder = only.map_or_else(TapFinder::new, TapFinder::of_socket);
+            while !stopped.load(Ordering::Relaxed) {
+                for tap in finder.look() {
+                    show(tap, &view, Arc::clone(&stopped));
+                }
+                thread::sleep(LOOK_PAUSE);
+            }
+        });
+        Self(stop)
+    }
+
+    /// Asks all threads to stop.
+    pub(super) fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Adds a source for a tap, and reads the tap on a thread of its own.
+fn show(tap: RunningTap, view: &View, stop: Arc<AtomicBool>) {
+    let identity = tap.identity();
+    let name = format!("{} ({})", identity.server, identity.pid);
+    let index = Arc::new(IndexedCapture::new());
+    let source = view.add(Source::new(SourceKind::Tap, name, SourceState::Live, Arc::clone(&index)));
+    thread::spawn(move || {
+        // The tap has replaced the secrets already, unless it was told not to.
+        let (_, end) = tap.read(IndexWriter::new(index, Redactor::off()), &stop);
+        match end {
+            TapEnd::Lost => {
+                let note = "the tap was killed, or the connection to it was lost; if it is started again, it is shown";
+                source.set_state(SourceState::Lost, Some(note.to_owned()));
+            }
+            _ => source.set_state(SourceState::Ended, None),
+        }
+    });
+}
+
+/// The time between two looks: a person does not notice it.
+const LOOK_PAUSE: Duration = Duration::from_millis(250);

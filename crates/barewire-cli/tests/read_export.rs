@@ -1,0 +1,104 @@
+//! `barewire read` with `--har`, `--otlp`, `--html` and `--compare`: files for other programs, and two captures.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn run(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_barewire"));
+    command.args(args).env("COLUMNS", "").current_dir("tests/cmd/files").output().expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Returns the directions, kinds and methods of all frames of a file.
+fn kinds(file: &str) -> Vec<(Value, Value, Value)> {
+    let output = text(&run(&["read", "--json", file]).stdout);
+    let parse = |line: &str| -> Value { serde_json::from_str(line).expect(line) };
+    output.lines().map(parse).map(|it| (it["stream"].clone(), it["kind"].clone(), it["method"].clone())).collect()
+}
+
+#[test]
+fn a_har_file_is_read_as_the_capture_it_was_made_of() {
+    for capture in ["tour.wire", "http.wire"] {
+        let output = run(&["read", "--har", capture]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let path = std::env::temp_dir().join(format!("barewire-export-{}-{capture}.har", std::process::id()));
+        fs::write(&path, &output.stdout).expect("a file");
+        let mut read = kinds(&path.display().to_string());
+        fs::remove_file(path).expect("it is ours");
+        let mut wire = kinds(capture);
+        // A HAR file has no times within a stream, so a message in it can come after those of other exchanges.
+        let key = |it: &(Value, Value, Value)| format!("{it:?}");
+        if capture == "http.wire" {
+            read.sort_by_key(key);
+            wire.sort_by_key(key);
+        }
+        assert_eq!(read, wire, "{capture}");
+    }
+}
+
+#[test]
+fn every_operation_is_a_span() {
+    let output = run(&["read", "--otlp", "tour.wire"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let spans = json["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().expect("spans");
+    let calls = spans.iter().filter(|span| span["name"].as_str().is_some_and(|name| name.starts_with("tools/call ")));
+    assert_eq!(calls.count(), 4);
+    let refused = spans.iter().find(|span| span["name"] == "tools/weld").expect("a span");
+    assert_eq!((&refused["kind"], &refused["status"]["code"]), (&3.into(), &2.into()));
+}
+
+#[test]
+fn the_page_contains_the_frames_and_nothing_from_elsewhere() {
+    let output = run(&["read", "--html", "tour.wire"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let page = text(&output.stdout);
+    let data = page.split("id=\"barewire-data\">").nth(1).and_then(|rest| rest.split("</script>").next());
+    let data: Value = serde_json::from_str(data.expect("data")).expect("JSON");
+    let rows = data["rows"].as_array().expect("rows");
+    assert_eq!(rows.iter().filter(|row| row["frame"].is_u64()).count(), 19);
+    assert!(data["frames"]["3"]["text"].as_str().is_some_and(|text| text.contains("saw")), "{}", data["frames"]["3"]);
+    assert!(data["frames"]["3"]["nodes"].as_object().is_some_and(|nodes| !nodes.is_empty()), "{}", data["frames"]["3"]);
+    assert_eq!(data["sources"]["sources"][0]["state"], "complete");
+    assert!(data["words"]["tools/call"].is_string() && data["timeline"]["bars"].is_array(), "{}", data["words"]);
+    assert!(
+        page.contains("default-src 'none'") && !page.contains(" src=\"") && !page.contains("href=\"http"),
+        "{page}"
+    );
+}
+
+#[test]
+fn a_plain_stream_has_no_times_to_export() {
+    for option in ["--har", "--otlp"] {
+        let output = run(&["read", option, "good.ndjson"]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(&format!("{option} needs a transcript")), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_comparison_names_what_differs() {
+    let same = run(&["read", "--compare", "tour.wire", "tour.wire"]);
+    assert_eq!((same.status.code(), text(&same.stdout)), (Some(0), String::new()));
+    assert!(text(&same.stderr).contains(", 0 different, 0 only in the first, 0 only in the second"));
+    let changed = fs::read_to_string("tests/cmd/files/tour.wire")
+        .expect("a capture")
+        .replace("\"isError\":true", "\"isError\":false");
+    let path = std::env::temp_dir().join(format!("barewire-compare-{}.wire", std::process::id()));
+    fs::write(&path, changed).expect("a file");
+    let other = path.display().to_string();
+    let differs = run(&["read", "--compare", &other, "tour.wire"]);
+    let objects = text(&run(&["read", "--json", "--compare", &other, "tour.wire"]).stdout);
+    fs::remove_file(path).expect("it is ours");
+    assert_eq!(differs.status.code(), Some(1), "{}", text(&differs.stderr));
+    let shown = text(&differs.stdout);
+    assert!(shown.contains("tools/call drill") && shown.contains("/result/isError: true -> false"), "{shown}");
+    let states: Vec<Value> = objects.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let different: Vec<&Value> = states.iter().filter(|it| it["state"] == "different").collect();
+    assert_eq!((different.len(), &different[0]["differences"][0]["a"]), (1, &"true".into()));
+}

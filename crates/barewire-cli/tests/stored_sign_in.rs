@@ -1,0 +1,157 @@
+//! `check`, `tap --http` and `replay` with a stored sign-in whose token was revoked: it is renewed, once.
+#![cfg(unix)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use barewire::Server;
+use barewire::client::oauth::{Account, CredentialStore, FileStore};
+use barewire::server::http::{BearerTokens, Principal, ProtectedResource};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::eventually::eventually;
+use crate::party::{Asked, Party, Reply};
+use crate::program_output::ProgramOutput;
+use crate::tap_http::ends::{PROGRAM, Tap};
+
+const REVOKED: &str = "access-hunter-1";
+const RENEWED: &str = "access-hunter-2";
+const REFRESH: &str = "refresh-hunter";
+
+/// A server that accepts only the renewed token, its authorization server, and a user who has signed in before the token
+/// was revoked.
+struct Scene {
+    url: String,
+    issuer: Party,
+    state: PathBuf,
+    runtime: Runtime,
+}
+
+impl Scene {
+    fn new(name: &str) -> Self {
+        let state = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("stored-sign-in-{name}"));
+        let _ = fs::remove_dir_all(&state);
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let issuer = runtime.block_on(Party::start(|origin| {
+            let metadata = json!({
+                "issuer": origin, "authorization_endpoint": format!("{origin}/authorize"),
+                "token_endpoint": format!("{origin}/token"), "code_challenge_methods_supported": ["S256"],
+                "token_endpoint_auth_methods_supported": ["none"],
+            });
+            move |asked: &Asked| match &*asked.path {
+                "/.well-known/oauth-authorization-server" => Reply::Json(200, metadata.clone()),
+                "/token" if asked.field("refresh_token").as_deref() == Some(REFRESH) => {
+                    Reply::Json(200, json!({"access_token": RENEWED, "token_type": "Bearer", "expires_in": 600}))
+                }
+                "/token" => Reply::Json(400, json!({"error": "invalid_grant"})),
+                _ => Reply::Header(404, "X-Why: unknown".to_owned()),
+            }
+        }));
+        let url = runtime.block_on(serve(&issuer.origin));
+        let scene = Self { url, issuer, state, runtime };
+        scene.store(REFRESH);
+        scene
+    }
+
+    /// Stores a sign-in with the revoked token and this refresh token.
+    fn store(&self, refresh_token: &str) {
+        let record = json!({
+            "version": 1, "server": self.url, "issuer": self.issuer.origin, "token_endpoint": self.issuer.url("/token"),
+            "resource": self.url, "client": {"kind": "configured", "id": "c"}, "requested_scopes": "", "scopes": "",
+            "token_type": "Bearer", "access_token": REVOKED, "refresh_token": refresh_token,
+            "expires_at": 4_000_000_000_u64, "network": "loopback",
+        });
+        let account = Account::read(record.to_string().as_bytes()).expect("a record");
+        self.runtime.block_on(self.accounts().save(&account)).expect("stored");
+    }
+
+    fn accounts(&self) -> FileStore {
+        FileStore::in_folder(self.state.join("barewire/accounts"))
+    }
+
+    /// Whether the renewed token is stored.
+    fn is_renewed(&self) -> bool {
+        let account = self.runtime.block_on(self.accounts().load(&self.url)).expect("a store").expect("an account");
+        account.write().contains(RENEWED)
+    }
+
+    /// Runs the program as the user.
+    fn run(&self, arguments: &[&str]) -> ProgramOutput {
+        run(arguments, &self.state)
+    }
+}
+
+fn run(arguments: &[&str], state: &Path) -> ProgramOutput {
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).env("XDG_STATE_HOME", state).stdin(Stdio::null());
+    ProgramOutput::of(command.output().expect("it runs"))
+}
+
+/// Starts the server. Its metadata has its own URL, so the port is chosen first.
+async fn serve(issuer: &str) -> String {
+    loop {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port");
+        let url = format!("http://{free}/mcp");
+        let server = Server::new("guarded", "1").tool("echo", "Answers", || async { "echo" });
+        let tokens = BearerTokens::new().token(RENEWED, Principal::new("ada"));
+        let resource = ProtectedResource::new(&url).authorization_server(issuer);
+        // Another process can have taken the port in the meantime.
+        if let Ok(listener) = server.http().authenticate(tokens).protected_resource(resource).bind(free).await {
+            tokio::spawn(listener.run());
+            return url;
+        }
+    }
+}
+
+#[test]
+fn check_renews_a_revoked_token_once() {
+    let scene = Scene::new("check");
+    let checked = scene.run(&["check", "--url", &scene.url, "--json", "--quiet"]);
+    let report: Value = serde_json::from_str(&checked.stdout).unwrap_or_else(|_| panic!("{}", checked.stderr));
+    let about = report["subject"]["about"].as_str().unwrap_or_default();
+    assert!(about.starts_with("guarded 1; speaks 20"), "{about}: {}", checked.stderr);
+    assert_eq!(scene.issuer.count("/token"), 1, "{:?}", scene.issuer.lines());
+    assert!(scene.is_renewed());
+    assert!(!checked.stdout.contains("hunter") && !checked.stderr.contains("hunter"), "{}", checked.stdout);
+}
+
+#[test]
+fn check_of_a_sign_in_that_cannot_be_renewed_tries_once() {
+    let scene = Scene::new("spent");
+    scene.store("spent");
+    let checked = scene.run(&["check", "--url", &scene.url, "--json", "--quiet"]);
+    assert!(checked.stdout.contains("speaks no known revision"), "{}", checked.stdout);
+    assert_eq!(scene.issuer.count("/token"), 1, "{:?}", scene.issuer.lines());
+}
+
+#[test]
+fn tap_renews_a_revoked_token_for_the_next_request_and_replay_for_the_same() {
+    let scene = Scene::new("tap");
+    let tap = Tap::as_user(&scene.url, "stored-sign-in", &[], Some(&scene.state));
+    tap.says("--no-sign-in");
+    // This user has not signed in. Its first request is refused, because the tap cannot send it again.
+    let nobody = scene.state.join("nobody");
+    let call = || run(&["call", "echo", "--url", &tap.url], &nobody);
+    assert_eq!(call().code, Some(2));
+    eventually("the token is renewed", || scene.is_renewed());
+    let called = call();
+    assert_eq!((called.code, &*called.stdout), (Some(0), "echo\n"), "{}", called.stderr);
+    assert_eq!(scene.issuer.count("/token"), 1, "{:?}", scene.issuer.lines());
+    // Credentials of the client are its own business.
+    let own = run(&["call", "echo", "--url", &tap.url, "--header", "Authorization: Bearer mine"], &nobody);
+    assert_eq!(own.code, Some(2), "{}", own.stdout);
+    assert_eq!(scene.issuer.count("/token"), 1);
+    let path = tap.record().to_owned();
+    let record = tap.end();
+    assert!(record.contains("tools/call") && !record.contains("hunter"), "{record}");
+
+    scene.store(REFRESH);
+    let replayed = scene.run(&["replay", path.to_str().expect("text"), "--url", &scene.url, "--json"]);
+    let last: Value = serde_json::from_str(replayed.stdout.lines().last().unwrap_or_default()).expect("JSON");
+    assert!(last["compared"].as_u64().is_some_and(|compared| compared > 0), "{}", replayed.stdout);
+    assert_eq!(scene.issuer.count("/token"), 2, "{:?}", scene.issuer.lines());
+    assert!(scene.is_renewed());
+}
