@@ -1,6 +1,10 @@
 //! Properties of `barewire-proto` that hold for any bytes: one function per fuzz target, which panics if its property
 //! does not hold. cargo-fuzz and the property tests call these functions, the tests also with `testdata/corpus`.
 
+use barewire_proto::auth::{
+    AuthChallenge, ClientIdentity, Credentials, Crypto, SignIn, SignInEffect, SignInEvent, SignInGrant, SignInSettings,
+    Url,
+};
 use barewire_proto::frame::{Codec, ContentLength, Frame, FrameError, Lines, Outline, Sse};
 use barewire_proto::json::{Json, Kind};
 use barewire_proto::mcp::{ParsedMessage, RequestParams};
@@ -12,7 +16,7 @@ use serde_json::value::RawValue;
 pub type Check = (&'static str, fn(&[u8]));
 
 /// All checks.
-pub const ALL: [Check; 7] = [
+pub const ALL: [Check; 8] = [
     ("lines", lines),
     ("sse", sse),
     ("content_length", content_length),
@@ -20,6 +24,7 @@ pub const ALL: [Check; 7] = [
     ("outline", outline),
     ("wire", wire),
     ("round_trip", round_trip),
+    ("sign_in", sign_in),
 ];
 
 /// An owned copy of a frame, so that the frames of two decoders can be compared.
@@ -450,6 +455,67 @@ pub fn round_trip(data: &[u8]) {
             (Message::Response(response), Some(id)) => assert_eq!(response.id.as_str(), id.as_str()),
             (Message::OrphanError(error), None) => assert_eq!(error.code, invalid.rule.code()),
             (answer, id) => panic!("{answer:?} to {id:?}"),
+        }
+    }
+}
+
+/// Random numbers and hashes that are always the same.
+struct FixedCrypto;
+
+impl Crypto for FixedCrypto {
+    fn random(&mut self) -> [u8; 32] {
+        [0; 32]
+    }
+
+    fn sha256(&mut self, _: &[u8]) -> [u8; 32] {
+        [0; 32]
+    }
+}
+
+/// A sign-in whose events are the lines of `data`, each with a letter in front: whatever servers and browsers send,
+/// there is no panic, no request goes to a URL without `https`, no text controls a terminal, and a record can be read
+/// again.
+pub fn sign_in(data: &[u8]) {
+    let server = Url::parse("https://mcp.example.com/mcp").expect("a URL");
+    let grant = match data.first() {
+        Some(b'D') => SignInGrant::DeviceCode,
+        _ => SignInGrant::AuthorizationCode { redirect_uri: "http://127.0.0.1:7777/callback".into() },
+    };
+    let mut sign_in = SignIn::new(SignInSettings::new(server, grant, ClientIdentity::new("fuzz")), None);
+    for line in data.split(|byte| *byte == b'\n').take(64) {
+        let Some((kind, rest)) = line.split_first() else { continue };
+        let text = String::from_utf8_lossy(rest);
+        let state = text.replace("<state>", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
+        let event = match kind {
+            b'4' => SignInEvent::Challenge(AuthChallenge::read(401, &[("www-authenticate", rest)][..])),
+            b'3' => SignInEvent::Challenge(AuthChallenge::read(403, &[("www-authenticate", rest)][..])),
+            b'f' => SignInEvent::Fetched { status: 200, body: rest },
+            b'n' => SignInEvent::Fetched { status: 404, body: rest },
+            b'p' => SignInEvent::Posted { status: 200, nonce: None, body: rest },
+            b'e' => SignInEvent::Posted { status: 400, nonce: Some(&text), body: rest },
+            b'l' => SignInEvent::Failed { why: &text },
+            b'c' => SignInEvent::Callback { query: &state },
+            b'w' => SignInEvent::Waited,
+            b'a' => SignInEvent::Accepted,
+            b'x' => SignInEvent::Expired,
+            b'j' => {
+                let _ = barewire_proto::auth::server::Jws::parse(rest);
+                continue;
+            }
+            _ => SignInEvent::Start,
+        };
+        match sign_in.step(event, 1_000, &mut FixedCrypto) {
+            SignInEffect::Fetch { url } | SignInEffect::OpenPage { url, .. } => assert!(url.is_https(), "{url}"),
+            SignInEffect::Post(post) => assert!(post.url.is_https(), "{}", post.url),
+            SignInEffect::Token(credentials) => {
+                assert_eq!(Credentials::read(credentials.write().as_bytes()).as_ref(), Ok(&*credentials));
+            }
+            SignInEffect::Stop(reason) => {
+                let shown = reason.to_string();
+                assert!(shown.split(['\n', '\t']).all(|line| is_clean(line.as_bytes())), "{shown}");
+                assert!(reason.remedy().is_some() || !shown.is_empty());
+            }
+            _ => {}
         }
     }
 }

@@ -2,6 +2,7 @@
 //! property does not hold. cargo-fuzz and the property tests call it, the tests also with `testdata/corpus`.
 
 pub mod http_framing;
+pub mod imports;
 pub mod operations;
 pub mod redactor;
 
@@ -9,8 +10,12 @@ pub mod redactor;
 pub type Check = (&'static str, fn(&[u8]));
 
 /// All checks.
-pub const ALL: [Check; 3] =
-    [("redactor", redactor::check), ("http_framing", http_framing::check), ("operations", operations::check)];
+pub const ALL: [Check; 4] = [
+    ("redactor", redactor::check),
+    ("http_framing", http_framing::check),
+    ("operations", operations::check),
+    ("imports", imports::check),
+];
 
 /// Splits the fuzzer's input: the first byte chooses options, the second chooses the cuts, and the rest is the stream.
 fn setup(data: &[u8]) -> Option<(u8, u8, &[u8])> {

@@ -44,7 +44,9 @@ fn from_file(text: &[u8], limits: FrameLimits) -> Option<Vec<String>> {
     let path = std::env::temp_dir().join(name);
     std::fs::write(&path, text).expect("the temporary folder is writable");
     let mut observed = ObserverSink::new(Account::new());
-    let reading = FrameReader { file: Some(&path), format: Format::Wire, limits, follow: false, warn: &|_| {} };
+    let (warn, notice) = (&|_: &_| {}, &|_| {});
+    let (format, file) = (Format::Wire, Some(&*path));
+    let reading = FrameReader { file, format, limits, follow: false, warn, notice, filter: None };
     let read = reading.each(&mut observed);
     std::fs::remove_file(&path).expect("the file was written above");
     read.ok().map(|()| observed.finish().lines)
