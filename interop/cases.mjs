@@ -19,6 +19,11 @@ async function until(found, ms, what) {
     for (const end = Date.now() + ms; !found(); await pause(20)) assert.ok(Date.now() < end, `no ${what} in ${ms} ms`);
 }
 
+/** Whether the server has the tools that run as tasks. The client also learns from the list which tools those are. */
+async function hasTasks(client) {
+    return (await client.listTools()).tools.some(({ name }) => name === surface.task?.tool);
+}
+
 /** name -> what is done with the client under test. A case that does not apply returns 'not here'. */
 const cases = {
     async 'connect'({ client, revision, expected }) {
@@ -150,6 +155,50 @@ const cases = {
         const { tool, arguments: given, text } = surface.mirror ?? {};
         if (!(await client.listTools()).tools.some(({ name }) => name === tool)) return 'not here';
         assert.equal(said(await call(tool, given)), text);
+    },
+    async 'a tool that can run as a task, without one'({ call, client }) {
+        if (!(await hasTasks(client))) return 'not here';
+        assert.equal(said(await call(surface.task.tool, surface.task.short)), surface.task.text);
+    },
+    async 'a task, followed to its result'({ client, tasks }) {
+        if (!tasks || !(await hasTasks(client))) return 'not here';
+        const seen = [];
+        for await (const message of tasks.stream(surface.task.tool, surface.task.short)) seen.push(message);
+        assert.equal(seen[0].type, 'taskCreated');
+        assert.equal(seen[0].task.status, 'working');
+        assert.ok(seen.some(message => message.type === 'taskStatus'), shown(seen));
+        assert.equal(said(seen.at(-1).result), surface.task.text);
+    },
+    async 'a task, its result fetched later'({ client, tasks }) {
+        if (!tasks || !(await hasTasks(client))) return 'not here';
+        const task = await tasks.start(surface.task.tool, surface.task.short);
+        assert.ok((await tasks.list()).tasks.some(({ taskId }) => taskId === task.taskId), 'the task is not listed');
+        for (const end = Date.now() + 5000; (await tasks.get(task.taskId)).status !== 'completed'; await pause(100)) {
+            assert.ok(Date.now() < end, 'the task does not end');
+        }
+        const result = await tasks.result(task.taskId);
+        assert.equal(said(result), surface.task.text);
+        assert.equal(result._meta['io.modelcontextprotocol/related-task'].taskId, task.taskId);
+        await refused(tasks.cancel(task.taskId), -32602);
+    },
+    async 'a task that is cancelled'({ client, tasks }) {
+        if (!tasks || !(await hasTasks(client))) return 'not here';
+        const { taskId } = await tasks.start(surface.task.tool, surface.task.long);
+        assert.equal((await tasks.cancel(taskId)).status, 'cancelled');
+        assert.equal((await tasks.get(taskId)).status, 'cancelled');
+    },
+    async 'a task that asks'({ client, elicit, tasks }) {
+        if (!tasks || !(await hasTasks(client))) return 'not here';
+        const { tool, answer, text } = surface.task.asks;
+        const asked = elicit({ action: 'accept', content: answer });
+        const { taskId } = await tasks.start(tool, {});
+        assert.equal(said(await tasks.result(taskId)), text);
+        assert.equal(asked.length, 1);
+        assert.equal(asked[0]._meta['io.modelcontextprotocol/related-task'].taskId, taskId);
+    },
+    async 'an unknown task'({ client, tasks }) {
+        if (!tasks || !(await hasTasks(client))) return 'not here';
+        await refused(tasks.get('no-such-task'), -32602);
     },
     async 'prompts/list'({ client }) {
         const prompt = (await client.listPrompts()).prompts.find(prompt => prompt.name === surface.prompt.name);

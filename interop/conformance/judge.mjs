@@ -2,7 +2,7 @@
 //
 //   node judge.mjs RUN NAME RESULTS SCENARIOS [BASELINE]
 //
-// RUN is server, client or stdio: the entries of left-out.txt to use. RESULTS is the folder that the suite wrote to,
+// RUN is server, cluster, client or stdio: the entries of left-out.txt to use. RESULTS is the folder that the suite wrote to,
 // and SCENARIOS a file with the names of the scenarios to run, one on each line. BASELINE lists scenarios that must
 // fail: one that passes or is not run counts as a failure.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -16,7 +16,7 @@ const scenarios = [...new Set(lines(scenariosFile))];
 const baseline = new Set(baselineFile && existsSync(baselineFile) ? lines(baselineFile) : []);
 const leftOut = lines(join(import.meta.dirname, "left-out.txt"))
   .map((line) => line.match(/^(\S+) (\S+) (.*)$/).slice(1))
-  .filter(([of]) => of === run || (run === "stdio" && of === "server"))
+  .filter(([of]) => of === run || (["cluster", "stdio"].includes(run) && of === "server"))
   .map(([, what, why]) => ({ what, why }));
 
 const matches = (pattern, text) => (pattern.endsWith("*") ? text.startsWith(pattern.slice(0, -1)) : text === pattern);

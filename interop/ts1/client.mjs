@@ -5,6 +5,8 @@ import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import {
+    CallToolResultSchema,
+    CreateTaskResultSchema,
     ElicitRequestSchema,
     ResourceUpdatedNotificationSchema,
     ToolListChangedNotificationSchema
@@ -18,6 +20,22 @@ function open() {
     // The transport of 2024-11-05 has its own path here.
     const Transport = command.endsWith('/sse') ? SSEClientTransport : StreamableHTTPClientTransport;
     return new Transport(new URL(command));
+}
+
+/** The SDK's methods for tasks. Only a request of any method can start a task without following it. */
+function tasksOf(client) {
+    const { tasks } = client.experimental;
+    return {
+        stream: (name, given) => tasks.callToolStream({ name, arguments: given }),
+        async start(name, given) {
+            const call = { method: 'tools/call', params: { name, arguments: given } };
+            return (await client.request(call, CreateTaskResultSchema, { task: { ttl: 60000 } })).task;
+        },
+        get: id => tasks.getTask(id),
+        result: id => tasks.getTaskResult(id, CallToolResultSchema),
+        list: () => tasks.listTasks(),
+        cancel: id => tasks.cancelTask(id)
+    };
 }
 
 await run(`ts1 ${expected}`, async () => {
@@ -38,6 +56,8 @@ await run(`ts1 ${expected}`, async () => {
         modern: false,
         notFound: -32002,
         call: (name, given, options) => client.callTool({ name, arguments: given }, undefined, options),
+        // Tasks are experimental in 2025-11-25.
+        tasks: revision === '2025-11-25' ? tasksOf(client) : undefined,
         // elicitation/create came with 2025-06-18.
         elicit: expected < '2025-06-18' ? undefined : next => ((answer = next), (asked = [])),
         async watch(uri) {

@@ -62,9 +62,12 @@ function create() {
     const watched = new Set();
     server.server.setRequestHandler(SubscribeRequestSchema, ({ params }) => (watched.add(params.uri), {}));
     server.server.setRequestHandler(UnsubscribeRequestSchema, ({ params }) => (watched.delete(params.uri), {}));
-    setInterval(() => {
-        if (watched.has(surface.clock.uri)) server.server.sendResourceUpdated({ uri: surface.clock.uri });
-    }, 300).unref();
+    const ticking = setInterval(() => {
+        if (!watched.has(surface.clock.uri)) return;
+        // Refused once the connection is closed. Unhandled, the refusal would end the process with code 1.
+        server.server.sendResourceUpdated({ uri: surface.clock.uri }).catch(() => clearInterval(ticking));
+    }, 300);
+    ticking.unref();
     return server;
 }
 

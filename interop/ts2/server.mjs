@@ -96,9 +96,12 @@ function create({ era }) {
     server.server.setRequestHandler('resources/subscribe', ({ params }) => (watched.add(params.uri), {}));
     server.server.setRequestHandler('resources/unsubscribe', ({ params }) => (watched.delete(params.uri), {}));
     if (perRequest) return server;
-    setInterval(() => {
-        if (era === 'modern' || watched.has(surface.clock.uri)) server.server.sendResourceUpdated({ uri: surface.clock.uri });
-    }, 300).unref();
+    const ticking = setInterval(() => {
+        if (era !== 'modern' && !watched.has(surface.clock.uri)) return;
+        // Refused once the connection is closed. Unhandled, the refusal would end the process with code 1.
+        server.server.sendResourceUpdated({ uri: surface.clock.uri }).catch(() => clearInterval(ticking));
+    }, 300);
+    ticking.unref();
     return server;
 }
 

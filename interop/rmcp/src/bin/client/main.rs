@@ -62,7 +62,9 @@ impl ClientHandler for Handler {
     }
 }
 
-#[tokio::main]
+// On one thread: the SDK handles each notification in a task of its own, and on several threads these tasks have no order,
+// so that progress can arrive in another order than on the wire.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [wanted, program, rest @ ..] = &arguments[..] else {

@@ -1,0 +1,144 @@
+// What people do with the page: open, filter, follow a pair, zoom, explain a finding; with the mouse and with keys alone.
+import { join } from "node:path";
+import { assert, detailOf, equal, fixtures, memberOf, rowOf, rowsAreThere, test, withView } from "./harness.mjs";
+
+const tour = join(fixtures, "tour.wire");
+const faults = join(fixtures, "faults.wire");
+
+test("a capture opens, and the token leaves the URL", () =>
+  withView([tour], {}, async (page) => {
+    await rowsAreThere(page);
+    assert(!page.url().includes("token"), page.url());
+    assert((await page.locator("#conversations").textContent()).includes("desk 0.9.1 → workshop 2.3.0"), "the conversation has names");
+    await rowOf(page, 7).click();
+    await detailOf(page, 7);
+    assert(page.url().includes("f=7"), page.url());
+    assert((await rowOf(page, 3).getAttribute("class")).includes("pair"), "the request is highlighted with its response");
+    await page.reload();
+    await detailOf(page, 7);
+    await page.locator(".list-layer .row.selected").waitFor();
+  }));
+
+test("filters, and what is wrong with one", () =>
+  withView([tour], { expected: [/status of 400/] }, async (page) => {
+    await rowsAreThere(page);
+    await page.fill("#filter", "tool:paint");
+    await page.locator("#frames-status", { hasText: /^[1-4] rows?$/ }).waitFor();
+    await page.locator(".fold", { hasText: "▸" }).first().click();
+    await page.locator("#frames-status", { hasText: "4 rows" }).waitFor();
+    await page.fill("#filter", "tol:paint");
+    await page.locator("#filter-error", { hasText: "tool:" }).waitFor();
+    equal(await page.getAttribute("#filter", "aria-invalid"), "true", "aria-invalid");
+    await page.fill("#filter", "errors");
+    await page.locator("#filter-error").waitFor({ state: "hidden" });
+    await rowOf(page, 17).waitFor();
+    equal(await rowOf(page, 1).count(), 0, "frames that do not match");
+  }));
+
+test("from a request to its response, and back with the browser", () =>
+  withView([tour], {}, async (page) => {
+    await rowsAreThere(page);
+    await rowOf(page, 3).click();
+    await detailOf(page, 3);
+    await page.keyboard.press("p");
+    await detailOf(page, 7);
+    await page.keyboard.press("p");
+    await detailOf(page, 3);
+    await page.goBack();
+    await detailOf(page, 7);
+    await page.locator("#detail .operation a", { hasText: /^3$/ }).click();
+    await detailOf(page, 3);
+  }));
+
+test("a link to a frame that is folded away unfolds it", () =>
+  withView([tour], { hash: "&f=10" }, async (page) => {
+    await detailOf(page, 10);
+    await rowOf(page, 10).waitFor();
+    assert((await rowOf(page, 10).getAttribute("class")).includes("selected"), "the row is selected");
+    assert(page.url().includes("x="), page.url());
+  }));
+
+test("members are opened one by one, and marked in the text", () =>
+  withView([tour], { hash: "&f=3" }, async (page) => {
+    await detailOf(page, 3);
+    await memberOf(page, "params").click();
+    await memberOf(page, "arguments").click();
+    await memberOf(page, "planks").click();
+    const marked = await page.evaluate(() => [...CSS.highlights.get("member")].map(String).join());
+    equal(marked, "3", "the marked text");
+  }));
+
+test("a finding leads to its frame, with its fix", () =>
+  withView([faults], {}, async (page) => {
+    await rowsAreThere(page);
+    await page.keyboard.press("4");
+    const finding = page.locator("#panel-findings details").first();
+    await finding.waitFor();
+    if (!(await finding.evaluate((each) => each.open))) await finding.locator("summary").click();
+    await finding.locator(".places a").first().click();
+    await page.locator("#detail .box h3", { hasText: "finding" }).waitFor();
+    assert((await page.locator("#detail .fix").count()) > 0, "the detail has the fix");
+    const first = page.url();
+    await page.keyboard.press("n");
+    await page.waitForFunction((url) => location.href !== url, first);
+  }));
+
+test("the timeline zooms and pans", () =>
+  withView([tour], { hash: "&tab=timeline" }, async (page) => {
+    const table = page.locator("#panel-timeline tbody tr");
+    await table.first().waitFor();
+    const all = await table.count();
+    const canvas = page.locator("canvas.bars");
+    const box = await canvas.boundingBox();
+    await page.mouse.move(box.x + 20, box.y + 60);
+    for (let step = 0; step < 5; step += 1) await page.mouse.wheel(0, -600);
+    await page.waitForFunction((count) => document.querySelectorAll("#panel-timeline tbody tr").length < count, all);
+    assert(page.url().includes("t="), page.url());
+    await canvas.focus();
+    await page.keyboard.press("0");
+    await page.waitForFunction((count) => document.querySelectorAll("#panel-timeline tbody tr").length === count, all);
+    await page.keyboard.press("Home");
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("Enter");
+    await page.locator("#detail h2").waitFor();
+  }));
+
+test("statistics lead to the frames of a method", () =>
+  withView([tour], { hash: "&tab=statistics" }, async (page) => {
+    await page.locator("#panel-statistics th a", { hasText: "tools/weld" }).click();
+    await rowOf(page, 16).waitFor();
+    equal(await page.inputValue("#filter"), "method:tools/weld", "the filter");
+  }));
+
+test("everything with keys alone", () =>
+  withView([tour], {}, async (page) => {
+    await rowsAreThere(page);
+    await page.keyboard.press("?");
+    await page.locator("#help[open]").waitFor();
+    await page.keyboard.press("Escape");
+    await page.locator("#help[open]").waitFor({ state: "hidden" });
+    await page.keyboard.press("/");
+    await page.keyboard.type("tool:saw");
+    await page.keyboard.press("Enter");
+    await page.locator("#frames-status", { hasText: /^\d+ rows?$/ }).waitFor();
+    await page.waitForFunction(() => document.activeElement?.getAttribute("role") === "treegrid");
+    await page.keyboard.press("j");
+    await detailOf(page, 3);
+    await page.keyboard.press("Enter");
+    equal(await page.evaluate(() => document.activeElement.id), "detail", "Enter goes to the detail");
+    await page.keyboard.press("Escape");
+    equal(await page.evaluate(() => document.activeElement.getAttribute("role")), "treegrid", "Esc goes back");
+    await page.keyboard.press("Escape");
+    await page.waitForFunction(() => !location.hash.includes("f="));
+    for (const [key, tab] of [["2", "timeline"], ["3", "statistics"], ["4", "findings"], ["1", "frames"]]) {
+      await page.keyboard.press(key);
+      await page.locator(`#panel-${tab}:not([hidden])`).waitFor();
+    }
+    // Tab reaches every part, and never stays.
+    const parts = new Set();
+    for (let step = 0; step < 40; step += 1) {
+      await page.keyboard.press("Tab");
+      parts.add(await page.evaluate(() => document.activeElement.closest("[id]")?.id ?? ""));
+    }
+    for (const part of ["filter", "help-button", "tab-frames", "export"]) assert(parts.has(part), `Tab does not reach ${part}: ${[...parts]}`);
+  }));

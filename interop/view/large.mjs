@@ -1,0 +1,53 @@
+// A capture of many frames: how soon the first rows are there, how smoothly it scrolls, how much memory the page takes.
+import { assert, browser, detailOf, openPage, rowsAreThere, startView, test } from "./harness.mjs";
+import { large } from "./captures.mjs";
+
+const FRAMES = Number(process.env.FRAMES ?? 100_000);
+
+test(`${FRAMES} frames`, async () => {
+  const capture = await large(FRAMES);
+  await browser();
+  const view = await startView([capture]);
+  const opened = await openPage(view.url);
+  const { page } = opened;
+  await rowsAreThere(page);
+  const first = performance.now() - view.begin;
+  await page.locator("#state", { hasText: "complete" }).waitFor({ timeout: 120_000 });
+  const complete = performance.now() - view.begin;
+  await page.waitForFunction((count) => Number(document.querySelector(".grid").getAttribute("aria-rowcount")) > count, FRAMES - 10);
+  // Steps of the wheel, then jumps of the scroll bar, each drawn frame by frame.
+  const gaps = await page.evaluate(async () => {
+    const grid = document.querySelector(".grid");
+    const drawn = () => new Promise(requestAnimationFrame);
+    const gaps = [];
+    let last = await drawn();
+    for (let step = 0; step < 300; step += 1) {
+      if (step < 200) grid.scrollTop += 180;
+      else grid.scrollTop = (grid.scrollHeight * ((step * 37) % 100)) / 100;
+      const now = await drawn();
+      gaps.push(now - last);
+      last = now;
+    }
+    return gaps.sort((a, b) => b - a);
+  });
+  // The ends of a list that is higher than a browser allows can be reached, and every row has its place.
+  await page.locator(".grid").focus();
+  await page.keyboard.press("End");
+  await detailOf(page, FRAMES - ((FRAMES - 3) % 2));
+  await page.keyboard.press("Home");
+  await page.locator('.grid[aria-activedescendant="frame-row-0"]').waitFor();
+  const middle = Math.floor(FRAMES / 2);
+  await page.evaluate((frame) => (location.hash = location.hash.replace(/f=\d+/, `f=${frame}`)), middle);
+  await detailOf(page, middle);
+  await page.locator(".list-layer .row.selected").waitFor();
+  const session = await opened.context.newCDPSession(page);
+  await session.send("HeapProfiler.enable");
+  await session.send("HeapProfiler.collectGarbage");
+  const heap = await page.evaluate(() => performance.memory.usedJSHeapSize);
+  const nodes = await page.evaluate(() => document.querySelectorAll("*").length);
+  await opened.close();
+  await view.stop();
+  const words = `first rows after ${Math.round(first)} ms, all after ${Math.round(complete)} ms, longest gap ${gaps[0].toFixed(1)} ms (99 % under ${gaps[3].toFixed(1)} ms), heap ${(heap / 1048576).toFixed(1)} MiB, ${nodes} elements`;
+  assert(gaps[3] < 100 && heap < 300 << 20 && nodes < 4000, words);
+  return words;
+});

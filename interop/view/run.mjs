@@ -1,0 +1,13 @@
+// Runs the tests of the page: node run.mjs [WORD...]; a word chooses the tests whose name contains it.
+import { runTests } from "./harness.mjs";
+import "./source.mjs";
+import "./flows.mjs";
+import "./access.mjs";
+import "./hostile.mjs";
+import "./looks.mjs";
+import "./drive.mjs";
+import "./file.mjs";
+import "./live.mjs";
+import "./large.mjs";
+
+process.exitCode = (await runTests(process.argv.slice(2))) ? 1 : 0;
