@@ -285,6 +285,15 @@ async fn over_a_child_process() {
 #[test]
 fn as_a_child() {
     let Ok(name) = std::env::var("BAREWIRE_SCENE") else { return };
+    // Handlers panic on purpose here, and their backtraces on stderr would hide those of tests that fail.
+    let print_panic = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let message = panic.payload().downcast_ref::<&str>();
+        let is_on_purpose = message.is_some_and(|message| message.starts_with("on purpose"));
+        if !is_on_purpose {
+            print_panic(panic);
+        }
+    }));
     let framing = match std::env::var("BAREWIRE_FRAMING").as_deref() {
         Ok("ContentLength") => Framing::ContentLength,
         _ => Framing::Lines,
