@@ -250,7 +250,7 @@ fn a_pending_read_does_not_delay_the_exit() {
         let start = Instant::now();
         let done = second("leave").stdin(stdin).stdout(Stdio::null()).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        assert!(start.elapsed() < Duration::from_secs(2));
+        assert!(start.elapsed() < Duration::from_secs(10));
     }
 }
 

@@ -179,7 +179,7 @@ async fn a_shutdown_lets_running_requests_finish() {
     site.stop.stop();
     assert!(call.is_closed().await);
     site.running.await.expect("it ends by itself");
-    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     running_handlers.until(0).await;
 }
 
