@@ -141,10 +141,25 @@ pub(crate) fn new_folder() -> PathBuf {
     folder
 }
 
+/// Returns a port that nobody uses, below those that systems give to connections and to listeners that take any port:
+/// the program that will use it starts a moment later.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("it is bound").port()
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    // Test processes at the same time begin at different places.
+    let first = std::process::id().wrapping_mul(97);
+    for _ in 0..PORTS {
+        let offset = first.wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed)) % PORTS;
+        let port = FIRST_PORT + u16::try_from(offset).expect("below the number of ports");
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("there is no free port");
 }
+
+/// The ports for programs that tests start.
+const FIRST_PORT: u16 = 12_000;
+const PORTS: u32 = 20_000;
 
 fn spawn(folder: &Path, port: u16, options: &[String]) -> Child {
     let program = env::var_os("BAREWIRE_REDIS_SERVER").unwrap_or_else(|| "redis-server".into());

@@ -91,6 +91,7 @@ impl ObservationQueue {
             return state.count_missed(exchange, stream, bytes.len() as u64);
         }
         state.fill_gap(exchange, stream, time);
+        state.batch.reserve(bytes.len(), self.limits.bytes);
         state.batch.bytes.extend_from_slice(bytes);
         state.batch.marks.push((time, exchange, BatchMark::Bytes(stream, bytes.len())));
         self.wake(&state);
@@ -192,6 +193,15 @@ impl QueueState {
 }
 
 impl ObservationBatch {
+    /// Makes room for further bytes. A buffer of more than [`MAX_IDLE_CAPACITY`] grows to the maximum at once: if its
+    /// capacity doubled each time, the smaller buffers would stay in the allocator, and take as much memory again.
+    fn reserve(&mut self, additional: usize, limit: usize) {
+        let length = self.bytes.len() + additional;
+        if length > self.bytes.capacity() && length > MAX_IDLE_CAPACITY {
+            self.bytes.reserve_exact(limit.max(length) - self.bytes.len());
+        }
+    }
+
     pub(super) fn items(&self) -> impl Iterator<Item = (Duration, ExchangeNumber, ObservedItem<'_>)> {
         let mut at = 0;
         self.marks.iter().map(move |(time, exchange, mark)| {
