@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::answer::{Answer, AnswerError};
 use super::copy::copies;
 use super::findings::{finding_of_frame, pointer_place};
-use super::rows::{latency, role, row, with_preview};
+use super::rows::{Previewed, latency, role, row, with_preview};
 use super::tree::{lossy, message_nodes, no_frame, whole_characters};
 use crate::frames::WireFrame;
 use crate::index::{EntryKind, EntryRecord, IndexData, IndexedCapture, Span};
@@ -39,9 +39,9 @@ pub(super) fn frame(index: &IndexedCapture, number: u64) -> Result<Answer, Answe
     if !entry.text.is_kept() {
         explanation = "The text of the frame was not kept: it was too long, or there was no room.".to_owned();
     }
-    let row = with_preview(index, parts.row, entry.text);
+    let row = with_preview(index, parts.row, &parts.previewed);
     let elements: Vec<Value> =
-        parts.elements.into_iter().map(|(value, text)| with_preview(index, value, text)).collect();
+        parts.elements.into_iter().map(|(value, text)| with_preview(index, value, &text)).collect();
     let schema: Vec<Value> = parts
         .paths
         .iter()
@@ -67,8 +67,9 @@ pub(super) fn frame(index: &IndexedCapture, number: u64) -> Result<Answer, Answe
 struct Parts {
     entry: EntryRecord,
     row: Value,
+    previewed: Previewed,
     detail: Option<String>,
-    elements: Vec<(Value, Span)>,
+    elements: Vec<(Value, Previewed)>,
     findings: Vec<Value>,
     /// The members at fault, and what is wrong with them.
     paths: Vec<(String, String)>,
@@ -91,7 +92,7 @@ impl Parts {
         let data = index.data();
         let at = data.frame(number).ok_or_else(|| no_frame(number))?;
         let entry = data.entries[at as usize].clone();
-        let (row_value, _) = row(&data, at, 0);
+        let (row_value, previewed) = row(&data, at, 0);
         let elements = u32::from(entry.elements).min(MAX_ELEMENTS);
         let elements = (at + 1..=at + elements).filter(|row| (*row as usize) < data.entries.len());
         let elements: Vec<_> = elements.map(|element| row(&data, element, 1)).collect();
@@ -105,6 +106,7 @@ impl Parts {
         let method = data.names.get(entry.method).unwrap_or_default().to_owned();
         Ok(Self {
             row: row_value,
+            previewed,
             detail: data.names.get(entry.detail).map(str::to_owned),
             elements,
             findings,

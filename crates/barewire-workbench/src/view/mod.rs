@@ -21,6 +21,7 @@ mod frame;
 mod inlined;
 mod meaning;
 mod page_file;
+mod preview;
 mod query;
 mod routes;
 mod rows;
@@ -72,7 +73,7 @@ impl View {
     /// Returns one HTML file that shows what a filter selects of a source, which must be one of this view and be read
     /// whole. The file needs nothing else, and says what did not fit into it.
     pub fn page_file(&self, source: &Source, filter: &str) -> Result<String, AnswerError> {
-        page_file::page_file(self, source, filter)
+        page_file::page_file(self, source, filter, "")
     }
 
     /// Returns all sources.
