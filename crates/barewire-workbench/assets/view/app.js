@@ -192,7 +192,7 @@ function showExports(source) {
   if (list.dataset.key === key) return;
   list.dataset.key = key;
   replace(list, ...links.flatMap(({ label, address }) => (address === null ? [] : [el("li", null, link(address, { download: true }, label))])));
-  if (view().q || view().c) append(list, el("li", { class: "facts" }, "of what the filter shows"));
+  if (view().q || view().c) append(list, el("li", { class: "facts" }, "Only what the filter shows, and the other half of each request and response"));
 }
 
 /** @param {import("./types").Connection} state */

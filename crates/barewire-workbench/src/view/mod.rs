@@ -31,7 +31,6 @@ mod stats;
 pub mod taps;
 mod timeline;
 mod tree;
-mod wire_entries;
 
 use std::sync::Arc;
 
