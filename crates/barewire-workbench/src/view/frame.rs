@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::answer::{Answer, AnswerError};
 use super::copy::copies;
 use super::findings::{finding_of_frame, pointer_place};
+use super::listed_schemas::{ListedMismatch, ToolMessage};
 use super::rows::{Previewed, latency, role, row, with_preview};
 use super::tree::{lossy, message_nodes, no_frame, whole_characters};
 use crate::frames::WireFrame;
@@ -42,11 +43,17 @@ pub(super) fn frame(index: &IndexedCapture, number: u64) -> Result<Answer, Answe
     let row = with_preview(index, parts.row, &parts.previewed);
     let elements: Vec<Value> =
         parts.elements.into_iter().map(|(value, text)| with_preview(index, value, &text)).collect();
-    let schema: Vec<Value> = parts
+    let mut schema: Vec<Value> = parts
         .paths
         .iter()
         .map(|(path, message)| json!({"at": pointer_place(&bytes, path), "path": path, "message": message}))
         .collect();
+    for ListedMismatch { path, at, message } in parts.tools.iter().filter_map(|tool| tool.mismatch(index, &bytes)) {
+        // A finding says so already.
+        if !schema.iter().any(|it| it["at"] == at || it["path"].as_str().is_some_and(|known| path.starts_with(known))) {
+            schema.push(json!({"at": at, "path": path, "message": message}));
+        }
+    }
     let http = parts.heads.map(|(request, response)| heads(index, request, response));
     let copies = copies(&bytes, &parts.copied, http.as_ref());
     let kind = entry.kind.as_str();
@@ -73,6 +80,8 @@ struct Parts {
     findings: Vec<Value>,
     /// The members at fault, and what is wrong with them.
     paths: Vec<(String, String)>,
+    /// The messages about calls of tools.
+    tools: Vec<ToolMessage>,
     operation: Value,
     heads: Option<(Span, Span)>,
     next: Option<u64>,
@@ -94,7 +103,8 @@ impl Parts {
         let entry = data.entries[at as usize].clone();
         let (row_value, previewed) = row(&data, at, 0);
         let elements = u32::from(entry.elements).min(MAX_ELEMENTS);
-        let elements = (at + 1..=at + elements).filter(|row| (*row as usize) < data.entries.len());
+        let last = at + elements;
+        let elements = (at + 1..=last).filter(|row| (*row as usize) < data.entries.len());
         let elements: Vec<_> = elements.map(|element| row(&data, element, 1)).collect();
         let findings = data.findings.of_frame(number).map(finding_of_frame).collect();
         let paths = data.findings.of_frame(number).filter_map(|it| {
@@ -111,6 +121,7 @@ impl Parts {
             elements,
             findings,
             paths,
+            tools: ToolMessage::of(&data, at..=last),
             operation: operation(&data, entry.operation),
             heads: exchange.map(|it| (it.request, it.response)),
             next: Some(number + 1).filter(|next| data.frame(*next).is_some()),

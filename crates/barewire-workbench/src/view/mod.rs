@@ -19,6 +19,7 @@ mod export;
 mod findings;
 mod frame;
 mod inlined;
+mod listed_schemas;
 mod meaning;
 mod page_file;
 mod preview;
