@@ -8,6 +8,8 @@ import "./looks.mjs";
 import "./drive.mjs";
 import "./file.mjs";
 import "./live.mjs";
+import "./lost.mjs";
+import "./schemas.mjs";
 import "./large.mjs";
 
 process.exitCode = (await runTests(process.argv.slice(2))) ? 1 : 0;

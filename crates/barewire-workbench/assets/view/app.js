@@ -177,7 +177,7 @@ function showSource() {
   const lost = byId("connection");
   if (lost.dataset.by !== "program") {
     lost.hidden = source.state !== "lost" && source.state !== "failed";
-    if (!lost.hidden) setText(lost, source.state === "lost" ? `The tap does not answer${source.note ? ` (${source.note})` : ""}. It comes back by itself.` : `${source.name}: ${source.note ?? "cannot be read"}`);
+    if (!lost.hidden) setText(lost, source.state === "lost" ? `The tap is lost${source.note ? `: ${source.note}` : ""}.` : `${source.name}: ${source.note ?? "cannot be read"}`);
   }
   showExports(source);
 }
