@@ -8,14 +8,14 @@ import { assert, barewire, folder, root, rowsAreThere, test, withView } from "./
 const server = [process.execPath, join(root, "interop/node_modules/@modelcontextprotocol/server-everything/dist/index.js"), "stdio"];
 
 /** An environment whose runtime folder is this run's own, so that only its taps are seen. */
-function environment(name) {
+export function environment(name) {
   const runtime = join(folder, name);
   mkdirSync(runtime, { mode: 0o700 });
   return { ...process.env, XDG_RUNTIME_DIR: runtime };
 }
 
 /** Starts a client of the official SDK, with a tap before its server. */
-async function connect(env) {
+export async function connect(env) {
   const client = new Client({ name: "desk", version: "1" });
   await client.connect(new StdioClientTransport({ command: barewire, args: ["tap", "--", ...server], env, stderr: "ignore" }));
   return client;

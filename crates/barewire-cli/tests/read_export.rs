@@ -75,10 +75,38 @@ fn the_page_contains_the_frames_and_nothing_from_elsewhere() {
 #[test]
 fn a_plain_stream_has_no_times_to_export() {
     for option in ["--har", "--otlp"] {
-        let output = run(&["read", option, "good.ndjson"]);
-        assert_eq!(output.status.code(), Some(2));
-        assert!(text(&output.stderr).contains(&format!("{option} needs a transcript")), "{}", text(&output.stderr));
+        for filter in [vec![], vec!["--method", "ping"]] {
+            let output = run(&[vec!["read", option, "good.ndjson"], filter].concat());
+            assert_eq!(output.status.code(), Some(2));
+            assert!(text(&output.stderr).contains(&format!("{option} needs a transcript")), "{}", text(&output.stderr));
+        }
     }
+    let output = run(&["read", "--html", "--slower-than", "1s", "good.ndjson"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--slower-than needs a transcript"), "{}", text(&output.stderr));
+}
+
+/// A response can select its request, also if the input is a pipe.
+#[test]
+fn an_export_has_what_the_filters_select() {
+    let har = |filters: &[&str]| -> Vec<String> {
+        let output = run(&[&["read", "--har", "tour.wire"], filters].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let entries = json["log"]["entries"].as_array().expect("entries").clone();
+        entries.iter().map(|it| it["request"]["url"].as_str().expect("a URL").to_owned()).collect()
+    };
+    let (drill, weld) = ("stdio://server/tools/call/drill".to_owned(), "stdio://server/tools/weld".to_owned());
+    assert_eq!(har(&["--errors"]), [drill, weld.clone()]);
+    assert_eq!(har(&["--kind", "error"]), [weld]);
+    assert_eq!(har(&["--unanswered"]), ["stdio://server/tools/list"]);
+    assert_eq!(har(&["--tool", "paint"]), ["stdio://server/tools/call/paint", "stdio://server/tools/call/paint"]);
+    assert!(har(&["--tool", "nothing"]).is_empty());
+    let spans = run(&["read", "--otlp", "--slower-than", "1s", "tour.wire"]);
+    assert!(text(&spans.stdout).contains("tools/call glue") && !text(&spans.stdout).contains("tools/call saw"));
+    let page = text(&run(&["read", "--html", "--tool", "drill", "tour.wire"]).stdout);
+    assert!(page.contains("This file has only what the filter tool:drill selects."));
+    assert!(page.contains("no bit of 90 mm") && !page.contains("3 planks"));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `barewire view`: a real process and real connections. Who may read the page's data, and what it says about captures.
 
+mod shown;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

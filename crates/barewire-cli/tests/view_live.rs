@@ -3,6 +3,8 @@
 
 #[path = "view_live/drive.rs"]
 mod drive;
+#[path = "view_live/other_user.rs"]
+mod other_user;
 #[path = "view_live/page.rs"]
 mod page;
 #[path = "view_live/taps.rs"]

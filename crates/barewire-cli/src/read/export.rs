@@ -1,31 +1,49 @@
-//! All messages of a wire -> a file for other programs: HAR, OTLP, or a web page.
+//! The messages of a wire that a filter selects -> a file for other programs: HAR, OTLP, or a web page.
 
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use super::filter::refuse_plain_stream;
 use super::{Explain, plural};
 use crate::output::{Output, stderr};
 use crate::{Exit, Failure};
 use barewire_workbench::capture::Redactor;
 use barewire_workbench::export::{HarExporter, OtlpExporter};
+use barewire_workbench::filter::Filter;
 use barewire_workbench::frames::{FrameReader, Sink, WireItem};
-use barewire_workbench::index::{IndexedCapture, read_file};
+use barewire_workbench::index::{IndexedCapture, observe, read_file};
 use barewire_workbench::pipeline::{Observer, ObserverSink};
 use barewire_workbench::view::{Source, SourceKind, SourceState, View};
 
 /// `--har`: prints a HAR 1.2 file.
-pub(super) fn har(reading: &FrameReader<'_>, redactor: Redactor, output: &mut Output) -> Result<Exit, Failure> {
-    let exporter = export("--har", reading, HarExporter::new(ExportOutput(output), redactor))?;
-    let entries = exporter.finish()?;
+pub(super) fn har(
+    reading: &FrameReader<'_>,
+    filter: &Filter,
+    redactor: Redactor,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let out = ExportOutput(output);
+    let entries = match filter.is_set() {
+        true => selected("--har", reading, filter, redactor, HarExporter::new(out, Redactor::off()))?.finish()?,
+        false => everything("--har", reading, HarExporter::new(out, redactor))?.finish()?,
+    };
     let _ =
         writeln!(stderr(), "{} exported", if entries == 1 { "1 entry".into() } else { format!("{entries} entries") });
     Ok(Exit::Clean)
 }
 
 /// `--otlp`: prints OTLP/JSON traces.
-pub(super) fn otlp(reading: &FrameReader<'_>, redactor: Redactor, output: &mut Output) -> Result<Exit, Failure> {
-    let exporter = export("--otlp", reading, OtlpExporter::new(ExportOutput(output), redactor))?;
-    let spans = exporter.finish()?;
+pub(super) fn otlp(
+    reading: &FrameReader<'_>,
+    filter: &Filter,
+    redactor: Redactor,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let out = ExportOutput(output);
+    let spans = match filter.is_set() {
+        true => selected("--otlp", reading, filter, redactor, OtlpExporter::new(out, Redactor::off()))?.finish()?,
+        false => everything("--otlp", reading, OtlpExporter::new(out, redactor))?.finish()?,
+    };
     let _ = writeln!(stderr(), "{} exported", plural(spans, "span"));
     Ok(Exit::Clean)
 }
@@ -33,26 +51,57 @@ pub(super) fn otlp(reading: &FrameReader<'_>, redactor: Redactor, output: &mut O
 /// `--html`: prints a page that shows the messages.
 pub(super) fn html(
     reading: &FrameReader<'_>,
+    filter: &Filter,
     redactor: Redactor,
     explain: Explain,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let index = Arc::new(IndexedCapture::new());
     let is_redacted = !redactor.is_off();
-    read_file(reading, &index, redactor, &mut |_| {})?;
+    let index = indexed(reading, redactor)?;
+    if !index.is_timed() {
+        refuse_plain_stream(filter)?;
+    }
     let name = reading.file.map_or("stdin".to_owned(), |file| file.display().to_string());
     let view = View::new(is_redacted, explain);
     let source = view.add(Source::new(SourceKind::File, name, SourceState::Complete, index));
-    let page = view.page_file(&source, "").map_err(|error| Failure::new(error.error))?;
+    let page = view.page_file(&source, &filter.to_string()).map_err(|error| Failure::new(error.error))?;
     output.write_result(&page)?;
     output.flush()?;
     Ok(Exit::Clean)
 }
 
-fn export<O: Observer>(option: &'static str, reading: &FrameReader<'_>, exporter: O) -> Result<O, Failure> {
+/// Passes everything to an exporter while it is read.
+fn everything<O: Observer>(option: &'static str, reading: &FrameReader<'_>, exporter: O) -> Result<O, Failure> {
     let mut sink = ExportSink { option, observed: ObserverSink::new(exporter) };
     reading.each(&mut sink)?;
     Ok(sink.observed.finish())
+}
+
+/// Passes what a filter selects to an exporter. A response can select a request that came long before it, so everything
+/// is read first.
+fn selected<O: Observer>(
+    option: &'static str,
+    reading: &FrameReader<'_>,
+    filter: &Filter,
+    redactor: Redactor,
+    exporter: O,
+) -> Result<O, Failure> {
+    let index = indexed(reading, redactor)?;
+    if index.frames() > 0 && !index.is_timed() {
+        return Err(no_times(option));
+    }
+    Ok(observe(&index, filter, exporter)?)
+}
+
+fn indexed(reading: &FrameReader<'_>, redactor: Redactor) -> Result<Arc<IndexedCapture>, Failure> {
+    let index = Arc::new(IndexedCapture::new());
+    read_file(reading, &index, redactor, &mut |_| {})?;
+    Ok(index)
+}
+
+fn no_times(option: &str) -> Failure {
+    Failure::new(format!("{option} needs a transcript: this input has neither directions nor times"))
+        .with_hint("barewire tap --record writes a transcript; docs/wire-format.md describes the format")
 }
 
 /// Passes everything to an exporter, unless the input has no directions.
@@ -64,11 +113,7 @@ struct ExportSink<O> {
 impl<O: Observer> Sink for ExportSink<O> {
     fn take(&mut self, item: &WireItem<'_>) -> Result<bool, Failure> {
         match item {
-            WireItem::Frame(frame) if frame.place.is_none() => {
-                let option = self.option;
-                Err(Failure::new(format!("{option} needs a transcript: this input has neither directions nor times"))
-                    .with_hint("barewire tap --record writes a transcript; docs/wire-format.md describes the format"))
-            }
+            WireItem::Frame(frame) if frame.place.is_none() => Err(no_times(self.option)),
             item => self.observed.take(item),
         }
     }

@@ -98,7 +98,7 @@ pub(crate) struct Args {
 }
 
 /// The options and groups that an exported file cannot be combined with.
-const OTHER_OUTPUT: [&str; 8] = ["frame", "follow", "events", "summary", "json", "diagram", "wire", "filters"];
+const OTHER_OUTPUT: [&str; 7] = ["frame", "follow", "events", "summary", "json", "diagram", "wire"];
 
 const EXAMPLES: &str = "\
 Examples:
@@ -153,7 +153,8 @@ Each of several files is read by itself, in the given order. If one cannot be re
 still shown, and the exit code is 2.
 
 Filters look at one message at a time, so they work in a pipe; only --unanswered waits for the end
-of the input. --diagram draws every operation of which at least one message matches.
+of the input. --diagram, --har and --otlp have every operation of which at least one message
+matches; --html has the messages that match.
 
 Exit codes: 0 every frame shown is well formed, 1 some are not, 2 the input cannot be read.";
 
@@ -240,13 +241,13 @@ impl Args {
         }
         let redactor = || if self.no_redact { Redactor::off() } else { Redactor::new() };
         if self.har {
-            return export::har(&reading, redactor(), output);
+            return export::har(&reading, filter, redactor(), output);
         }
         if self.html {
-            return export::html(&reading, redactor(), explain, output);
+            return export::html(&reading, filter, redactor(), explain, output);
         }
         if self.otlp {
-            return export::otlp(&reading, redactor(), output);
+            return export::otlp(&reading, filter, redactor(), output);
         }
         if self.summary {
             return summary::run(self, filter, &reading, name, output);

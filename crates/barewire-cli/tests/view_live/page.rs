@@ -24,10 +24,21 @@ impl Page {
     }
 
     fn of(command: &mut Command) -> Self {
+        Self::with_url(command).0
+    }
+
+    /// Starts a view. Also returns the URL that it prints.
+    pub(super) fn with_url(command: &mut Command) -> (Self, String) {
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().expect("it starts");
         let mut url = String::new();
         BufReader::new(process.stdout.take().expect("piped")).read_line(&mut url).expect("it prints its URL");
-        Self::enter(process, url.trim())
+        (Self::enter(process, url.trim()), url.trim().to_owned())
+    }
+
+    /// Returns the address on which the view listens.
+    #[cfg(target_os = "linux")]
+    pub(super) fn address(&self) -> &str {
+        &self.address
     }
 
     /// Exchanges the token in the URL for a cookie.

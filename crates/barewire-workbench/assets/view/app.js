@@ -177,7 +177,7 @@ function showSource() {
   const lost = byId("connection");
   if (lost.dataset.by !== "program") {
     lost.hidden = source.state !== "lost" && source.state !== "failed";
-    if (!lost.hidden) setText(lost, source.state === "lost" ? `The tap does not answer${source.note ? ` (${source.note})` : ""}. It comes back by itself.` : `${source.name}: ${source.note ?? "cannot be read"}`);
+    if (!lost.hidden) setText(lost, source.state === "lost" ? `The tap is lost${source.note ? `: ${source.note}` : ""}.` : `${source.name}: ${source.note ?? "cannot be read"}`);
   }
   showExports(source);
 }
@@ -192,7 +192,7 @@ function showExports(source) {
   if (list.dataset.key === key) return;
   list.dataset.key = key;
   replace(list, ...links.flatMap(({ label, address }) => (address === null ? [] : [el("li", null, link(address, { download: true }, label))])));
-  if (view().q || view().c) append(list, el("li", { class: "facts" }, "of what the filter shows"));
+  if (view().q || view().c) append(list, el("li", { class: "facts" }, "Only what the filter shows, and the other half of each request and response"));
 }
 
 /** @param {import("./types").Connection} state */

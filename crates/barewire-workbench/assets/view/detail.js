@@ -174,7 +174,7 @@ export class Detail {
   /** @param {Frame["schema"]} errors */
   #schema(errors) {
     const list = errors.map((error) => el("li", null, button(error.path || "(whole)", () => this.#reveal(error.at), { class: "quiet code" }), " ", error.message));
-    return el("section", { class: "box bad" }, el("h3", null, "Members with a finding"), el("ul", { class: "plain" }, list));
+    return el("section", { class: "box bad" }, el("h3", null, "Members that do not fit"), el("ul", { class: "plain" }, list));
   }
 
   /** @param {Operation} operation */
@@ -227,7 +227,10 @@ export class Detail {
     const number = /** @type {number} */ (frame.row.frame);
     this.text = new RawText(frame, (from) => this.api.text(source, number, from, TEXT_PART));
     this.tree = new JsonTree({
-      load: (at, from, length) => this.api.tree(source, number, at, from, length),
+      load: async (at, from, length) => {
+        const { nodes, total } = await this.api.tree(source, number, at, from, length);
+        return { nodes: nodes.map((node) => ({ ...node, schema: frame.schema.find((error) => error.at === node.at)?.message ?? node.schema })), total };
+      },
       selected: (node) => this.text?.mark(node.at, node.length),
     });
     this.tree.show(frame.tree);

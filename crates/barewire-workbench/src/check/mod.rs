@@ -18,7 +18,7 @@ mod live;
 mod origin;
 mod passive;
 mod report;
-mod schema;
+pub(crate) mod schema;
 mod selection;
 mod wrong_token;
 

@@ -5,16 +5,16 @@ use serde_json::Value;
 
 use crate::secrets::is_secret_name;
 
-pub(super) struct Schema(SchemaValidator);
+pub(crate) struct Schema(SchemaValidator);
 
 impl Schema {
     /// Compiles a schema in the dialect that the schema names, or by default in 2020-12.
-    pub(super) fn new(schema: &Value) -> Result<Self, String> {
+    pub(crate) fn new(schema: &Value) -> Result<Self, String> {
         SchemaValidator::new(schema, MAX_DEPTH).map(Self).map_err(|error| error.to_string())
     }
 
     /// Checks that a value matches the schema.
-    pub(super) fn check(&self, value: &Value) -> Result<(), SchemaMismatch> {
+    pub(crate) fn check(&self, value: &Value) -> Result<(), SchemaMismatch> {
         if self.0.is_valid(value) {
             return Ok(());
         }
@@ -33,11 +33,11 @@ impl Schema {
 }
 
 /// The part of a value that does not match its schema.
-pub(super) struct SchemaMismatch {
+pub(crate) struct SchemaMismatch {
     /// The JSON Pointer of the part; empty for the whole value.
-    pub(super) pointer: String,
+    pub(crate) pointer: String,
     /// The reason, as text for a finding.
-    pub(super) why: String,
+    pub(crate) why: String,
 }
 
 /// The maximum nesting depth of a schema: the same limit as for messages.

@@ -18,6 +18,8 @@ pub(crate) struct IndexData {
     pub(crate) names: Names,
     pub(crate) ids: Ids,
     pub(crate) findings: KeptFindings,
+    /// The rows of the results that list tools, in their order.
+    pub(crate) tool_lists: Vec<u32>,
     pub(crate) totals: Totals,
     /// The maximum number of lanes that operations took at the same time.
     pub(crate) lanes: u16,

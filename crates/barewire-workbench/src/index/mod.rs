@@ -10,14 +10,17 @@ mod candidate;
 mod chunks;
 mod conversations;
 mod data;
+mod exported;
 mod findings;
 mod heads;
 mod lanes;
 mod names;
+mod observe;
 mod read;
 mod record;
 mod selection;
 mod spool;
+mod wire_entries;
 mod writer;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,12 +28,15 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 pub(crate) use data::IndexData;
 pub(crate) use findings::KeptFinding;
+pub(crate) use observe::observe_selection;
 pub(crate) use record::{EntryKind, EntryRecord, Flags, OperationRecord, OperationState, RowOutcome, Time};
 use selection::SelectionCache;
 pub(crate) use selection::{Expanded, SelectionQuery};
 pub(crate) use spool::Span;
 use spool::Spool;
+pub(crate) use wire_entries::wire_entries;
 
+pub use observe::observe;
 pub use read::read_file;
 pub use writer::IndexWriter;
 
@@ -69,6 +75,11 @@ impl IndexedCapture {
             data.entries[data.frame(number)? as usize].text
         };
         text.is_kept().then(|| self.spool.whole(text))
+    }
+
+    /// Whether frames have directions and times: a plain stream has neither.
+    pub fn is_timed(&self) -> bool {
+        self.data().totals.is_timed
     }
 
     /// Whether nothing is added any more.

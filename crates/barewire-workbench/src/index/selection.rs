@@ -82,7 +82,8 @@ impl IndexedCapture {
     /// Returns the rows that a query selects, as far as they are found within [`SLICE`]. The next call goes on.
     pub(crate) fn select(&self, query: &SelectionQuery) -> SelectedRows {
         let base = SelectionQuery { expanded: Vec::new(), ..query.clone() };
-        let is_kept = !query.filter.unanswered;
+        // A request stops being unanswered, so what was found is not kept while the index grows.
+        let is_kept = !query.filter.unanswered || self.is_complete();
         let selection = if is_kept { self.selections.get(&base) } else { Arc::default() };
         let deadline = Instant::now() + SLICE;
         let was_complete = self.is_complete();
@@ -94,6 +95,15 @@ impl IndexedCapture {
         let children = self.children(&query.expanded, &selection);
         let more: usize = children.values().map(Vec::len).sum();
         SelectedRows { selection, children, total: count + more, scanned, is_final: all && was_complete }
+    }
+
+    /// Returns all rows that a query selects now, however long that takes.
+    pub(crate) fn select_all(&self, query: &SelectionQuery) -> Vec<u32> {
+        let base = SelectionQuery { is_folded: false, expanded: Vec::new(), ..query.clone() };
+        let mut selection = Selection::default();
+        let count = self.data().entries.len();
+        while selection.scanned < count && !selection.extend(self, &base, Instant::now() + SLICE) {}
+        selection.rows
     }
 
     /// Returns the rows below expanded rows, by the place of the expanded row.

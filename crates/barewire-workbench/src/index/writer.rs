@@ -206,6 +206,7 @@ impl IndexWriter {
             }
             let row = data.push(entry);
             begin(message.role, row, &mut data);
+            note_tool_list(message.kind, row, &mut data);
             rows.push(row);
         }
         if let Some(heads) = self.heads.get(channel_name) {
@@ -635,6 +636,18 @@ fn begin(role: Role, row: u32, data: &mut IndexData) {
     }
 }
 
+/// Notes the row of a result that lists tools.
+fn note_tool_list(kind: EntryKind, row: u32, data: &mut IndexData) {
+    let entry = &data.entries[row as usize];
+    if kind != EntryKind::Result || !matches!(entry.role, Role::Response { .. }) {
+        return;
+    }
+    let method = data.operation(entry.operation).and_then(|it| data.names.get(it.method));
+    if method == Some("tools/list") && data.tool_lists.len() < MAX_TOOL_LISTS {
+        data.tool_lists.push(row);
+    }
+}
+
 /// Gives the heads of an exchange to the operation of its first message, which is in this row, after the heads.
 fn adopt_heads(heads: &ChannelHeads, first: u32, data: &mut IndexData) {
     let operation = data.entries[first as usize].operation;
@@ -719,5 +732,7 @@ const MAX_PLAIN_ID: usize = 16;
 const MAX_OPEN: usize = 66_000;
 /// The maximum number of elements of a batch that get a row of their own.
 const MAX_ELEMENTS: usize = 1000;
+/// The maximum number of results that list tools: more than any session has.
+const MAX_TOOL_LISTS: usize = 65_536;
 /// The maximum number of rows: they take half a gigabyte.
 const MAX_ROWS: usize = 4_000_000;

@@ -5,24 +5,25 @@ use serde_json::{Value, json};
 use super::answer::{Answer, AnswerError};
 use super::query::ViewRequest;
 use super::sources::Source;
-use super::wire_entries::wire_entries;
 use super::{View, page_file};
 use crate::compare::{ComparedSide, ComparedState, Comparison, OperationTexts};
 use crate::diagram::{Diagram, DiagramBuilder};
 use crate::export::{HarExporter, OtlpExporter};
-use crate::frames::{FrameLimits, Streams};
-use crate::pipeline::{Observer, ObserverSink};
+use crate::index::{SelectionQuery, observe_selection, wire_entries};
+use crate::pipeline::Observer;
 use crate::secrets::Redactor;
 use crate::text::shown;
 
-/// Answers with the file. A diagram and a page have what the filter selects, the other files the whole conversation.
+/// Answers with the file, which has what the filter and the conversation select. All files but the page have whole
+/// operations, so that no request looks unanswered because its response is not selected.
 pub(super) fn export(view: &View, source: &Source, format: &str, request: &ViewRequest) -> Result<Answer, AnswerError> {
     let failed = |error: std::io::Error| AnswerError::new(500, error);
     let mut out = Vec::new();
     let kind = match format {
         "wire" => {
             let mut text = String::new();
-            wire_entries(source.index(), request.parameter("conversation").filter(|it| !it.is_empty()), &mut |entry| {
+            let rows = source.index().exported_rows(&request.selection()?);
+            wire_entries(source.index(), rows.as_ref(), &mut |_, entry| {
                 entry.write(&mut text);
                 true
             });
@@ -30,11 +31,15 @@ pub(super) fn export(view: &View, source: &Source, format: &str, request: &ViewR
             "text/plain; charset=utf-8"
         }
         "har" => {
-            observe(source, request, HarExporter::new(&mut out, Redactor::off()))?.finish().map_err(failed)?;
+            observe(source, &request.selection()?, HarExporter::new(&mut out, Redactor::off()))?
+                .finish()
+                .map_err(failed)?;
             "application/json"
         }
         "otlp" => {
-            observe(source, request, OtlpExporter::new(&mut out, Redactor::off()))?.finish().map_err(failed)?;
+            observe(source, &request.selection()?, OtlpExporter::new(&mut out, Redactor::off()))?
+                .finish()
+                .map_err(failed)?;
             "application/json"
         }
         "svg" => {
@@ -46,8 +51,8 @@ pub(super) fn export(view: &View, source: &Source, format: &str, request: &ViewR
             "text/plain; charset=utf-8"
         }
         "html" => {
-            let filter = request.parameter("filter").unwrap_or_default();
-            out = page_file::page_file(view, source, filter)?.into_bytes();
+            let parameter = |name| request.parameter(name).unwrap_or_default();
+            out = page_file::page_file(view, source, parameter("filter"), parameter("conversation"))?.into_bytes();
             "text/html; charset=utf-8"
         }
         _ => return Err(AnswerError::not_found("there is no such format")),
@@ -67,7 +72,7 @@ pub(super) fn compare(view: &View, request: &ViewRequest) -> Result<Answer, Answ
     let texts = |name: &str| {
         let source = view.state().sources.get(request.parameter(name).unwrap_or_default());
         let source = source.ok_or_else(|| AnswerError::not_found(format!("{name} is not a source")))?;
-        let texts = observe(&source, &ViewRequest::new(false, "", "", Vec::new()), OperationTexts::new())?;
+        let texts = observe(&source, &SelectionQuery::default(), OperationTexts::new())?;
         match texts.is_full() {
             true => Err(AnswerError::new(422, "the captures are too large to compare")),
             false => Ok(texts),
@@ -99,27 +104,15 @@ pub(super) fn compare(view: &View, request: &ViewRequest) -> Result<Answer, Answ
 }
 
 fn diagram(source: &Source, request: &ViewRequest) -> Result<Diagram, AnswerError> {
-    let query = request.selection()?;
-    Ok(observe(source, request, DiagramBuilder::new(&query.filter, false))?.finish())
+    // The builder itself draws the operations that a filter selects.
+    let SelectionQuery { filter, conversation, .. } = request.selection()?;
+    let of_conversation = SelectionQuery { conversation, ..SelectionQuery::default() };
+    Ok(observe(source, &of_conversation, DiagramBuilder::new(&filter, false))?.finish())
 }
 
-/// Passes everything in a source to an observer.
-fn observe<O: Observer>(source: &Source, request: &ViewRequest, observer: O) -> Result<O, AnswerError> {
-    let mut sink = ObserverSink::new(observer);
-    let mut streams = Streams::new(FrameLimits::default());
-    let mut error = None;
-    let conversation = request.parameter("conversation").filter(|name| !name.is_empty());
-    wire_entries(source.index(), conversation, &mut |entry| match streams.entry(&entry, &mut sink) {
-        Ok(goes_on) => goes_on,
-        Err(failure) => {
-            error = Some(failure);
-            false
-        }
-    });
-    match error.map_or_else(|| streams.finish(&mut sink), Err) {
-        Ok(()) => Ok(sink.finish()),
-        Err(error) => Err(AnswerError::new(500, error)),
-    }
+/// Passes what a query selects of a source to an observer.
+fn observe<O: Observer>(source: &Source, query: &SelectionQuery, observer: O) -> Result<O, AnswerError> {
+    observe_selection(source.index(), query, observer).map_err(|error| AnswerError::new(500, error))
 }
 
 /// The maximum number of operations in a comparison, and of differences of one operation.

@@ -1,19 +1,33 @@
 //! The findings of a capture, by check, each with its places.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use barewire_proto::json::{Json, Kind};
 use serde_json::{Value, json};
 
 use super::answer::{Answer, AnswerError};
+use super::query::ViewRequest;
 use crate::check::Finding;
 use crate::index::{IndexData, IndexedCapture, KeptFinding};
 
-/// `findings`: the findings so far.
-pub(super) fn findings(index: &IndexedCapture) -> Result<Answer, AnswerError> {
+/// `findings`: the findings so far; with a filter or a conversation, those of the frames that they select.
+pub(super) fn findings(index: &IndexedCapture, request: &ViewRequest) -> Result<Answer, AnswerError> {
+    let query = request.selection()?;
+    let is_selection = query.filter.is_set() || query.conversation.is_some();
+    let selected = is_selection.then(|| index.select_all(&query));
     let data = index.data();
+    let frames: Option<HashSet<u64>> = selected.map(|rows| {
+        let frame_of = |row: u32| data.entries.get(row as usize).map(|entry| u64::from(entry.frame));
+        rows.into_iter().filter_map(frame_of).collect()
+    });
+    let is_selected = |kept: &&KeptFinding| {
+        let frame = kept.finding.location.frame;
+        frames.as_ref().is_none_or(|frames| frame.is_some_and(|frame| frames.contains(&frame)))
+    };
     let mut groups: BTreeMap<(std::cmp::Reverse<u8>, &str), Vec<&KeptFinding>> = BTreeMap::new();
-    for kept in &data.findings.list {
+    let mut count = 0;
+    for kept in data.findings.list.iter().filter(is_selected) {
+        count += 1;
         let severity = std::cmp::Reverse(kept.finding.severity() as u8);
         groups.entry((severity, kept.finding.check.id)).or_default().push(kept);
     }
@@ -24,7 +38,8 @@ pub(super) fn findings(index: &IndexedCapture) -> Result<Answer, AnswerError> {
             group(&kept[0].finding, kept.len(), places)
         })
         .collect();
-    Answer::json(&json!({"total": data.findings.total, "kept": data.findings.list.len(), "groups": groups}))
+    let total = if is_selection { count } else { data.findings.total };
+    Answer::json(&json!({"total": total, "kept": count, "groups": groups}))
 }
 
 /// Returns a finding of a frame, as a group with one place.

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::answer::{Answer, AnswerError};
 use super::copy::copies;
 use super::findings::{finding_of_frame, pointer_place};
-use super::rows::{latency, role, row, with_preview};
+use super::listed_schemas::{ListedMismatch, ToolMessage};
+use super::rows::{Previewed, latency, role, row, with_preview};
 use super::tree::{lossy, message_nodes, no_frame, whole_characters};
 use crate::frames::WireFrame;
 use crate::index::{EntryKind, EntryRecord, IndexData, IndexedCapture, Span};
@@ -39,14 +40,20 @@ pub(super) fn frame(index: &IndexedCapture, number: u64) -> Result<Answer, Answe
     if !entry.text.is_kept() {
         explanation = "The text of the frame was not kept: it was too long, or there was no room.".to_owned();
     }
-    let row = with_preview(index, parts.row, entry.text);
+    let row = with_preview(index, parts.row, &parts.previewed);
     let elements: Vec<Value> =
-        parts.elements.into_iter().map(|(value, text)| with_preview(index, value, text)).collect();
-    let schema: Vec<Value> = parts
+        parts.elements.into_iter().map(|(value, text)| with_preview(index, value, &text)).collect();
+    let mut schema: Vec<Value> = parts
         .paths
         .iter()
         .map(|(path, message)| json!({"at": pointer_place(&bytes, path), "path": path, "message": message}))
         .collect();
+    for ListedMismatch { path, at, message } in parts.tools.iter().filter_map(|tool| tool.mismatch(index, &bytes)) {
+        // A finding says so already.
+        if !schema.iter().any(|it| it["at"] == at || it["path"].as_str().is_some_and(|known| path.starts_with(known))) {
+            schema.push(json!({"at": at, "path": path, "message": message}));
+        }
+    }
     let http = parts.heads.map(|(request, response)| heads(index, request, response));
     let copies = copies(&bytes, &parts.copied, http.as_ref());
     let kind = entry.kind.as_str();
@@ -67,11 +74,14 @@ pub(super) fn frame(index: &IndexedCapture, number: u64) -> Result<Answer, Answe
 struct Parts {
     entry: EntryRecord,
     row: Value,
+    previewed: Previewed,
     detail: Option<String>,
-    elements: Vec<(Value, Span)>,
+    elements: Vec<(Value, Previewed)>,
     findings: Vec<Value>,
     /// The members at fault, and what is wrong with them.
     paths: Vec<(String, String)>,
+    /// The messages about calls of tools.
+    tools: Vec<ToolMessage>,
     operation: Value,
     heads: Option<(Span, Span)>,
     next: Option<u64>,
@@ -91,9 +101,10 @@ impl Parts {
         let data = index.data();
         let at = data.frame(number).ok_or_else(|| no_frame(number))?;
         let entry = data.entries[at as usize].clone();
-        let (row_value, _) = row(&data, at, 0);
+        let (row_value, previewed) = row(&data, at, 0);
         let elements = u32::from(entry.elements).min(MAX_ELEMENTS);
-        let elements = (at + 1..=at + elements).filter(|row| (*row as usize) < data.entries.len());
+        let last = at + elements;
+        let elements = (at + 1..=last).filter(|row| (*row as usize) < data.entries.len());
         let elements: Vec<_> = elements.map(|element| row(&data, element, 1)).collect();
         let findings = data.findings.of_frame(number).map(finding_of_frame).collect();
         let paths = data.findings.of_frame(number).filter_map(|it| {
@@ -105,10 +116,12 @@ impl Parts {
         let method = data.names.get(entry.method).unwrap_or_default().to_owned();
         Ok(Self {
             row: row_value,
+            previewed,
             detail: data.names.get(entry.detail).map(str::to_owned),
             elements,
             findings,
             paths,
+            tools: ToolMessage::of(&data, at..=last),
             operation: operation(&data, entry.operation),
             heads: exchange.map(|it| (it.request, it.response)),
             next: Some(number + 1).filter(|next| data.frame(*next).is_some()),

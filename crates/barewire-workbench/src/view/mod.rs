@@ -19,8 +19,10 @@ mod export;
 mod findings;
 mod frame;
 mod inlined;
+mod listed_schemas;
 mod meaning;
 mod page_file;
+mod preview;
 mod query;
 mod routes;
 mod rows;
@@ -30,7 +32,6 @@ mod stats;
 pub mod taps;
 mod timeline;
 mod tree;
-mod wire_entries;
 
 use std::sync::Arc;
 
@@ -72,7 +73,7 @@ impl View {
     /// Returns one HTML file that shows what a filter selects of a source, which must be one of this view and be read
     /// whole. The file needs nothing else, and says what did not fit into it.
     pub fn page_file(&self, source: &Source, filter: &str) -> Result<String, AnswerError> {
-        page_file::page_file(self, source, filter)
+        page_file::page_file(self, source, filter, "")
     }
 
     /// Returns all sources.

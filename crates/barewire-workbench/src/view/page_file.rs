@@ -10,34 +10,44 @@ use super::query::ViewRequest;
 use super::sources::Source;
 use super::{View, inlined, routes};
 
-/// Returns the file with the rows that a filter selects. The source must be read whole.
-pub(super) fn page_file(view: &View, source: &Source, filter: &str) -> Result<String, AnswerError> {
-    let collected = CollectedAnswers { view, source, notes: Vec::new() };
-    Ok(inlined::page(&collected.data(filter)?))
+/// Returns the file with what a filter selects of a conversation, or of all of them if its name is empty. The source
+/// must be read whole.
+pub(super) fn page_file(view: &View, source: &Source, filter: &str, conversation: &str) -> Result<String, AnswerError> {
+    let selection = format!("filter={}&conversation={}", encoded(filter), encoded(conversation));
+    let collected = CollectedAnswers { view, source, filter, conversation, selection, notes: Vec::new() };
+    Ok(inlined::page(&collected.data()?))
 }
 
 /// Asks for everything that the page in the file may show.
 struct CollectedAnswers<'a> {
     view: &'a View,
     source: &'a Source,
+    filter: &'a str,
+    conversation: &'a str,
+    /// The filter and the conversation as the parameters of a request.
+    selection: String,
     /// What the file does not contain.
     notes: Vec<String>,
 }
 
 impl CollectedAnswers<'_> {
-    fn data(mut self, filter: &str) -> Result<String, AnswerError> {
-        let rows = self.rows(filter)?;
+    fn data(mut self) -> Result<String, AnswerError> {
+        let rows = self.rows()?;
         let frames = self.frames(&rows);
         let words = self.words(&rows);
-        let (timeline, stats, findings) =
-            (self.ask("timeline", "")?, self.ask("stats", "")?, self.ask("findings", "")?);
+        let ask = |path| self.ask(path, &self.selection);
+        let (timeline, stats, findings) = (ask("timeline")?, ask("stats")?, ask("findings")?);
         let mut source = self.source.json();
+        self.note_selection();
+        if let (false, Some(conversations)) = (self.conversation.is_empty(), source["conversations"].as_array_mut()) {
+            conversations.retain(|it| it["name"] == self.conversation);
+        }
         (source["state"], source["drivable"], source["progress"]) = (json!("complete"), json!(false), Value::Null);
         let sources = json!({ "redacted": self.view.state().is_redacted, "sources": [source] });
         let id = self.source.id().to_string();
         let program = concat!("barewire ", env!("CARGO_PKG_VERSION"));
         let facts = json!({
-            "format": 1, "program": program, "exported": null, "sources": sources, "source": id, "filter": filter,
+            "format": 1, "program": program, "exported": null, "sources": sources, "source": id, "filter": self.filter,
             "notes": self.notes, "rows": rows, "timeline": timeline, "stats": stats, "findings": findings, "words": words,
         });
         let mut data = facts.to_string();
@@ -45,6 +55,16 @@ impl CollectedAnswers<'_> {
         data.pop();
         let _ = write!(data, ",\"frames\":{frames}}}");
         Ok(data)
+    }
+
+    /// Notes that the file does not have everything.
+    fn note_selection(&mut self) {
+        let filter = (!self.filter.trim().is_empty()).then(|| format!("the filter {} selects", self.filter.trim()));
+        let conversation = (!self.conversation.is_empty()).then(|| format!("is in {}", self.conversation));
+        let selected: Vec<String> = filter.into_iter().chain(conversation).collect();
+        if !selected.is_empty() {
+            self.notes.push(format!("This file has only what {}.", selected.join(" and ")));
+        }
     }
 
     /// Returns the answer to a request about the source, as the page would get it.
@@ -56,10 +76,10 @@ impl CollectedAnswers<'_> {
         }
     }
 
-    fn rows(&mut self, filter: &str) -> Result<Vec<Value>, AnswerError> {
+    fn rows(&mut self) -> Result<Vec<Value>, AnswerError> {
         let mut rows = Vec::new();
         loop {
-            let query = format!("filter={}&from={}&count=500", encoded(filter), rows.len());
+            let query = format!("{}&from={}&count=500", self.selection, rows.len());
             let mut answer = self.ask("rows", &query)?;
             let (total, is_final) = (answer["total"].as_u64().unwrap_or(0), answer["final"] == true);
             if let Value::Array(more) = answer["rows"].take() {

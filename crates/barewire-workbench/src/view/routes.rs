@@ -20,7 +20,7 @@ const SOURCE_ROUTES: &[(&[&str], SourceRoute)] = &[
     (&["frame", "*", "text"], |source, number, request| tree::text(source.index(), number, request)),
     (&["timeline"], |source, _, request| timeline::timeline(source.index(), request)),
     (&["stats"], |source, _, request| stats::stats(source.index(), request)),
-    (&["findings"], |source, _, _| findings::findings(source.index())),
+    (&["findings"], |source, _, request| findings::findings(source.index(), request)),
 ];
 
 /// Answers a request, which has passed all checks.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::answer::{Answer, AnswerError};
+use super::preview::{PREVIEWED, preview};
 use super::query::ViewRequest;
 use crate::index::{EntryKind, EntryRecord, Flags, IndexData, IndexedCapture, RowOutcome, Span, Time};
 use crate::rows::{MessageRelation, OperationFacts, Role};
@@ -17,11 +18,11 @@ pub(super) fn rows(index: &IndexedCapture, request: &ViewRequest) -> Result<Answ
     let count = request.number("count")?.unwrap_or(100).min(MAX_ROWS);
     let selected = index.select(&query);
     let rows = selected.rows(from, count);
-    let mut shown: Vec<(Value, Span)> = {
+    let mut shown: Vec<(Value, Previewed)> = {
         let data = index.data();
         rows.iter().map(|it| row(&data, it.row, u8::from(it.is_child))).collect()
     };
-    let rows: Vec<Value> = shown.iter_mut().map(|(value, text)| with_preview(index, value.take(), *text)).collect();
+    let rows: Vec<Value> = shown.iter_mut().map(|(value, text)| with_preview(index, value.take(), text)).collect();
     Answer::json(&json!({
         "total": selected.total, "final": selected.is_final, "scanned": selected.scanned, "from": from, "rows": rows,
     }))
@@ -65,8 +66,16 @@ pub(super) fn near(index: &IndexedCapture, request: &ViewRequest) -> Result<Answ
     Answer::json(&json!({"index": (selected.total > 0).then_some(place)}))
 }
 
-/// Returns a row without its preview, and the place of the text that the preview is made of.
-pub(super) fn row(data: &IndexData, row: u32, depth: u8) -> (Value, Span) {
+/// What a preview is made of.
+pub(super) struct Previewed {
+    kind: EntryKind,
+    /// The method of the message or, for a response, that of the request it answers.
+    method: Option<String>,
+    text: Span,
+}
+
+/// Returns a row without its preview, and what the preview is made of.
+pub(super) fn row(data: &IndexData, row: u32, depth: u8) -> (Value, Previewed) {
     let entry = &data.entries[row as usize];
     let name = |number| data.names.get(number);
     let operation = data.operation(entry.operation);
@@ -103,13 +112,13 @@ pub(super) fn row(data: &IndexData, row: u32, depth: u8) -> (Value, Span) {
         "children": children, "depth": depth, "bad": entry.flags.has(Flags::BAD) || entry.flags.has(Flags::FAILURE),
         "findings": findings, "redacted": entry.flags.has(Flags::REDACTED),
     });
-    (value, entry.text)
+    (value, Previewed { kind: entry.kind, method: method.map(str::to_owned), text: entry.text })
 }
 
-/// Adds the beginning of the text to a row.
-pub(super) fn with_preview(index: &IndexedCapture, mut value: Value, text: Span) -> Value {
-    let bytes = index.spool().read(text, 0, PREVIEW_BYTES);
-    value["preview"] = json!(shown(&bytes, PREVIEW));
+/// Adds the preview of the text to a row.
+pub(super) fn with_preview(index: &IndexedCapture, mut value: Value, previewed: &Previewed) -> Value {
+    let bytes = index.spool().read(previewed.text, 0, PREVIEWED);
+    value["preview"] = json!(preview(previewed.kind, previewed.method.as_deref(), &bytes));
     value
 }
 
@@ -188,6 +197,3 @@ const MAX_ROWS: usize = 500;
 const MAX_FINDINGS: usize = 20;
 /// The maximum width of an id.
 const MAX_ID: usize = 40;
-/// The maximum width of a preview, and the number of bytes that it is made of.
-const PREVIEW: usize = 200;
-const PREVIEW_BYTES: usize = 640;

@@ -7,21 +7,25 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, AnswerError};
 use super::query::ViewRequest;
-use super::rows::seconds;
+use super::rows::{operations_of, seconds};
 use crate::index::{EntryKind, IndexedCapture, OperationState};
 
-/// `stats`: latencies by method, and the traffic over time.
+/// `stats`: latencies by method, and the traffic over time, of what a filter and a conversation select.
 pub(super) fn stats(index: &IndexedCapture, request: &ViewRequest) -> Result<Answer, AnswerError> {
     let query = request.selection()?;
     let wanted = query.conversation.as_deref();
     let mut methods: BTreeMap<String, MethodTimes> = BTreeMap::new();
+    let rows = query.filter.is_set().then(|| index.select_all(&query));
     let data = index.data();
+    let operations = rows.as_ref().map(|rows| operations_of(&data, rows));
+    let is_selected = |number: u32| operations.as_ref().is_none_or(|selected| selected.contains_key(&number));
     let conversation = wanted.map(|name| data.conversation(name));
     let is_wanted = |number: u32| conversation.is_none_or(|wanted| wanted == Some(number));
     let (first, last) = (seconds(data.totals.first).unwrap_or(0.0), seconds(data.totals.last).unwrap_or(0.0));
     let mut traffic = Traffic::new(first, last);
     let mut by_number: BTreeMap<u32, MethodTimes> = BTreeMap::new();
-    for operation in data.operations.from(0).filter(|it| is_wanted(it.conversation)) {
+    let wanted = (1..).zip(data.operations.from(0));
+    for (_, operation) in wanted.filter(|(number, it)| is_wanted(it.conversation) && is_selected(*number)) {
         let times = by_number.entry(operation.method).or_default();
         times.count += 1;
         times.errors += u64::from(operation.state.is_failure());
@@ -42,9 +46,12 @@ pub(super) fn stats(index: &IndexedCapture, request: &ViewRequest) -> Result<Ans
     loop {
         let data = index.data();
         let mut count = 0;
-        for entry in data.entries.from(at).take(ROWS_AT_ONCE) {
+        for (row, entry) in (at..).zip(data.entries.from(at).take(ROWS_AT_ONCE)) {
             count += 1;
-            let is_frame = entry.kind != EntryKind::Event && entry.element == 0;
+            let is_listed = || {
+                rows.as_ref().is_none_or(|rows| u32::try_from(row).is_ok_and(|row| rows.binary_search(&row).is_ok()))
+            };
+            let is_frame = entry.kind != EntryKind::Event && entry.element == 0 && is_listed();
             let Some(time) = entry.time.seconds().filter(|_| is_frame && is_wanted(entry.conversation)) else {
                 continue;
             };

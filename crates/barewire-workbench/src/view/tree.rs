@@ -124,7 +124,7 @@ fn node(key: Option<&str>, index: Option<usize>, value: Json<'_>, at: usize, mea
 }
 
 /// Returns the end of the value that begins at an offset. The caller parses the value, so brackets need not fit.
-fn value_end(text: &[u8], at: usize) -> usize {
+pub(super) fn value_end(text: &[u8], at: usize) -> usize {
     let mut depth = 0_usize;
     let mut place = at;
     while let Some(byte) = text.get(place) {
@@ -145,7 +145,7 @@ fn value_end(text: &[u8], at: usize) -> usize {
 }
 
 /// Returns the place of the quote that ends a string.
-fn string_end(text: &[u8], at: usize) -> usize {
+pub(super) fn string_end(text: &[u8], at: usize) -> usize {
     let mut place = at + 1;
     while let Some(byte) = text.get(place) {
         match byte {

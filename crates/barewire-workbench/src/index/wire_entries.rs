@@ -10,25 +10,27 @@ use barewire_proto::transcript::{
     Bytes, Channel, End, Entry, Event, Framing, Header, Marks, Note, Stream, Truncated, VERSION, Word, read_line,
 };
 
-use crate::index::{EntryKind, EntryRecord, Flags, IndexedCapture};
+use super::IndexedCapture;
+use super::exported::ExportedRows;
+use super::record::{EntryKind, EntryRecord, Flags};
 
-/// Passes the entries of a conversation, or of all of them, to a function, until it returns `false`.
-pub(super) fn wire_entries(
+/// Passes the entries of rows, or of all of them, to a function, each with its row if it has one, until it returns
+/// `false`.
+pub(crate) fn wire_entries(
     index: &IndexedCapture,
-    conversation: Option<&str>,
-    take: &mut dyn FnMut(Entry) -> bool,
+    only: Option<&ExportedRows>,
+    take: &mut dyn FnMut(Option<usize>, Entry) -> bool,
 ) -> bool {
     let mut writer = EntryWriter { index, channels: HashMap::new(), entries: Vec::new() };
-    let (wanted, started, count) = {
+    let (started, count) = {
         let data = index.data();
-        let wanted = conversation.map(|name| data.conversation(name).unwrap_or(u32::MAX));
-        (wanted, data.totals.started.clone(), data.entries.len())
+        (data.totals.started.clone(), data.entries.len())
     };
     let fact = started.and_then(|started| Some((Word::new("started")?, started.into_bytes())));
-    if !take(Entry::Header(Header { version: VERSION, facts: fact.into_iter().collect() })) {
+    if !take(None, Entry::Header(Header { version: VERSION, facts: fact.into_iter().collect() })) {
         return false;
     }
-    for row in 0..count {
+    for row in (0..count).filter(|row| only.is_none_or(|rows| rows.has(*row))) {
         let (entry, channel, word) = {
             let data = index.data();
             let entry = data.entries[row].clone();
@@ -36,16 +38,16 @@ pub(super) fn wire_entries(
             let (channel, word) = (name(entry.channel), name(entry.method));
             (entry, channel, word)
         };
-        if entry.element > 0 || wanted.is_some_and(|wanted| wanted != entry.conversation) {
+        if entry.element > 0 {
             continue;
         }
         writer.row(&entry, &channel, &word);
-        if !writer.entries.drain(..).all(&mut *take) {
+        if !writer.entries.drain(..).all(|entry| take(Some(row), entry)) {
             return false;
         }
     }
     writer.finish();
-    writer.entries.drain(..).all(take)
+    writer.entries.drain(..).all(|entry| take(None, entry))
 }
 
 /// Makes entries of rows.
