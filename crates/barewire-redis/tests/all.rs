@@ -6,6 +6,7 @@ mod copies;
 mod faults;
 mod load;
 mod nodes;
+mod redis_cluster;
 mod redis_server;
 mod speed;
 mod store;

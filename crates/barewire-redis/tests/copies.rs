@@ -18,15 +18,15 @@ use crate::redis_server::{RedisServer, patient};
 use crate::wire::{Events, Wire, call};
 
 /// A node in this process, with a connection of its own to Redis.
-struct Node {
+pub(crate) struct Node {
     addr: SocketAddr,
-    handle: ServerHandle,
+    pub(crate) handle: ServerHandle,
     running: JoinHandle<()>,
 }
 
 /// What the handlers of all nodes do.
 #[derive(Clone, Default)]
-struct Handlers {
+pub(crate) struct Handlers {
     running: Arc<AtomicUsize>,
     release: Arc<Notify>,
 }
@@ -73,8 +73,8 @@ impl Handlers {
 }
 
 impl Node {
-    async fn start(redis: &RedisServer, server: Server, set: impl FnOnce(HttpBuilder) -> HttpBuilder) -> Self {
-        let store = patient().connect(&redis.url()).await.expect("the server runs");
+    async fn start(url: &str, server: Server, set: impl FnOnce(HttpBuilder) -> HttpBuilder) -> Self {
+        let store = patient().connect(url).await.expect("the server runs");
         let handle = server.handle();
         let http = set(server.http().health().metrics("/metrics").cluster(store));
         let listener = http.bind("127.0.0.1:0").await.expect("a free port");
@@ -83,25 +83,25 @@ impl Node {
     }
 
     /// Starts two nodes with these limits.
-    async fn two(redis: &RedisServer, handlers: &Handlers, limits: &HttpLimits) -> [Self; 2] {
-        let start = || Self::start(redis, handlers.server(), |http| http.limits(limits.clone()));
+    pub(crate) async fn two(url: &str, handlers: &Handlers, limits: &HttpLimits) -> [Self; 2] {
+        let start = || Self::start(url, handlers.server(), |http| http.limits(limits.clone()));
         [start().await, start().await]
     }
 
-    async fn connect(&self) -> Wire {
+    pub(crate) async fn connect(&self) -> Wire {
         Wire::to(self.addr).await
     }
 
-    async fn ask(&self, headers: &[&str], message: &Value) -> u16 {
+    pub(crate) async fn ask(&self, headers: &[&str], message: &Value) -> u16 {
         self.connect().await.ask(headers, message).await.status()
     }
 
-    async fn echo(&self, headers: &[&str]) -> u16 {
+    pub(crate) async fn echo(&self, headers: &[&str]) -> u16 {
         self.ask(headers, &call(1, "echo", json!({}))).await
     }
 
     /// Opens the GET stream of a session, or goes on after an event.
-    async fn get(&self, session: &str, after: Option<&str>) -> Events {
+    pub(crate) async fn get(&self, session: &str, after: Option<&str>) -> Events {
         let mut wire = self.connect().await;
         let after = after.map(|id| format!("Last-Event-ID: {id}"));
         let headers: Vec<&str> = [session].into_iter().chain(after.as_deref()).collect();
@@ -110,7 +110,7 @@ impl Node {
     }
 
     /// Returns the number of sessions of which there is a copy.
-    async fn copies(&self) -> usize {
+    pub(crate) async fn copies(&self) -> usize {
         let mut wire = self.connect().await;
         wire.request("GET /metrics", &["Host: localhost"], "").await;
         let metrics = wire.answer().await.body;
@@ -118,7 +118,7 @@ impl Node {
         line.expect("the metric").parse().expect("a number")
     }
 
-    async fn until_copies(&self, count: usize) {
+    pub(crate) async fn until_copies(&self, count: usize) {
         eventually(&format!("there are {count} copies"), async || self.copies().await == count).await;
     }
 }
@@ -129,7 +129,7 @@ impl Drop for Node {
     }
 }
 
-async fn eventually(what: &str, holds: impl AsyncFn() -> bool) {
+pub(crate) async fn eventually(what: &str, holds: impl AsyncFn() -> bool) {
     let waited = async {
         while !holds().await {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -138,14 +138,14 @@ async fn eventually(what: &str, holds: impl AsyncFn() -> bool) {
     tokio::time::timeout(Duration::from_secs(60), waited).await.unwrap_or_else(|_| panic!("not in time: {what}"));
 }
 
-fn limits(sessions: usize, session_copy_idle: Duration) -> HttpLimits {
+pub(crate) fn limits(sessions: usize, session_copy_idle: Duration) -> HttpLimits {
     let mut limits = HttpLimits::default();
     (limits.sessions, limits.session_copy_idle) = (sessions, session_copy_idle);
     limits
 }
 
 /// A copy is dropped as soon as nothing uses it.
-const AT_ONCE: Duration = Duration::from_millis(20);
+pub(crate) const AT_ONCE: Duration = Duration::from_millis(20);
 
 /// No copy is dropped for being idle.
 const NEVER: Duration = Duration::from_secs(3600);
@@ -153,7 +153,7 @@ const NEVER: Duration = Duration::from_secs(3600);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn more_sessions_than_a_node_has_room_for_go_on_at_all_nodes() {
     let redis = RedisServer::start(&[]);
-    let nodes = Arc::new(Node::two(&redis, &Handlers::default(), &limits(ROOM, NEVER)).await);
+    let nodes = Arc::new(Node::two(&redis.url(), &Handlers::default(), &limits(ROOM, NEVER)).await);
     let mut sessions = Vec::new();
     for number in 0..10 * ROOM {
         sessions.push(nodes[number % 2].connect().await.initialize("2025-11-25", json!({})).await);
@@ -190,7 +190,7 @@ const ROOM: usize = 8;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_that_is_in_use_is_not_dropped() {
     let (redis, handlers) = (RedisServer::start(&[]), Handlers::default());
-    let nodes = Node::two(&redis, &handlers, &limits(2, NEVER)).await;
+    let nodes = Node::two(&redis.url(), &handlers, &limits(2, NEVER)).await;
     let mut sessions = Vec::new();
     for _ in 0..3 {
         sessions.push(nodes[1].connect().await.initialize("2025-11-25", json!({})).await);
@@ -217,7 +217,8 @@ async fn a_copy_comes_back_as_it_was() {
     let (redis, handlers) = (RedisServer::start(&[]), Handlers::default());
     let start = async || {
         let tokens = BearerTokens::new().token("ada", Principal::new("ada")).token("bob", Principal::new("bob"));
-        Node::start(&redis, handlers.server(), |http| http.limits(limits(100, AT_ONCE)).authenticate(tokens)).await
+        Node::start(&redis.url(), handlers.server(), |http| http.limits(limits(100, AT_ONCE)).authenticate(tokens))
+            .await
     };
     let nodes = [start().await, start().await];
     let copies = async |node: &Node| {
@@ -268,7 +269,7 @@ const BOB: &str = "Authorization: Bearer bob";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_that_the_client_has_not_read_are_there_when_the_copy_comes_back() {
     let (redis, handlers) = (RedisServer::start(&[]), Handlers::default());
-    let nodes = Node::two(&redis, &handlers, &limits(100, AT_ONCE)).await;
+    let nodes = Node::two(&redis.url(), &handlers, &limits(100, AT_ONCE)).await;
     let session = nodes[0].connect().await.initialize("2025-11-25", json!({})).await;
     let log = format!("barewire:{{session/{}}}/events", session.split_once(": ").expect("a header").1);
     let stored = || redis.command(&["LLEN", &log]);
@@ -302,7 +303,7 @@ async fn messages_that_the_client_has_not_read_are_there_when_the_copy_comes_bac
 }
 
 /// Returns the id of the next event that contains this text.
-async fn next_with(events: &mut Events, text: &str) -> String {
+pub(crate) async fn next_with(events: &mut Events, text: &str) -> String {
     loop {
         let event = events.next().await.expect("an event");
         if event.data.is_some_and(|data| data.contains(text)) {
@@ -314,7 +315,7 @@ async fn next_with(events: &mut Events, text: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_and_what_a_handler_has_kept_keep_the_copy() {
     let (redis, handlers) = (RedisServer::start(&[]), Handlers::default());
-    let nodes = Node::two(&redis, &handlers, &limits(100, AT_ONCE)).await;
+    let nodes = Node::two(&redis.url(), &handlers, &limits(100, AT_ONCE)).await;
     let open = async || nodes[0].connect().await.initialize("2025-11-25", json!({})).await;
     let (listening, kept) = (open().await, open().await);
     let mut events = nodes[0].get(&listening, None).await;
@@ -339,7 +340,7 @@ async fn a_stream_and_what_a_handler_has_kept_keep_the_copy() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_redis_is_away_no_copy_is_dropped() {
     let mut redis = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
-    let nodes = Node::two(&redis, &Handlers::default(), &limits(100, AT_ONCE)).await;
+    let nodes = Node::two(&redis.url(), &Handlers::default(), &limits(100, AT_ONCE)).await;
     let session = nodes[0].connect().await.initialize("2025-11-25", json!({})).await;
     let events = nodes[0].get(&session, None).await;
     redis.kill();
