@@ -6,10 +6,9 @@ use barewire::server::http::cluster::StoreError;
 use redis::{Value, cmd};
 
 use crate::RedisError;
-use crate::address::Address;
-use crate::connection::Connector;
+use crate::address::Target;
 use crate::keys::Keys;
-use crate::link::ServerLink;
+use crate::links::{Links, WRITE_CLUSTER_URL};
 use crate::node::Redis;
 use crate::tls::Tls;
 
@@ -64,18 +63,21 @@ impl RedisBuilder {
     }
 
     /// Connects to the server at a URL and joins the cluster. The URL is `redis://USER:PASSWORD@HOST:PORT/DATABASE`, or
-    /// begins with `rediss` for TLS. User, password, port and database may be left out.
+    /// begins with `rediss` for TLS. User, password, port and database may be left out. For a Redis Cluster, it is
+    /// `redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT`, or begins with `rediss-cluster`, and names one or more of
+    /// its servers.
     ///
     /// # Errors
     /// If the server cannot be used. The error says what to do.
     pub async fn connect(self, url: &str) -> Result<Redis, RedisError> {
         let keys = Keys::new(&self.prefix)?;
-        let address = Address::parse(url)?;
-        let tls = if address.is_tls { Some(Tls::trusting(self.certificate_authorities).await?) } else { None };
-        let link = ServerLink::open(Connector { address, tls, response_timeout: self.response_timeout }).await?;
-        check_server(&link, &keys).await?;
-        let server = link.connector().address.server();
-        Redis::join(link, keys).await.map_err(|error| match error {
+        let target = Target::parse(url)?;
+        let tls = if target.is_tls() { Some(Tls::trusting(self.certificate_authorities).await?) } else { None };
+        let is_cluster = matches!(target, Target::Cluster(_));
+        let links = Links::open(target, tls, self.response_timeout).await?;
+        check_server(&links, &keys, is_cluster).await?;
+        let server = links.connector().address.server();
+        Redis::join(links, keys).await.map_err(|error| match error {
             StoreError::Refused(why) => RedisError::Refused { server, why },
             error => RedisError::Unreachable { server, why: error.to_string() },
         })
@@ -83,7 +85,11 @@ impl RedisBuilder {
 }
 
 /// Checks that the server knows the commands that are needed, and warns if it may drop keys.
-async fn check_server(link: &ServerLink, keys: &Keys) -> Result<(), RedisError> {
+async fn check_server(links: &Links, keys: &Keys, is_cluster: bool) -> Result<(), RedisError> {
+    let link = links.at(&keys.last_number()).map_err(|error| RedisError::Unreachable {
+        server: links.connector().address.server(),
+        why: error.to_string(),
+    })?;
     let connection = link.connector().open(link.connector().response_timeout).await?;
     // Not everybody may ask for it.
     let info = match connection.query(&cmd("INFO")).await {
@@ -91,6 +97,15 @@ async fn check_server(link: &ServerLink, keys: &Keys) -> Result<(), RedisError> 
         _ => String::new(),
     };
     let fact = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    // A Redis Cluster of one server can be used as a server.
+    if fact("redis_mode") == Some("cluster")
+        && !is_cluster
+        && let Ok(Value::BulkString(info)) = connection.query(cmd("CLUSTER").arg("INFO")).await
+        && !String::from_utf8_lossy(&info).contains("cluster_size:1\r")
+    {
+        let server = link.connector().address.server();
+        return Err(RedisError::Refused { server, why: WRITE_CLUSTER_URL.into() });
+    }
     // GETEX is one of the commands that came with Redis 6.2.
     if let Err(error) = connection.query(cmd("GETEX").arg(keys.last_number()).arg("PERSIST")).await {
         let server = link.connector().address.server();

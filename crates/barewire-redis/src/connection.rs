@@ -15,9 +15,11 @@ use tokio::task::JoinHandle;
 
 use crate::RedisError;
 use crate::address::Address;
+use crate::links::WRITE_CLUSTER_URL;
 use crate::tls::Tls;
 
 /// Opens connections to one server.
+#[derive(Clone)]
 pub(crate) struct Connector {
     pub(crate) address: Address,
     /// `Some` if the address is one with TLS.
@@ -96,6 +98,9 @@ impl Connector {
                 RedisError::Unreachable { server, why }
             }
             (ErrorKind::Io | ErrorKind::Parse, _) => RedisError::Unreachable { server, why },
+            (ErrorKind::Server(ServerErrorKind::Moved), _) => {
+                RedisError::Refused { server, why: WRITE_CLUSTER_URL.into() }
+            }
             (ErrorKind::Server(ServerErrorKind::ReadOnly), _) => {
                 RedisError::Refused { server, why: "it is a replica; write the URL of its primary".into() }
             }

@@ -1,5 +1,6 @@
 //! The messages to a node: a stream that only the node reads.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use barewire::server::http::cluster::{MAX_UNREAD_MESSAGES, StoreError};
@@ -9,7 +10,8 @@ use tokio::sync::Mutex;
 
 use crate::connection::{Connection, short_reason};
 use crate::lease::millis;
-use crate::link::{ServerLink, is_away};
+use crate::link::{ServerLink, is_away, is_moved};
+use crate::links::Links;
 
 /// The messages to this node.
 pub(crate) struct Inbox {
@@ -18,8 +20,9 @@ pub(crate) struct Inbox {
 }
 
 struct Reader {
-    /// A connection of its own: a command that waits for messages would hold up all commands behind it.
-    connection: Option<Connection>,
+    /// A connection of its own, and the server that it leads to: a command that waits for messages would hold up all
+    /// commands behind it. All messages to a node are in one slot, so one connection is enough in a Redis Cluster too.
+    connection: Option<(Connection, Arc<ServerLink>)>,
     /// The entry that was returned last.
     last: EntryId,
     /// Whether this entry and those before it are still in the stream.
@@ -40,19 +43,19 @@ impl Inbox {
     }
 
     /// Creates the empty stream. Without it, messages to the node are dropped.
-    pub(crate) async fn create(&self, link: &ServerLink) -> Result<(), StoreError> {
+    pub(crate) async fn create(&self, links: &Links) -> Result<(), StoreError> {
         let mut commands = pipe();
         commands.atomic();
         commands.cmd("XADD").arg(&self.key).arg("*").arg(FIELD).arg("");
         commands.cmd("XTRIM").arg(&self.key).arg("MAXLEN").arg(0);
         commands.add_command(self.keep_command());
-        link.query_all(&commands).await.map(drop)
+        links.query_all(&self.key, &commands).await
     }
 
     /// Makes the stream outlive the node by a few minutes from now, and creates it if it is gone.
-    pub(crate) async fn keep(&self, link: &ServerLink) -> Result<(), StoreError> {
-        match link.query(&self.keep_command()).await? {
-            Value::Int(0) => self.create(link).await,
+    pub(crate) async fn keep(&self, links: &Links) -> Result<(), StoreError> {
+        match links.query(&self.key, &self.keep_command()).await? {
+            Value::Int(0) => self.create(links).await,
             _ => Ok(()),
         }
     }
@@ -63,22 +66,23 @@ impl Inbox {
         command
     }
 
-    pub(crate) async fn remove(&self, link: &ServerLink) -> Result<(), StoreError> {
-        link.query(cmd("UNLINK").arg(&self.key)).await.map(drop)
+    pub(crate) async fn remove(&self, links: &Links) -> Result<(), StoreError> {
+        links.query(&self.key, cmd("UNLINK").arg(&self.key)).await.map(drop)
     }
 
     /// Waits for messages. They stay in the stream until the next call, so nothing is lost if the future is dropped.
-    pub(crate) async fn receive(&self, link: &ServerLink) -> Result<Vec<Bytes>, StoreError> {
+    pub(crate) async fn receive(&self, links: &Links) -> Result<Vec<Bytes>, StoreError> {
         let mut reader = self.reader.lock().await;
         // The connection may have been closed while no call waited.
         let mut is_second_attempt = false;
         loop {
+            let link = links.at(&self.key)?;
             link.wait_connected(AWAY_PATIENCE).await?;
             let connection = match &reader.connection {
-                Some(connection) => connection.clone(),
-                None => {
-                    let opened = open(link).await?;
-                    reader.connection.insert(opened).clone()
+                Some((connection, server)) if Arc::ptr_eq(server, &link) => connection.clone(),
+                _ => {
+                    let opened = open(&link).await?;
+                    reader.connection.insert((opened, Arc::clone(&link))).0.clone()
                 }
             };
             match connection.query_all(&self.read_commands(&reader)).await {
@@ -95,6 +99,11 @@ impl Inbox {
                 Err(error) => {
                     reader.connection = None;
                     let why = short_reason(&error, READ_WAIT + link.connector().response_timeout);
+                    if is_moved(&error) && !is_second_attempt {
+                        is_second_attempt = true;
+                        links.key_moved(&self.key, why).await?;
+                        continue;
+                    }
                     if !is_away(&error) {
                         tokio::time::sleep(REFUSED_PAUSE).await;
                         return Err(StoreError::Refused(why));

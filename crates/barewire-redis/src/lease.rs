@@ -10,7 +10,7 @@ use barewire::server::http::cluster::{MAX_NODE, NODE_LEASE, StoreError};
 use redis::{Value, pipe};
 
 use crate::keys::Keys;
-use crate::link::ServerLink;
+use crate::links::Links;
 use crate::script::Script;
 
 /// The scripts for leases.
@@ -26,12 +26,12 @@ impl Leases {
     }
 
     /// Returns a number that no other node has. The node is among the nodes when its lease is renewed.
-    pub(crate) async fn claim(&self, link: &ServerLink, keys: &Keys) -> Result<u32, StoreError> {
+    pub(crate) async fn claim(&self, links: &Links, keys: &Keys) -> Result<u32, StoreError> {
         let start = random_number()?.to_string();
         let (max, lifetime) = (MAX_NODE.to_string(), millis(NODE_LEASE + LEASE_KEY_TIME).to_string());
         let leases = keys.leases();
         let arguments = [leases.as_bytes(), start.as_bytes(), max.as_bytes(), lifetime.as_bytes()];
-        let number = link.run(&self.claim, &[&keys.last_number()], &arguments).await?;
+        let number = links.run(&self.claim, &[&keys.last_number()], &arguments).await?;
         match number {
             Value::Int(number) => u32::try_from(number).ok().filter(|number| (1..=MAX_NODE).contains(number)),
             _ => None,
@@ -40,30 +40,30 @@ impl Leases {
     }
 
     /// Renews the lease of a node.
-    pub(crate) async fn renew(&self, link: &ServerLink, keys: &Keys, number: u32) -> Result<(), StoreError> {
+    pub(crate) async fn renew(&self, links: &Links, keys: &Keys, number: u32) -> Result<(), StoreError> {
         let times = [NODE_LEASE, LEASE_KEY_TIME, MAX_SILENCE, REMOVED_AFTER].map(|time| millis(time).to_string());
         let (leases, number) = (keys.leases(), number.to_string());
         let mut arguments = vec![leases.as_bytes(), number.as_bytes()];
         arguments.extend(times.iter().map(String::as_bytes));
-        link.run(&self.renew, &[&keys.nodes()], &arguments).await.map(drop)
+        links.run(&self.renew, &[&keys.nodes()], &arguments).await.map(drop)
     }
 
     /// Returns the numbers of the nodes that are alive.
-    pub(crate) async fn nodes(&self, link: &ServerLink, keys: &Keys) -> Result<Vec<u32>, StoreError> {
+    pub(crate) async fn nodes(&self, links: &Links, keys: &Keys) -> Result<Vec<u32>, StoreError> {
         let times = [NODE_LEASE, LEASE_KEY_TIME, MAX_SILENCE].map(|time| millis(time).to_string());
         let leases = keys.leases();
         let mut arguments = vec![leases.as_bytes()];
         arguments.extend(times.iter().map(String::as_bytes));
-        let nodes = link.run(&self.nodes, &[&keys.nodes()], &arguments).await?;
+        let nodes = links.run(&self.nodes, &[&keys.nodes()], &arguments).await?;
         redis::from_redis_value(nodes).map_err(|error| StoreError::Refused(error.to_string()))
     }
 
     /// Ends the lease of a node.
-    pub(crate) async fn leave(&self, link: &ServerLink, keys: &Keys, number: u32) -> Result<(), StoreError> {
+    pub(crate) async fn leave(&self, links: &Links, keys: &Keys, number: u32) -> Result<(), StoreError> {
         let mut commands = pipe();
         commands.cmd("SREM").arg(keys.nodes()).arg(number);
         commands.cmd("UNLINK").arg(format!("{}{number}", keys.leases()));
-        link.query_all(&commands).await.map(drop)
+        links.query_all(&keys.nodes(), &commands).await
     }
 }
 

@@ -23,12 +23,24 @@
 //! everything since the last snapshot. A replica that takes over can lack what was acknowledged shortly before, because
 //! Redis replicates asynchronously. Nodes that live on come back in all cases, with the numbers that they had.
 //!
-//! A Redis Cluster of several servers and Sentinel are not supported: the URL is that of one server, or of a proxy or a
-//! name that follows the primary. The keys are ready for Redis Cluster: those of one session have the same hash tag.
+//! Sentinel is not supported: the URL is that of one server, or of a proxy or a name that follows the primary.
+//!
+//! # Redis Cluster
+//!
+//! The URL of a Redis Cluster is `redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT` or, with TLS, begins with
+//! `rediss-cluster`. It names one or more of its servers, which know the others; all have the same user and password.
+//! The nodes must reach every server at the address that it announces.
+//!
+//! The keys of a session have the same hash tag, and so have those of a task and of all leases: each command, script
+//! and transaction touches one slot. A node has one connection to each primary, and another one to the primary that has
+//! the messages to it. If a replica takes the place of a primary, or slots have moved, the nodes follow. While a slot is
+//! being moved, commands about it fail as if the server were away. If a primary dies without a replica, only the
+//! sessions in its slots are away, provided that `cluster-require-full-coverage` is `no`.
 //!
 //! A user of an ACL needs the keys `PREFIX:*` and these commands:
 //! `+ping +get +getex +set +unlink +exists +incr +pttl +pexpire +sadd +srem +smembers +sismember +rpush +ltrim +lrange
-//! +xadd +xtrim +xread +getrange +eval +evalsha +multi +exec`. With `+info`, it is checked at the start whether keys are evicted.
+//! +xadd +xtrim +xread +getrange +eval +evalsha +multi +exec`, and `+cluster|slots` with a Redis Cluster. With `+info`,
+//! it is checked at the start whether keys are evicted.
 //!
 //! # Keys
 //!
@@ -58,8 +70,10 @@ mod inbox;
 mod keys;
 mod lease;
 mod link;
+mod links;
 mod node;
 mod script;
+mod slots;
 mod store;
 mod tls;
 

@@ -1,4 +1,5 @@
-//! The connection that all calls share: a command -> its answer, or at once the reason why there is no connection.
+//! The connection to a server that all calls share: a command -> its answer, or at once the reason why there is no
+//! connection.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,33 +34,53 @@ enum LinkState {
     },
 }
 
+/// What is sent to a server.
+#[derive(Clone, Copy)]
+pub(crate) enum Request<'a> {
+    Command(&'a Cmd),
+    /// Several commands at once. Their answer is an array.
+    Commands(&'a Pipeline),
+    /// A script with its keys and arguments.
+    Script(&'a Script, &'a [&'a str], &'a [&'a [u8]]),
+}
+
+/// The reason why a server did not do what it was asked to.
+pub(crate) enum LinkError {
+    /// Another server of the Redis Cluster has the keys.
+    Moved(String),
+    Store(StoreError),
+}
+
 impl ServerLink {
-    pub(crate) async fn open(connector: Connector) -> Result<Self, RedisError> {
+    /// Opens a connection. `lost` is told when it is lost.
+    pub(crate) async fn open(connector: Connector, lost: Arc<Notify>) -> Result<Self, RedisError> {
         let connection = connector.open(connector.response_timeout).await?;
         let state = watch::Sender::new(LinkState::Connected { connection, attempt: 0 });
-        Ok(Self { connector, state, lost: Arc::default() })
+        Ok(Self { connector, state, lost })
+    }
+
+    /// Opens a connection as [`Self::open`] does. If that fails, the server is away.
+    pub(crate) async fn open_or_away(connector: Connector, lost: Arc<Notify>) -> Self {
+        let state = match connector.open(connector.response_timeout).await {
+            Ok(connection) => LinkState::Connected { connection, attempt: 0 },
+            Err(error) => LinkState::Away { why: error.to_string().into(), since: Instant::now(), attempt: 0 },
+        };
+        Self { connector, state: watch::Sender::new(state), lost }
     }
 
     pub(crate) fn connector(&self) -> &Connector {
         &self.connector
     }
 
-    /// Sends a command, and returns its answer.
-    pub(crate) async fn query(&self, command: &Cmd) -> Result<Value, StoreError> {
-        let (connection, attempt) = self.connected()?;
-        connection.query(command).await.map_err(|error| self.failed(attempt, &error))
-    }
-
-    /// Sends several commands at once, and returns their answers.
-    pub(crate) async fn query_all(&self, commands: &Pipeline) -> Result<Vec<Value>, StoreError> {
-        let (connection, attempt) = self.connected()?;
-        connection.query_all(commands).await.map_err(|error| self.failed(attempt, &error))
-    }
-
-    /// Runs a script.
-    pub(crate) async fn run(&self, script: &Script, keys: &[&str], arguments: &[&[u8]]) -> Result<Value, StoreError> {
-        let (connection, attempt) = self.connected()?;
-        run(&connection, script, keys, arguments).await.map_err(|error| self.failed(attempt, &error))
+    /// Sends a request, and returns its answer.
+    pub(crate) async fn send(&self, request: Request<'_>) -> Result<Value, LinkError> {
+        let (connection, attempt) = self.connected().map_err(LinkError::Store)?;
+        let answer = match request {
+            Request::Command(command) => connection.query(command).await,
+            Request::Commands(commands) => connection.query_all(commands).await.map(Value::Array),
+            Request::Script(script, keys, arguments) => run(&connection, script, keys, arguments).await,
+        };
+        answer.map_err(|error| self.failed(attempt, &error))
     }
 
     pub(crate) fn is_away(&self) -> bool {
@@ -109,13 +130,18 @@ impl ServerLink {
     }
 
     /// Says what the error of a command means for its caller. If the server is away, so is the link.
-    fn failed(&self, attempt: u64, error: &redis::RedisError) -> StoreError {
+    fn failed(&self, attempt: u64, error: &redis::RedisError) -> LinkError {
         let why = short_reason(error, self.connector.response_timeout);
-        if !is_away(error) {
-            return StoreError::Refused(why);
+        match (is_moved(error), is_away(error)) {
+            (true, _) => LinkError::Moved(why),
+            // This server is there, but its cluster is not, or is moving the keys.
+            (false, true) if is_of_cluster(error) => LinkError::Store(StoreError::Away(why)),
+            (false, true) => {
+                self.lose(attempt, &why);
+                LinkError::Store(StoreError::Away(why))
+            }
+            (false, false) => LinkError::Store(StoreError::Refused(why)),
         }
-        self.lose(attempt, &why);
-        StoreError::Away(why)
     }
 
     fn lose(&self, of_attempt: u64, why: &str) {
@@ -170,9 +196,24 @@ pub(crate) fn is_away(error: &redis::RedisError) -> bool {
             ServerErrorKind::BusyLoading
             | ServerErrorKind::MasterDown
             | ServerErrorKind::ClusterDown
-            | ServerErrorKind::TryAgain,
+            | ServerErrorKind::TryAgain
+            | ServerErrorKind::Ask,
         ) => true,
         // A password that was changed, and a server that is busy with a script of another client.
         _ => matches!(error.code(), Some("NOAUTH" | "BUSY")),
     }
+}
+
+/// Whether another server of the Redis Cluster has the keys of a command. In a transaction, the error of its end can be
+/// the only one.
+pub(crate) fn is_moved(error: &redis::RedisError) -> bool {
+    matches!(error.kind(), ErrorKind::Server(ServerErrorKind::Moved))
+        || (matches!(error.kind(), ErrorKind::Server(ServerErrorKind::ExecAbort))
+            && format!("{error}").contains("MOVED"))
+}
+
+/// Whether a server of a Redis Cluster serves, but not these keys for the moment.
+fn is_of_cluster(error: &redis::RedisError) -> bool {
+    let kind = error.kind();
+    matches!(kind, ErrorKind::Server(ServerErrorKind::ClusterDown | ServerErrorKind::TryAgain | ServerErrorKind::Ask))
 }

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use crate::inbox::Inbox;
 use crate::keys::Keys;
 use crate::lease::Leases;
-use crate::link::ServerLink;
+use crate::links::Links;
 use crate::script::Script;
 use crate::store::REPLACE;
 use crate::{RedisBuilder, RedisError};
@@ -28,7 +28,7 @@ pub struct Redis {
 /// What the calls and the task share.
 pub(crate) struct Shared {
     pub(crate) number: u32,
-    pub(crate) link: ServerLink,
+    pub(crate) links: Links,
     pub(crate) keys: Keys,
     pub(crate) leases: Leases,
     pub(crate) inbox: Inbox,
@@ -59,15 +59,15 @@ impl Redis {
         }
     }
 
-    pub(crate) async fn join(link: ServerLink, keys: Keys) -> Result<Self, StoreError> {
+    pub(crate) async fn join(links: Links, keys: Keys) -> Result<Self, StoreError> {
         let leases = Leases::new();
-        let number = leases.claim(&link, &keys).await?;
+        let number = leases.claim(&links, &keys).await?;
         let inbox = Inbox::new(keys.inbox(number));
         // Before others can see the node, so that no message is sent to an inbox that does not exist.
-        inbox.create(&link).await?;
-        leases.renew(&link, &keys, number).await?;
+        inbox.create(&links).await?;
+        leases.renew(&links, &keys, number).await?;
         let is_leaving = AtomicBool::new(false);
-        let shared = Arc::new(Shared { number, link, keys, leases, inbox, replace: Script::new(REPLACE), is_leaving });
+        let shared = Arc::new(Shared { number, links, keys, leases, inbox, replace: Script::new(REPLACE), is_leaving });
         let keeper = Some(tokio::spawn(keep_alive(Arc::clone(&shared))));
         Ok(Self { shared, keeper })
     }
@@ -81,15 +81,15 @@ impl Drop for Redis {
 
 impl fmt::Debug for Redis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shared { number, link, keys, .. } = &*self.shared;
-        f.debug_struct("Redis").field("node", number).field("link", link).field("keys", keys).finish_non_exhaustive()
+        let Shared { number, links, keys, .. } = &*self.shared;
+        f.debug_struct("Redis").field("node", number).field("links", links).field("keys", keys).finish_non_exhaustive()
     }
 }
 
 impl Shared {
     fn start_leaving(&self) {
         self.is_leaving.store(true, Ordering::Release);
-        self.link.lost.notify_one();
+        self.links.lost.notify_one();
     }
 
     fn is_leaving(&self) -> bool {
@@ -97,15 +97,15 @@ impl Shared {
     }
 
     async fn renew(&self) -> Result<(), StoreError> {
-        self.leases.renew(&self.link, &self.keys, self.number).await?;
-        self.inbox.keep(&self.link).await
+        self.leases.renew(&self.links, &self.keys, self.number).await?;
+        self.inbox.keep(&self.links).await
     }
 
     async fn leave(&self) {
-        let left = self.leases.leave(&self.link, &self.keys, self.number).await;
+        let left = self.leases.leave(&self.links, &self.keys, self.number).await;
         // Without an answer, the lease ends and the inbox expires.
         if left.is_ok() {
-            let _ = self.inbox.remove(&self.link).await;
+            let _ = self.inbox.remove(&self.links).await;
         }
     }
 }
@@ -116,11 +116,11 @@ async fn keep_alive(shared: Arc<Shared>) {
     let mut is_refused = false;
     loop {
         // Woken if the connection is lost or the node leaves.
-        let _ = tokio::time::timeout(pause, shared.link.lost.notified()).await;
+        let _ = tokio::time::timeout(pause, shared.links.lost.notified()).await;
         if shared.is_leaving() {
             return shared.leave().await;
         }
-        if shared.link.reconnect().await.is_err() {
+        if shared.links.reconnect(&shared.keys.nodes()).await.is_err() {
             pause = vary(next_pause);
             next_pause = (next_pause * 2).min(MAX_PAUSE);
             continue;
@@ -133,7 +133,7 @@ async fn keep_alive(shared: Arc<Shared>) {
                 is_refused = note_refusal(renewed, is_refused);
                 if is_refused {
                     // The name of the server may mean another server by now, which is not a replica.
-                    let _ = shared.link.replace().await;
+                    let _ = shared.links.replace(&shared.keys.nodes()).await;
                 }
             }
         }

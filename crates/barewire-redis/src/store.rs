@@ -11,7 +11,7 @@ use redis::{Pipeline, Value, cmd, pipe};
 use crate::inbox::send_command;
 use crate::keys::hash_tag;
 use crate::lease::millis;
-use crate::node::Redis;
+use crate::node::{Redis, Shared};
 
 impl ClusterStore for Redis {
     fn node(&self) -> u32 {
@@ -19,15 +19,16 @@ impl ClusterStore for Redis {
     }
 
     fn nodes(&self) -> ClusterFuture<'_, Vec<u32>> {
-        Box::pin(async move { self.shared.leases.nodes(&self.shared.link, &self.shared.keys).await })
+        Box::pin(async move { self.shared.leases.nodes(&self.shared.links, &self.shared.keys).await })
     }
 
     fn create<'a>(&'a self, name: &'a str, value: Bytes, lifetime: Duration) -> ClusterFuture<'a, Option<u64>> {
         Box::pin(async move {
             let (version, stored) = new_version(&value)?;
+            let key = self.shared.keys.name(name);
             let mut command = cmd("SET");
-            command.arg(self.shared.keys.name(name)).arg(stored).arg("NX").arg("PX").arg(millis(lifetime));
-            let answer = self.shared.link.query(&command).await?;
+            command.arg(&key).arg(stored).arg("NX").arg("PX").arg(millis(lifetime));
+            let answer = self.shared.links.query(&key, &command).await?;
             Ok((answer != Value::Nil).then_some(version))
         })
     }
@@ -38,16 +39,16 @@ impl ClusterStore for Redis {
             let command = match lifetime {
                 Some(lifetime) => {
                     let mut command = cmd("GETEX");
-                    command.arg(key).arg("PX").arg(millis(lifetime));
+                    command.arg(&key).arg("PX").arg(millis(lifetime));
                     command
                 }
                 None => {
                     let mut command = cmd("GET");
-                    command.arg(key);
+                    command.arg(&key);
                     command
                 }
             };
-            match self.shared.link.query(&command).await? {
+            match self.shared.links.query(&key, &command).await? {
                 Value::Nil => Ok(None),
                 Value::BulkString(stored) => parse_record(stored).map(Some).ok_or_else(|| not_ours(name)),
                 _ => Err(not_ours(name)),
@@ -66,7 +67,7 @@ impl ClusterStore for Redis {
             let (new_version, stored) = new_version(&value)?;
             let (key, lifetime) = (self.shared.keys.name(name), millis(lifetime).to_string());
             let arguments = [&version.to_be_bytes()[..], &stored, lifetime.as_bytes()];
-            let answer = self.shared.link.run(&self.shared.replace, &[&key], &arguments).await?;
+            let answer = self.shared.links.run(&self.shared.replace, &[&key], &arguments).await?;
             Ok((answer == Value::Int(1)).then_some(new_version))
         })
     }
@@ -74,29 +75,32 @@ impl ClusterStore for Redis {
     fn remove<'a>(&'a self, name: &'a str) -> ClusterFuture<'a, bool> {
         Box::pin(async move {
             // The memory of a long log is freed by another thread of the server.
-            let answer = self.shared.link.query(cmd("UNLINK").arg(self.shared.keys.name(name))).await?;
+            let key = self.shared.keys.name(name);
+            let answer = self.shared.links.query(&key, cmd("UNLINK").arg(&key)).await?;
             Ok(answer == Value::Int(1))
         })
     }
 
     fn append(&self, entries: Vec<LogEntry>) -> ClusterFuture<'_, ()> {
         Box::pin(async move {
-            if entries.is_empty() {
-                return Ok(());
+            let Shared { links, keys, .. } = &*self.shared;
+            for (key, entries) in links.group_by_server(entries, |entry| keys.name(&entry.name)) {
+                let mut commands = pipe();
+                for group in group_by_tag(entries) {
+                    self.append_commands(group, &mut commands);
+                }
+                links.query_all(&key, &commands).await?;
             }
-            let mut commands = pipe();
-            for group in group_by_tag(entries) {
-                self.append_commands(group, &mut commands);
-            }
-            self.shared.link.query_all(&commands).await.map(drop)
+            Ok(())
         })
     }
 
     fn log<'a>(&'a self, name: &'a str) -> ClusterFuture<'a, Vec<Bytes>> {
         Box::pin(async move {
+            let key = self.shared.keys.name(name);
             let mut command = cmd("LRANGE");
-            command.arg(self.shared.keys.name(name)).arg(0).arg(-1);
-            let Value::Array(entries) = self.shared.link.query(&command).await? else {
+            command.arg(&key).arg(0).arg(-1);
+            let Value::Array(entries) = self.shared.links.query(&key, &command).await? else {
                 return Err(not_ours(name));
             };
             let entry = |entry| match entry {
@@ -109,17 +113,18 @@ impl ClusterStore for Redis {
 
     fn send(&self, to: u32, message: Bytes) -> ClusterFuture<'_, ()> {
         Box::pin(async move {
-            let command = send_command(&self.shared.keys.inbox(to), &message);
-            self.shared.link.query(&command).await.map(drop)
+            let inbox = self.shared.keys.inbox(to);
+            let command = send_command(&inbox, &message);
+            self.shared.links.query(&inbox, &command).await.map(drop)
         })
     }
 
     fn receive(&self) -> ClusterFuture<'_, Vec<Bytes>> {
-        Box::pin(self.shared.inbox.receive(&self.shared.link))
+        Box::pin(self.shared.inbox.receive(&self.shared.links))
     }
 
     fn is_away(&self) -> bool {
-        self.shared.link.is_away()
+        self.shared.links.is_away()
     }
 }
 

@@ -14,6 +14,7 @@ use crate::RedisError;
 use crate::address::Address;
 
 /// What is needed to start TLS.
+#[derive(Clone)]
 pub(crate) struct Tls(TlsConnector);
 
 impl Tls {

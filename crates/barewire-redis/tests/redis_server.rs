@@ -169,7 +169,8 @@ fn spawn(folder: &Path, port: u16, options: &[String]) -> Child {
         command.args(["--port", &port.to_string()]);
     }
     let port = port.to_string();
-    command.args(options.iter().map(|option| option.replace("PORT", &port)));
+    let bus_port = free_port().to_string();
+    command.args(options.iter().map(|option| option.replace("BUS", &bus_port).replace("PORT", &port)));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().unwrap_or_else(|error| {
         panic!("{program:?} does not start ({error}): these tests need Redis; on Debian: apt-get install redis-server")

@@ -182,6 +182,21 @@ impl<O: Outlet + 'static> Exchanges<O> {
         self.queue.closed().is_some()
     }
 
+    /// Whether nothing is in flight in either direction, no message waits to be handled, and exactly this many
+    /// [`Context`](super::Context)s and [`Peer`]s refer to the connection.
+    pub(crate) fn is_quiet(&self, handles: usize) -> bool {
+        let Ok(state) = self.state.try_lock() else { return false };
+        // One more reference is that of this value.
+        let is_quiet = state.dispatcher.is_done() && Arc::strong_count(&self.queue) == QUEUE_HOLDERS + 1 + handles;
+        drop(state);
+        // What another thread has added while this one held the lock is left to the driver.
+        let is_left = !self.inbox().is_empty() || !self.queue.is_empty();
+        if is_left {
+            self.queue.wake();
+        }
+        is_quiet && !is_left
+    }
+
     /// Wakes the driver, because there may now be room for a request that could not be started before.
     pub(crate) fn wake_for_room(&self) {
         self.queue.wake();

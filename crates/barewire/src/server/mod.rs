@@ -31,6 +31,8 @@
 
 mod ask;
 mod call;
+#[cfg(feature = "http")]
+mod change_history;
 mod completion;
 mod connection;
 mod definition;

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "http")]
+use super::change_history::ChangeHistory;
 use super::watch::ChangeWatch;
 use super::{Prompt, Resource, Template, Tool};
 
@@ -22,6 +24,9 @@ pub(super) struct Registry {
     watches: Mutex<Watches>,
     /// Tells the other nodes of a cluster of a change here.
     announce: OnceLock<Announce>,
+    /// The latest changes, for clients of a cluster that are not watching all the time.
+    #[cfg(feature = "http")]
+    history: OnceLock<Mutex<ChangeHistory>>,
     /// A random name, by which a node of a cluster sees that a change comes from its own registry.
     #[cfg(feature = "http")]
     name: OnceLock<String>,
@@ -132,10 +137,48 @@ impl Registry {
 
     /// Notifies the watches on this node of a change.
     pub(super) fn notify(&self, change: &RegistryChange) {
+        // A watch that is added now finds the change in the history, or is notified of it.
+        #[cfg(feature = "http")]
+        self.with_history(|history| history.begin(change));
         self.notify_watches(|watch| match change {
             RegistryChange::List(kind) => watch.list_changed(*kind),
             RegistryChange::Resource(uri) => watch.resource_updated(uri),
         });
+        #[cfg(feature = "http")]
+        self.with_history(ChangeHistory::end);
+    }
+
+    /// Remembers the latest changes from now on.
+    #[cfg(feature = "http")]
+    pub(super) fn keep_history(&self) {
+        self.history.get_or_init(Mutex::default);
+    }
+
+    #[cfg(feature = "http")]
+    fn with_history<T>(&self, work: impl FnOnce(&mut ChangeHistory) -> T) -> Option<T> {
+        let history = self.history.get()?;
+        Some(work(&mut history.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Returns the number of changes so far, of which all watches have been notified; `None` while one is being notified.
+    #[cfg(feature = "http")]
+    pub(super) fn settled_changes(&self) -> Option<u64> {
+        self.with_history(|history| history.settled()).flatten()
+    }
+
+    /// Registers a watch, and notifies it of the changes after the first `seen` ones, as far as it is watching for them.
+    #[cfg(feature = "http")]
+    pub(super) fn add_late_watch(self: &Arc<Self>, watch: &Arc<ChangeWatch>, seen: u64) {
+        self.add_watch(watch);
+        let (lists, resources) = self
+            .with_history(|history| {
+                let resources: Vec<String> =
+                    watch.subscriptions().into_iter().filter(|uri| history.is_updated(uri, seen)).collect();
+                (history.lists_after(seen), resources)
+            })
+            .unwrap_or_default();
+        lists.into_iter().for_each(|kind| watch.list_changed(kind));
+        resources.iter().for_each(|uri| watch.resource_updated(uri));
     }
 
     /// Returns the random name of this registry. Several nodes in one process can share a registry.

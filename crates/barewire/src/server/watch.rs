@@ -27,6 +27,8 @@ pub(super) struct ChangeWatch {
 struct WatchState {
     filter: SubscriptionFilter,
     changes: Changes,
+    /// Whether notifications of earlier changes are being sent.
+    is_sending: bool,
     /// Whether another node of the cluster notifies the client.
     is_paused: bool,
 }
@@ -43,7 +45,7 @@ pub(super) struct Changes {
 impl ChangeWatch {
     /// Creates a watch for the changes that `filter` selects.
     pub(super) fn new(filter: SubscriptionFilter) -> Self {
-        let state = WatchState { filter, changes: Changes::default(), is_paused: false };
+        let state = WatchState { filter, changes: Changes::default(), is_sending: false, is_paused: false };
         Self { state: Mutex::new(state), changed: Notify::new(), registration: OnceLock::new() }
     }
 
@@ -58,7 +60,7 @@ impl ChangeWatch {
 
     pub(super) fn list_changed(&self, kind: ListKind) {
         let mut state = self.lock();
-        let WatchState { filter, changes, is_paused } = &mut *state;
+        let WatchState { filter, changes, is_paused, .. } = &mut *state;
         let (wanted, mark) = match kind {
             ListKind::Tools => (filter.tools_list_changed, &mut changes.tools),
             ListKind::Prompts => (filter.prompts_list_changed, &mut changes.prompts),
@@ -72,7 +74,7 @@ impl ChangeWatch {
 
     pub(super) fn resource_updated(&self, uri: &str) {
         let mut state = self.lock();
-        let WatchState { filter, changes, is_paused } = &mut *state;
+        let WatchState { filter, changes, is_paused, .. } = &mut *state;
         if !*is_paused && filter.resource_subscriptions.iter().any(|wanted| wanted == uri) {
             changes.updated.insert(uri.to_owned());
             self.changed.notify_one();
@@ -109,15 +111,36 @@ impl ChangeWatch {
         state.filter.resource_subscriptions = uris.into_iter().collect();
     }
 
-    /// Waits until there are changes, then returns and clears them.
+    /// Returns the resources that the client has subscribed to.
+    #[cfg(feature = "http")]
+    pub(super) fn subscriptions(&self) -> Vec<String> {
+        self.lock().filter.resource_subscriptions.clone()
+    }
+
+    /// Whether the client has been sent the notifications of all changes.
+    #[cfg(feature = "http")]
+    pub(super) fn is_quiet(&self) -> bool {
+        let state = self.lock();
+        !state.is_sending && state.changes == Changes::default()
+    }
+
+    /// Waits until there are changes, then returns and clears them. Their notifications are being sent until the next
+    /// call.
     pub(super) async fn changes(&self) -> Changes {
+        self.lock().is_sending = false;
         loop {
-            let changes = std::mem::take(&mut self.lock().changes);
-            if changes != Changes::default() {
+            if let Some(changes) = self.take_changes() {
                 return changes;
             }
             self.changed.notified().await;
         }
+    }
+
+    fn take_changes(&self) -> Option<Changes> {
+        let mut state = self.lock();
+        let changes = std::mem::take(&mut state.changes);
+        state.is_sending = changes != Changes::default();
+        state.is_sending.then_some(changes)
     }
 }
 

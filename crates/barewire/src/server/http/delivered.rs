@@ -134,9 +134,13 @@ pub(super) async fn open_session(
     let mut response = json_response(StatusCode::OK, answer.message);
     // A session takes a place only now: a handshake that fails must not end another session.
     if session.revision().is_some() {
-        if !endpoint.sessions.admit(&session, &endpoint.log) {
-            return Err(refusal(no_room_for_session()));
+        let admit = || endpoint.sessions.admit(&session, &endpoint.log);
+        // Until it is in the store of the cluster, it is in use.
+        let _use = match &endpoint.cluster {
+            Some(node) => node.with_room(endpoint, admit).await,
+            None => admit(),
         }
+        .ok_or_else(|| refusal(no_room_for_session()))?;
         if let Some(node) = &endpoint.cluster
             && let Err(rejection) = node.create(endpoint, &session).await
         {

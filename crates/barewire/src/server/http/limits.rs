@@ -11,7 +11,8 @@ pub struct HttpLimits {
     /// The maximum number of open connections. At the limit, no connection is accepted until another one closes.
     pub connections: usize,
     /// The maximum number of legacy sessions. At the limit, a new session takes the place of the oldest one that has
-    /// sent nothing since `initialize`.
+    /// sent nothing since `initialize`. On a node of a [cluster](super::HttpBuilder::cluster), the maximum number of
+    /// copies of sessions: at the limit, a new copy takes the place of the one that was unused for the longest time.
     pub sessions: usize,
     /// The number of sessions that no other sender can take away from a sender: a principal or, without
     /// authentication, the [address](super::PeerAddress) that requests come from. A sender can open more sessions
@@ -23,6 +24,10 @@ pub struct HttpLimits {
     pub session_idle: Duration,
     /// The time after which a session ends that has sent nothing since `initialize`.
     pub session_silent: Duration,
+    /// The time after which a node of a [cluster](super::HttpBuilder::cluster) drops its copy of a session that it does
+    /// not use. The next request of the session makes a copy again, from the store. Without a cluster this has no
+    /// effect.
+    pub session_copy_idle: Duration,
     /// The maximum number of requests being served and of open streams together. A legacy request counts until it is
     /// answered, even if its client has disconnected.
     pub exchanges: usize,
@@ -64,6 +69,7 @@ impl Default for HttpLimits {
             session_share: 1000,
             session_idle: Duration::from_secs(30 * 60),
             session_silent: Duration::from_secs(60),
+            session_copy_idle: Duration::from_secs(30),
             exchanges: 16 * 1024,
             exchanges_per_sender: 8 * 1024,
             exchanges_per_session: 1024,

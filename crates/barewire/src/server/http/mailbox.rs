@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use barewire_proto::http::EventId;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use super::EventStore;
 use super::sender::ExchangeGuard;
@@ -56,6 +57,31 @@ pub(super) struct MailboxShared {
     pub(super) events: Arc<dyn EventStore>,
     /// The number of bytes that are queued in all mailboxes of the session.
     pub(super) waiting: Arc<AtomicUsize>,
+}
+
+/// How far the stream for messages that belong to no request has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StreamPosition {
+    pub(super) stream: u64,
+    /// The sequence number of the last message.
+    pub(super) last: u64,
+    /// The sequence number of the last message that a reader has taken, or that was dropped.
+    pub(super) taken: u64,
+}
+
+/// Where the stream for messages that belong to no request begins, or goes on.
+pub(super) struct UnsolicitedStart {
+    pub(super) stream: u64,
+    pub(super) last: u64,
+    /// The last messages, which the client has not read.
+    pub(super) unread: Vec<(EventId, Bytes)>,
+}
+
+impl UnsolicitedStart {
+    /// Returns the start of a new stream.
+    pub(super) fn of_new(stream: u64) -> Self {
+        Self { stream, last: 0, unread: Vec::new() }
+    }
 }
 
 #[derive(Default)]
@@ -149,8 +175,12 @@ impl Mailbox {
         Arc::new(Self { stream, is_unsolicited: false, requests, shared, state })
     }
 
-    pub(super) fn unsolicited(stream: u64, shared: MailboxShared) -> Arc<Self> {
-        let state = Mutex::new(MailboxState { phase: ResponsePhase::Streaming, ..MailboxState::default() });
+    pub(super) fn unsolicited(start: UnsolicitedStart, shared: MailboxShared) -> Arc<Self> {
+        let UnsolicitedStart { stream, last, unread } = start;
+        let waiting: VecDeque<_> = unread.into_iter().map(|(id, it)| MailboxMessage::from_elsewhere(id, it)).collect();
+        shared.waiting.fetch_add(waiting.iter().map(|queued| queued.message.len()).sum(), Ordering::Relaxed);
+        let phase = ResponsePhase::Streaming;
+        let state = Mutex::new(MailboxState { phase, last, waiting, ..MailboxState::default() });
         Arc::new(Self { stream, is_unsolicited: true, requests: Bytes::new(), shared, state })
     }
 
@@ -292,6 +322,26 @@ impl Mailbox {
         self.lock().last_taken()
     }
 
+    /// Returns how far the stream has come.
+    pub(super) fn position(&self) -> StreamPosition {
+        self.position_in(&self.lock())
+    }
+
+    fn position_in(&self, state: &MailboxState) -> StreamPosition {
+        StreamPosition { stream: self.stream, last: state.last, taken: state.last_taken() }
+    }
+
+    /// Ends the mailbox, so that nothing that is added later is stored. Returns `false`, and does nothing, if the stream
+    /// is not at this position any more.
+    pub(super) fn close_at(&self, position: StreamPosition) -> bool {
+        let mut state = self.lock();
+        let is_same = state.reader.is_none() && self.position_in(&state) == position;
+        if is_same {
+            state.phase = ResponsePhase::Gone;
+        }
+        is_same
+    }
+
     /// Waits for the next part of the stream. Returns `End` to a reader that was replaced.
     fn poll_next(&self, reader: u64, context: &mut Context<'_>) -> Poll<StreamItem> {
         let mut state = self.lock();
@@ -360,7 +410,7 @@ mod tests {
     fn messages_without_a_reader_are_limited() {
         let waiting = Arc::new(AtomicUsize::new(0));
         let shared = MailboxShared { session: "s".into(), events: Arc::new(MemoryEvents::default()), waiting };
-        let mailbox = Mailbox::unsolicited(UNSOLICITED, shared);
+        let mailbox = Mailbox::unsolicited(UnsolicitedStart::of_new(UNSOLICITED), shared);
         let push = |length: usize| mailbox.push(vec![b'x'; length].into(), MessageKind::Notification);
         let queued = || mailbox.lock().waiting.iter().map(|queued| queued.id.sequence).collect::<Vec<_>>();
         for _ in 0..300 {

@@ -8,7 +8,7 @@ use barewire_proto::http::EventId;
 use bytes::Bytes;
 
 use super::cluster::SessionLink;
-use super::mailbox::{Mailbox, MailboxShared, StreamReader};
+use super::mailbox::{Mailbox, MailboxShared, StreamReader, UnsolicitedStart};
 use super::sender::ExchangeGuard;
 use crate::peer::{Exchange, MessageKind, Outlet, Room};
 use crate::sync::atomic::Ordering;
@@ -31,9 +31,8 @@ pub(super) struct ResumedStream {
 }
 
 impl Mailboxes {
-    /// Creates the mailboxes of a session. `unsolicited` is the number of the stream for messages that belong to no
-    /// request.
-    pub(super) fn new(shared: MailboxShared, unsolicited: u64) -> Arc<Self> {
+    /// Creates the mailboxes of a session. `unsolicited` is the stream for messages that belong to no request.
+    pub(super) fn new(shared: MailboxShared, unsolicited: UnsolicitedStart) -> Arc<Self> {
         let unsolicited = Mailbox::unsolicited(unsolicited, shared.clone());
         Arc::new(Self { open: Mutex::default(), unsolicited, shared })
     }

@@ -336,6 +336,7 @@ impl HttpBuilder {
         });
         let mut events = self.events;
         if let Some(node) = &cluster {
+            server.registry.keep_history();
             events = Arc::new(ClusterEvents { node: Arc::clone(node), lifetime: limits.session_idle });
             if !server.settings.has_given_key {
                 // Other connections of this server may have a random key already.

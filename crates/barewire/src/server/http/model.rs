@@ -13,7 +13,7 @@ use loom::future::block_on;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
-use super::mailbox::{MailboxShared, ResponseStart, StreamItem, StreamReader};
+use super::mailbox::{MailboxShared, ResponseStart, StreamItem, StreamReader, UnsolicitedStart};
 use super::mailboxes::{Mailboxes, SessionOutlet};
 use super::sender::Senders;
 use super::session::Session;
@@ -30,7 +30,10 @@ fn service(set: impl FnOnce(&mut HttpLimits)) -> HttpService {
 
 fn mailboxes() -> Arc<Mailboxes> {
     let events = Arc::new(MemoryEvents::default());
-    Mailboxes::new(MailboxShared { session: "s".into(), events, waiting: Arc::new(AtomicUsize::new(0)) }, 0)
+    Mailboxes::new(
+        MailboxShared { session: "s".into(), events, waiting: Arc::new(AtomicUsize::new(0)) },
+        UnsolicitedStart::of_new(0),
+    )
 }
 
 /// Sends a notification and then the answer of the exchange, as the engine does.
@@ -141,7 +144,7 @@ fn a_session_that_a_request_has_found_is_not_ended_for_another_one() {
         let endpoint = &service.0;
         let session = || Session::new(endpoint, None, &endpoint.senders.at(None)).expect("random bytes");
         let (old, new) = (session(), session());
-        assert!(endpoint.sessions.admit(&old, &endpoint.log));
+        assert!(endpoint.sessions.admit(&old, &endpoint.log).is_some());
         let user = {
             let (service, id) = (service.clone(), Arc::clone(&old.id));
             thread::spawn(move || {
@@ -150,7 +153,7 @@ fn a_session_that_a_request_has_found_is_not_ended_for_another_one() {
                 true
             })
         };
-        let is_admitted = endpoint.sessions.admit(&new, &endpoint.log);
+        let is_admitted = endpoint.sessions.admit(&new, &endpoint.log).is_some();
         assert_ne!(user.join().expect("no panic"), is_admitted);
         assert_eq!(old.is_open_to(None), !is_admitted);
     });

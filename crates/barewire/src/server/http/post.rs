@@ -21,7 +21,7 @@ use super::receive::ReceivedBody;
 use super::response::{Refusal, accepted, event_stream, json_response, refusal, too_many_exchanges};
 use super::scopes::TaskScopes;
 use super::sender::Sender;
-use super::session::{ExpectedResponse, Session};
+use super::session::{ExpectedResponse, Session, SessionUse};
 use super::standalone::{self, StandaloneEvents, StandaloneResponse, StandaloneStart};
 use super::{HttpCaller, Principal, receive, scopes};
 use crate::headers::HeaderMapView;
@@ -99,6 +99,14 @@ impl MessageNeeds {
     }
 }
 
+/// What was fetched before a message is delivered.
+#[derive(Default)]
+struct FetchedNeeds {
+    /// The session, if the server is in a cluster.
+    session: Option<SessionUse>,
+    tasks: Vec<TaskScopes>,
+}
+
 impl PostedMessage {
     /// Fetches what the message needs, and delivers it to its handler.
     async fn start(
@@ -109,14 +117,15 @@ impl PostedMessage {
         sender: &Arc<Sender>,
         measure: &mut RequestMeasure,
     ) -> Result<StartedPost, Refusal> {
+        let mut entered = None;
         if let (Some(node), Some(session)) = (&endpoint.cluster, &needs.session) {
-            let entered = node.enter(endpoint, session, sender).await;
-            entered.map_err(|rejection| refusal(answering(rejection, &self.message.parsed())))?;
+            let found = node.enter(endpoint, session, self.principal.as_ref(), sender).await;
+            entered = Some(found.map_err(|rejection| refusal(answering(rejection, &self.message.parsed())))?);
         }
         let tasks = scopes::of_tasks(endpoint, needs.tasks, self.principal.as_ref())
             .await
             .map_err(|error| auth_refusal(endpoint, &error, Some(&self.message.parsed())))?;
-        start(endpoint, headers, *self, &tasks, sender, measure)
+        start(endpoint, headers, *self, FetchedNeeds { session: entered, tasks }, sender, measure)
     }
 }
 
@@ -150,18 +159,18 @@ fn read(
     let needs = MessageNeeds::of(endpoint, headers, &message);
     let posted = PostedMessage { message, body, principal };
     if needs.is_none() {
-        start(endpoint, headers, posted, &[], sender, measure).map(ReadPost::Started)
+        start(endpoint, headers, posted, FetchedNeeds::default(), sender, measure).map(ReadPost::Started)
     } else {
         Ok(ReadPost::Waiting(Box::new(posted), needs))
     }
 }
 
-/// Delivers a message to its handler. `tasks` are the scopes of the tasks that it names.
+/// Delivers a message to its handler.
 fn start(
     endpoint: &Arc<HttpEndpoint>,
     headers: &HeaderMapView<'_>,
     posted: PostedMessage,
-    tasks: &[TaskScopes],
+    fetched: FetchedNeeds,
     sender: &Arc<Sender>,
     measure: &mut RequestMeasure,
 ) -> Result<StartedPost, Refusal> {
@@ -173,7 +182,7 @@ fn start(
         refusal(rejection)
     })?;
     measure.set_era(if let Plan::Modern(_) = plan { Era::Modern } else { Era::Legacy });
-    scopes::check(endpoint, &message, tasks, principal.as_ref())
+    scopes::check(endpoint, &message, &fetched.tasks, principal.as_ref())
         .map_err(|error| auth_refusal(endpoint, &error, Some(&message.parsed())))?;
     // The capacity is reserved before any work starts, so a client that is refused here can safely send the request
     // again.
@@ -200,7 +209,7 @@ fn start(
             return Ok(StartedPost::Initialize(mailbox, session));
         }
         Plan::Session { id, .. } => {
-            let session_use = endpoint.sessions.find(id, principal.as_ref());
+            let session_use = fetched.session.or_else(|| endpoint.sessions.find(id, principal.as_ref()));
             let gone = || refusal(answering(Rejection::session_gone(), &message.parsed()));
             let session_use = session_use.ok_or_else(gone)?;
             let expected = match expected_response(&message.parsed(), session_use.session())? {

@@ -130,16 +130,14 @@ where
         Verb::Get { session, last_event_id } => {
             measure.set_era(Era::Legacy);
             scopes::check_base(endpoint, principal.as_ref()).map_err(|error| auth_refusal(endpoint, &error, None))?;
-            enter(endpoint, session, &sender).await?;
-            let session = find_session(endpoint, session, principal.as_ref())?;
+            let session = find_session(endpoint, session, principal.as_ref(), &sender).await?;
             let stream = open_stream(endpoint, session.session(), last_event_id, &sender).await?;
             measure.set_outcome(Outcome::Accepted);
             Ok(stream)
         }
         Verb::Delete { session } => {
             measure.set_era(Era::Legacy);
-            enter(endpoint, session, &sender).await?;
-            let session = find_session(endpoint, session, principal.as_ref())?;
+            let session = find_session(endpoint, session, principal.as_ref(), &sender).await?;
             match &endpoint.cluster {
                 Some(node) => node.end(endpoint, session.session()).await.map_err(refusal)?,
                 None => endpoint.sessions.end(session.session()),
@@ -177,14 +175,16 @@ async fn monitor(
     Ok(monitoring::respond(request, endpoint))
 }
 
-/// Makes sure that a node of a cluster can serve a request: that it takes part, and knows the session in its latest
-/// state.
-async fn enter(endpoint: &Arc<HttpEndpoint>, session: &str, sender: &Arc<Sender>) -> Result<(), Refusal> {
-    let Some(node) = &endpoint.cluster else { return Ok(()) };
+/// Returns the session with this id, marked as in use. A node of a cluster takes it from the store in its latest state.
+async fn find_session(
+    endpoint: &Arc<HttpEndpoint>,
+    id: &str,
+    principal: Option<&Principal>,
+    sender: &Arc<Sender>,
+) -> Result<SessionUse, Refusal> {
+    let Some(node) = &endpoint.cluster else {
+        return endpoint.sessions.find(id, principal).ok_or_else(|| refusal(Rejection::session_gone()));
+    };
     node.prepare(endpoint).await.map_err(refusal)?;
-    node.enter(endpoint, session, sender).await.map_err(refusal)
-}
-
-fn find_session(endpoint: &HttpEndpoint, id: &str, principal: Option<&Principal>) -> Result<SessionUse, Refusal> {
-    endpoint.sessions.find(id, principal).ok_or_else(|| refusal(Rejection::session_gone()))
+    node.enter(endpoint, id, principal, sender).await.map_err(refusal)
 }

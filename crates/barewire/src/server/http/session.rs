@@ -15,7 +15,7 @@ use super::body::KeepAlive;
 use super::capacity::Capacity;
 use super::cluster::{SessionLink, task_owner};
 use super::endpoint::HttpEndpoint;
-use super::mailbox::{Mailbox, MailboxShared, ResponseStart, UNSOLICITED};
+use super::mailbox::{Mailbox, MailboxShared, ResponseStart, UNSOLICITED, UnsolicitedStart};
 use super::mailboxes::{Mailboxes, ResumedStream, SessionOutlet};
 use super::sender::{ExchangeGuard, Sender};
 use super::sessions::SessionEntry;
@@ -74,23 +74,26 @@ impl Session {
         getrandom::fill(&mut random).ok()?;
         let id: Arc<str> = BASE64.encode(random).into();
         let link = endpoint.cluster.as_ref().map(|node| node.new_link(&id));
-        Some(Self::with_id(endpoint, id, principal.map(Principal::shared_name), sender, link))
+        let stream = endpoint.cluster.as_ref().map_or(UNSOLICITED, |node| node.unsolicited_stream());
+        let unsolicited = UnsolicitedStart::of_new(stream);
+        Some(Self::with_id(endpoint, id, principal.map(Principal::shared_name), sender, link, unsolicited))
     }
 
-    /// Creates a session with this id, which another node of the cluster may know already.
+    /// Creates a session with this id, which the cluster may know already.
     pub(super) fn with_id(
         endpoint: &HttpEndpoint,
         id: Arc<str>,
         principal: Option<Arc<str>>,
         sender: &Arc<Sender>,
         link: Option<Arc<SessionLink>>,
+        unsolicited: UnsolicitedStart,
     ) -> Arc<Self> {
         let shared =
             MailboxShared { session: Arc::clone(&id), events: Arc::clone(&endpoint.events), waiting: Arc::default() };
         let node = endpoint.cluster.as_ref().filter(|_| link.is_some());
         let shared_owner = node.map(|_| task_owner(&id));
         let facts = Arc::new(HandshakeFacts { shared_owner, ..HandshakeFacts::default() });
-        let mailboxes = Mailboxes::new(shared, node.map_or(UNSOLICITED, |node| node.unsolicited_stream()));
+        let mailboxes = Mailboxes::new(shared, unsolicited);
         let mut settings = endpoint.session_settings(Arc::clone(&facts));
         settings.calls_after = node.map_or(0, |node| node.calls_after());
         let outlet = |room| SessionOutlet::new(Arc::clone(&mailboxes), link.clone(), room);
@@ -210,6 +213,17 @@ impl Session {
     /// Whether no request of this session is running, even without its client, and no stream is open.
     pub(super) fn is_idle(&self) -> bool {
         !self.is_in_use() && self.running.used() == 0
+    }
+
+    /// Whether nothing of the session is left on this node but what a new copy would have too, besides the messages that
+    /// its client has not read.
+    pub(super) fn is_quiet(&self) -> bool {
+        // The task that tells the client of changes has a handle.
+        let handles = usize::from(self.is_handshake_complete());
+        // The changes first: until the notification of one is among the messages, it is in flight.
+        self.is_idle()
+            && self.facts.client.get().is_none_or(|client| client.watch.is_quiet())
+            && self.exchanges.is_quiet(handles)
     }
 
     /// Whether this principal may use the session, and the session has not ended.

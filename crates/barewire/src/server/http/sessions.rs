@@ -3,7 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
+use tokio::time::Instant;
+
+use super::mailbox::StreamPosition;
 use super::sender::Sender;
 use super::session::{Session, SessionUse};
 use super::{HttpLimits, Principal};
@@ -23,6 +27,15 @@ struct SessionTable {
     /// The sessions that have sent nothing since `initialize`, oldest first.
     silent: BTreeMap<u64, Arc<Session>>,
     last_number: u64,
+}
+
+/// The reason why a session is added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Beginning {
+    /// The client has sent `initialize`, and nothing since.
+    Initialize,
+    /// The session was opened before, and the store of the cluster has it.
+    Copy,
 }
 
 /// The state of one session that belongs to the table.
@@ -65,26 +78,35 @@ impl Sessions {
         Some(session_use)
     }
 
-    /// Returns the session with this id, if it is open, without a check of the principal: for other nodes of the cluster.
-    pub(super) fn peek(&self, id: &str) -> Option<Arc<Session>> {
-        self.lock().by_id.get(id).filter(|session| !session.is_over()).cloned()
+    /// Returns the session with this id, marked as in use, if it is open, without a check of the principal: for other
+    /// nodes of the cluster.
+    pub(super) fn find_for_node(&self, id: &str) -> Option<SessionUse> {
+        // It is marked while the table is locked, so that it is not dropped now.
+        self.lock().by_id.get(id).filter(|session| !session.is_over()).map(Session::begin_use)
     }
 
-    /// Adds a session. If there is no room, a session that is not in use makes room for it. Returns `false` if there is
-    /// none.
-    pub(super) fn admit(&self, session: &Arc<Session>, log: &Log) -> bool {
-        self.admit_once(session, log).is_some()
+    /// Adds a session that was opened here. If there is no room, a session that is not in use makes room for it. Returns
+    /// the session marked as in use, or `None` if there is no room.
+    pub(super) fn admit(&self, session: &Arc<Session>, log: &Log) -> Option<SessionUse> {
+        self.add(session, log, Beginning::Initialize)
     }
 
-    /// Adds a session as [`Self::admit`] does, unless there is one with its id, which another request has taken over
-    /// from the store of the cluster at the same time. Returns the session with this id, or `None` if there is no room.
-    pub(super) fn admit_once(&self, session: &Arc<Session>, log: &Log) -> Option<Arc<Session>> {
+    /// Adds a copy of a session of the cluster, unless there is one, which another request has made at the same time.
+    /// Returns the copy that is here, marked as in use, or `None` if there is no room.
+    pub(super) fn admit_copy(&self, session: &Arc<Session>, log: &Log) -> Option<SessionUse> {
+        self.add(session, log, Beginning::Copy)
+    }
+
+    fn add(&self, session: &Arc<Session>, log: &Log, beginning: Beginning) -> Option<SessionUse> {
         let mut table = self.lock();
         if let Some(known) = table.by_id.get(&session.id).filter(|known| !known.is_over()) {
-            return Some(Arc::clone(known));
+            return Some(known.begin_use());
         }
         let evicted = if session.sender.begin_session() {
             None
+        } else if session.link.is_some() {
+            // In a cluster, copies are dropped, not sessions: see `drop_copy`.
+            return None;
         } else {
             let evicted = table.find_evictable(&session.sender)?;
             if !evicted.entry.is_silent() {
@@ -99,12 +121,40 @@ impl Sessions {
             Some(evicted)
         };
         session.entry.has_place.store(true, Ordering::Release);
-        table.add(session);
+        table.add(session, beginning);
+        let session_use = session.begin_use();
         drop(table);
         if let Some(evicted) = evicted {
             evicted.end();
         }
-        Some(Arc::clone(session))
+        Some(session_use)
+    }
+
+    /// Returns copies of sessions of the cluster that could be dropped, and that nobody has used for this time: up to
+    /// `max` of them, those first that were unused for the longest time.
+    pub(super) fn idle_copies(&self, unused: Duration, max: usize) -> Vec<Arc<Session>> {
+        let now = Instant::now();
+        let is_due = |used: Instant| now.duration_since(used) >= unused;
+        let table = self.lock();
+        let copies = table.by_id.values().filter(|session| session.link.is_some() && session.is_idle());
+        let mut due: Vec<_> = copies.map(|copy| (copy.last_used(), copy)).filter(|(used, _)| is_due(*used)).collect();
+        due.sort_unstable_by_key(|(used, _)| *used);
+        due.into_iter().map(|(_, copy)| copy).filter(|copy| copy.is_quiet()).take(max).cloned().collect()
+    }
+
+    /// Drops the copy of a session of the cluster. `left_at` is where its stream for messages that belong to no request
+    /// will go on, if that was saved. Returns `false`, and does nothing, if the copy has been used since.
+    pub(super) fn drop_copy(&self, session: &Session, left_at: Option<StreamPosition>) -> bool {
+        let mut table = self.lock();
+        // A use begins while the table is locked, so none begins now.
+        let is_dropped = session.is_quiet() && left_at.is_none_or(|position| session.unsolicited().close_at(position));
+        if is_dropped {
+            table.remove(session);
+            drop(table);
+            session.entry.leave(&session.sender);
+            session.end();
+        }
+        is_dropped
     }
 
     /// Removes a session that has been unused for longer than the limit. Returns `false` if it has not been.
@@ -133,10 +183,12 @@ impl Sessions {
 }
 
 impl SessionTable {
-    fn add(&mut self, session: &Arc<Session>) {
-        self.last_number += 1;
-        session.entry.silent_number.store(self.last_number, Ordering::Release);
-        self.silent.insert(self.last_number, Arc::clone(session));
+    fn add(&mut self, session: &Arc<Session>, beginning: Beginning) {
+        if beginning == Beginning::Initialize {
+            self.last_number += 1;
+            session.entry.silent_number.store(self.last_number, Ordering::Release);
+            self.silent.insert(self.last_number, Arc::clone(session));
+        }
         self.by_id.insert(Arc::clone(&session.id), Arc::clone(session));
     }
 

@@ -1,4 +1,4 @@
-//! A request of a session -> the session on this node: known here, or taken over from the store.
+//! A request of a session -> the session on this node: known here, or copied from the store.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,101 +6,152 @@ use std::sync::Arc;
 use barewire_proto::http::Rejection;
 use barewire_proto::mcp::{Implementation, LoggingLevel};
 use bytes::Bytes;
+use tokio::time::Instant;
 
+use super::copies::home_name;
 use super::link::{KnownRecord, SessionLink, record_lifetime};
 use super::log::log_name;
 use super::message::NodeMessage;
 use super::node::{ClusterNode, unavailable};
 use super::record::{INITIALIZED, RecordChange, SessionRecord};
 use super::store::{Record, StoreError};
+use crate::server::http::Principal;
 use crate::server::http::endpoint::HttpEndpoint;
+use crate::server::http::mailbox::UnsolicitedStart;
 use crate::server::http::response::no_room_for_session;
 use crate::server::http::sender::Sender;
-use crate::server::http::session::Session;
+use crate::server::http::session::{Session, SessionUse};
 use crate::server::task::{TaskOwner, connection_ended};
+
+/// Who needs a copy of a session.
+enum Requester<'a> {
+    Client(Option<&'a Principal>, &'a Arc<Sender>),
+    Node,
+}
+
+impl Requester<'_> {
+    fn may_use(&self, record: &SessionRecord) -> bool {
+        match self {
+            Self::Client(principal, _) => record.principal.as_deref() == principal.map(Principal::name),
+            Self::Node => true,
+        }
+    }
+
+    /// Returns the time at which the life of the record was extended. Only a client does that.
+    fn extended(&self) -> Option<Instant> {
+        match self {
+            Self::Client(..) => Some(Instant::now()),
+            Self::Node => None,
+        }
+    }
+
+    /// Returns the sender whose copy it is.
+    fn sender(&self, endpoint: &HttpEndpoint) -> Arc<Sender> {
+        match self {
+            Self::Client(_, sender) => Arc::clone(sender),
+            Self::Node => endpoint.senders.at(None),
+        }
+    }
+}
 
 impl ClusterNode {
     /// Returns the link of a session that is about to be created on this node.
     pub(in super::super) fn new_link(self: &Arc<Self>, session: &Arc<str>) -> Arc<SessionLink> {
-        SessionLink::new(self, session, None)
+        SessionLink::of_new(self, session)
     }
 
-    /// Makes sure that a session is known here in its latest state. This is the one round trip that a request of a
-    /// session costs. If the store is away, a session that is known here goes on.
+    /// Returns a session in its latest state, marked as in use. This is the one round trip that a request of a session
+    /// costs if there is a copy here. If the store is away, such a session goes on.
     pub(in super::super) async fn enter(
         self: &Arc<Self>,
         endpoint: &Arc<HttpEndpoint>,
         id: &str,
+        principal: Option<&Principal>,
         sender: &Arc<Sender>,
-    ) -> Result<(), Rejection> {
+    ) -> Result<SessionUse, Rejection> {
         let idle = endpoint.limits.session_idle;
-        let lifetime = match endpoint.sessions.peek(id) {
-            Some(session) => session.link.as_ref().and_then(|link| link.lifetime_due(idle)),
+        let here = endpoint.sessions.find(id, principal);
+        let lifetime = match &here {
+            Some(here) => here.session().link.as_ref().and_then(|link| link.lifetime_due(idle)),
             None => Some(record_lifetime(idle)),
         };
         let record = self.store.read(&record_name(id), lifetime).await;
-        match (self.watch(record), endpoint.sessions.peek(id)) {
-            (Ok(Some(record)), Some(session)) => {
-                update(&session, &record);
-                Ok(())
+        match (self.watch(record), here) {
+            (Ok(Some(record)), Some(here)) => {
+                update(here.session(), &record);
+                Ok(here)
             }
-            (Ok(Some(record)), None) => match self.adopt(endpoint, id, record, sender).await {
-                Ok(Some(_)) => Ok(()),
-                Ok(None) => Err(Rejection::session_gone()),
-                Err(rejection) => Err(rejection),
-            },
-            (Ok(None), session) => {
-                if let Some(session) = session {
-                    endpoint.sessions.end(&session);
+            (Ok(Some(record)), None) => {
+                let copied = self.copy(endpoint, id, record, Requester::Client(principal, sender)).await?;
+                copied.ok_or_else(Rejection::session_gone)
+            }
+            (Ok(None), here) => {
+                if let Some(here) = here {
+                    endpoint.sessions.end(here.session());
                 }
                 Err(Rejection::session_gone())
             }
-            (Err(_), Some(_)) => Ok(()),
+            (Err(_), Some(here)) => Ok(here),
             (Err(error), None) => Err(unavailable(&error)),
         }
     }
 
-    /// Returns a session that another node asks about, if it exists.
-    pub(super) async fn find(self: &Arc<Self>, endpoint: &Arc<HttpEndpoint>, id: &str) -> Option<Arc<Session>> {
-        if let Some(session) = endpoint.sessions.peek(id) {
-            return Some(session);
+    /// Returns a session that another node asks about, if it exists, marked as in use.
+    pub(super) async fn find(self: &Arc<Self>, endpoint: &Arc<HttpEndpoint>, id: &str) -> Option<SessionUse> {
+        if let Some(here) = endpoint.sessions.find_for_node(id) {
+            return Some(here);
         }
         let record = self.watch(self.store.read(&record_name(id), None).await).ok()??;
-        self.adopt(endpoint, id, record, &endpoint.senders.at(None)).await.ok()?
+        self.copy(endpoint, id, record, Requester::Node).await.ok()?
     }
 
-    /// Creates the session on this node, as the record has it. Returns `None` if it has ended in the meantime.
-    async fn adopt(
+    /// Makes a copy of a session on this node, as the record has it. Returns `None` if it has ended in the meantime, or
+    /// is another principal's.
+    async fn copy(
         self: &Arc<Self>,
         endpoint: &Arc<HttpEndpoint>,
         id: &str,
         record: Record,
-        sender: &Arc<Sender>,
-    ) -> Result<Option<Arc<Session>>, Rejection> {
+        requester: Requester<'_>,
+    ) -> Result<Option<SessionUse>, Rejection> {
         let name = record_name(id);
         let join = |record: &SessionRecord| {
             let mut record = record.clone();
             record.nodes.insert(self.number);
             record
         };
+        if SessionRecord::read(&record.value).is_none_or(|record| !requester.may_use(&record)) {
+            return Ok(None);
+        }
         let changed = self.change(endpoint, &name, Some(record), join).await.map_err(|error| unavailable(&error))?;
         let Some(known) = changed else { return Ok(None) };
+        let is_home = known.record.home == self.number && known.record.is_complete;
+        let home = match is_home {
+            true => Some(self.read_home(id).await.map_err(|error| unavailable(&error))?),
+            false => None,
+        };
         let id: Arc<str> = id.into();
         let principal = known.record.principal.as_deref().map(Into::into);
-        let link = SessionLink::new(self, &id, Some(known.clone()));
-        let session = Session::with_id(endpoint, id, principal, sender, Some(link));
+        let link = SessionLink::of_copy(self, &id, known.clone(), requester.extended());
+        let seen_changes = home.as_ref().map(|home| home.seen_changes);
+        let unsolicited = match home {
+            Some(home) => home.unsolicited,
+            None => UnsolicitedStart::of_new(self.unsolicited_stream()),
+        };
+        let sender = requester.sender(endpoint);
+        let session = Session::with_id(endpoint, id, principal, &sender, Some(link), unsolicited);
         // The handshake is repeated here, with what was agreed on. Its answer is dropped.
         session.deliver(known.record.initialize());
         apply(&session, &known.record);
-        match endpoint.sessions.admit_once(&session, &endpoint.log) {
-            Some(admitted) => {
-                if Arc::ptr_eq(&admitted, &session) {
-                    tokio::spawn(session.run(Arc::downgrade(endpoint)));
-                }
-                Ok(Some(admitted))
+        let admitted = self.with_room(endpoint, || endpoint.sessions.admit_copy(&session, &endpoint.log)).await;
+        let admitted = admitted.ok_or_else(no_room_for_session)?;
+        if Arc::ptr_eq(admitted.session(), &session) {
+            if let (Some(seen), Some(client)) = (seen_changes, session.facts.client.get()) {
+                endpoint.shared.registry.add_late_watch(&client.watch, seen);
             }
-            None => Err(no_room_for_session()),
+            tokio::spawn(session.run(Arc::downgrade(endpoint)));
         }
+        Ok(Some(admitted))
     }
 
     /// Writes a new session to the store.
@@ -210,8 +261,9 @@ impl ClusterNode {
         }
         endpoint.sessions.end(session);
         connection_ended(&endpoint.shared.settings.tasks, &task_owner(&session.id));
-        // If this fails, the log expires.
+        // If this fails, the logs expire.
         let _ = self.store.remove(&log_name(&session.id)).await;
+        let _ = self.store.remove(&home_name(&session.id)).await;
         Ok(())
     }
 

@@ -278,8 +278,8 @@ impl ClusterNode {
         let event = |id: EventId, message: &[u8]| {
             send(NodeMessage::Event { key, stream: id.stream, sequence: id.sequence }, message);
         };
-        let Some(session) = self.find(endpoint, session).await else { return end(StreamEnd::Unknown) };
-        let _use = session.begin_use();
+        let Some(session_use) = self.find(endpoint, session).await else { return end(StreamEnd::Unknown) };
+        let session = session_use.session();
         let reader = match after {
             None if session.link.as_ref().is_none_or(|link| !link.is_home()) => return end(StreamEnd::Unknown),
             None => {

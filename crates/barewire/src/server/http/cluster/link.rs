@@ -27,12 +27,32 @@ pub(super) struct KnownRecord {
 }
 
 impl SessionLink {
-    pub(super) fn new(node: &Arc<ClusterNode>, session: &Arc<str>, known: Option<KnownRecord>) -> Arc<Self> {
+    /// Returns the link of a session that is not in the store yet.
+    pub(super) fn of_new(node: &Arc<ClusterNode>, session: &Arc<str>) -> Arc<Self> {
+        Self::new(node, session, None, None)
+    }
+
+    /// Returns the link of a copy. `extended` is the time at which this node has extended the life of the record.
+    pub(super) fn of_copy(
+        node: &Arc<ClusterNode>,
+        session: &Arc<str>,
+        known: KnownRecord,
+        extended: Option<Instant>,
+    ) -> Arc<Self> {
+        Self::new(node, session, Some(known), extended)
+    }
+
+    fn new(
+        node: &Arc<ClusterNode>,
+        session: &Arc<str>,
+        known: Option<KnownRecord>,
+        extended: Option<Instant>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             node: Arc::clone(node),
             session: Arc::clone(session),
             state: Mutex::new(known),
-            extended: Mutex::default(),
+            extended: Mutex::new(extended),
         })
     }
 

@@ -13,6 +13,7 @@
 //! not touch the store, unless it is about a task: `tasks` keeps them there.
 
 mod check_store;
+mod copies;
 mod enter;
 mod follow;
 mod keys;

@@ -37,6 +37,8 @@ pub(in super::super) struct ClusterNode {
     refusal_logged: Mutex<Option<Instant>>,
     /// The runtime of the node, set when its tasks are started.
     runtime: OnceLock<tokio::runtime::Handle>,
+    /// Held while copies of sessions are dropped to make room for others.
+    pub(super) making_room: tokio::sync::Mutex<()>,
     /// Set when the sealing keys are there, without which no request is served.
     pub(super) has_keys: OnceCell<()>,
 }
@@ -57,6 +59,7 @@ impl ClusterNode {
             is_away: AtomicBool::new(false),
             refusal_logged: Mutex::default(),
             runtime: OnceLock::new(),
+            making_room: tokio::sync::Mutex::default(),
             has_keys: OnceCell::new(),
         })
     }
@@ -86,6 +89,7 @@ impl ClusterNode {
         tokio::spawn(Arc::clone(self).receive(Arc::downgrade(endpoint)));
         tokio::spawn(Arc::clone(self).refresh_keys(Arc::downgrade(endpoint)));
         tokio::spawn(Arc::clone(self).keep_tasks(Arc::downgrade(endpoint)));
+        tokio::spawn(Arc::clone(self).drop_idle_copies(Arc::downgrade(endpoint)));
         let (node, registry) = (Arc::downgrade(self), endpoint.shared.registry.name().to_owned());
         endpoint.shared.registry.announce_to(move |change| {
             if let Some(node) = node.upgrade() {

@@ -8,7 +8,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 ///
 /// ```text
 /// stream   node (20 bits), count (43 bits), 1 if it is a response and 0 if it is the stream for unsolicited messages
-/// call     node (20 bits), session on this node (17 bits), count (16 bits): exact in every JSON reader
+/// call     node (20 bits), copy of a session on this node (21 bits), count (12 bits): exact in every JSON reader
 /// ```
 #[derive(Debug)]
 pub(super) struct Numbers {
@@ -33,8 +33,8 @@ impl Numbers {
         u64::from(self.node) << STREAM_BITS | (count << 1 & ((1 << STREAM_BITS) - 1))
     }
 
-    /// Returns the number before the first call of a session on this node. Calls of the same session on other nodes
-    /// have other numbers.
+    /// Returns the number before the first call of a copy of a session on this node. Calls of the same session on other
+    /// nodes have other numbers, and so have those of its earlier copies on this node.
     pub(super) fn calls_after(&self) -> i64 {
         let session = self.sessions.fetch_add(1, Ordering::Relaxed) & ((1 << SESSION_BITS) - 1);
         i64::from(self.node) << (SESSION_BITS + CALL_BITS) | i64::try_from(session << CALL_BITS).unwrap_or_default()
@@ -58,8 +58,8 @@ pub(super) fn node_of_call(id: i64) -> Option<u32> {
 
 const STREAM_BITS: u32 = 44;
 const IS_RESPONSE: u64 = 1;
-const SESSION_BITS: u32 = 17;
-const CALL_BITS: u32 = 16;
+const SESSION_BITS: u32 = 21;
+const CALL_BITS: u32 = 12;
 
 #[cfg(test)]
 mod tests {

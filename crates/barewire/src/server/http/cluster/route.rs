@@ -76,19 +76,20 @@ impl ClusterNode {
     pub(super) fn handle(self: &Arc<Self>, endpoint: &Arc<HttpEndpoint>, message: NodeMessage, body: Bytes) {
         let node = Arc::clone(self);
         match message {
+            // Nothing waits for these on a node without a copy of the session.
             NodeMessage::Deliver { session } => {
-                if let Some(session) = endpoint.sessions.peek(&session) {
-                    session.deliver(body);
+                if let Some(here) = endpoint.sessions.find_for_node(&session) {
+                    here.session().deliver(body);
                 }
             }
             NodeMessage::Changed { session, version } => {
-                if let Some(session) = endpoint.sessions.peek(&session) {
-                    update(&session, &Record { version, value: body });
+                if let Some(here) = endpoint.sessions.find_for_node(&session) {
+                    update(here.session(), &Record { version, value: body });
                 }
             }
             NodeMessage::End { session } => {
-                if let Some(session) = endpoint.sessions.peek(&session) {
-                    endpoint.sessions.end(&session);
+                if let Some(here) = endpoint.sessions.find_for_node(&session) {
+                    endpoint.sessions.end(here.session());
                 }
             }
             NodeMessage::Unsolicited { session, from, number, hops } => {
@@ -136,6 +137,7 @@ impl ClusterNode {
         body: Bytes,
     ) {
         let Some(found) = self.find(endpoint, &session).await else { return };
+        let found = found.session();
         let Some(link) = &found.link else { return };
         if !link.is_home() {
             let home = link.home();
@@ -146,7 +148,7 @@ impl ClusterNode {
                 }
                 return;
             }
-            if self.take_home(endpoint, &found).await.is_err() {
+            if self.take_home(endpoint, found).await.is_err() {
                 return;
             }
         }

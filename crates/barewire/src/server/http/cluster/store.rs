@@ -15,7 +15,7 @@ use bytes::Bytes;
 /// | thing | is | for |
 /// |---|---|---|
 /// | record | a value with a version, which expires | sessions, tasks, the sealing keys |
-/// | log | a list of entries, of which the oldest are dropped, which expires | the events of a session |
+/// | log | a list of entries, of which the oldest are dropped, which expires | the events of a session, the state of its node |
 /// | message | bytes for one node, in the order of sending | answers, cancellations, unasked messages |
 ///
 /// A name is text in which `/` separates parts, such as `session/Zx9/events`. Names of which the first two parts are
