@@ -7,11 +7,11 @@ import { assert, barewire, folder, root, rowsAreThere, test, withView } from "./
 
 const server = [process.execPath, join(root, "interop/node_modules/@modelcontextprotocol/server-everything/dist/index.js"), "stdio"];
 
-/** An environment whose runtime folder is this run's own, so that only its taps are seen. */
+/** An environment whose folders for taps are this run's own, so that only its taps are seen. */
 export function environment(name) {
   const runtime = join(folder, name);
   mkdirSync(runtime, { mode: 0o700 });
-  return { ...process.env, XDG_RUNTIME_DIR: runtime };
+  return { ...process.env, XDG_RUNTIME_DIR: runtime, XDG_STATE_HOME: join(runtime, "state") };
 }
 
 /** Starts a client of the official SDK, with a tap before its server. */

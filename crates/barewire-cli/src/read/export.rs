@@ -90,7 +90,7 @@ fn selected<O: Observer>(
     if index.frames() > 0 && !index.is_timed() {
         return Err(no_times(option));
     }
-    Ok(observe(&index, filter, exporter)?)
+    observe(&index, filter, exporter)
 }
 
 fn indexed(reading: &FrameReader<'_>, redactor: Redactor) -> Result<Arc<IndexedCapture>, Failure> {
