@@ -29,12 +29,12 @@
 //!
 //! The URL of a Redis Cluster is `redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT` or, with TLS, begins with
 //! `rediss-cluster`. It names one or more of its servers, which know the others; all have the same user and password.
-//! The nodes must reach every server at the address that it announces.
+//! The nodes must reach every server at the address that it announces. For TLS, the servers need `tls-cluster yes`.
 //!
 //! The keys of a session have the same hash tag, and so have those of a task and of all leases: each command, script
 //! and transaction touches one slot. A node has one connection to each primary, and another one to the primary that has
-//! the messages to it. If a replica takes the place of a primary, or slots have moved, the nodes follow. While a slot is
-//! being moved, commands about it fail as if the server were away. If a primary dies without a replica, only the
+//! the messages to it. If a replica takes the place of a primary, or slots have moved, the nodes follow. While a slot
+//! is being moved, commands about it fail as if the server were away. If a primary dies without a replica, only the
 //! sessions in its slots are away, provided that `cluster-require-full-coverage` is `no`.
 //!
 //! A user of an ACL needs the keys `PREFIX:*` and these commands:

@@ -11,6 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
+use crate::copies::eventually;
 use crate::redis_server::{RedisServer, free_port, new_folder, patient};
 
 /// Fails to connect, without the password in any text.
@@ -51,19 +52,24 @@ async fn a_password() {
 /// The commands that the crate's documentation lists are enough.
 #[tokio::test]
 async fn a_user_of_an_acl() {
-    let documentation = include_str!("../src/lib.rs");
-    let start = documentation.find("`+ping").expect("the list of commands") + 1;
-    let end = start + documentation[start..].find('`').expect("the end of the list");
-    let commands = documentation[start..end].replace("//!", "");
-    let rule: Vec<&str> = commands.split_whitespace().collect();
     let server = RedisServer::start(&[]);
-    let user = ["ACL", "SETUSER", "node", "on", ">secret", "~barewire:*"];
-    assert_eq!(server.command(&[&user[..], &rule[..]].concat()), "+OK\r\n");
+    add_user(&server, &[]);
     let url = format!("redis://node:secret@127.0.0.1:{}", server.port());
     check_store(async || patient().connect(&url).await.expect("the user is known")).await;
     let node = patient().prefix("elsewhere").connect(&url).await;
     let error = node.map(|node| node.node()).expect_err("the user may not use these keys");
     assert!(matches!(&error, RedisError::Denied { .. }) && error.to_string().contains("documentation"), "{error}");
+}
+
+/// Adds a user with the commands that the crate's documentation lists, and these. Its URL begins with `node:secret@`.
+pub(crate) fn add_user(server: &RedisServer, more: &[&str]) {
+    let documentation = include_str!("../src/lib.rs");
+    let start = documentation.find("`+ping").expect("the list of commands") + 1;
+    let end = start + documentation[start..].find('`').expect("the end of the list");
+    let commands = documentation[start..end].replace("//!", "");
+    let rule: Vec<&str> = commands.split_whitespace().collect();
+    let user = ["ACL", "SETUSER", "node", "on", ">secret", "~barewire:*"];
+    assert_eq!(server.command(&[&user[..], &rule[..], more].concat()), "+OK\r\n");
 }
 
 #[tokio::test]
@@ -97,6 +103,18 @@ async fn tls() {
     assert!(matches!(&error, RedisError::Tls { .. }) && error.to_string().contains("certificate"), "{error}");
     let error = refused(&url.replace("rediss", "redis")).await;
     assert!(error.to_string().contains("if the server expects TLS, the URL begins with rediss://"), "{error}");
+
+    // A Redis Cluster of one server, which tells the port with TLS to those who have asked with TLS.
+    let folder = new_folder();
+    let slots =
+        format!("{:040} :0@0 myself,master - 0 0 1 connected 0-16383\nvars currentEpoch 1 lastVoteEpoch 0\n", 1);
+    fs::write(folder.join("nodes.conf"), slots).expect("a file");
+    let cluster = ["--cluster-enabled", "yes", "--cluster-port", "BUS", "--tls-cluster", "yes"];
+    let server = RedisServer::start_in(folder, &[&options[..], &cluster].concat());
+    let url = format!("rediss-cluster://:secret@localhost:{}", server.port());
+    // A primary that has just started waits for two seconds before it serves.
+    eventually("it serves", async || builder().connect(&url).await.is_ok()).await;
+    check_store(async || builder().connect(&url).await.expect("the certificate is right")).await;
 }
 
 #[tokio::test]

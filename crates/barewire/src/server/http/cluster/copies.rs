@@ -71,13 +71,18 @@ impl ClusterNode {
         }
         // One makes room for several, which takes a look at all copies.
         let _turn = self.making_room.lock().await;
-        let at_once = (endpoint.limits.sessions / ROOM_PARTS).clamp(1, MAX_AT_ONCE);
+        let mut at_once = (endpoint.limits.sessions / ROOM_PARTS).clamp(1, MAX_AT_ONCE / 4);
         loop {
             if let Some(admitted) = admit() {
                 return Some(admitted);
             }
             if self.drop_copies(endpoint, endpoint.sessions.idle_copies(Duration::ZERO, at_once)).await == 0 {
-                return None;
+                if at_once == MAX_AT_ONCE {
+                    return admit();
+                }
+                // Others may have dropped or used these copies at the same moment, or they cannot be saved.
+                at_once = (at_once * 4).min(MAX_AT_ONCE);
+                tokio::time::sleep(ROOM_PAUSE).await;
             }
         }
     }
@@ -169,3 +174,6 @@ const MAX_AT_ONCE: usize = 256;
 
 /// The part of all copies that is dropped at once to make room.
 const ROOM_PARTS: usize = 64;
+
+/// The pause before another attempt to make room.
+const ROOM_PAUSE: Duration = Duration::from_millis(2);
