@@ -1,19 +1,23 @@
 //! The requests of a well-behaved client, on one connection: lists, unknown names, unusual ids, notifications, tools.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::rc::Rc;
 
 use barewire_proto::json::{Json, Kind};
 use barewire_proto::mcp::Era;
 use serde_json::{Value, json};
 
+use super::calls::{self, AllowedCall, CalledTools};
 use super::connection::ServerConnection;
 use super::contents::ListedContents;
 use super::ending;
 use super::eras::EraFacts;
 use super::harness::Harness;
 use super::outcome::{RequestOutcome, ResultResponse};
+use super::running_calls;
 use super::tool::{ListedTool, MAX_TOOLS, tool_name, tools};
 use crate::Error;
 use crate::check::catalogue::Check;
@@ -95,14 +99,21 @@ impl ServerProbe<'_> {
         self.notifications().await?;
         self.settle().await;
         self.reconnect_if_closed().await?;
-        self.tool_calls().await?;
-        self.reconnect_if_closed().await?;
-        self.tasks().await?;
-        self.reconnect_if_closed().await?;
-        self.contents().await?;
-        if self.connection.era == Era::Modern {
+        let CalledTools { allowed, ended, running } = self.tool_calls().await?;
+        let (harness, answered) = (self.harness, calls::repeatable(&ended));
+        let is_answered = answered.is_some();
+        let durations = RefCell::new(ended);
+        let (others, finished) =
+            tokio::join!(self.after_calls(&allowed, answered), running_calls::finish(harness, running, &durations));
+        others.and(finished)?;
+        // `allowed` is empty if nothing was called, or if no time is left.
+        if !allowed.is_empty() && !self.harness.is_late() {
+            let durations = durations.into_inner();
+            if !is_answered {
+                self.call_before_initialized(calls::repeatable(&durations)).await?;
+            }
+            self.slow_calls(&durations).await?;
             self.reconnect_if_closed().await?;
-            self.listen().await;
         }
         let Self { harness, connection, .. } = self;
         if harness.is_http() {
@@ -110,6 +121,27 @@ impl ServerProbe<'_> {
         } else {
             let _subject = harness.progress("the exit of the process");
             ending::check_exit(harness, connection).await;
+        }
+        Ok(())
+    }
+
+    /// Sends the requests that may follow the calls of tools while some of these are still running.
+    async fn after_calls(
+        &mut self,
+        allowed: &[Rc<AllowedCall>],
+        answered: Option<Rc<AllowedCall>>,
+    ) -> Result<(), Error> {
+        self.missing_arguments(allowed).await?;
+        if answered.is_some() {
+            self.call_before_initialized(answered).await?;
+        }
+        self.reconnect_if_closed().await?;
+        self.tasks().await?;
+        self.reconnect_if_closed().await?;
+        self.contents().await?;
+        if self.connection.era == Era::Modern {
+            self.reconnect_if_closed().await?;
+            self.listen().await;
         }
         Ok(())
     }
